@@ -1,0 +1,103 @@
+"""The one exception tree.
+
+Every error this product raises on purpose derives from `FraudError`; foreign errors are mapped to it in one place and
+kept as the cause. A message says what happened and what to do about it, on one line. `exit_code` is what the `fraud`
+command ends with; the numbers are documented there and never reused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class FraudError(Exception):
+    """Anything that stops a command on purpose."""
+
+    exit_code: int = 1
+
+
+class ConfigError(FraudError):
+    """A configuration file or an environment override is wrong; lists every wrong key."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Reason:
+    """One thing wrong with a rule: the member it is about (`record` for the record as a whole) and what to change."""
+
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class RuleRejected(FraudError):
+    """A rule record that is not a valid change; carries every reason at once."""
+
+    exit_code = 4
+
+    def __init__(self, reasons: Iterable[Reason]) -> None:
+        self.reasons: tuple[Reason, ...] = tuple(reasons)
+        super().__init__("; ".join(map(str, self.reasons)))
+
+    def __reduce__(self) -> tuple[type[RuleRejected], tuple[tuple[Reason, ...]]]:
+        return (type(self), (self.reasons,))
+
+
+class RecordRejected(FraudError):
+    """A transaction record that goes to quarantine: a short stable `reason` for counting, and the `detail`."""
+
+    exit_code = 5
+
+    def __init__(self, reason: str, detail: str) -> None:
+        self.reason = reason
+        self.detail = detail
+        super().__init__(f"{reason}: {detail}")
+
+    def __reduce__(self) -> tuple[type[RecordRejected], tuple[str, str]]:
+        return (type(self), (self.reason, self.detail))
+
+
+class InputInvalid(FraudError):
+    """A file given to a command cannot be read as what it should be."""
+
+    exit_code = 6
+
+
+class BrokerUnavailable(FraudError):
+    """Kafka cannot be reached, or a topic that must exist does not."""
+
+    exit_code = 7
+
+
+class CheckpointDamaged(FraudError):
+    """The checkpoint has been changed or has lost files; it is never replaced by an empty one."""
+
+    exit_code = 8
+
+
+class CheckpointForeign(FraudError):
+    """The checkpoint belongs to another job, or was made with settings that are fixed with it."""
+
+    exit_code = 9
+
+
+class Fenced(FraudError):
+    """Another detector with the same name has taken over; this one must end without writing."""
+
+    exit_code = 10
+
+
+class StateDamaged(FraudError):
+    """A key group's stored log does not match its head."""
+
+    exit_code = 11
+
+
+class PortInUse(FraudError):
+    """A port this product was told to use belongs to another process."""
+
+    exit_code = 12

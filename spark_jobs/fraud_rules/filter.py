@@ -1,0 +1,268 @@
+"""The filter language: a grammar, and the checks that turn its text into a typed tree.
+
+    paymentType = 'CSH' and (paymentAmount >= 100 or payeeId in (1, 2))
+
+Fields are those of the schema, by name or alias. There are comparisons (`=`, `!=`, `<>`, `>=`, `<=`, `>`, `<`) of a
+field with a literal or with another field, `in`, `not in`, `between`, `is null`, `is not null`, `and`, `or`, `not` and
+parentheses. Literals are numbers and quoted text, a quote inside text is doubled. A timestamp compares with epoch
+milliseconds, or with text such as '2024-05-01T10:00:00Z' (UTC unless it says otherwise). Keywords ignore case; names do
+not. Nothing is ever evaluated as code.
+
+Text is bounded before it is parsed: its length, its parentheses' depth and its number of tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import TypeAlias
+
+from lark import Lark, Token, Transformer_NonRecursive, v_args
+from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
+
+from fraud_rules.errors import Reason, RuleRejected
+from fraud_rules.limits import RuleLimits, quoted, unprintable
+from fraud_rules.predicate import (
+    And,
+    Comparison,
+    FieldComparison,
+    FieldRef,
+    IsNull,
+    Literal,
+    Membership,
+    Not,
+    Or,
+    Predicate,
+)
+from fraud_rules.schema import FieldType, TransactionSchema
+
+__all__ = ["Predicate", "parse_filter"]
+
+_GRAMMAR = r"""
+?start: or_expr
+?or_expr: and_expr (_OR and_expr)*              -> any_of
+?and_expr: not_expr (_AND not_expr)*            -> all_of
+?not_expr: _NOT not_expr                        -> negation
+         | "(" or_expr ")"
+         | condition
+?condition: operand OPERATOR operand            -> comparison
+          | operand _BETWEEN operand _AND operand      -> between
+          | operand _NOT _BETWEEN operand _AND operand -> not_between
+          | operand _IN "(" literals ")"        -> membership
+          | operand _NOT _IN "(" literals ")"   -> not_membership
+          | operand _IS _NULL                   -> is_null
+          | operand _IS _NOT _NULL              -> is_not_null
+literals: literal ("," literal)*
+?operand: NAME                                  -> name
+        | literal
+?literal: NUMBER                                -> number
+        | TEXT                                  -> text
+
+_OR.2: /or(?![A-Za-z0-9_])/i
+_AND.2: /and(?![A-Za-z0-9_])/i
+_NOT.2: /not(?![A-Za-z0-9_])/i
+_IN.2: /in(?![A-Za-z0-9_])/i
+_IS.2: /is(?![A-Za-z0-9_])/i
+_NULL.2: /null(?![A-Za-z0-9_])/i
+_BETWEEN.2: /between(?![A-Za-z0-9_])/i
+OPERATOR: "=" | "!=" | "<>" | ">=" | "<=" | ">" | "<"
+NAME: /[A-Za-z_][A-Za-z0-9_]*/
+NUMBER: /[+-]?[0-9]+(\.[0-9]+)?(?![A-Za-z0-9_.])/
+TEXT: /'([^']|'')*'/
+%ignore /[ \t\r\n]+/
+"""
+_PARSER = Lark(_GRAMMAR, parser="lalr", maybe_placeholders=False)
+_TOKEN = re.compile(r"'(?:[^']|'')*'|[A-Za-z0-9_.]+|[^\sA-Za-z0-9_.]")
+_MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_NUMBERS = (FieldType.LONG, FieldType.DECIMAL)
+
+Operand: TypeAlias = FieldRef | Decimal | str | None
+"""One side of a comparison; None where it is an undeclared field, already complained of."""
+
+
+def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits) -> Predicate:
+    """The typed tree of a filter. Raises `RuleRejected` with every reason (all about the field `filter`)."""
+    refusal = _refusal(text, limits)
+    if refusal is not None:
+        raise RuleRejected([Reason("filter", refusal)])
+    builder = _Builder(schema, limits)
+    try:
+        tree = builder.transform(_PARSER.parse(text))
+    except UnexpectedInput as error:
+        raise RuleRejected([Reason("filter", _where(error, text))]) from error
+    if builder.problems or tree is None:
+        raise RuleRejected([Reason("filter", problem) for problem in dict.fromkeys(builder.problems)])
+    return tree
+
+
+def _refusal(text: str, limits: RuleLimits) -> str | None:
+    """Why the text is not worth parsing, from one cheap scan; or None."""
+    if not text.strip():
+        return "is empty; leave it out to let every transaction pass"
+    if len(text) > limits.max_filter_chars:
+        return f"has {len(text)} characters, at most {limits.max_filter_chars} are allowed"
+    if unprintable(text):
+        return "holds a NUL or half of a surrogate pair"
+    tokens = _TOKEN.findall(text)
+    if len(tokens) > limits.max_filter_tokens:
+        return f"has {len(tokens)} words and signs, at most {limits.max_filter_tokens} are allowed"
+    depth = deepest = 0
+    for token in tokens:
+        depth += (token == "(") - (token == ")")
+        deepest = max(deepest, depth)
+    if deepest > limits.max_filter_depth:
+        return f"is nested {deepest} deep, at most {limits.max_filter_depth} is allowed"
+    return None
+
+
+def _where(error: UnexpectedInput, text: str) -> str:
+    if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
+        return "ends too early"
+    position = error.pos_in_stream or 0
+    return f"cannot be read from character {position + 1} on: {quoted(text[position:])}"
+
+
+@v_args(inline=True)
+class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
+    """Grammar nodes to typed nodes, bottom up; collects what is wrong instead of stopping at the first."""
+
+    def __init__(self, schema: TransactionSchema, limits: RuleLimits) -> None:
+        super().__init__()
+        self._schema = schema
+        self._limits = limits
+        self.problems: list[str] = []
+
+    # Operands
+
+    def name(self, token: Token) -> FieldRef | None:
+        declared = self._schema.field(str(token))
+        if declared is None:
+            declared_names = ", ".join(self._schema.names)
+            self.problems.append(f"{quoted(str(token))} is not a declared field; declared are {declared_names}")
+            return None
+        scale = declared.scale if declared.type is FieldType.DECIMAL else 0
+        return FieldRef(declared.name, declared.type, scale)
+
+    def number(self, token: Token) -> Decimal:
+        if sum(map(str.isdigit, token)) > self._limits.max_limit_digits:
+            self.problems.append(f"{quoted(str(token))} has more than {self._limits.max_limit_digits} digits")
+            return Decimal(0)
+        return _normal(Decimal(str(token)))
+
+    def text(self, token: Token) -> str:
+        return str(token)[1:-1].replace("''", "'")
+
+    def literals(self, *items: Decimal | str) -> tuple[Decimal | str, ...]:
+        return items
+
+    # Conditions
+
+    def comparison(self, left: Operand, sign: Token, right: Operand) -> Predicate | None:
+        return self._compare(left, "!=" if sign == "<>" else str(sign), right)
+
+    def between(self, operand: Operand, low: Operand, high: Operand) -> Predicate | None:
+        return self.all_of(self._compare(operand, ">=", low), self._compare(operand, "<=", high))
+
+    def not_between(self, operand: Operand, low: Operand, high: Operand) -> Predicate | None:
+        return self.negation(self.between(operand, low, high))
+
+    def membership(self, operand: Operand, literals: tuple[Decimal | str, ...]) -> Predicate | None:
+        return self._member(operand, literals, negated=False)
+
+    def not_membership(self, operand: Operand, literals: tuple[Decimal | str, ...]) -> Predicate | None:
+        return self._member(operand, literals, negated=True)
+
+    def is_null(self, operand: Operand) -> Predicate | None:
+        field = self._field(operand)
+        return None if field is None else IsNull(field)
+
+    def is_not_null(self, operand: Operand) -> Predicate | None:
+        field = self._field(operand)
+        return None if field is None else IsNull(field, negated=True)
+
+    # Logic: `and` and `or` are flattened and double negations dropped, so that equal conditions have equal trees more
+    # often and a tree is never deeper than its parentheses allow.
+
+    def any_of(self, *items: Predicate | None) -> Predicate | None:
+        flat = [part for item in items if item for part in (item.items if isinstance(item, Or) else (item,))]
+        return Or(tuple(flat)) if len(flat) > 1 else next(iter(flat), None)
+
+    def all_of(self, *items: Predicate | None) -> Predicate | None:
+        flat = [part for item in items if item for part in (item.items if isinstance(item, And) else (item,))]
+        return And(tuple(flat)) if len(flat) > 1 else next(iter(flat), None)
+
+    def negation(self, item: Predicate | None) -> Predicate | None:
+        if item is None:
+            return None
+        return item.item if isinstance(item, Not) else Not(item)
+
+    # Types
+
+    def _compare(self, left: Operand, sign: str, right: Operand) -> Predicate | None:
+        if left is None or right is None:
+            return None
+        if isinstance(left, FieldRef) and isinstance(right, FieldRef):
+            return self._compare_fields(left, sign, right)
+        if isinstance(left, FieldRef) and not isinstance(right, FieldRef):
+            literal = self._typed(left, right)
+            return None if literal is None else Comparison(left, sign, literal)
+        if isinstance(right, FieldRef):
+            return self._compare(right, _MIRRORED.get(sign, sign), left)
+        self.problems.append(f"{quoted(str(left))} {sign} {quoted(str(right))} compares no field")
+        return None
+
+    def _compare_fields(self, left: FieldRef, sign: str, right: FieldRef) -> Predicate | None:
+        if left.type is right.type or (left.type in _NUMBERS and right.type in _NUMBERS):
+            return FieldComparison(left, sign, right)
+        self.problems.append(f"{left} ({left.type}) and {right} ({right.type}) do not compare")
+        return None
+
+    def _member(self, operand: Operand, literals: tuple[Decimal | str, ...], *, negated: bool) -> Predicate | None:
+        field = self._field(operand)
+        if field is None:
+            return None
+        typed = [self._typed(field, literal) for literal in literals]
+        if None in typed:
+            return None
+        texts = sorted({literal for literal in typed if isinstance(literal, str)})
+        numbers = sorted({literal for literal in typed if isinstance(literal, Decimal)})
+        return Membership(field, (*texts, *numbers), negated)
+
+    def _field(self, operand: Operand) -> FieldRef | None:
+        if isinstance(operand, FieldRef) or operand is None:
+            return operand
+        self.problems.append(f"{quoted(str(operand))} stands where a field must")
+        return None
+
+    def _typed(self, field: FieldRef, literal: Decimal | str) -> Literal | None:
+        """The literal in the field's type, or None after a complaint."""
+        if field.type is FieldType.STRING and isinstance(literal, str):
+            return literal
+        if field.type is not FieldType.STRING and isinstance(literal, Decimal):
+            return literal
+        if field.type is FieldType.TIMESTAMP and isinstance(literal, str):
+            return self._timestamp(literal)
+        self.problems.append(f"{field} is a {field.type}, it does not compare with {quoted(str(literal))}")
+        return None
+
+    def _timestamp(self, text: str) -> Decimal | None:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            self.problems.append(f"{quoted(text)} is not a time such as 2024-05-01T10:00:00Z")
+            return None
+        since_epoch = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+        if since_epoch % _MILLISECOND:
+            self.problems.append(f"{quoted(text)} is finer than a millisecond")
+            return None
+        return _normal(Decimal(since_epoch // _MILLISECOND))
+
+
+def _normal(number: Decimal) -> Decimal:
+    """Without trailing zeros, exponent or negative zero: equal numbers have one text."""
+    text = format(number, "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return Decimal(text) if Decimal(text) else Decimal(0)
