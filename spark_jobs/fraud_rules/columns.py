@@ -1,0 +1,235 @@
+"""The quick reader of transactions: typed decoding of each record, then conversion column by column.
+
+It accepts a record only when it is certain (see `codec`); the positions of the others are handed back as `unsure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from msgspec import UNSET, Meta, Raw, UnsetType
+from numpy.typing import NDArray
+
+from fraud_rules.record import MAX_TEXT_LENGTH, Value
+from fraud_rules.scalar import INT64_MAX, INT64_MIN, TIMESTAMP_MAX_MS, TIMESTAMP_MIN_MS, parse_timestamp
+from fraud_rules.schema import Field, FieldType, TransactionSchema
+from fraud_rules.transaction import Column
+
+Bools: TypeAlias = NDArray[np.bool_]
+Ints: TypeAlias = NDArray[np.int64]
+Cell: TypeAlias = Any
+"""What the decoder gives for a member: int, str, Raw, None for null, UNSET when absent."""
+
+_TYPES: dict[FieldType, Any] = {
+    FieldType.LONG: Annotated[int, Meta(ge=INT64_MIN, le=INT64_MAX)],
+    FieldType.TIMESTAMP: Annotated[int, Meta(ge=TIMESTAMP_MIN_MS, le=TIMESTAMP_MAX_MS)] | str,
+    FieldType.STRING: Annotated[str, Meta(max_length=MAX_TEXT_LENGTH)],
+    FieldType.DECIMAL: Raw,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the quick reader made of a batch: columns of the rows it accepted, at the positions `at` (ascending).
+
+    `unsure` are the positions it leaves to the careful reader, ascending.
+    """
+
+    at: Ints
+    columns: dict[str, Column]
+    unsure: list[int]
+
+
+class QuickReader:
+    """Compiled from a schema; use `quick_reader`, which keeps one for each."""
+
+    def __init__(self, schema: TransactionSchema) -> None:
+        members = [(field, name) for field in schema.fields for name in field.member_names]
+        attributes = {name: f"member_{position}" for position, (_, name) in enumerate(members)}
+        struct = msgspec.defstruct(
+            "TransactionMembers",
+            sorted((_declare(field, attributes[name]) for field, name in members), key=len),
+            rename={attribute: name for name, attribute in attributes.items()},
+            gc=False,
+        )
+        self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(struct).decode
+        self._fields = [
+            (field, [attrgetter(attributes[name]) for name in field.member_names]) for field in schema.fields
+        ]
+
+    def read(self, values: Sequence[bytes | None], max_bytes: int) -> Reading:
+        """Read what is certain among the values; tombstones are left to the careful reader as well."""
+        at, records, unsure = self._decode_each(values, max_bytes)
+        columns, certain = self._convert(records, [values[i] for i in at] if unsure else values)
+        if certain.all():
+            return Reading(np.array(at, np.int64), columns, unsure)
+        positions = np.array(at, np.int64)
+        unsure = sorted(unsure + positions[~certain].tolist())
+        return Reading(positions[certain], {name: c.take(certain) for name, c in columns.items()}, unsure)
+
+    def _decode_each(self, values: Sequence[bytes | None], max_bytes: int) -> tuple[list[int], list[Any], list[int]]:
+        decode = self._decode
+        at, records, unsure = [], [], []
+        for i, value in enumerate(values):
+            if value is None or len(value) > max_bytes or not (value.isascii() or _is_utf8(value)):
+                unsure.append(i)
+                continue
+            try:
+                records.append(decode(value))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                unsure.append(i)
+            else:
+                at.append(i)
+        return at, records, unsure
+
+    def _convert(self, records: list[Any], values: Sequence[Any]) -> tuple[dict[str, Column], Bools]:
+        """The columns of decoded records, and which rows are certain: the others hold 0 in any column that is not."""
+        n = len(records)
+        certain = np.ones(n, np.bool_)
+        members = np.zeros(n, np.int64)
+        columns: dict[str, Column] = {}
+        texts: list[list[Cell]] = []
+        for field, getters in self._fields:
+            cells = _gather(records, getters, members, certain)
+            columns[field.name] = _CONVERTERS[field.type](field, cells, certain)
+            valid = columns[field.name].valid
+            if valid is not None and not field.nullable:
+                certain &= valid
+            if field.type in (FieldType.STRING, FieldType.TIMESTAMP):
+                texts.append(cells)
+        certain &= _has_no_other_members(values, members, texts)
+        return columns, certain
+
+
+@lru_cache(maxsize=16)
+def quick_reader(schema: TransactionSchema) -> QuickReader:
+    """The reader of this schema."""
+    return QuickReader(schema)
+
+
+def _declare(field: Field, attribute: str) -> tuple[str, Any] | tuple[str, Any, Any]:
+    kind = _TYPES[field.type]
+    if field.nullable and field.type is not FieldType.DECIMAL:
+        kind |= None
+    return (attribute, kind | UnsetType, UNSET) if field.nullable or field.aliases else (attribute, kind)
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _gather(records: list[Any], getters: list[attrgetter[Cell]], members: Ints, certain: Bools) -> list[Cell]:
+    """The cells of one field under whichever of its names was used; counts the members found into `members`."""
+    cells = list(map(getters[0], records))
+    found = _present(cells)
+    for getter in getters[1:]:
+        others = list(map(getter, records))
+        used = _present(others)
+        if not used.any():
+            continue
+        certain &= ~(found & used)
+        cells = [other if other is not UNSET else cell for cell, other in zip(cells, others, strict=True)]
+        found |= used
+    members += found
+    return cells
+
+
+def _present(cells: list[Cell]) -> Bools:
+    absent = cells.count(UNSET)
+    if absent in (0, len(cells)):
+        return np.full(len(cells), not absent, np.bool_)
+    return np.array([cell is not UNSET for cell in cells], np.bool_)
+
+
+def _has_no_other_members(values: Sequence[bytes], members: Ints, texts: list[list[Cell]]) -> Bools:
+    """Which records have the members found and no other, nor one of them twice: by their colons (see `codec`)."""
+    colons = np.fromiter([value.count(b":") for value in values], np.int64, len(values))
+    alone: Bools = colons == members
+    for i in np.flatnonzero(~alone).tolist():
+        inside = sum(cells[i].count(":") for cells in texts if type(cells[i]) is str)
+        alone[i] = inside > 0 and colons[i] == members[i] + inside and b"\\" not in values[i]
+    return alone
+
+
+def _longs(field: Field, cells: list[Cell], certain: Bools) -> Column:
+    try:
+        return Column(np.fromiter(cells, np.int64, len(cells)), None, None)
+    except TypeError:  # a null or an absent member
+        return column_of(field, [cell if type(cell) is int else None for cell in cells])
+
+
+def _timestamps(field: Field, cells: list[Cell], certain: Bools) -> Column:
+    if not any(type(cell) is str for cell in cells):
+        return _longs(field, cells, certain)
+    parsed = [parse_timestamp(cell) if type(cell) is str else cell for cell in cells]
+    certain &= np.array(
+        [value is not None or cell is None for cell, value in zip(cells, parsed, strict=True)], np.bool_
+    )
+    return _longs(field, parsed, certain)
+
+
+def _strings(field: Field, cells: list[Cell], certain: Bools) -> Column:
+    column = column_of(field, [None if cell is UNSET else cell for cell in cells])
+    suspect = [code for code, text in enumerate(column.dictionary or ()) if "\0" in text]
+    if suspect:
+        certain &= ~np.isin(column.values, suspect)
+    return column
+
+
+def _decimals(field: Field, cells: list[Cell], certain: Bools) -> Column:
+    """Plain numbers that surely fit are cast by Arrow, exactly; exponents, long zeros and the like are not certain."""
+    absent = UNSET in cells
+    texts = pa.array(
+        [None if cell is UNSET else bytes(cell) for cell in cells] if absent else [*map(bytes, cells)], pa.string()
+    )
+    plain = pc.fill_null(pc.match_substring_regex(texts, _plain_decimal(field)), False)
+    safe = pc.utf8_trim(pc.if_else(plain, texts, "0"), '"').cast(pa.decimal128(field.precision, field.scale))
+    words = np.frombuffer(safe.buffers()[1], np.dtype("<i8"), 2 * len(cells))
+    is_plain = plain.to_numpy(zero_copy_only=False)
+    if not absent:
+        certain &= is_plain
+        return Column(words[::2].astype(np.int64), None, None)
+    valid = texts.is_valid().to_numpy(zero_copy_only=False)
+    certain &= is_plain | ~valid
+    return Column(words[::2].astype(np.int64), valid, None)
+
+
+def _plain_decimal(field: Field) -> str:
+    whole = field.precision - field.scale
+    digits = f"(0|[1-9][0-9]{{0,{whole - 1}}})" if whole else "0"
+    fraction = rf"(\.[0-9]{{1,{field.scale}}})?" if field.scale else ""
+    number = f"-?{digits}{fraction}"
+    return f'^({number}|"{number}")$'
+
+
+def column_of(field: Field, values: list[Value]) -> Column:
+    """A column of exact values: int (a decimal unscaled, a timestamp in ms), str, or None for null."""
+    valid = np.array([value is not None for value in values], np.bool_) if None in values else None
+    if field.type is not FieldType.STRING:
+        return Column(np.array([value or 0 for value in values], np.int64), valid, None)
+    texts = dict.fromkeys(values)
+    texts.pop(None, None)
+    codes: dict[Value, int] = {text: code for code, text in enumerate(texts)}
+    dictionary = tuple(map(str, codes))
+    codes[None] = 0
+    return Column(np.fromiter(map(codes.__getitem__, values), np.int64, len(values)), valid, dictionary)
+
+
+_CONVERTERS: dict[FieldType, Callable[[Field, list[Cell], Bools], Column]] = {
+    FieldType.LONG: _longs,
+    FieldType.TIMESTAMP: _timestamps,
+    FieldType.STRING: _strings,
+    FieldType.DECIMAL: _decimals,
+}

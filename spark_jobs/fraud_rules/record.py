@@ -1,0 +1,202 @@
+"""One transaction record, read with care: the definition of what is accepted, and why anything else is not.
+
+`codec` reads whole batches faster and hands every record it is not sure of to this module; the two agree on each record
+(a test compares them). A record is a JSON object when its first non-blank byte is `{`, otherwise a CSV line: the
+fields in schema order, an empty cell for null, trailing nullable fields may be left out.
+
+- Types are strict. A long is a JSON number without fraction and exponent: no string, no boolean, not `1.0`. A decimal
+  is a number or a string that holds a JSON number. A timestamp is an integer of epoch ms, or a string with a date and
+  time.
+- Members the schema does not declare are ignored, but must be well-formed. A member name may occur once in its
+  object, at any depth; a field given under its name and an alias, or two aliases, is a duplicate too.
+- A string has at most 256 characters and no NUL. A null is refused unless its field is nullable.
+
+Reasons are stable, for counting: `empty`, `too_large`, `invalid_utf8`, `too_deep`, `malformed_json`, `not_an_object`,
+`bad_csv`, `duplicate_field`, and with `:<field>` appended `missing_field`, `wrong_type`, `out_of_range`,
+`does_not_fit`, `bad_timestamp`, `bad_text`. The batch adds `future_event_time` and `internal_error`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Mapping
+from typing import Final, NoReturn, TypeAlias
+
+import msgspec
+
+from fraud_rules.errors import RecordRejected
+from fraud_rules.scalar import (
+    INT64_MAX,
+    INT64_MIN,
+    TIMESTAMP_MAX_MS,
+    TIMESTAMP_MIN_MS,
+    is_integer,
+    is_number,
+    parse_decimal,
+    parse_integer,
+    parse_timestamp,
+)
+from fraud_rules.schema import Field, FieldType, TransactionSchema
+
+MAX_RECORD_BYTES: Final = 65_536
+MAX_DEPTH: Final = 32
+MAX_TEXT_LENGTH: Final = 256
+MAX_DETAIL_LENGTH: Final = 200
+
+Value: TypeAlias = int | str | None
+
+_BLANKS: Final = b" \t\r\n"
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_text = msgspec.json.Decoder(str).decode
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
+_PAIR = re.compile(rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def read_record(value: bytes, schema: TransactionSchema, max_bytes: int = MAX_RECORD_BYTES) -> tuple[Value, ...]:
+    """The values of one record in schema order: int (decimals unscaled, timestamps in ms), str or None for null.
+
+    Raises RecordRejected, and nothing else, for any bytes.
+    """
+    if len(value) > max_bytes:
+        raise RecordRejected("too_large", f"{len(value)} bytes; at most {max_bytes} are read")
+    body = value.strip(_BLANKS)
+    if not body:
+        raise RecordRejected("empty", "no bytes but blanks")
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise RecordRejected("invalid_utf8", f"byte {error.start}: {error.reason}") from None
+    if body.startswith(b"{"):
+        return _from_members(_read_object(body, text), schema)
+    if body.startswith(b"["):
+        raise RecordRejected("not_an_object", "a JSON array; one record is one JSON object or one CSV line")
+    return _from_cells(_read_line(text, schema), schema)
+
+
+def printable(text: str) -> str:
+    """The text for people: one line, control and unpaired characters escaped, cut at MAX_DETAIL_LENGTH."""
+    escaped = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:MAX_DETAIL_LENGTH])
+    return escaped if len(escaped) < MAX_DETAIL_LENGTH else escaped[: MAX_DETAIL_LENGTH - 3] + "..."
+
+
+def _reject(reason: str, field: Field, detail: str) -> NoReturn:
+    raise RecordRejected(f"{reason}:{field.name}", printable(detail))
+
+
+def _read_object(body: bytes, text: str) -> Mapping[str, msgspec.Raw]:
+    """The members of a JSON object that is well-formed throughout, without duplicate names at any depth."""
+    if _is_deep(body):
+        raise RecordRejected("too_deep", f"nested deeper than {MAX_DEPTH}")
+    try:
+        members = _members(body)
+        # The members are read already: this pass only looks for names that occur twice.
+        json.loads(text, object_pairs_hook=_refuse_duplicates, parse_int=len, parse_float=len)
+    except (msgspec.DecodeError, json.JSONDecodeError) as error:
+        raise RecordRejected("malformed_json", printable(str(error))) from None
+    if _SURROGATE.search(_PAIR.sub(b"", body)):
+        raise RecordRejected("malformed_json", "an unpaired surrogate in a string")
+    return members
+
+
+def _is_deep(body: bytes) -> bool:
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return False
+    depth = 0
+    for bracket in _BRACKET.findall(_STRING.sub(b"", body)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MAX_DEPTH:
+            return True
+    return False
+
+
+def _refuse_duplicates(pairs: list[tuple[str, object]]) -> None:
+    names: set[str] = set()
+    for name, _ in pairs:
+        if name in names:
+            raise RecordRejected("duplicate_field", printable(f"member {name!r} occurs twice"))
+        names.add(name)
+
+
+def _from_members(members: Mapping[str, msgspec.Raw], schema: TransactionSchema) -> tuple[Value, ...]:
+    for field in schema.fields:
+        if field.aliases and sum(name in members for name in field.member_names) > 1:
+            raise RecordRejected("duplicate_field", f"{field.name} is given under two of its names")
+    return tuple([_from_json(field, members) for field in schema.fields])
+
+
+def _from_json(field: Field, members: Mapping[str, msgspec.Raw]) -> Value:
+    token = next((bytes(members[name]) for name in field.member_names if name in members), None)
+    if token is None or token == b"null":
+        return _null(field)
+    if token.startswith(b'"'):
+        return _from_string(field, _text(token))
+    if token[:1] in b"-0123456789":
+        return _from_number(field, token.decode())
+    _reject("wrong_type", field, f"expected {field.type}, found {token.decode()}")
+
+
+def _null(field: Field) -> Value:
+    if not field.nullable:
+        _reject("missing_field", field, "absent or null, and not nullable")
+    return None
+
+
+def _from_number(field: Field, text: str) -> Value:
+    """The value of a JSON number."""
+    if field.type is FieldType.DECIMAL:
+        unscaled = parse_decimal(text, field.precision, field.scale)
+        if unscaled is None:
+            _reject("does_not_fit", field, f"{text} is not a decimal({field.precision},{field.scale})")
+        return unscaled
+    if field.type is FieldType.STRING or not is_integer(text):
+        _reject("wrong_type", field, f"expected {field.type}, found the number {text}")
+    low, high = (INT64_MIN, INT64_MAX) if field.type is FieldType.LONG else (TIMESTAMP_MIN_MS, TIMESTAMP_MAX_MS)
+    value = parse_integer(text, low, high)
+    if value is None:
+        _reject("out_of_range", field, f"{text} is not within {low} to {high}")
+    return value
+
+
+def _from_string(field: Field, text: str) -> Value:
+    """The value of a JSON string or of a CSV cell that is not a number."""
+    if field.type is FieldType.STRING:
+        if len(text) > MAX_TEXT_LENGTH or "\0" in text:
+            _reject("bad_text", field, f"longer than {MAX_TEXT_LENGTH} characters, or holds NUL: {text!r}")
+        return text
+    if field.type is FieldType.TIMESTAMP:
+        epoch_ms = parse_timestamp(text)
+        if epoch_ms is None:
+            _reject("bad_timestamp", field, f"not an ISO-8601 date and time of the years 1 to 9999: {text!r}")
+        return epoch_ms
+    if field.type is FieldType.DECIMAL and is_number(text):
+        return _from_number(field, text)
+    _reject("wrong_type", field, f"expected {field.type}, found the string {text!r}")
+
+
+def _read_line(text: str, schema: TransactionSchema) -> list[str]:
+    if "\n" in text or "\r" in text:
+        raise RecordRejected("bad_csv", "more than one line")
+    try:
+        cells = next(csv.reader([text], strict=True))
+    except csv.Error as error:
+        raise RecordRejected("bad_csv", printable(str(error))) from None
+    most = len(schema.fields)
+    least = max((i for i, field in enumerate(schema.fields, 1) if not field.nullable), default=most)
+    if not least <= len(cells) <= most:
+        raise RecordRejected("bad_csv", printable(f"{len(cells)} cells, not {least} to {most}, in {text!r}"))
+    return cells + [""] * (most - len(cells))
+
+
+def _from_cells(cells: list[str], schema: TransactionSchema) -> tuple[Value, ...]:
+    return tuple([_from_cell(field, cell) for field, cell in zip(schema.fields, cells, strict=True)])
+
+
+def _from_cell(field: Field, cell: str) -> Value:
+    if not cell:
+        return _null(field)
+    is_numeric = field.type is not FieldType.STRING and is_number(cell)
+    return _from_number(field, cell) if is_numeric else _from_string(field, cell)

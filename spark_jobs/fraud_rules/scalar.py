@@ -1,0 +1,87 @@
+"""Exact values from text: decimals and timestamps.
+
+Nothing here goes through a float, and no cost depends on the size of an exponent.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
+TIMESTAMP_MIN_MS: Final = -62_135_596_800_000
+"""0001-01-01T00:00:00Z."""
+TIMESTAMP_MAX_MS: Final = 253_402_300_799_999
+"""9999-12-31T23:59:59.999Z: later times could not be written as ISO-8601, and leave room for windows in 64 bits."""
+MAX_TIMESTAMP_LENGTH: Final = 64
+
+_MAX_EXPONENT_DIGITS: Final = 9
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?)([0-9]+))?")
+_TIMESTAMP = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?"
+    r"(?:Z|[+-](?:0[0-9]|1[0-8])(?::?[0-5][0-9])?)?"
+)
+
+
+def is_integer(text: str) -> bool:
+    """Whether the text is a JSON number without fraction and exponent."""
+    return _INTEGER.fullmatch(text) is not None
+
+
+def is_number(text: str) -> bool:
+    """Whether the text is a JSON number."""
+    return _NUMBER.fullmatch(text) is not None
+
+
+def parse_integer(text: str, low: int, high: int) -> int | None:
+    """The value of an integer text (see `is_integer`), None when it is outside `low`..`high`, both within 64 bits."""
+    value = int(text) if len(text) <= len(str(INT64_MIN)) else None
+    return value if value is not None and low <= value <= high else None
+
+
+def parse_decimal(text: str, precision: int, scale: int) -> int | None:
+    """The unscaled value of a number text (see `is_number`) as a decimal(precision, scale), None when it does not fit.
+
+    Exact: `6.000` and `1e3` fit a decimal(18,2), 6.005 does not. Any number of digits and any exponent cost no more
+    than reading the text.
+    """
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise ValueError("not a number")
+    minus, whole, fraction, exponent_sign, exponent_digits = match.groups(default="")
+    digits = (whole + fraction).lstrip("0")
+    significant = digits.rstrip("0")
+    if not significant:
+        return 0
+    exponent_digits = exponent_digits.lstrip("0")
+    if len(exponent_digits) > _MAX_EXPONENT_DIGITS:
+        return None
+    exponent = int(exponent_sign + (exponent_digits or "0"))
+    shift = exponent - len(fraction) + len(digits) - len(significant) + scale
+    if shift < 0 or len(significant) + shift > precision:
+        return None
+    value = int(significant + "0" * shift)
+    return -value if minus else value
+
+
+def parse_timestamp(text: str) -> int | None:
+    """Epoch ms of a date and time, None when it is not one.
+
+    ISO-8601 with `T` or a blank between date and time; seconds and their fraction optional; `Z`, `+hh:mm`, `+hhmm`,
+    `+hh` or nothing, which means UTC. Digits below a millisecond are cut off: a transaction is never moved into its
+    future. A date alone, week dates, 24:00 and leap seconds are refused.
+    """
+    if len(text) > MAX_TIMESTAMP_LENGTH or _TIMESTAMP.fullmatch(text) is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    value = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - _EPOCH
+    epoch_ms = value // _MILLISECOND
+    return epoch_ms if TIMESTAMP_MIN_MS <= epoch_ms <= TIMESTAMP_MAX_MS else None

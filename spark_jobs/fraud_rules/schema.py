@@ -1,0 +1,166 @@
+"""The declared fields of a transaction, as `config/schema.yaml` lists them.
+
+A schema is valid once built from a file; nothing inside the product checks it again. Amounts are kept unscaled in
+64-bit integers, so a decimal has at most 18 digits: a wider one is refused here rather than overflowing later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from fraud_rules.errors import ConfigError
+
+ID_FIELD: Final = "transactionId"
+TIME_FIELD: Final = "eventTime"
+MAX_FIELDS: Final = 64
+MAX_NAME_LENGTH: Final = 64
+MAX_PRECISION: Final = 18
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_KEYS = frozenset({"name", "type", "nullable", "aliases", "precision", "scale"})
+
+
+class FieldType(StrEnum):
+    """What a field holds; each is kept as an int64 column (see `transaction.Column`)."""
+
+    LONG = "long"
+    STRING = "string"
+    TIMESTAMP = "timestamp"
+    DECIMAL = "decimal"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One declared field; `aliases` are other member names it is read under, never written under."""
+
+    name: str
+    type: FieldType
+    nullable: bool = False
+    aliases: tuple[str, ...] = ()
+    precision: int = 0
+    scale: int = 0
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it can be aggregated."""
+        return self.type in (FieldType.LONG, FieldType.DECIMAL)
+
+    @property
+    def member_names(self) -> tuple[str, ...]:
+        """Every name a record may use for it, its own first."""
+        return (self.name, *self.aliases)
+
+
+@dataclass(frozen=True)
+class TransactionSchema:
+    """The fields of a transaction in the order of a CSV line."""
+
+    fields: tuple[Field, ...]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The canonical names, in order."""
+        return tuple(field.name for field in self.fields)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Field]:
+        return {name: field for field in self.fields for name in field.member_names}
+
+    def field(self, name: str) -> Field | None:
+        """The field of this name or alias."""
+        return self._by_name.get(name)
+
+    @classmethod
+    def load(cls, path: Path) -> TransactionSchema:
+        """Read a schema file; raises ConfigError with every fault in it."""
+        try:
+            document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise ConfigError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
+        return cls.parse(document, str(path))
+
+    @classmethod
+    def parse(cls, document: object, where: str = "schema") -> TransactionSchema:
+        """Build a schema from a decoded document; `where` names it in errors. Raises ConfigError with every fault."""
+        faults: list[str] = []
+        fields = _parse_fields(document, faults)
+        faults += _faults_of_set(fields)
+        if faults:
+            raise ConfigError(f"{where}: " + "; ".join(faults))
+        return cls(tuple(fields))
+
+
+def _parse_fields(document: object, faults: list[str]) -> list[Field]:
+    if not isinstance(document, dict) or not isinstance(document.get("fields"), list):
+        faults.append("must hold a list `fields`")
+        return []
+    faults += [f"unknown key {key!r}" for key in document if key != "fields"]
+    items = document["fields"]
+    if not 1 <= len(items) <= MAX_FIELDS:
+        faults.append(f"`fields` must hold 1 to {MAX_FIELDS} fields, not {len(items)}")
+        return []
+    parsed = [_parse_field(position, item, faults) for position, item in enumerate(items)]
+    return [field for field in parsed if field is not None]
+
+
+def _parse_field(position: int, item: object, faults: list[str]) -> Field | None:
+    if not isinstance(item, dict):
+        faults.append(f"fields[{position}] must be a mapping with `name` and `type`")
+        return None
+    name = item.get("name")
+    label = f"field {name!r}" if isinstance(name, str) else f"fields[{position}]"
+    before = len(faults)
+    faults += [f"{label}: unknown key {key!r}" for key in item if key not in _KEYS]
+    if not _is_name(name):
+        faults.append(f"{label}: `name` must be letters, digits and _, at most {MAX_NAME_LENGTH}, no digit first")
+    aliases = item.get("aliases") or []
+    if not isinstance(aliases, list) or not all(_is_name(alias) for alias in aliases):
+        faults.append(f"{label}: `aliases` must be a list of names")
+    nullable = item.get("nullable", False)
+    if not isinstance(nullable, bool):
+        faults.append(f"{label}: `nullable` must be true or false")
+    kind = item.get("type")
+    if kind not in tuple(FieldType):
+        faults.append(f"{label}: `type` must be one of {', '.join(FieldType)}")
+    precision, scale = item.get("precision", 0), item.get("scale", 0)
+    faults += _digit_faults(label, kind, precision, scale)
+    if len(faults) > before:
+        return None
+    return Field(str(name), FieldType(str(kind)), nullable, tuple(aliases), precision, scale)
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) is not None
+
+
+def _digit_faults(label: str, kind: object, precision: object, scale: object) -> list[str]:
+    if type(precision) is not int or type(scale) is not int:
+        return [f"{label}: `precision` and `scale` must be whole numbers"]
+    if kind != FieldType.DECIMAL:
+        return [] if precision == scale == 0 else [f"{label}: `precision` and `scale` are for type decimal only"]
+    if not 1 <= precision <= MAX_PRECISION:
+        return [f"{label}: `precision` must be 1 to {MAX_PRECISION}, so that the amount fits 64 bits"]
+    return [] if 0 <= scale <= precision else [f"{label}: `scale` must be 0 to the precision, {precision}"]
+
+
+def _faults_of_set(fields: list[Field]) -> list[str]:
+    faults: list[str] = []
+    seen: set[str] = set()
+    for name in (name for field in fields for name in field.member_names):
+        if name in seen:
+            faults.append(f"the name {name!r} is used twice")
+        seen.add(name)
+    by_name = {field.name: field for field in fields}
+    for name, kinds in ((ID_FIELD, (FieldType.LONG, FieldType.STRING)), (TIME_FIELD, (FieldType.TIMESTAMP,))):
+        found = by_name.get(name)
+        if found is None or found.type not in kinds or found.nullable:
+            faults.append(f"a field {name!r} of type {' or '.join(kinds)}, not nullable, is required")
+    return faults

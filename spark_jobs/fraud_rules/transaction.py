@@ -1,0 +1,188 @@
+"""Transactions as columns: what the parser makes, the fan-out packs and the kernel reads.
+
+Every value is an int64, whatever its type, so that one compiled kernel serves every schema. A batch is valid once
+built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fraud_rules.schema import Field, FieldType, TransactionSchema
+
+PACK_FORMAT: Final = 1
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field of n rows.
+
+    `values`, int64[n]: a LONG's value, a TIMESTAMP's epoch ms, a DECIMAL unscaled at its field's scale, a STRING's
+    position in `dictionary`; 0 where null. `valid`, bool[n], is None when nothing is null. `dictionary` is None but
+    for STRING: its entries are distinct, belong to this batch only, and need not all be in use.
+    """
+
+    values: Ints
+    valid: Bools | None
+    dictionary: tuple[str, ...] | None
+
+    def take(self, indices: NDArray[Any]) -> Column:
+        """The rows at `indices` (positions or a mask), in that order."""
+        values = self.values[indices]
+        valid = None if self.valid is None else self.valid[indices]
+        dictionary = self.dictionary
+        if dictionary is not None and len(dictionary) > len(values):
+            used, values = np.unique(values, return_inverse=True)
+            dictionary = tuple([dictionary[code] for code in used.tolist()])
+        return Column(values, valid, dictionary)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionBatch:
+    """Transactions of one source batch, in any order.
+
+    `append_ms` int64[n] is the broker's append time, `partition` int32[n] and `offset` int64[n] the record's place in
+    the log, `columns` one Column of n rows a declared field, by canonical name. Arrays may be read-only.
+    """
+
+    append_ms: Ints
+    partition: NDArray[np.int32]
+    offset: Ints
+    columns: dict[str, Column]
+
+    def __len__(self) -> int:
+        return len(self.append_ms)
+
+    def take(self, indices: NDArray[Any]) -> TransactionBatch:
+        """The rows at `indices` (positions or a mask), in that order."""
+        columns = {name: column.take(indices) for name, column in self.columns.items()}
+        return TransactionBatch(self.append_ms[indices], self.partition[indices], self.offset[indices], columns)
+
+    @staticmethod
+    def concat(batches: Sequence[TransactionBatch]) -> TransactionBatch:
+        """The rows of all batches, in order. A field that one of them lacks (declared later) is null there."""
+        if len(batches) == 1:
+            return batches[0]
+        sizes = [len(batch) for batch in batches]
+        names = dict.fromkeys(name for batch in batches for name in batch.columns)
+        columns = {name: _concat_columns([batch.columns.get(name) for batch in batches], sizes) for name in names}
+        return TransactionBatch(
+            np.concatenate([_NO_INTS, *(batch.append_ms for batch in batches)]),
+            np.concatenate([_NO_INT32S, *(batch.partition for batch in batches)]),
+            np.concatenate([_NO_INTS, *(batch.offset for batch in batches)]),
+            columns,
+        )
+
+    def pack(self) -> bytes:
+        """The batch as bytes; `unpack` gives it back."""
+        columns = self.columns.values()
+        integers = [self.append_ms, self.offset, *(column.values for column in columns)]
+        packed = _Packed(
+            PACK_FORMAT,
+            len(self.append_ms),
+            b"".join([_little(array, "<i8") for array in integers]),
+            _little(self.partition, "<i4"),
+            list(self.columns),
+            [None if column.valid is None else column.valid.tobytes() for column in columns],
+            [column.dictionary for column in columns],
+        )
+        return _encode(packed)
+
+    @staticmethod
+    def unpack(blob: bytes) -> TransactionBatch:
+        """What `pack` made. The arrays are read-only, contiguous and aligned, and share one copy of the bytes."""
+        packed = _decode(blob)
+        if packed.format != PACK_FORMAT:
+            raise ValueError(f"packed transactions of format {packed.format}; this version reads {PACK_FORMAT}")
+        integers = np.frombuffer(packed.integers, _LITTLE_INT64).reshape(2 + len(packed.names), packed.rows)
+        columns = {
+            name: Column(values, None if valid is None else np.frombuffer(valid, np.bool_), dictionary)
+            for name, values, valid, dictionary in zip(
+                packed.names, integers[2:], packed.valids, packed.dictionaries, strict=True
+            )
+        }
+        partition = np.frombuffer(packed.partition, _LITTLE_INT32)
+        return TransactionBatch(integers[0], partition, integers[1], columns)
+
+    def row(self, i: int, schema: TransactionSchema) -> dict[str, object]:
+        """Row `i` by field name, in schema order: timestamps in epoch ms, decimals at their field's scale, no nulls."""
+        return {
+            field.name: value_of(self.columns[field.name], i, field)
+            for field in schema.fields
+            if field.name in self.columns and is_valid(self.columns[field.name], i)
+        }
+
+
+class _Packed(msgspec.Struct, array_like=True, gc=False):
+    """The packed form; the integer columns (append time, offset, one a field) are one buffer, which keeps it
+    aligned."""
+
+    format: int
+    rows: int
+    integers: bytes
+    partition: bytes
+    names: list[str]
+    valids: list[bytes | None]
+    dictionaries: list[tuple[str, ...] | None]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Packed).decode
+_LITTLE_INT64 = np.dtype("<i8")
+_LITTLE_INT32 = np.dtype("<i4")
+_NO_INTS: Ints = np.empty(0, np.int64)
+_NO_INT32S: NDArray[np.int32] = np.empty(0, np.int32)
+
+
+def is_valid(column: Column, i: int) -> bool:
+    """Whether row `i` is not null."""
+    return column.valid is None or bool(column.valid[i])
+
+
+def value_of(column: Column, i: int, field: Field) -> int | str | Decimal:
+    """The value of row `i`, which is not null."""
+    value = int(column.values[i])
+    if column.dictionary is not None:
+        return column.dictionary[value]
+    return Decimal(value).scaleb(-field.scale) if field.type is FieldType.DECIMAL else value
+
+
+def _little(array: NDArray[Any], dtype: str) -> bytes:
+    return array.astype(dtype, copy=False).tobytes()
+
+
+def _concat_columns(columns: Sequence[Column | None], sizes: Sequence[int]) -> Column:
+    is_text = any(column is not None and column.dictionary is not None for column in columns)
+    filled = [_nulls(n, is_text) if column is None else column for column, n in zip(columns, sizes, strict=True)]
+    valid = None
+    if any(column.valid is not None for column in filled):
+        valid = np.concatenate([np.ones(len(c.values), np.bool_) if c.valid is None else c.valid for c in filled])
+    if not is_text:
+        return Column(np.concatenate([column.values for column in filled]), valid, None)
+    codes: dict[str, int] = {}
+    values = [_recode(column, codes) for column in filled]
+    return Column(np.concatenate(values), valid, tuple(codes))
+
+
+def _nulls(n: int, is_text: bool) -> Column:
+    return Column(np.zeros(n, np.int64), np.zeros(n, np.bool_), () if is_text else None)
+
+
+def _recode(column: Column, codes: dict[str, int]) -> Ints:
+    """The column's codes in the merged dictionary `codes`, which grows; 0 stays the value of a null."""
+    dictionary = column.dictionary or ()
+    if not dictionary:
+        return column.values
+    mapping = np.array([codes.setdefault(text, len(codes)) for text in dictionary], np.int64)
+    recoded = mapping[column.values]
+    return recoded if column.valid is None else np.where(column.valid, recoded, 0)
