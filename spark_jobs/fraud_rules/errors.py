@@ -35,16 +35,17 @@ class Reason:
 
 
 class RuleRejected(FraudError):
-    """A rule record that is not a valid change; carries every reason at once."""
+    """A rule record that is not a valid change; carries every reason at once, and the `rule_id` where it has one."""
 
     exit_code = 4
 
-    def __init__(self, reasons: Iterable[Reason]) -> None:
+    def __init__(self, reasons: Iterable[Reason], rule_id: int | None = None) -> None:
         self.reasons: tuple[Reason, ...] = tuple(reasons)
+        self.rule_id = rule_id
         super().__init__("; ".join(map(str, self.reasons)))
 
-    def __reduce__(self) -> tuple[type[RuleRejected], tuple[tuple[Reason, ...]]]:
-        return (type(self), (self.reasons,))
+    def __reduce__(self) -> tuple[type[RuleRejected], tuple[tuple[Reason, ...], int | None]]:
+        return (type(self), (self.reasons, self.rule_id))
 
 
 class RecordRejected(FraudError):

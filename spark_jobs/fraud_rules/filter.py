@@ -22,7 +22,7 @@ from lark import Lark, Token, Transformer_NonRecursive, v_args
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from fraud_rules.errors import Reason, RuleRejected
-from fraud_rules.limits import RuleLimits, quoted, unprintable
+from fraud_rules.limits import RuleLimits
 from fraud_rules.predicate import (
     And,
     Comparison,
@@ -35,6 +35,7 @@ from fraud_rules.predicate import (
     Or,
     Predicate,
 )
+from fraud_rules.safe_text import quoted, unprintable
 from fraud_rules.schema import FieldType, TransactionSchema
 
 __all__ = ["Predicate", "parse_filter"]

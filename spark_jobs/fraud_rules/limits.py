@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-
-_UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
-_QUOTED_CHARS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +24,3 @@ class RuleLimits:
     max_filter_chars: int = 8_000
     max_filter_depth: int = 32
     max_filter_tokens: int = 400
-
-
-def unprintable(text: str) -> bool:
-    """Whether the text holds a NUL or half of a surrogate pair, which no store or message can carry faithfully."""
-    return _UNPRINTABLE.search(text) is not None
-
-
-def quoted(value: object) -> str:
-    """Somebody else's value for a message: printable ASCII, quoted, cut to a bounded length."""
-    text = value if isinstance(value, str) else str(value)
-    cut = text[:_QUOTED_CHARS]
-    return ascii(cut) + ("..." if len(text) > len(cut) else "")

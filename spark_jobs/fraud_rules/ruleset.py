@@ -62,14 +62,18 @@ class RuleSet:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One record of the rule log. `time_ms` is its rule time, the running maximum of append times by offset. A rejected
-    record has no change but has used its version."""
+    """One record of the rule log.
+
+    `time_ms` is its rule time, the running maximum of append times by offset. A rejected record has reasons and no
+    change, but has used its version; `rejected_id` is the rule it was about, where it said so.
+    """
 
     version: int
     append_ms: int
     time_ms: int
     change: RuleChange | None
     reasons: tuple[Reason, ...] = ()
+    rejected_id: int | None = None
 
     @classmethod
     def accepted(cls, version: int, append_ms: int, change: RuleChange) -> LogEntry:
@@ -77,13 +81,19 @@ class LogEntry:
         return cls(version, append_ms, append_ms, change)
 
     @classmethod
-    def rejected(cls, version: int, append_ms: int, reasons: Iterable[Reason]) -> LogEntry:
+    def rejected(cls, version: int, append_ms: int, reasons: Iterable[Reason], rule_id: int | None = None) -> LogEntry:
         """Likewise, for a record that is no valid change."""
-        return cls(version, append_ms, append_ms, None, tuple(reasons))
+        return cls(version, append_ms, append_ms, None, tuple(reasons), rule_id)
 
     def refused(self, reasons: Iterable[Reason]) -> LogEntry:
         """The same record turned down after parsing (its state would exceed the budget)."""
-        return replace(self, change=None, reasons=(*self.reasons, *reasons))
+        return replace(self, change=None, reasons=(*self.reasons, *reasons), rejected_id=self.rule_id)
+
+    @property
+    def rule_id(self) -> int | None:
+        """The rule the record is about; None for a control, or where a rejected record does not say."""
+        change = self.change
+        return change.rule_id if isinstance(change, Rule | RuleDeletion) else self.rejected_id
 
 
 class _Fold:

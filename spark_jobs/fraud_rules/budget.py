@@ -1,0 +1,73 @@
+"""What a rule would cost: the state its grouping retains, estimated from the traffic seen.
+
+A grouping keeps every transaction of its widest window plus the allowed lateness, once for all rules that share it. So a
+rule costs something only where it begins a grouping or widens one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fraud_rules.errors import Reason
+from fraud_rules.rule import Rule
+from fraud_rules.ruleset import RuleSet
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficSeen:
+    """What the estimate is based on: transactions a second, state bytes a retained transaction and grouping, lateness."""
+
+    rate_per_s: float
+    bytes_per_event: float
+    lateness_ms: int
+
+
+def estimate_state_bytes(window_ms: int, traffic: TrafficSeen) -> int:
+    """The state of one grouping whose widest window is `window_ms`, in bytes."""
+    retained_s = (window_ms + traffic.lateness_ms) / 1_000
+    return int(retained_s * traffic.rate_per_s * traffic.bytes_per_event)
+
+
+def over_budget(rule: Rule, in_force: RuleSet, traffic: TrafficSeen, budget_bytes: int) -> Reason | None:
+    """Why a rule is too expensive to take on, or None.
+
+    Compared is the state of all groupings once the rule is in. A rule that adds none passes even when the traffic has
+    outgrown the budget, so that rules can always be edited, paused and narrowed; `force` passes whatever it costs.
+    """
+    before = {fields: grouping.widest_window_ms for fields, grouping in in_force.groupings.items()}
+    after = _widest_with(rule, in_force)
+    added = _total_bytes(after, traffic) - _total_bytes(before, traffic)
+    total = _total_bytes(after, traffic)
+    if rule.force or added <= 0 or total <= budget_bytes:
+        return None
+    member = "windowSeconds" if "windowSeconds" in rule.document else "windowMinutes"
+    message = (
+        f"would keep about {_mebibytes(added)} MiB more at {traffic.rate_per_s:.0f} transactions/s, "
+        f"{_mebibytes(total)} MiB in all, over the budget of {_mebibytes(budget_bytes)} MiB; "
+        "shorten the window, use a grouping already in force, or say force: true"
+    )
+    return Reason(member, message)
+
+
+def _widest_with(rule: Rule, in_force: RuleSet) -> dict[tuple[str, ...], int]:
+    """The widest window by grouping with the rule in place of what its id stands for now."""
+    widest = {fields: grouping.widest_window_ms for fields, grouping in in_force.groupings.items()}
+    known = in_force.rules.get(rule.rule_id)
+    if known is not None:
+        left = known.rule.grouping
+        others = [
+            other.rule.window_ms for other in in_force.groupings[left].rules if other.rule.rule_id != rule.rule_id
+        ]
+        widest[left] = max(others, default=0)
+        if not others:
+            del widest[left]
+    widest[rule.grouping] = max(widest.get(rule.grouping, 0), rule.window_ms)
+    return widest
+
+
+def _total_bytes(widest: dict[tuple[str, ...], int], traffic: TrafficSeen) -> int:
+    return sum(estimate_state_bytes(window_ms, traffic) for window_ms in widest.values())
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 2**20:,.0f}"

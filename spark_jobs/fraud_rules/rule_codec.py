@@ -1,0 +1,129 @@
+"""From a record of the rule log to a change of the rule set, and back.
+
+The JSON of the Flink fraud-detection demo is accepted as it is, with the extensions of this product, and so is its text
+form. Everything wrong with a record is reported at once, by member. Members with the value null count as absent, and
+members nobody knows are refused: a misspelt `cooldownSecond` must not go unnoticed.
+
+No record of any content costs more than a few milliseconds: sizes are checked before work is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fraud_rules.errors import Reason, RuleRejected
+from fraud_rules.limits import RuleLimits
+from fraud_rules.rule import Control, ControlType, Rule, RuleChange, RuleDeletion, RuleState
+from fraud_rules.rule_json import DecodedObject, decode_object, faults_of
+from fraud_rules.rule_members import MemberReader
+from fraud_rules.rule_text import read_text_form
+from fraud_rules.ruleset import LogEntry
+from fraud_rules.schema import TransactionSchema
+
+__all__ = ["RuleLimits", "encode_document", "parse_rule_document", "parse_rule_record", "read_entry"]
+
+_STATES = {state: state for state in (*RuleState, "DELETE", "CONTROL")}
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+
+
+def parse_rule_record(value: bytes | None, schema: TransactionSchema, limits: RuleLimits) -> RuleChange:
+    """The change a record makes. Raises `RuleRejected`, and nothing else, for any bytes that are not a valid change."""
+    if value is None or not value.strip():
+        raise RuleRejected([Reason("record", "is empty; to end a rule, write it with ruleState DELETE")])
+    if len(value) > limits.max_record_bytes:
+        problem = f"has {len(value)} bytes, at most {limits.max_record_bytes} are allowed"
+        raise RuleRejected([Reason("record", problem)])
+    try:
+        text = value.decode("utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise RuleRejected([Reason("record", f"is not UTF-8 at byte {error.start + 1}")]) from error
+    if text.startswith("{"):
+        return _change(decode_object(text, limits), schema, limits)
+    return parse_rule_document(read_text_form(text), schema, limits)
+
+
+def parse_rule_document(document: Mapping[str, object], schema: TransactionSchema, limits: RuleLimits) -> RuleChange:
+    """The same for a record already decoded, numbers as `int` or `Decimal`. Raises `RuleRejected`."""
+    members = dict(document)
+    return _change(DecodedObject(members, faults_of(members, limits)), schema, limits)
+
+
+def read_entry(
+    version: int, append_ms: int, value: bytes | None, schema: TransactionSchema, limits: RuleLimits
+) -> LogEntry:
+    """The log entry of a record at offset `version`: accepted, or rejected with its reasons. Never raises."""
+    try:
+        return LogEntry.accepted(version, append_ms, parse_rule_record(value, schema, limits))
+    except RuleRejected as rejected:
+        return LogEntry.rejected(version, append_ms, rejected.reasons, rejected.rule_id)
+
+
+def encode_document(document: Mapping[str, object]) -> bytes:
+    """A rule's document as compact JSON, decimals as exact JSON numbers."""
+    return _ENCODER.encode(document)
+
+
+def _change(decoded: DecodedObject, schema: TransactionSchema, limits: RuleLimits) -> RuleChange:
+    document = {name: value for name, value in decoded.members.items() if value is not None}
+    reader = MemberReader(document, schema, limits, decoded.reasons)
+    change = _read(reader, document)
+    if change is None or reader.reasons:
+        rule_id = document.get("ruleId")
+        raise RuleRejected(reader.reasons, rule_id if type(rule_id) is int else None)
+    return change
+
+
+def _read(reader: MemberReader, document: Mapping[str, object]) -> RuleChange | None:
+    """The change, or None after complaints.
+
+    `disabled` wins over the state. An unusable state is taken for a rule's, so that the rest is looked at too.
+    """
+    reader.refuse_unknown()
+    if reader.flag("disabled"):
+        return _read_deletion(reader)
+    state = reader.choice("ruleState", _STATES, required=True)
+    if state == "DELETE":
+        return _read_deletion(reader)
+    if state == "CONTROL":
+        control = reader.choice("controlType", {control: control for control in ControlType}, required=True)
+        return None if control is None else Control(ControlType(control))
+    return _read_rule(reader, None if state is None else RuleState(state), document)
+
+
+def _read_deletion(reader: MemberReader) -> RuleDeletion | None:
+    rule_id = reader.rule_id()
+    return None if rule_id is None else RuleDeletion(rule_id)
+
+
+def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[str, object]) -> Rule | None:
+    rule_id, grouping = reader.rule_id(), reader.grouping()
+    aggregator = reader.aggregator()
+    aggregate_field, unique = reader.aggregate_field(aggregator), reader.unique(aggregator)
+    operator, limit = reader.operator(), reader.limit()
+    window_ms, cooldown_ms = reader.window_ms(), reader.cooldown_ms()
+    action, row_filter = reader.action(), reader.filter()
+    source, force = reader.source(), reader.flag("force")
+    reader.check_remarks()
+    if rule_id is None or state is None or grouping is None or aggregator is None:
+        return None
+    if operator is None or limit is None or window_ms is None:
+        return None
+    return Rule(
+        rule_id=rule_id,
+        state=state,
+        grouping=grouping,
+        aggregator=aggregator,
+        aggregate_field=aggregate_field,
+        unique=unique,
+        operator=operator,
+        limit=limit,
+        window_ms=window_ms,
+        cooldown_ms=cooldown_ms,
+        action=action,
+        filter=row_filter,
+        source=source,
+        force=force,
+        document=document,
+    )

@@ -1,0 +1,109 @@
+"""Exact and bounded decoding of one JSON object, for the rule log.
+
+The standard decoder does the work, with its three laxities closed: a repeated member name, `NaN` and `Infinity`, and
+numbers (read as `int` or `Decimal`, never as a float). What is wrong is returned beside the object, by top-level
+member, so that it is reported together with what the rule itself gets wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from fraud_rules.errors import Reason, RuleRejected
+from fraud_rules.limits import RuleLimits
+from fraud_rules.safe_text import quoted, unprintable
+
+_MAX_NUMBER_CHARS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Stands for a number that is not kept; `why` says what is wrong with it."""
+
+    why: str
+
+
+@dataclass(slots=True)
+class DecodedObject:
+    """A decoded object and what is wrong with it as JSON."""
+
+    members: dict[str, object]
+    reasons: list[Reason] = field(default_factory=list)
+
+
+def decode_object(text: str, limits: RuleLimits) -> DecodedObject:
+    """Decode the text of one JSON object. Raises `RuleRejected` where there is nothing to go on with."""
+    repeated: list[str] = []
+
+    def object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            repeated.extend(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        return members
+
+    try:
+        decoded = json.loads(
+            text, object_pairs_hook=object_of, parse_float=_number, parse_int=_number, parse_constant=_constant
+        )
+    except json.JSONDecodeError as error:
+        raise RuleRejected([Reason("record", f"is not JSON: {error.msg} at character {error.pos + 1}")]) from error
+    except RecursionError as error:
+        raise RuleRejected([Reason("record", "is nested too deep")]) from error
+    if not isinstance(decoded, dict):
+        raise RuleRejected([Reason("record", "must be one JSON object")])
+    if len(decoded) > limits.max_members:
+        problem = f"has {len(decoded)} members, at most {limits.max_members} are allowed"
+        raise RuleRejected([Reason("record", problem)])
+    reasons = [Reason(_named(name), "is given twice") for name in repeated[: limits.max_members]]
+    return DecodedObject(decoded, [*reasons, *faults_of(decoded, limits)])
+
+
+def faults_of(members: dict[str, object], limits: RuleLimits) -> list[Reason]:
+    """What no rule may hold in any member: unusable numbers, unprintable text, deep nesting."""
+    return [
+        Reason(_named(name), problem)
+        for name, value in members.items()
+        for problem in dict.fromkeys(_problems(name, value, limits.max_nesting))
+    ]
+
+
+def _problems(name: str, value: object, depth_left: int) -> Iterator[str]:
+    """Faults of one member. Yields little for a value of any shape: an exhausted depth ends the descent."""
+    if unprintable(name):
+        yield "has a NUL or half of a surrogate pair in its name"
+    if depth_left == 0:
+        yield "is nested too deep"
+    elif isinstance(value, Unusable):
+        yield value.why
+    elif isinstance(value, str):
+        if unprintable(value):
+            yield "holds a NUL or half of a surrogate pair"
+    elif isinstance(value, dict):
+        for inner_name, inner in value.items():
+            yield from _problems(inner_name, inner, depth_left - 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _problems("", inner, depth_left - 1)
+
+
+def _number(text: str) -> int | Decimal | Unusable:
+    """A JSON number, exactly; bounded, since turning digits into a number takes quadratic time."""
+    if len(text) > _MAX_NUMBER_CHARS:
+        return Unusable(f"is a number of {len(text)} characters, at most {_MAX_NUMBER_CHARS} are allowed")
+    try:
+        return int(text) if text.lstrip("-").isdigit() else Decimal(text)
+    except ArithmeticError:
+        return Unusable(f"is out of range: {quoted(text)}")
+
+
+def _constant(text: str) -> Unusable:
+    return Unusable(f"is {text}, which is not a number")
+
+
+def _named(name: str) -> str:
+    """A member's name for a message; the names of real members are short and plain."""
+    return name if name.isascii() and name.isalnum() and len(name) <= 40 else quoted(name)

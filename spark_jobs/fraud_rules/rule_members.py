@@ -1,0 +1,287 @@
+"""Reads the members of a rule one by one, each against its type and bounds, and collects every complaint."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TypeVar
+
+from fraud_rules.errors import Reason, RuleRejected
+from fraud_rules.filter import Predicate, parse_filter
+from fraud_rules.limits import RuleLimits
+from fraud_rules.rule import Action, Aggregator, Operator
+from fraud_rules.rule_json import Unusable
+from fraud_rules.safe_text import quoted, shown
+from fraud_rules.schema import TransactionSchema
+
+T = TypeVar("T")
+
+MEMBERS = (
+    "ruleId",
+    "ruleState",
+    "groupingKeyNames",
+    "unique",
+    "aggregateFieldName",
+    "aggregatorFunctionType",
+    "limitOperatorType",
+    "limit",
+    "windowMinutes",
+    "windowSeconds",
+    "controlType",
+    "cooldownSeconds",
+    "action",
+    "disabled",
+    "filter",
+    "name",
+    "description",
+    "severity",
+    "owner",
+    "source",
+    "force",
+    "approve",
+)
+"""Every member a record may have. `approve` is for the tool that applies seed files; the detector lets it pass."""
+
+REMARKS = ("name", "description", "severity", "owner")
+MAX_RULE_ID = 2**63 - 1
+
+_KNOWN = frozenset(MEMBERS)
+_OPERATORS = {key: operator for operator in Operator for key in (operator.value, operator.name)}
+_COUNT_FIELDS = {"COUNT_FLINK": Aggregator.COUNT, "COUNT_WITH_RESET_FLINK": Aggregator.COUNT_WITH_RESET}
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,64}(\.[0-9]{1,64})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+_SOURCE = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
+_MAX_COMPLAINTS = 50
+_MAX_GUESSES = 5
+
+
+class MemberReader:
+    """Typed access to a document's members. A method returns None (or a harmless value) after it has complained."""
+
+    def __init__(
+        self, document: Mapping[str, object], schema: TransactionSchema, limits: RuleLimits, reasons: list[Reason]
+    ) -> None:
+        self._document = document
+        self._schema = schema
+        self._limits = limits
+        self._reasons = reasons
+
+    @property
+    def reasons(self) -> list[Reason]:
+        """Every complaint once, in the order made; bounded."""
+        return list(dict.fromkeys(self._reasons))[:_MAX_COMPLAINTS]
+
+    def refuse_unknown(self) -> None:
+        """Complain of members that no rule has, with a guess at what was meant."""
+        unknown = [name for name in self._document if name not in _KNOWN]
+        for position, name in enumerate(unknown):
+            near = difflib.get_close_matches(name[:40], MEMBERS, n=1) if position < _MAX_GUESSES else []
+            guess = f"; did you mean {near[0]}?" if near else ""
+            self._complain(quoted(name).strip("'"), f"is not a member of a rule{guess}")
+
+    def rule_id(self) -> int | None:
+        """`ruleId`, a positive 64-bit integer."""
+        return self._integer("ruleId", 1, MAX_RULE_ID, required=True)
+
+    def grouping(self) -> tuple[str, ...] | None:
+        """`groupingKeyNames` as canonical names, sorted."""
+        names = self._fields("groupingKeyNames")
+        if not names and not self._complained("groupingKeyNames"):
+            self._complain("groupingKeyNames", "is required: one or more declared fields")
+        return names or None
+
+    def aggregator(self) -> Aggregator | None:
+        """`aggregatorFunctionType`, or the count that `aggregateFieldName` stands for."""
+        field = self._document.get("aggregateFieldName")
+        named = self.choice("aggregatorFunctionType", {a.value: a for a in Aggregator}, required=True)
+        counted = _COUNT_FIELDS.get(field) if isinstance(field, str) else None
+        if counted is None or named is None or not named.needs_field:
+            return named
+        if named is not Aggregator.SUM:
+            self._complain("aggregatorFunctionType", f"must be SUM where aggregateFieldName is {field}")
+        return counted
+
+    def aggregate_field(self, aggregator: Aggregator | None) -> str | None:
+        """`aggregateFieldName` as a canonical name; None for the counts, which ignore it."""
+        given = self._document.get("aggregateFieldName")
+        if given is not None and not isinstance(given, str):
+            self._complain("aggregateFieldName", f"must be a field's name, not {shown(given)}")
+        if aggregator is None or not aggregator.needs_field or not isinstance(given, str | None):
+            return None
+        numeric = [field.name for field in self._schema.fields if field.numeric]
+        field = None if given is None else self._schema.field(given)
+        if field is None or not field.numeric:
+            got = "is required" if given is None else f"is {shown(given)}"
+            self._complain("aggregateFieldName", f"{got}; {aggregator} needs a number: one of {', '.join(numeric)}")
+            return None
+        return field.name
+
+    def unique(self, aggregator: Aggregator | None) -> tuple[str, ...]:
+        """`unique` as canonical names, sorted; empty but for COUNT_DISTINCT, which needs it."""
+        names = self._fields("unique")
+        if aggregator is Aggregator.COUNT_DISTINCT:
+            if not names and not self._complained("unique"):
+                self._complain(
+                    "unique", "is required with COUNT_DISTINCT: the fields whose distinct values are counted"
+                )
+        elif names and aggregator is not None:
+            self._complain("unique", f"is for COUNT_DISTINCT only; leave it empty with {aggregator}")
+        return names
+
+    def operator(self) -> Operator | None:
+        """`limitOperatorType`, by symbol or name."""
+        return self.choice("limitOperatorType", _OPERATORS, required=True)
+
+    def limit(self) -> Decimal | None:
+        """`limit`, a number or the text of one, exactly; without an exponent, and never a negative zero."""
+        given = self._document.get("limit")
+        if given is None:
+            self._complain("limit", "is required")
+            return None
+        number = _decimal(given)
+        if number is None:
+            self._complain("limit", f"must be a decimal number, not {shown(given)}")
+        elif _digits(number) > self._limits.max_limit_digits:
+            self._complain("limit", f"has more than {self._limits.max_limit_digits} digits")
+        else:
+            return Decimal(format(number, "f")) if number else Decimal(0)
+        return None
+
+    def window_ms(self) -> int | None:
+        """`windowMinutes` or `windowSeconds`, exactly one of the two."""
+        longest = self._limits.max_window_minutes
+        minutes = self._integer("windowMinutes", 1, longest)
+        seconds = self._integer("windowSeconds", 1, longest * 60)
+        given = [name for name in ("windowMinutes", "windowSeconds") if name in self._document]
+        if len(given) == 2:
+            self._complain("windowSeconds", "is given beside windowMinutes; give one of the two")
+        elif not given:
+            self._complain("windowMinutes", "is required (or windowSeconds)")
+        if minutes is not None:
+            return minutes * 60_000
+        return None if seconds is None else seconds * 1_000
+
+    def cooldown_ms(self) -> int | None:
+        """`cooldownSeconds`, or None for no cool-down."""
+        seconds = self._integer("cooldownSeconds", 1, self._limits.max_cooldown_seconds)
+        return None if seconds is None else seconds * 1_000
+
+    def action(self) -> Action:
+        """`action`; an alert only, unless it says otherwise."""
+        return self.choice("action", {action.value: action for action in Action}) or Action.ALERT
+
+    def filter(self) -> Predicate | None:
+        """`filter` as a typed tree, or None to let every transaction pass."""
+        text = self._text("filter")
+        if text is None:
+            return None
+        try:
+            return parse_filter(text, self._schema, self._limits)
+        except RuleRejected as rejected:
+            self._reasons.extend(rejected.reasons)
+            return None
+
+    def source(self) -> str | None:
+        """`source`, the tool that wrote the record: a short lower-case word."""
+        text = self._text("source")
+        if text is not None and not _SOURCE.fullmatch(text):
+            self._complain(
+                "source", f"must be a short lower-case word such as seed, ui, cli or cdc, not {quoted(text)}"
+            )
+        return text
+
+    def check_remarks(self) -> None:
+        """Members that are for people or for other tools: their type and size only; `controlType` must be absent."""
+        for name in REMARKS:
+            text = self._text(name)
+            if text is not None and len(text) > self._limits.max_text_chars:
+                self._complain(name, f"has {len(text)} characters, at most {self._limits.max_text_chars} are allowed")
+        if not isinstance(self._document.get("approve", False), bool | str):
+            self._complain("approve", "must be true, false or a text")
+        if "controlType" in self._document:
+            self._complain("controlType", "is for ruleState CONTROL only")
+
+    def flag(self, name: str) -> bool:
+        """A member that is true, false or absent (false)."""
+        given = self._document.get(name, False)
+        if not isinstance(given, bool):
+            self._complain(name, f"must be true or false, not {shown(given)}")
+            return False
+        return given
+
+    def choice(self, name: str, choices: Mapping[str, T], *, required: bool = False) -> T | None:
+        """A member that is one of a few words; None where it is absent or none of them."""
+        given = self._document.get(name)
+        if given is None:
+            if required:
+                self._complain(name, f"is required: one of {', '.join(choices)}")
+            return None
+        found = choices.get(given) if isinstance(given, str) else None
+        if found is None:
+            self._complain(name, f"must be one of {', '.join(choices)}, not {shown(given)}")
+        return found
+
+    def _text(self, name: str) -> str | None:
+        given = self._document.get(name)
+        if given is None or isinstance(given, str):
+            return given
+        self._complain(name, f"must be text, not {shown(given)}")
+        return None
+
+    def _integer(self, name: str, low: int, high: int, *, required: bool = False) -> int | None:
+        given = self._document.get(name)
+        if given is None:
+            if required:
+                self._complain(name, "is required")
+            return None
+        if type(given) is int and low <= given <= high:
+            return given
+        self._complain(name, f"must be a whole number from {low} to {high}, not {shown(given)}")
+        return None
+
+    def _fields(self, name: str) -> tuple[str, ...]:
+        """A list of declared fields, none twice, as sorted canonical names; empty where absent or after a complaint."""
+        given = self._document.get(name, [])
+        if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
+            self._complain(name, "must be a list of field names")
+            return ()
+        if len(given) > self._limits.max_fields:
+            self._complain(name, f"has {len(given)} fields, at most {self._limits.max_fields} are allowed")
+            return ()
+        canonical: set[str] = set()
+        for item in given:
+            field = self._schema.field(item)
+            if field is None:
+                declared = ", ".join(self._schema.names)
+                self._complain(name, f"{quoted(item)} is not a declared field; declared are {declared}")
+            elif field.name in canonical:
+                self._complain(name, f"{quoted(item)} names the field {field.name} a second time")
+            else:
+                canonical.add(field.name)
+        return tuple(sorted(canonical))
+
+    def _complained(self, name: str) -> bool:
+        return any(reason.field == name for reason in self._reasons)
+
+    def _complain(self, name: str, message: str) -> None:
+        """Note a reason, unless the member has no usable value and was complained of when it was decoded."""
+        if isinstance(self._document.get(name), Unusable):
+            return
+        self._reasons.append(Reason(name, message))
+
+
+def _decimal(given: object) -> Decimal | None:
+    """A number, or the text of one, exactly; None for anything else."""
+    if isinstance(given, Decimal):
+        return given if given.is_finite() else None
+    if type(given) is int:
+        return Decimal(given)
+    return Decimal(given) if isinstance(given, str) and _DECIMAL.fullmatch(given) else None
+
+
+def _digits(number: Decimal) -> int:
+    """How many digits the number has when it is written out without an exponent."""
+    exponent = int(number.as_tuple().exponent)
+    before = max(number.adjusted() + 1, 1)
+    return before + max(-exponent, 0)

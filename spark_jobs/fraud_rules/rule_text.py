@@ -1,0 +1,53 @@
+"""The one-line text form of a rule: `1,(active),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(50),(20)`.
+
+Nine fields: id, state, grouping, unique, aggregated field, aggregator, operator, limit, window in minutes. Brackets are
+optional, names in a list are joined by `&`, states and aggregators ignore case.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from fraud_rules.errors import Reason, RuleRejected
+from fraud_rules.safe_text import quoted
+
+_FIELDS = 9
+_INTEGER = re.compile(r"[+-]?[0-9]{1,38}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,38}\.[0-9]{1,38}", re.ASCII)
+
+
+def read_text_form(line: str) -> dict[str, object]:
+    """The members of the JSON form the line stands for, unchecked. Raises `RuleRejected` unless it has nine fields."""
+    tokens = line.split(",")
+    if len(tokens) != _FIELDS:
+        shape = f"is neither a JSON object nor a line of {_FIELDS} fields: {quoted(line)}"
+        raise RuleRejected([Reason("record", shape)])
+    rule_id, state, grouping, unique, field, aggregator, operator, limit, window = map(_unbracketed, tokens)
+    return {
+        "ruleId": _number(rule_id),
+        "ruleState": state.upper(),
+        "groupingKeyNames": _names(grouping),
+        "unique": _names(unique),
+        "aggregateFieldName": field,
+        "aggregatorFunctionType": aggregator.upper(),
+        "limitOperatorType": operator.upper(),
+        "limit": _number(limit),
+        "windowMinutes": _number(window),
+    }
+
+
+def _unbracketed(token: str) -> str:
+    token = token.strip()
+    return token[1:-1].strip() if token.startswith("(") and token.endswith(")") else token
+
+
+def _names(token: str) -> list[str]:
+    return [name.strip() for name in token.split("&")] if token else []
+
+
+def _number(token: str) -> int | Decimal | str:
+    """A plain number as JSON would have it; anything else as it is, for the checks to complain of."""
+    if _INTEGER.fullmatch(token):
+        return int(token)
+    return Decimal(token) if _DECIMAL.fullmatch(token) else token
