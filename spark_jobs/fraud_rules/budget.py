@@ -1,7 +1,7 @@
 """What a rule would cost: the state its grouping retains, estimated from the traffic seen.
 
-A grouping keeps every transaction of its widest window plus the allowed lateness, once for all rules that share it. So a
-rule costs something only where it begins a grouping or widens one.
+A grouping keeps every transaction of its widest window plus the allowed lateness, once for all rules that share it. So
+a rule costs something only where it begins a grouping or widens one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fraud_rules.ruleset import RuleSet
 
 @dataclass(frozen=True, slots=True)
 class TrafficSeen:
-    """What the estimate is based on: transactions a second, state bytes a retained transaction and grouping, lateness."""
+    """What an estimate rests on: transactions a second, bytes a retained transaction and grouping, lateness."""
 
     rate_per_s: float
     bytes_per_event: float

@@ -135,7 +135,7 @@ def _variable(name: str) -> str:
 
 
 def _overridden(default: object, given: object, text: str | None) -> object:
-    """The value an environment variable stands for in the setting's type; text that does not fit is left for a fault."""
+    """What an environment variable stands for in the setting's type; text that does not fit is left for a fault."""
     if text is None:
         return given
     if isinstance(default, bool):

@@ -1,0 +1,136 @@
+"""Files of rules: JSON, YAML, or the one-line text form; one rule, a list of rules, or `{rules: [...]}`.
+
+A file becomes records as the rule log takes them, each with where it stood; judging them is `rule_codec`'s. Numbers
+keep their digits: `limit: 0.30` is the decimal 0.30 in YAML too, not a float near it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fraud_rules.errors import InputInvalid
+from fraud_rules.rule_codec import encode_document
+from fraud_rules.safe_text import quoted
+
+MAX_FILE_BYTES = 16_777_216
+
+_YAML_SUFFIXES = frozenset({".yaml", ".yml"})
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,63})(\.[0-9]{1,64})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRecord:
+    """One record to append to the rule log, and where it comes from (`seed.yaml, rule 2`)."""
+
+    where: str
+    value: bytes
+
+
+def read_rule_file(path: Path) -> tuple[RuleRecord, ...]:
+    """Every record of a file, in order. Raises `InputInvalid` for a file that cannot be read or holds no rules."""
+    text = _read_text(path)
+    try:
+        values = list(_records(path, text))
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        raise InputInvalid(f"{path}: {' '.join(str(error).split())}") from error
+    if not values:
+        raise InputInvalid(f"{path}: holds no rules")
+    return tuple(RuleRecord(f"{path.name}, rule {place}", value) for place, value in enumerate(values, 1))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise InputInvalid(f"{path}: is larger than {MAX_FILE_BYTES} bytes")
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputInvalid(f"{path}: cannot be read: {error}") from error
+
+
+def _records(path: Path, text: str) -> Iterator[bytes]:
+    """The records of a file's text. Raises ValueError or YAMLError for what cannot be read."""
+    if path.suffix in _YAML_SUFFIXES:
+        yield from _encoded(yaml.load(text, _ExactLoader))  # noqa: S506 - a SafeLoader, stricter
+    elif text.lstrip().startswith(("{", "[")):
+        yield from _json_records(text)
+    else:
+        lines = (line.strip() for line in text.splitlines())
+        yield from (line.encode() for line in lines if line and not line.startswith("#"))
+
+
+def _json_records(text: str) -> Iterator[bytes]:
+    """JSON values one after the other (so JSON lines too). A rule on its own is passed on as it is written."""
+    position = 0
+    while rest := text[position:].lstrip():
+        position = len(text) - len(rest)
+        value, end = _EXTENT.raw_decode(text, position)
+        if isinstance(value, dict) and set(value) != {"rules"}:
+            yield text[position:end].encode()
+        else:
+            yield from _encoded(_EXACT.decode(text[position:end]))
+        position = end
+
+
+def _encoded(loaded: object) -> Iterator[bytes]:
+    """The rules of a decoded file: one, a list, or those under `rules`."""
+    if isinstance(loaded, dict) and set(loaded) == {"rules"}:
+        loaded = loaded["rules"]
+    documents = loaded if isinstance(loaded, list) else [loaded]
+    for place, document in enumerate(documents, 1):
+        if not isinstance(document, Mapping) or not all(isinstance(name, str) for name in document):
+            raise ValueError(f"rule {place} is not a mapping of members")
+        yield encode_document(document)
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{quoted(next(name for name in names if names.count(name) > 1))} is given twice")
+    return members
+
+
+def _number(text: str) -> int | Decimal:
+    """A number exactly. Raises ValueError for what JSON does not have (`0x1F`, `1_000`, `.inf`) and for huge ones."""
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(f"{quoted(text)} is not a number as rules have them; if it is meant as text, quote it")
+    return int(text) if text.lstrip("-").isdigit() else Decimal(text)
+
+
+_EXTENT = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+_EXACT = json.JSONDecoder(object_pairs_hook=_distinct, parse_float=_number, parse_int=_number, parse_constant=_number)
+
+
+class _ExactLoader(yaml.SafeLoader):
+    """YAML's safe types, numbers exact and dates as text; no key twice and no aliases (they can expand without end)."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise ValueError("holds a YAML alias (*name); write the value out")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        pairs = [(str(key.value), value) for key, value in node.value]
+        _distinct(pairs)
+        return super().construct_mapping(node, deep)
+
+
+def _construct_number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int | Decimal:
+    return _number(str(loader.construct_scalar(node)))
+
+
+def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
+    return str(loader.construct_scalar(node))
+
+
+_ExactLoader.add_constructor("tag:yaml.org,2002:int", _construct_number)
+_ExactLoader.add_constructor("tag:yaml.org,2002:float", _construct_number)
+_ExactLoader.add_constructor("tag:yaml.org,2002:timestamp", _construct_text)
