@@ -1,0 +1,148 @@
+"""Alerts: from a row of the kernel's output to the JSON that leaves.
+
+Numbers are exact: the kernel hands over integers, and they become decimals here.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from math import isqrt
+
+import msgspec
+
+from fraud_rules.output import AlertRecord
+from fraud_rules.rule import Action, Aggregator
+from fraud_rules.ruleset import RuleInForce
+from fraud_rules.schema import ID_FIELD, TIME_FIELD, TransactionSchema
+from fraud_rules.transaction import TransactionBatch
+from fraud_rules.window import layout as at
+
+ALERT_NAMESPACE = uuid.UUID("6f0c9a52-2f5e-5b0c-9a53-8f6f7c1d2e40")
+"""The namespace of alert ids (UUID version 5)."""
+
+_RATIO_DECIMALS = 6
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+def alert_id(rule_id: int, rule_version: int, key: dict[str, object], transaction_id: int | str) -> str:
+    """The id of an alert: the same on every replay."""
+    name = _encoder.encode([rule_id, rule_version, sorted(key.items()), transaction_id])
+    return str(uuid.uuid5(ALERT_NAMESPACE, name.decode()))
+
+
+def triggering_value(in_force: RuleInForce, row: Sequence[int], schema: TransactionSchema) -> str:
+    """The aggregate of an output row (O_* ints) as a decimal without trailing zeros."""
+    rule = in_force.rule
+    scale = 0
+    if rule.aggregate_field is not None:
+        field = schema.field(rule.aggregate_field)
+        scale = field.scale if field is not None else 0
+    total = (row[at.O_HIGH] << 32) + row[at.O_LOW]
+    n = row[at.O_VALUES]
+    if rule.aggregator is Aggregator.AVG:
+        return _plain(_divided(total * 10**_RATIO_DECIMALS, n * 10**scale), _RATIO_DECIMALS)
+    if rule.aggregator is Aggregator.STDDEV:
+        squares = sum(row[at.O_SQUARE + k] << (32 * k) for k in range(4))
+        spread = (n * squares - total * total) * 10 ** (2 * _RATIO_DECIMALS)
+        return _plain(_divided_root(spread, n * 10**scale), _RATIO_DECIMALS)
+    return _plain(total, scale)
+
+
+def _divided(numerator: int, denominator: int) -> int:
+    """numerator / denominator, half to even; the denominator is positive."""
+    quotient, rest = divmod(numerator, denominator)
+    twice = 2 * rest
+    return quotient + (twice > denominator or (twice == denominator and quotient % 2 == 1))
+
+
+def _divided_root(square: int, denominator: int) -> int:
+    """sqrt(square) / denominator, half to even."""
+    floor = isqrt(square // denominator**2)
+    middle = (2 * floor + 1) ** 2 * denominator**2
+    return floor + (4 * square > middle or (4 * square == middle and floor % 2 == 1))
+
+
+def _plain(unscaled: int, scale: int) -> str:
+    """The decimal unscaled * 10**-scale: no exponent, no trailing zeros."""
+    if scale == 0:
+        return str(unscaled)
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    text = f"{digits[:-scale]}.{digits[-scale:]}".rstrip("0").rstrip(".")
+    return f"-{text}" if unscaled < 0 else text
+
+
+class AlertWriter:
+    """Writes the alerts of one batch of rows."""
+
+    def __init__(self, batch: TransactionBatch, schema: TransactionSchema, fields: Sequence[str], detection_ms: int):
+        self._batch = batch
+        self._schema = schema
+        self._fields = fields
+        self._detection_ms = detection_ms
+        self._documents: dict[int, msgspec.Raw] = {}
+
+    def write(self, in_force: RuleInForce, row: Sequence[int]) -> AlertRecord:
+        """The alert of an output row (O_* ints; O_ROW counts in the batch)."""
+        rule, i = in_force.rule, row[at.O_ROW]
+        event = self._batch.row(i, self._schema)
+        key = {name: event[name] for name in self._fields}
+        identity = alert_id(rule.rule_id, in_force.version, key, event[ID_FIELD])  # type: ignore[arg-type]
+        time_ms = int(self._batch.columns[TIME_FIELD].values[i])
+        alert = {
+            "alertId": identity,
+            "ruleId": rule.rule_id,
+            "ruleVersion": in_force.version,
+            "shadow": rule.shadow,
+            "violatedRule": self._document(in_force),
+            "key": key,
+            "triggeringValue": triggering_value(in_force, row, self._schema),
+            "triggeringEvent": event,
+            "windowStart": time_ms - rule.window_ms,
+            "windowEnd": time_ms,
+            "windowCount": row[at.O_COUNT],
+            "windowComplete": bool(row[at.O_COMPLETE]),
+            "suppressed": row[at.O_SUPPRESSED],
+            "eventTime": time_ms,
+            "ingestionTime": int(self._batch.append_ms[i]),
+            "detectionTime": self._detection_ms,
+        }
+        restriction = None
+        if rule.action is Action.RESTRICT and not rule.shadow:
+            restricted = {"key": key, "since": time_ms, "alertId": identity, "ruleId": rule.rule_id}
+            restriction = _encoder.encode(restricted)
+        return AlertRecord(
+            append_ms=int(self._batch.append_ms[i]),
+            partition=int(self._batch.partition[i]),
+            offset=int(self._batch.offset[i]),
+            rule_id=rule.rule_id,
+            alert_id=identity,
+            shadow=rule.shadow,
+            json=_encoder.encode(alert),
+            restriction=restriction,
+        )
+
+    def evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:
+        """One evaluation as JSON, for debugging."""
+        event = self._batch.row(row[at.O_ROW], self._schema)
+        outcome = {at.FIRED_NO: "no", at.FIRED_YES: "alert", at.FIRED_SUPPRESSED: "suppressed"}[row[at.O_FIRED]]
+        value = triggering_value(in_force, row, self._schema) if row[at.O_VALUES] else None
+        return _encoder.encode(
+            {
+                "ruleId": in_force.rule.rule_id,
+                "ruleVersion": in_force.version,
+                "key": {name: event[name] for name in self._fields},
+                "transactionId": event[ID_FIELD],
+                "eventTime": event[TIME_FIELD],
+                "value": value,
+                "windowCount": row[at.O_COUNT],
+                "outcome": outcome,
+            }
+        )
+
+    def _document(self, in_force: RuleInForce) -> msgspec.Raw:
+        document = self._documents.get(in_force.version)
+        if document is None:
+            document = msgspec.Raw(_encoder.encode(in_force.rule.document))
+            self._documents[in_force.version] = document
+        return document

@@ -1,0 +1,248 @@
+"""Evaluates one key group's part of a batch: the same code under the stream, the nightly job and replays.
+
+Each grouping's rows are taken in by a cell, the state of one (grouping, epoch): a clear, or a new beginning of the
+grouping, starts another cell, so that "nothing that arrived before counts" needs no sweep. Which epoch a row belongs to is a
+function of the rule log and the row's append time. A superseded cell stays for `EPOCH_GRACE_MS` of append time, for
+rows of another partition that were appended before the boundary but are read after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fraud_rules.alert import AlertWriter
+from fraud_rules.fanout import collect
+from fraud_rules.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord
+from fraud_rules.ruleset import GroupingInForce, RuleTimeline
+from fraud_rules.schema import ID_FIELD, TIME_FIELD, TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.statelog import StateLog
+from fraud_rules.transaction import TransactionBatch
+from fraud_rules.window import layout as at
+from fraud_rules.window.cell import Cell, Marks, Taken
+from fraud_rules.window.journal import CellHead, Journal
+from fraud_rules.window.plan import Measures, Plan
+from fraud_rules.window.store import ViewStore
+
+Ints = NDArray[np.int64]
+Grouping = tuple[str, ...]
+
+EPOCH_GRACE_MS = 60_000
+_CACHED_PLANS = 4096
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+class KeyGroupEngine:
+    """The state and evaluation of one key group."""
+
+    def __init__(
+        self, key_group: int, schema: TransactionSchema, settings: DetectorSettings, log: StateLog, views: ViewStore
+    ) -> None:
+        self._key_group = key_group
+        self._schema = schema
+        self._settings = settings
+        self._log = log
+        self._views = views
+
+    def process(
+        self, blobs: Iterable[bytes], timeline: RuleTimeline, batch_id: int, detection_ms: int
+    ) -> KeyGroupOutput:
+        """Take one batch's blobs (see `fanout`) in and give what comes of them.
+
+        `detection_ms` is the wall clock that alerts carry; nothing else depends on it.
+        """
+        with self._views.hold(self._key_group) as view:
+            journal = Journal(self._schema, self._log, view)
+            work = _Batch(self._schema, self._settings, timeline, journal, detection_ms)
+            for fields, rows in collect(blobs).items():
+                work.take(fields, rows)
+            work.retire_superseded()
+            in_force = timeline.latest.rules.values()
+            journal.commit(frozenset(each.incarnation for each in in_force))
+            return work.output(self._key_group)
+
+
+class _Batch:
+    """One batch of one key group, while it is being taken in."""
+
+    def __init__(
+        self,
+        schema: TransactionSchema,
+        settings: DetectorSettings,
+        timeline: RuleTimeline,
+        journal: Journal,
+        detection_ms: int,
+    ) -> None:
+        self._schema = schema
+        self._settings = settings
+        self._timeline = timeline
+        self._journal = journal
+        self._detection_ms = detection_ms
+        self._rows = 0
+        self._alerts: list[AlertRecord] = []
+        self._late: list[LateRecord] = []
+        self._duplicates: list[DuplicateRecord] = []
+        self._evaluations: list[bytes] = []
+
+    def output(self, key_group: int) -> KeyGroupOutput:
+        """What came of the batch."""
+        heads = self._journal.head.cells
+        cells = [self._journal.open(info) for info in heads]
+        watermarks = [info.watermark_ms for info in heads if info.watermark_ms != at.NONE]
+        return KeyGroupOutput(
+            key_group=key_group,
+            rows=self._rows,
+            retained_events=sum(cell.retained for cell in cells),
+            retained_bytes=sum(cell.retained_bytes for cell in cells),
+            watermark_ms=min(watermarks, default=None),
+            alerts=self._alerts,
+            late=self._late,
+            duplicates=self._duplicates,
+            evaluations=self._evaluations,
+        )
+
+    # --- rows in ------------------------------------------------------------------------------------------------------------
+
+    def take(self, fields: Grouping, batch: TransactionBatch) -> None:
+        """Take a grouping's rows in, in arrival order: one run of rows after the other that share an epoch."""
+        self._rows += len(batch)
+        self._journal.head.newest_append_ms = max(self._journal.head.newest_append_ms, int(batch.append_ms.max()))
+        counts, inverse = np.unique(self._timeline.versions_at(batch.append_ms), return_inverse=True)
+        in_force = [self._timeline.rule_set(int(count)).groupings[fields] for count in counts]
+        epochs = np.array([grouping.epoch for grouping in in_force])[inverse]
+        starts = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist()]
+        for start, end in zip(starts, [*starts[1:], len(batch)], strict=True):
+            run = batch if end - start == len(batch) else batch.take(np.arange(start, end))
+            self._take_run(run, in_force, inverse[start:end])
+
+    def _take_run(self, batch: TransactionBatch, in_force: Sequence[GroupingInForce], versions: Ints) -> None:
+        used, versions = np.unique(versions, return_inverse=True)
+        groupings = [in_force[version] for version in used]
+        info = self._cell_of(groupings[0])
+        cell = self._journal.open(info)
+        plan = _plan_of(cell, groupings)
+        sequence = int(cell.header[at.H_SEQ])
+        taken = cell.take(
+            batch, versions, plan, self._settings.max_out_of_orderness_ms, explain=self._settings.evaluations
+        )
+        accepted = np.flatnonzero((taken.outcomes == at.ROW_ACCEPTED) | (taken.outcomes == at.ROW_LATE_KEPT))
+        rows = _numbered(batch if len(accepted) == len(batch) else batch.take(accepted), sequence)
+        self._journal.record(info, rows, _changed_marks(cell, batch, plan, taken))
+        self._report(batch, info, plan, taken)
+
+    # --- cells ------------------------------------------------------------------------------------------------------------
+
+    def _cell_of(self, grouping: GroupingInForce) -> CellHead:
+        """The cell of the grouping's epoch, with the watermark and bound of its incarnation."""
+        siblings = self._journal.cells_of(grouping.fields)
+        for info in siblings:
+            if info.epoch == grouping.epoch:
+                self._share_clock(info, siblings)
+                return info
+        return self._begin(grouping, siblings)
+
+    def _begin(self, grouping: GroupingInForce, siblings: Sequence[CellHead]) -> CellHead:
+        """A new cell. What an earlier one accepted after this epoch's boundary (its batch did not see it) moves along."""
+        info = self._journal.create(grouping.fields, grouping.incarnation, grouping.epoch, grouping.epoch_ms)
+        cell = self._journal.open(info)
+        self._share_clock(info, [*siblings, info])
+        earlier = [sibling for sibling in siblings if sibling.epoch < grouping.epoch]
+        if earlier:
+            before = self._journal.open(earlier[-1])
+            rows, sequence = before.rows(), before.sequence()
+            after = np.flatnonzero(rows.append_ms >= grouping.epoch_ms)
+            cell.header[at.H_SEQ] = before.header[at.H_SEQ]
+            if len(after):
+                rows = rows.take(after)
+                cell.load(rows, sequence[after], ())
+                cell.header[at.H_FIRST] = rows.columns[TIME_FIELD].values[0]
+                self._journal.record(info, _with_sequence(rows, sequence[after]), None)
+        return info
+
+    def _share_clock(self, info: CellHead, siblings: Iterable[CellHead]) -> None:
+        """Watermark and bound belong to the grouping's incarnation: they survive a clear."""
+        header = self._journal.open(info).header
+        for sibling in siblings:
+            if sibling.incarnation == info.incarnation:
+                other = self._journal.open(sibling).header
+                for scalar in (at.H_WATERMARK, at.H_BOUND):
+                    header[scalar] = max(header[scalar], other[scalar])
+
+    def retire_superseded(self) -> None:
+        """Let go of cells whose epoch has ended a while ago."""
+        latest = self._timeline.latest.groupings
+        now_ms = self._journal.head.newest_append_ms
+        ended_ms = self._timeline.entries[-1].time_ms if self._timeline.entries else 0
+        for info in list(self._journal.head.cells):
+            grouping = latest.get(info.fields)
+            if grouping is not None and grouping.epoch <= info.epoch:
+                continue
+            boundary_ms = ended_ms if grouping is None else grouping.epoch_ms
+            if now_ms >= boundary_ms + EPOCH_GRACE_MS:
+                if grouping is not None and grouping.incarnation == info.incarnation:
+                    self._cell_of(grouping)
+                self._journal.remove(info)
+
+    # --- what comes of it ---------------------------------------------------------------------------------------------------
+
+    def _report(self, batch: TransactionBatch, info: CellHead, plan: Plan, taken: Taken) -> None:
+        writer = AlertWriter(batch, self._schema, info.fields, self._detection_ms)
+        for row in taken.output.tolist():
+            in_force = plan.in_force[row[at.O_RULE]]
+            if row[at.O_FIRED] == at.FIRED_YES:
+                self._alerts.append(writer.write(in_force, row))
+            if self._settings.evaluations:
+                self._evaluations.append(writer.evaluation(in_force, row))
+        self._report_unevaluated(batch, info, taken)
+
+    def _report_unevaluated(self, batch: TransactionBatch, info: CellHead, taken: Taken) -> None:
+        """Duplicates and late rows."""
+        grouping = "&".join(info.fields)
+        for i in np.flatnonzero(taken.outcomes >= at.ROW_DUPLICATE).tolist():
+            place = int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i]), grouping
+            event = batch.row(i, self._schema)
+            if taken.outcomes[i] == at.ROW_DUPLICATE:
+                self._duplicates.append(DuplicateRecord(*place, event[ID_FIELD]))  # type: ignore[arg-type]
+            else:
+                self._late.append(LateRecord(*place, int(taken.lateness_ms[i]), _encoder.encode(event)))
+
+
+_plans: dict[tuple[int, ...], tuple[Plan, Sequence[GroupingInForce], Measures]] = {}
+
+
+def _plan_of(cell: Cell, groupings: Sequence[GroupingInForce]) -> Plan:
+    """The compiled plan, from the cache where the same versions meet the same measures.
+
+    Keyed by identity: rule sets share the objects of what did not change. The entry keeps them, so ids stay theirs.
+    """
+    measures = cell.measures
+    key = (id(measures), *map(id, groupings))
+    known = _plans.get(key)
+    if known is None:
+        if len(_plans) >= _CACHED_PLANS:
+            _plans.clear()
+        known = _plans[key] = (cell.plan(groupings), groupings, measures)
+    return known[0]
+
+
+def _numbered(rows: TransactionBatch, sequence: int) -> TransactionBatch:
+    """The rows as the log keeps them: `offset` is the arrival number, counted from `sequence`."""
+    return _with_sequence(rows, np.arange(sequence, sequence + len(rows), dtype=np.int64))
+
+
+def _with_sequence(rows: TransactionBatch, sequence: Ints) -> TransactionBatch:
+    return TransactionBatch(rows.append_ms, rows.partition, sequence, rows.columns)
+
+
+def _changed_marks(cell: Cell, batch: TransactionBatch, plan: Plan, taken: Taken) -> Marks | None:
+    """The marks that alerts and suppressed alerts have changed."""
+    output = taken.output[taken.output[:, at.O_FIRED] != at.FIRED_NO]
+    if not len(output):
+        return None
+    slots = cell.slots_of(batch.take(output[:, at.O_ROW]))
+    rules = plan.rules[output[:, at.O_RULE], at.R_RULE]
+    return cell.marks(set(zip(rules.tolist(), slots.tolist(), strict=True)))

@@ -1,0 +1,136 @@
+"""Spreads a source batch over key groups: once a grouping in force, not once a rule.
+
+A transaction goes to a grouping when the grouping is in force at its own append time, and has no null among its fields.
+The rows of one key group travel as one blob.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fraud_rules.keygroup import hash_text, key_groups_of
+from fraud_rules.ruleset import RuleTimeline
+from fraud_rules.transaction import Column, TransactionBatch
+
+Grouping = tuple[str, ...]
+Ints = NDArray[np.int64]
+
+
+class _Blob(msgspec.Struct, array_like=True, gc=False):
+    """Rows ordered by grouping: `counts[i]` rows of `groupings[i]`, one after the other."""
+
+    groupings: list[Grouping]
+    counts: list[int]
+    batch: bytes
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Blob).decode
+
+EMPTY_BLOB = _encode(_Blob([], [], b""))
+"""Nothing for a key group but the occasion to clean up."""
+
+
+def fan_out(batch: TransactionBatch, timeline: RuleTimeline, key_groups: int) -> dict[int, bytes]:
+    """The packed rows of each key group that gets any."""
+    hashes: dict[str, NDArray[np.uint64]] = {}
+    groupings: list[Grouping] = []
+    rows_of: list[Ints] = []
+    key_groups_by_row: list[Ints] = []
+    for fields, rows in _groupings_in_force(batch, timeline).items():
+        rows = _without_null_keys(batch, fields, rows)
+        for name in fields:
+            if name not in hashes:
+                hashes[name] = _hashes(batch.columns[name])
+        groupings.append(fields)
+        rows_of.append(rows)
+        key_groups_by_row.append(key_groups_of(fields, [hashes[name][rows] for name in fields], key_groups))
+    if not groupings:
+        return {}
+    return _packed(batch, groupings, rows_of, key_groups_by_row, key_groups)
+
+
+def collect(blobs: Iterable[bytes]) -> dict[Grouping, TransactionBatch]:
+    """The rows of a key group's blobs by grouping, in arrival order: (append time, partition, offset)."""
+    parts: dict[Grouping, list[TransactionBatch]] = {}
+    for blob in blobs:
+        decoded = _decode(blob)
+        start = 0
+        if not decoded.groupings:
+            continue
+        batch = TransactionBatch.unpack(decoded.batch)
+        for fields, count in zip(decoded.groupings, decoded.counts, strict=True):
+            parts.setdefault(fields, []).append(_slice(batch, start, start + count))
+            start += count
+    return {fields: _in_arrival_order(TransactionBatch.concat(parts[fields])) for fields in sorted(parts)}
+
+
+def _groupings_in_force(batch: TransactionBatch, timeline: RuleTimeline) -> dict[Grouping, Ints]:
+    """For each grouping the rows at whose append time it is in force."""
+    versions, inverse = np.unique(timeline.versions_at(batch.append_ms), return_inverse=True)
+    in_force = [timeline.rule_set(int(version)).groupings for version in versions]
+    everything = np.arange(len(batch))
+    found: dict[Grouping, Ints] = {}
+    for fields in sorted({fields for groupings in in_force for fields in groupings}):
+        has = np.array([fields in groupings for groupings in in_force])
+        found[fields] = everything if has.all() else np.flatnonzero(has[inverse])
+    return found
+
+
+def _without_null_keys(batch: TransactionBatch, fields: Grouping, rows: Ints) -> Ints:
+    for name in fields:
+        valid = batch.columns[name].valid
+        if valid is not None:
+            rows = rows[valid[rows]]
+    return rows
+
+
+def _hashes(column: Column) -> NDArray[np.uint64]:
+    """What `keygroup` hashes: values, or the hashes of the strings."""
+    if column.dictionary is None:
+        return column.values.astype(np.int64, copy=False).view(np.uint64)
+    table = np.array([hash_text(text) for text in column.dictionary] or [0], dtype=np.uint64)
+    return table[column.values]
+
+
+def _packed(
+    batch: TransactionBatch,
+    groupings: Sequence[Grouping],
+    rows_of: Sequence[Ints],
+    key_groups_by_row: Sequence[Ints],
+    key_groups: int,
+) -> dict[int, bytes]:
+    """Gather once, ordered by (key group, grouping, row), then cut."""
+    target = np.concatenate(key_groups_by_row)
+    order = np.argsort(target.astype(np.uint16), kind="stable")
+    gathered = batch.take(np.concatenate(rows_of)[order])
+    counts = np.stack([np.bincount(each, minlength=key_groups) for each in key_groups_by_row])
+    ends = np.cumsum(counts.sum(axis=0))
+    blobs: dict[int, bytes] = {}
+    start = 0
+    for key_group, end in enumerate(ends.tolist()):
+        if end > start:
+            here = [(fields, n) for fields, n in zip(groupings, counts[:, key_group].tolist(), strict=True) if n]
+            packed = _slice(gathered, start, end).pack()
+            blobs[key_group] = _encode(_Blob([fields for fields, _ in here], [n for _, n in here], packed))
+        start = end
+    return blobs
+
+
+def _slice(batch: TransactionBatch, start: int, end: int) -> TransactionBatch:
+    """Rows [start, end), as views."""
+    cut: Any = slice(start, end)
+    return batch.take(cut)
+
+
+def _in_arrival_order(batch: TransactionBatch) -> TransactionBatch:
+    order = np.lexsort((batch.offset, batch.partition, batch.append_ms))
+    if np.array_equal(order, np.arange(len(order))):
+        return batch
+    return batch.take(order)
+

@@ -1,0 +1,77 @@
+"""Where a cell's flat arrays live: in this process, or in files that every worker of the host maps.
+
+Spark hands a partition to whichever Python worker is free. With the arrays in memory-mapped files all workers of a host
+share one view of a key group instead of each keeping, and forever catching up, its own.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+AnyArray = NDArray[Any]
+
+
+class Arrays(Protocol):
+    """Named arrays that can grow along their first axis."""
+
+    def open(self, name: str, dtype: type[np.generic], rows: int, columns: int) -> AnyArray:
+        """The array as it is, grown to at least `rows` (new rows are zero). Its columns never change while it exists.
+
+        Shape (rows or more, columns); for columns == 0 a vector of length rows or more.
+        """
+
+    def drop(self, name: str) -> None:
+        """Forget the array; `open` makes a new one, all zero."""
+
+
+def _shape(rows: int, columns: int) -> tuple[int, ...]:
+    return (rows, columns) if columns else (rows,)
+
+
+class HeapArrays:
+    """Arrays of this process."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, AnyArray] = {}
+
+    def open(self, name: str, dtype: type[np.generic], rows: int, columns: int) -> AnyArray:
+        known = self._arrays.get(name)
+        if known is not None and known.shape[0] >= rows:
+            return known
+        grown = np.zeros(_shape(rows, columns), dtype=dtype)
+        if known is not None:
+            grown[: known.shape[0]] = known
+        self._arrays[name] = grown
+        return grown
+
+    def drop(self, name: str) -> None:
+        self._arrays.pop(name, None)
+
+
+class MappedArrays:
+    """Arrays in files of one folder, shared by whoever maps them. The caller holds the folder's lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def open(self, name: str, dtype: type[np.generic], rows: int, columns: int) -> AnyArray:
+        row_bytes = np.dtype(dtype).itemsize * (columns or 1)
+        with os.fdopen(os.open(self._folder / name, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+            size = os.fstat(file.fileno()).st_size
+            wanted = max(rows * row_bytes, row_bytes)
+            if size < wanted:
+                os.ftruncate(file.fileno(), wanted)
+                size = wanted
+            mapped = mmap.mmap(file.fileno(), size)
+        return np.frombuffer(mapped, dtype=dtype).reshape(_shape(size // row_bytes, columns))
+
+    def drop(self, name: str) -> None:
+        # Other workers may still map the old file: it goes away with their mappings.
+        (self._folder / name).unlink(missing_ok=True)

@@ -1,0 +1,300 @@
+"""One grouping's state in one key group and epoch: retained transactions, what derives from them, and the marks.
+
+The retained rows and the marks are the truth; slots, pool, trees and tables derive from them and from the rules in force,
+and are laid out anew when the rules need other measures, or when most of the memory holds rows that have expired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fraud_rules.ruleset import GroupingInForce
+from fraud_rules.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
+from fraud_rules.transaction import Column, TransactionBatch
+from fraud_rules.window import kernel
+from fraud_rules.window import layout as at
+from fraud_rules.window.arrays import Arrays
+from fraud_rules.window.plan import Measures, Plan, compile_plan
+from fraud_rules.window.strings import Strings
+from fraud_rules.window.view import View
+
+Ints = NDArray[np.int64]
+
+_COMPACT_ABOVE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of the rows given to a cell: `outcomes` int8[n] of ROW_*, `lateness_ms` int64[n] (0 unless late),
+    `output` int64[m, O_WIDTH]."""
+
+    outcomes: NDArray[np.int8]
+    lateness_ms: Ints
+    output: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Resets and cool-downs by (rule incarnation, key): `rows` int64[m, M_WIDTH] (its M_SLOT has no meaning outside the
+    cell), `keys` one Column of m rows a grouping field."""
+
+    rows: Ints
+    keys: tuple[Column, ...]
+
+
+class Cell:
+    """State of one (key group, grouping, epoch). Not thread-safe; the key group's lock guards shared arrays."""
+
+    def __init__(self, schema: TransactionSchema, fields: tuple[str, ...], arrays: Arrays) -> None:
+        self._schema = schema
+        self._places = [at.E_FIELDS + i for i in range(len(schema.fields))]
+        self._time = at.E_FIELDS + schema.names.index(TIME_FIELD)
+        self._id = at.E_FIELDS + schema.names.index(ID_FIELD)
+        self._key_fields = [schema.names.index(name) for name in fields]
+        self._key_columns: Ints = np.array([at.E_FIELDS + i for i in self._key_fields], dtype=np.int64)
+        self._row_width = at.E_FIELDS + len(schema.fields)
+        self._view = View(arrays, self._row_width, len(fields), self._id)
+        self.header = self._view.header
+        self._strings = Strings(self.header, arrays)
+        self._output = np.empty((256, at.O_WIDTH), dtype=np.int64)
+
+    @classmethod
+    def create(cls, schema: TransactionSchema, fields: tuple[str, ...], arrays: Arrays) -> Cell:
+        """An empty cell."""
+        cell = cls(schema, fields, arrays)
+        generation = cell.header[at.H_GENERATION]
+        cell.header[:] = 0
+        cell.header[at.H_GENERATION] = generation
+        cell.header[[at.H_WATERMARK, at.H_BOUND, at.H_FIRST]] = at.NONE
+        cell._view.clear(cell._view.measures, 0, 0, 0)
+        return cell
+
+    @property
+    def retained(self) -> int:
+        """Retained transactions, those not yet cleaned up included."""
+        return int(self.header[at.H_EVENTS])
+
+    @property
+    def retained_bytes(self) -> int:
+        """Bytes of the arrays that hold them."""
+        self._refresh()
+        return self._view.nbytes
+
+    @property
+    def measures(self) -> Measures:
+        """What is kept along the rows."""
+        self._refresh()
+        return self._view.measures
+
+    # --- taking transactions in ---------------------------------------------------------------------------------------
+
+    def plan(self, versions: Sequence[GroupingInForce]) -> Plan:
+        """Compile the grouping's versions, keeping the measures there are where they serve."""
+        self._refresh()
+        return compile_plan(versions, self._schema, self._view.measures)
+
+    def take(
+        self, batch: TransactionBatch, versions: Ints, plan: Plan, max_out_of_orderness_ms: int, explain: bool
+    ) -> Taken:
+        """Take transactions in, in arrival order, and evaluate them.
+
+        `versions` int64[n] says under which of the plan's versions each row is judged. With `explain` the output has
+        every evaluation, else alerts and suppressed ones only.
+        """
+        self._refresh()
+        self._lay_out_for(plan)
+        rows = self._rows_of(batch)
+        passes = _passes(plan.measures, batch.columns, len(batch))
+        outcomes, lateness_ms = np.zeros(len(batch), dtype=np.int8), np.zeros(len(batch), dtype=np.int64)
+        self.header[at.H_OUT] = 0
+        start = 0
+        while True:
+            view = self._view
+            start, need = kernel.advance(
+                self.header, view.events, view.passes, view.slots, view.key_table, view.id_table, view.pool,
+                view.leaves, *view.blocks, view.marks, view.mark_table, view.distinct, view.distinct_table,
+                rows, passes, versions, self._time, self._id, self._key_columns, max_out_of_orderness_ms,
+                plan.totals, plan.trees, plan.windows, plan.distincts, plan.rule_starts, plan.widest, plan.rules,
+                plan.resets, plan.ratios, plan.scales, plan.limits, int(explain), outcomes, lateness_ms,
+                self._output, start,
+            )  # fmt: skip
+            if need == at.DONE:
+                return Taken(outcomes, lateness_ms, self._output[: self.header[at.H_OUT]].copy())
+            self._grow(need)
+
+    def _grow(self, need: int) -> None:
+        """Make room for what the kernel asked for, or win it back from rows that have expired."""
+        if need == at.NEED_OUTPUT:
+            used = int(self.header[at.H_OUT])
+            grown = np.empty((2 * len(self._output), at.O_WIDTH), dtype=np.int64)
+            grown[:used] = self._output[:used]
+            self._output = grown
+        elif need != at.NEED_MARKS and self._wasteful():
+            self.compact(None)
+        else:
+            self._view.grow(need)
+
+    def _wasteful(self) -> bool:
+        """Whether a compaction would free at least half of the events or of the pool."""
+        n = self.retained
+        if n >= _COMPACT_ABOVE and 2 * int(np.count_nonzero(self._alive())) <= n:
+            return True
+        return int(self.header[at.H_POOL]) > 8 * n + _COMPACT_ABOVE
+
+    # --- what is kept ------------------------------------------------------------------------------------------------------
+
+    def rows(self) -> TransactionBatch:
+        """The retained rows that still count, in arrival order (partitions and offsets are not kept: zero)."""
+        self._refresh()
+        return self._batch_of(self._view.events[: self.retained][self._alive()])
+
+    def sequence(self) -> Ints:
+        """The arrival number of each row of `rows()`."""
+        self._refresh()
+        return self._view.events[: self.retained, at.E_SEQ][self._alive()]
+
+    def marks(self, pairs: Collection[tuple[int, int]] | None = None) -> Marks:
+        """The marks of (rule incarnation, slot) pairs, or all."""
+        self._refresh()
+        view = self._view
+        if pairs is None:
+            rows = view.marks[: self.header[at.H_MARKS]].copy()
+        else:
+            places = [kernel.find_mark(view.marks, view.mark_table, rule, slot) for rule, slot in pairs]
+            rows = view.marks[np.array([view.mark_table[place] - 1 for place in places], dtype=np.int64)]
+        keys = view.slots[rows[:, at.M_SLOT], view.key_at :]
+        return Marks(rows, tuple(self._column(i, keys[:, k], None) for k, i in enumerate(self._key_fields)))
+
+    def slots_of(self, batch: TransactionBatch) -> Ints:
+        """The slot of each row's key; the rows have been taken."""
+        view = self._view
+        rows = self._rows_of(batch)
+        return np.array(
+            [kernel.find_slot(view.slots, view.key_table, self._key_columns, view.key_at, row) for row in rows],
+            dtype=np.int64,
+        )
+
+    def load(self, batch: TransactionBatch, sequence: Ints, marks: Sequence[Marks]) -> None:
+        """Start from retained rows in arrival order and from marks, later ones overriding earlier ones."""
+        self._strings.clear()
+        rows = self._rows_of(batch)
+        rows[:, at.E_SEQ] = sequence
+        self._rebuild(rows, marks, self._view.measures)
+
+    def compact(self, rules: Collection[int] | None) -> None:
+        """Let go of rows that count no more, and of marks of rules that are not among these incarnations."""
+        marks = self.marks()
+        if rules is not None:
+            kept = np.isin(marks.rows[:, at.M_RULE], np.array(sorted(rules), dtype=np.int64))
+            marks = Marks(marks.rows[kept], tuple(key.take(kept) for key in marks.keys))
+        self._rebuild_with(marks, self._view.measures)
+
+    def _refresh(self) -> None:
+        if self._view.refresh(partial(Measures.decode, schema=self._schema)):
+            self._strings.forget()
+
+    def _alive(self) -> NDArray[np.bool_]:
+        times: Ints = self._view.events[: self.retained, self._time]
+        return times >= self.header[at.H_BOUND]
+
+    def _rows_of(self, batch: TransactionBatch) -> Ints:
+        """The batch laid out as `events`."""
+        rows = np.zeros((len(batch), self._row_width), dtype=np.int64)
+        rows[:, at.E_APPEND] = batch.append_ms
+        for i, name in enumerate(self._schema.names):
+            column = batch.columns.get(name)
+            if column is None:
+                rows[:, at.E_NULLS] |= _bit(i)
+                continue
+            rows[:, at.E_FIELDS + i] = self._codes(column)
+            if column.valid is not None:
+                rows[~column.valid, at.E_NULLS] |= _bit(i)
+        return rows
+
+    def _codes(self, column: Column) -> Ints:
+        """The column's values as the cell keeps them: strings by the cell's own codes."""
+        return self._strings.intern(column.dictionary)[column.values] if column.dictionary else column.values
+
+    def _batch_of(self, events: Ints) -> TransactionBatch:
+        nulls = events[:, at.E_NULLS]
+        columns = {
+            field.name: self._column(
+                i, events[:, at.E_FIELDS + i], (nulls >> i) & 1 == 0 if field.nullable else None
+            )
+            for i, field in enumerate(self._schema.fields)
+        }
+        nowhere = np.zeros(len(events), dtype=np.int64)
+        return TransactionBatch(events[:, at.E_APPEND].copy(), nowhere.astype(np.int32), nowhere, columns)
+
+    def _column(self, i: int, values: Ints, valid: NDArray[np.bool_] | None) -> Column:
+        is_text = self._schema.fields[i].type is FieldType.STRING
+        return self._strings.column(values, valid) if is_text else Column(np.ascontiguousarray(values), valid, None)
+
+    # --- laying out ------------------------------------------------------------------------------------------------------
+
+    def _lay_out_for(self, plan: Plan) -> None:
+        """Make the cell hold what the plan reads."""
+        view = self._view
+        if view.measures != plan.measures:
+            self._rebuild_with(self.marks(), plan.measures)
+        elif len(plan.resets):
+            kernel.recount_revived(view.events, view.slots, view.pool, view.marks, self.header[at.H_MARKS])
+
+    def _rebuild_with(self, marks: Marks, measures: Measures) -> None:
+        batch, sequence = self.rows(), self.sequence()
+        self._strings.clear()
+        rows = self._rows_of(batch)
+        rows[:, at.E_SEQ] = sequence
+        self._rebuild(rows, (marks,), measures)
+
+    def _rebuild(self, rows: Ints, marks: Sequence[Marks], measures: Measures) -> None:
+        """Write everything anew from the rows (laid out as `events`, in arrival order) and the marks."""
+        n, n_marks, header, view = len(rows), sum(len(each.rows) for each in marks), self.header, self._view
+        view.clear(measures, n + (n >> 1), n + n_marks, 2 * n_marks)
+        for each in marks:
+            self._load_marks(each)
+        rows[:, at.E_SLOT] = self._slots_for(rows)
+        view.events[:n] = rows
+        header[at.H_EVENTS] = header[at.H_LIVE] = n
+        view.passes[:n] = _passes(measures, self._batch_of(rows).columns, n)
+        counts = np.bincount(rows[:, at.E_SLOT], minlength=int(header[at.H_SLOTS]))
+        needed = int(kernel.assign_regions(header, view.slots, counts))
+        view.open_pool(needed + (needed >> 2))
+        kernel.fill(
+            header, view.events, np.argsort(rows[:, self._time], kind="stable"), view.passes, view.slots, view.id_table,
+            view.pool, view.leaves, *view.blocks, view.distinct, view.distinct_table, self._time, self._id,
+            measures.totals_array(), measures.trees_array(), measures.windows_array(), measures.distincts_array(),
+        )  # fmt: skip
+        kernel.recount_revived(view.events, view.slots, view.pool, view.marks, header[at.H_MARKS])
+
+    def _load_marks(self, marks: Marks) -> None:
+        keyed = np.zeros((len(marks.rows), self._row_width), dtype=np.int64)
+        for place, column in zip(self._key_columns, marks.keys, strict=True):
+            keyed[:, place] = self._codes(column)
+        view = self._view
+        kernel.load_marks(self.header, marks.rows, self._slots_for(keyed), view.marks, view.mark_table)
+
+    def _slots_for(self, rows: Ints) -> Ints:
+        view = self._view
+        slots: Ints = kernel.assign_slots(
+            self.header, rows, view.slots, view.key_table, self._key_columns, view.key_at
+        )
+        return slots
+
+
+def _bit(i: int) -> int:
+    """The null bit of field `i`, as an int64."""
+    return 1 << i if i < 63 else at.NONE
+
+
+def _passes(measures: Measures, columns: Mapping[str, Column], n: int) -> NDArray[np.uint8]:
+    """uint8[n, filters + 1]: which rows satisfy which filter; the first column is all rows."""
+    passes = np.ones((n, len(measures.filters) + 1), dtype=np.uint8)
+    for number, predicate in enumerate(measures.filters, start=1):
+        passes[:, number] = predicate.mask(columns, n)
+    return passes

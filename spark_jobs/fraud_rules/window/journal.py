@@ -1,0 +1,166 @@
+"""Keeps a key group's view and its durable log in step.
+
+The log is the truth and the view its picture. Each batch adds at most one chunk and replaces the head, whose version and
+digest say what the log holds; a view that does not show exactly that is made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.statelog import StateLog
+from fraud_rules.transaction import TransactionBatch
+from fraud_rules.window import layout as at
+from fraud_rules.window.cell import Cell, Marks
+from fraud_rules.window.chunks import (
+    ChunkInfo,
+    Part,
+    decode_parts,
+    drop_expired,
+    encode_parts,
+    live_rows,
+    merge_aged,
+    newest_ms,
+    pack_marks,
+    unpack_marks,
+)
+from fraud_rules.window.store import KeyGroupView
+
+Grouping = tuple[str, ...]
+
+
+class CellHead(msgspec.Struct, array_like=True):
+    """A cell in the head: which grouping and epoch it is, and the scalars of its state."""
+
+    id: int
+    fields: Grouping
+    incarnation: int
+    epoch: int
+    epoch_ms: int
+    watermark_ms: int = at.NONE
+    bound_ms: int = at.NONE
+    first_ms: int = at.NONE
+    next_sequence: int = 0
+
+
+class Head(msgspec.Struct, array_like=True):
+    """The head of a key group's log: which cells there are, and which chunks hold their rows, oldest first."""
+
+    version: int = 0
+    digest: int = 0
+    newest_append_ms: int = at.NONE
+    next_cell: int = 0
+    cells: list[CellHead] = []
+    chunks: list[ChunkInfo] = []
+
+
+_encode_head = msgspec.msgpack.Encoder().encode
+_decode_head = msgspec.msgpack.Decoder(Head).decode
+
+
+class Journal:
+    """One batch's access to a key group's state: cells to work on, and `commit` to make it durable."""
+
+    def __init__(self, schema: TransactionSchema, log: StateLog, view: KeyGroupView) -> None:
+        self._schema = schema
+        self._log = log
+        self._view = view
+        self._parts: list[Part] = []
+        self._newest: dict[int, int] = {}
+        encoded = log.head()
+        self.head = Head() if encoded is None else _decode_head(encoded)
+        if not view.shows(self.head.version, self.head.digest):
+            view.begin()
+            self._restore()
+        view.begin()
+
+    # --- cells -----------------------------------------------------------------------------------------------------------
+
+    def cells_of(self, fields: Grouping) -> list[CellHead]:
+        """The grouping's cells, oldest epoch first."""
+        return sorted((cell for cell in self.head.cells if cell.fields == fields), key=lambda cell: cell.epoch)
+
+    def open(self, info: CellHead) -> Cell:
+        """The cell to work on."""
+        cell = self._view.cells.get(info.id)
+        if cell is None:
+            cell = Cell(self._schema, info.fields, self._view.arrays(info.id))
+            self._view.cells[info.id] = cell
+        return cell
+
+    def create(self, fields: Grouping, incarnation: int, epoch: int, epoch_ms: int) -> CellHead:
+        """A new, empty cell."""
+        info = CellHead(self.head.next_cell, fields, incarnation, epoch, epoch_ms)
+        self.head.next_cell += 1
+        self.head.cells.append(info)
+        self._view.cells[info.id] = Cell.create(self._schema, fields, self._view.arrays(info.id))
+        return info
+
+    def remove(self, info: CellHead) -> None:
+        """Let go of a cell; its rows leave the log as their chunks are merged or dropped."""
+        self.head.cells.remove(info)
+        self._view.remove(info.id)
+
+    # --- writing ---------------------------------------------------------------------------------------------------------
+
+    def record(self, info: CellHead, rows: TransactionBatch, marks: Marks | None) -> None:
+        """Note what a cell accepted: rows whose `offset` is their arrival number, and marks that changed."""
+        if not len(rows) and marks is None:
+            return
+        if len(rows):
+            self._newest[info.id] = max(self._newest.get(info.id, at.NONE), newest_ms(rows))
+        self._parts.append(Part(info.id, rows.pack(), None if marks is None else pack_marks(marks)))
+
+    def commit(self, rules: frozenset[int]) -> None:
+        """Put the batch into the log, clean up, and stamp the view. `rules`: incarnations of the rules in force."""
+        head = self.head
+        head.version += 1
+        for info in head.cells:
+            header = self.open(info).header
+            info.watermark_ms, info.bound_ms = int(header[at.H_WATERMARK]), int(header[at.H_BOUND])
+            info.first_ms, info.next_sequence = int(header[at.H_FIRST]), int(header[at.H_SEQ])
+        bounds = {info.id: info.bound_ms for info in head.cells}
+        head.chunks = merge_aged(self._log, drop_expired(self._log, head.chunks, bounds), bounds, rules)
+        chunk = encode_parts(self._parts)
+        if self._parts:
+            self._log.put_chunk(head.version, chunk)
+            has_marks = any(part.marks is not None for part in self._parts)
+            head.chunks.append(ChunkInfo(head.version, 0, self._newest, has_marks))
+        head.digest = _digest(head.digest, head.version, chunk)
+        self._log.put_head(_encode_head(head))
+        self._view.commit(head.version, head.digest)
+
+    # --- starting from the log ---------------------------------------------------------------------------------------------
+
+    def _restore(self) -> None:
+        """Make every cell anew from the chunks."""
+        self._view.clear()
+        rows: dict[int, list[TransactionBatch]] = {info.id: [] for info in self.head.cells}
+        marks: dict[int, list[Marks]] = {info.id: [] for info in self.head.cells}
+        for chunk in self.head.chunks:
+            for part in decode_parts(self._log.chunk(chunk.id)):
+                if part.cell in rows:
+                    rows[part.cell].append(TransactionBatch.unpack(part.rows))
+                    if part.marks is not None:
+                        marks[part.cell].append(unpack_marks(part.marks))
+        for info in self.head.cells:
+            self._restore_cell(info, rows[info.id], marks[info.id])
+
+    def _restore_cell(self, info: CellHead, rows: Sequence[TransactionBatch], marks: Sequence[Marks]) -> None:
+        cell = Cell.create(self._schema, info.fields, self._view.arrays(info.id))
+        self._view.cells[info.id] = cell
+        cell.header[at.H_WATERMARK], cell.header[at.H_BOUND] = info.watermark_ms, info.bound_ms
+        cell.header[at.H_FIRST], cell.header[at.H_SEQ] = info.first_ms, info.next_sequence
+        live = live_rows(rows, info.bound_ms)
+        if len(live) or marks:
+            cell.load(live, live.offset, marks)
+
+
+def _digest(before: int, version: int, chunk: bytes) -> int:
+    """A 63-bit digest of everything up to this version."""
+    text = before.to_bytes(8, "little") + version.to_bytes(8, "little") + chunk
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1

@@ -1,0 +1,147 @@
+"""Names for the columns of the flat int64 arrays that the compiled kernel works on.
+
+Everything a cell (one key group, one grouping, one epoch) knows lives in a handful of two-dimensional int64 arrays, so
+that the same memory can be a process's own or a file mapped by every worker of a host, and so that numba sees plain loops.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+NONE = int(np.iinfo(np.int64).min)
+"""No watermark, no bound, no time yet. No valid event time is that small."""
+
+# --- header: one vector a cell -------------------------------------------------------------------------------------
+H_EVENTS = 0  # rows used in `events`
+H_SLOTS = 1  # rows used in `slots`
+H_POOL = 2  # rows handed out in `pool`
+H_MARKS = 3  # rows used in `marks`
+H_DISTINCT = 4  # rows used in `distinct`
+H_WATERMARK = 5
+H_BOUND = 6  # the retention bound H
+H_FIRST = 7  # event time of the first transaction accepted
+H_SEQ = 8  # arrival number of the next accepted transaction
+H_STRINGS = 9  # interned strings
+H_TEXT = 10  # bytes used by them
+H_LIVE = 11  # events alive after the last compaction
+H_OUT = 12  # rows written to the output by this call
+H_GENERATION = 13  # counts every time an array was made anew or grown
+H_MEASURES = 14  # bytes of the description of the measures
+HEADER_SIZE = 16
+
+# --- events: one row an accepted transaction, in arrival order ------------------------------------------------------
+E_APPEND = 0
+E_SLOT = 1
+E_NULLS = 2  # bit i set: schema field i is null
+E_SEQ = 3
+E_FIELDS = 4  # the schema's fields follow, in schema order
+
+# --- slots: one row a grouping key ---------------------------------------------------------------------------------
+S_BASE = 0  # first pool row of the key's region
+S_CAP = 1
+S_TAIL = 2  # rows used in the region, ordered by (event time, arrival)
+S_WIDTH = 3  # then: one left end a window class, three words a distinct measure, the key's values
+
+# --- pool: one row a retained transaction, by key and event time -----------------------------------------------------
+P_TIME = 0
+P_EVENT = 1  # row in `events`
+P_SUMS = 2  # running totals along the key's region follow
+
+# What a running total adds up, for rows that pass its filter.
+TOTAL_ROWS = 0  # 1
+TOTAL_VALUES = 1  # 1 where the field is not null
+TOTAL_LOW = 2  # the low 32 bits of the value
+TOTAL_HIGH = 3  # the value shifted right by 32, with its sign
+TOTAL_SQUARE_0 = 4  # 32-bit limbs of the value's square, lowest first
+TOTAL_SQUARE_1 = 5
+TOTAL_SQUARE_2 = 6
+TOTAL_SQUARE_3 = 7
+
+# --- marks: one row a (rule incarnation, key) that has alerted or suppressed -------------------------------------------
+M_RULE = 0  # incarnation of the rule
+M_SLOT = 1
+M_RESET_SEQ = 2  # COUNT_WITH_RESET: arrival number of the last alert, or NONE
+M_RESET_TIME = 3  # event time of the youngest row of the key at that moment
+M_REVIVED = 4  # rows that arrived after the mark, but sort before M_RESET_TIME
+M_LAST_TIME = 5  # largest event time among the alerts, or NONE
+M_SUPPRESSED = 6
+M_WIDTH = 7
+
+# --- distinct: one row a (measure, key, value) in a current window -----------------------------------------------------
+D_MEASURE = 0
+D_SLOT = 1
+D_EVENT = 2  # an event that has the value
+D_COUNT = 3
+D_WIDTH = 4
+
+# --- rules of a plan ------------------------------------------------------------------------------------------------
+R_KIND = 0
+R_WINDOW = 1  # window class
+R_FILTER = 2
+R_COUNT = 3  # pool column with the running count of rows, -1: positions say it
+R_VALUES = 4  # pool column with the running count of values, -1: as R_COUNT
+R_LOW = 5  # pool column of TOTAL_LOW; TOTAL_HIGH and the squares follow it
+R_TREE = 6
+R_DISTINCT = 7
+R_COOLDOWN = 8  # ms, 0: none
+R_RULE = 9  # incarnation
+R_OPERATOR = 10
+R_LIMIT_NEGATIVE = 11
+R_FROM_HIGH = 12  # interval of firing values as (value >> 32, value & 0xFFFFFFFF), both ends included
+R_FROM_LOW = 13
+R_TO_HIGH = 14
+R_TO_LOW = 15
+R_NEGATE = 16
+R_ACTIVE = 17  # 0: paused
+R_WIDTH = 18
+
+KIND_SUM = 0
+KIND_COUNT = 1
+KIND_RESET = 2
+KIND_EXTREME = 3
+KIND_DISTINCT = 4
+KIND_AVG = 5
+KIND_STDDEV = 6
+
+OP_EQ = 0
+OP_NE = 1
+OP_GE = 2
+OP_LE = 3
+OP_GT = 4
+OP_LT = 5
+OP_ALWAYS = 6
+OP_NEVER = 7
+
+LIMBS = 12
+"""32-bit limbs of the wide factors of AVG and STDDEV limits (384 bits)."""
+
+# --- output: one row an alert, or with evaluations on one row an evaluation --------------------------------------------
+O_ROW = 0
+O_RULE = 1
+O_COUNT = 2  # windowCount
+O_VALUES = 3  # non-null values in the window
+O_HIGH = 4  # the aggregate, (O_HIGH << 32) + O_LOW
+O_LOW = 5
+O_SQUARE = 6  # four limbs
+O_SUPPRESSED = 10
+O_COMPLETE = 11
+O_FIRED = 12  # FIRED_*
+O_WIDTH = 13
+
+FIRED_NO = 0
+FIRED_YES = 1
+FIRED_SUPPRESSED = 2
+
+# --- what became of a row --------------------------------------------------------------------------------------------
+ROW_ACCEPTED = 1
+ROW_DUPLICATE = 2
+ROW_LATE_KEPT = 3
+ROW_LATE_EXPIRED = 4
+
+# --- why the kernel handed back before the end ------------------------------------------------------------------------
+DONE = 0
+NEED_EVENTS = 1
+NEED_SLOTS = 2
+NEED_POOL = 3
+NEED_MARKS = 4
+NEED_OUTPUT = 5

@@ -1,0 +1,298 @@
+"""Compiles the rules of one grouping, in one or more versions, to the arrays that the kernel reads.
+
+A measure is something kept along the retained rows so that windows can be read off it: running totals, a tree of extremes,
+a multiset of distinct values. Rules share measures: a thousand SUM rules with different limits and windows need one
+pair of totals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fraud_rules.filter import parse_filter
+from fraud_rules.limits import RuleLimits
+from fraud_rules.predicate import Predicate
+from fraud_rules.rule import Aggregator, Operator, Rule, RuleState
+from fraud_rules.ruleset import GroupingInForce, RuleInForce
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.window import layout as at
+
+_OPERATORS = {
+    Operator.EQUAL: at.OP_EQ,
+    Operator.NOT_EQUAL: at.OP_NE,
+    Operator.GREATER_EQUAL: at.OP_GE,
+    Operator.LESS_EQUAL: at.OP_LE,
+    Operator.GREATER: at.OP_GT,
+    Operator.LESS: at.OP_LT,
+}
+_KINDS = {
+    Aggregator.SUM: at.KIND_SUM,
+    Aggregator.AVG: at.KIND_AVG,
+    Aggregator.STDDEV: at.KIND_STDDEV,
+    Aggregator.MIN: at.KIND_EXTREME,
+    Aggregator.MAX: at.KIND_EXTREME,
+    Aggregator.COUNT: at.KIND_COUNT,
+    Aggregator.COUNT_WITH_RESET: at.KIND_RESET,
+    Aggregator.COUNT_DISTINCT: at.KIND_DISTINCT,
+}
+_WITH_TOTALS = (at.KIND_SUM, at.KIND_AVG, at.KIND_STDDEV)
+_FAR = 1 << 93
+"""Beyond any sum of 2**31 int64 values: limits are clamped to it."""
+
+Key = TypeVar("Key", bound=Hashable)
+Total = tuple[int, int, int]  # TOTAL_*, filter, column of `events`
+Tree = tuple[int, int, int]  # filter, column, 1: largest / 0: smallest
+Distinct = tuple[int, int, tuple[int, ...]]  # filter, window_ms, columns
+_Encoded = tuple[
+    tuple[str, ...], tuple[Total, ...], tuple[Tree, ...], tuple[int, ...], tuple[Distinct, ...]
+]
+
+
+def _array(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int64]:
+    return np.array(rows, dtype=np.int64).reshape(len(rows), width)
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What a cell keeps along its rows. Positions are the kernel's indexes; equal measures need no rebuild."""
+
+    filters: tuple[Predicate, ...]
+    totals: tuple[Total, ...]
+    trees: tuple[Tree, ...]
+    windows_ms: tuple[int, ...]
+    distincts: tuple[Distinct, ...]
+
+    def encode(self) -> bytes:
+        """As text, for other processes."""
+        filters = [str(predicate) for predicate in self.filters]
+        return msgspec.json.encode((filters, self.totals, self.trees, self.windows_ms, self.distincts))
+
+    @classmethod
+    def decode(cls, text: bytes, schema: TransactionSchema) -> Measures:
+        """What `encode` made."""
+        filters, totals, trees, windows_ms, distincts = msgspec.json.decode(text, type=_Encoded)
+        predicates = tuple(parse_filter(each, schema, RuleLimits()) for each in filters)
+        return cls(predicates, totals, trees, windows_ms, distincts)
+
+    def totals_array(self) -> NDArray[np.int64]:
+        """int64[totals, 3]."""
+        return _array(self.totals, 3)
+
+    def trees_array(self) -> NDArray[np.int64]:
+        """int64[trees, 3]."""
+        return _array(self.trees, 3)
+
+    def windows_array(self) -> NDArray[np.int64]:
+        """int64[windows], ms."""
+        return np.array(self.windows_ms, dtype=np.int64)
+
+    def distincts_array(self) -> NDArray[np.int64]:
+        """int64[distincts, 3 + widest]: filter, window class, number of fields, their columns."""
+        width = max((len(columns) for _, _, columns in self.distincts), default=0)
+        rows = [
+            (number, self.windows_ms.index(window_ms), len(columns), *columns, *([0] * (width - len(columns))))
+            for number, window_ms, columns in self.distincts
+        ]
+        return _array(rows, 3 + width)
+
+
+NO_MEASURES = Measures((), (), (), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One grouping's rules, compiled. Arrays as `kernel.advance` describes them."""
+
+    measures: Measures
+    totals: NDArray[np.int64]
+    trees: NDArray[np.int64]
+    windows: NDArray[np.int64]
+    distincts: NDArray[np.int64]
+    rule_starts: NDArray[np.int64]
+    widest: NDArray[np.int64]
+    rules: NDArray[np.int64]
+    resets: NDArray[np.int64]
+    ratios: NDArray[np.float64]
+    scales: NDArray[np.uint64]
+    limits: NDArray[np.uint64]
+    in_force: tuple[RuleInForce, ...] = field(repr=False)
+    """The rule of each row of `rules`."""
+
+
+class _Numbers(dict[Key, int]):
+    """Numbers distinct things in order of first use."""
+
+    def of(self, item: Key) -> int:
+        return self.setdefault(item, len(self))
+
+
+@dataclass(frozen=True, slots=True)
+class _Collector:
+    """Gathers the measures that rules need, each once."""
+
+    squared: frozenset[tuple[Predicate | None, str | None]]
+    """Filter and field of every STDDEV rule: their totals carry squares, which other rules then share."""
+    filters: _Numbers[Predicate] = field(default_factory=_Numbers)
+    totals: _Numbers[Total] = field(default_factory=_Numbers)
+    trees: _Numbers[Tree] = field(default_factory=_Numbers)
+    windows: _Numbers[int] = field(default_factory=_Numbers)
+    distincts: _Numbers[Distinct] = field(default_factory=_Numbers)
+
+    @classmethod
+    def starting_from(
+        cls, known: Measures, squared: frozenset[tuple[Predicate | None, str | None]], columns: dict[str, int]
+    ) -> _Collector:
+        """With the measures already kept, unless some of their totals lack squares that are needed now."""
+        by_number: tuple[Predicate | None, ...] = (None, *known.filters)
+        names = {column: name for name, column in columns.items()}
+        having = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == at.TOTAL_SQUARE_0)
+        summed = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == at.TOTAL_LOW)
+        if (squared - having) & summed:
+            return cls(squared)
+        collector = cls(squared | having)
+        for numbers, items in (
+            (collector.filters, known.filters),
+            (collector.totals, known.totals),
+            (collector.trees, known.trees),
+            (collector.windows, known.windows_ms),
+            (collector.distincts, known.distincts),
+        ):
+            numbers.update(zip(items, range(len(items)), strict=True))  # type: ignore[attr-defined]
+        return collector
+
+    def measures(self) -> Measures:
+        return Measures(
+            tuple(self.filters), tuple(self.totals), tuple(self.trees), tuple(self.windows), tuple(self.distincts)
+        )
+
+    def total(self, kind: int, number: int, column: int) -> int:
+        """The pool column of a running total."""
+        return at.P_SUMS + self.totals.of((kind, number, column))
+
+    def value_totals(self, rule: Rule, number: int, column: int) -> int:
+        """The pool column of the low halves of a field's sum; high halves and squares lie right behind it."""
+        kinds = [at.TOTAL_LOW, at.TOTAL_HIGH]
+        if (rule.filter, rule.aggregate_field) in self.squared:
+            kinds += [at.TOTAL_SQUARE_0, at.TOTAL_SQUARE_1, at.TOTAL_SQUARE_2, at.TOTAL_SQUARE_3]
+        return [self.total(kind, number, column) for kind in kinds][0]
+
+
+def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema, known: Measures) -> Plan:
+    """Compile the grouping as it is in each of the given versions (at least one; all of one grouping).
+
+    The plan's measures are the known ones where these serve, so that a cell that has them need not be laid out anew.
+    """
+    columns = {name: at.E_FIELDS + i for i, name in enumerate(schema.names)}
+    rules = [each.rule for version in versions for each in version.rules]
+    squared = frozenset((r.filter, r.aggregate_field) for r in rules if r.aggregator is Aggregator.STDDEV)
+    collector = _Collector.starting_from(known, squared, columns)
+    rows: list[list[int]] = []
+    ratios: list[float] = []
+    scales: list[NDArray[np.uint64]] = []
+    limits: list[NDArray[np.uint64]] = []
+    in_force: list[RuleInForce] = []
+    starts = [0]
+    for version in versions:
+        for each in version.rules:
+            row, ratio, scale, limit = _compile_rule(each, schema, columns, collector)
+            rows.append(row)
+            ratios.append(ratio)
+            scales.append(scale)
+            limits.append(limit)
+            in_force.append(each)
+        starts.append(len(rows))
+    measures = collector.measures()
+    resets = sorted({row[at.R_RULE] for row in rows if row[at.R_KIND] == at.KIND_RESET})
+    return Plan(
+        measures=measures,
+        totals=measures.totals_array(),
+        trees=measures.trees_array(),
+        windows=measures.windows_array(),
+        distincts=measures.distincts_array(),
+        rule_starts=np.array(starts, dtype=np.int64),
+        widest=np.array([version.widest_window_ms for version in versions], dtype=np.int64),
+        rules=np.array(rows, dtype=np.int64).reshape(len(rows), at.R_WIDTH),
+        resets=np.array(resets, dtype=np.int64),
+        ratios=np.array(ratios, dtype=np.float64),
+        scales=np.array(scales, dtype=np.uint64).reshape(len(rows), at.LIMBS),
+        limits=np.array(limits, dtype=np.uint64).reshape(len(rows), at.LIMBS),
+        in_force=tuple(in_force),
+    )
+
+
+def _compile_rule(
+    each: RuleInForce, schema: TransactionSchema, columns: dict[str, int], collector: _Collector
+) -> tuple[list[int], float, NDArray[np.uint64], NDArray[np.uint64]]:
+    rule = each.rule
+    kind = _KINDS[rule.aggregator]
+    number = 0 if rule.filter is None else 1 + collector.filters.of(rule.filter)
+    row = [0] * at.R_WIDTH
+    row[at.R_KIND] = kind
+    row[at.R_WINDOW] = collector.windows.of(rule.window_ms)
+    row[at.R_FILTER] = number
+    row[at.R_COOLDOWN] = rule.cooldown_ms or 0
+    row[at.R_RULE] = each.incarnation
+    row[at.R_OPERATOR] = _OPERATORS[rule.operator]
+    row[at.R_ACTIVE] = int(rule.state is not RuleState.PAUSE)
+    row[at.R_COUNT] = -1 if number == 0 else collector.total(at.TOTAL_ROWS, number, at.E_FIELDS)
+    row[at.R_VALUES] = row[at.R_COUNT]
+    scale = 0
+    if kind in _WITH_TOTALS or kind == at.KIND_EXTREME:
+        assert rule.aggregate_field is not None  # a Rule is valid once built
+        column = columns[rule.aggregate_field]
+        declared = schema.field(rule.aggregate_field)
+        assert declared is not None
+        scale = declared.scale
+        if declared.nullable:
+            row[at.R_VALUES] = collector.total(at.TOTAL_VALUES, number, column)
+        if kind == at.KIND_EXTREME:
+            largest = int(rule.aggregator is Aggregator.MAX)
+            row[at.R_TREE] = collector.trees.of((number, column, largest))
+        else:
+            row[at.R_LOW] = collector.value_totals(rule, number, column)
+    elif kind == at.KIND_DISTINCT:
+        fields = tuple(columns[name] for name in rule.unique)
+        row[at.R_DISTINCT] = collector.distincts.of((number, rule.window_ms, fields))
+    ratio, factor, limit = _compile_limit(rule, row, scale)
+    return row, ratio, factor, limit
+
+
+def _compile_limit(rule: Rule, row: list[int], scale: int) -> tuple[float, NDArray[np.uint64], NDArray[np.uint64]]:
+    """Fill the row's firing interval; give the limit, in units of the field, as a ratio and as its exact factors."""
+    limit = Fraction(rule.limit) * 10**scale
+    if row[at.R_KIND] == at.KIND_STDDEV and limit < 0:
+        always = rule.operator in (Operator.GREATER, Operator.GREATER_EQUAL, Operator.NOT_EQUAL)
+        row[at.R_OPERATOR] = at.OP_ALWAYS if always else at.OP_NEVER
+    row[at.R_LIMIT_NEGATIVE] = int(limit < 0)
+    first, last = _interval(rule.operator, limit)
+    row[at.R_NEGATE] = int(rule.operator is Operator.NOT_EQUAL)
+    row[at.R_FROM_HIGH], row[at.R_FROM_LOW] = first >> 32, first & 0xFFFF_FFFF
+    row[at.R_TO_HIGH], row[at.R_TO_LOW] = last >> 32, last & 0xFFFF_FFFF
+    return float(limit), _limbs(limit.denominator), _limbs(abs(limit.numerator))
+
+
+def _interval(operator: Operator, limit: Fraction) -> tuple[int, int]:
+    """The integers that satisfy `operator limit`, both ends included; for NOT_EQUAL those that do not."""
+    first, last = -_FAR, _FAR
+    if operator is Operator.GREATER:
+        first = math.floor(limit) + 1
+    elif operator is Operator.LESS:
+        last = math.ceil(limit) - 1
+    else:
+        if operator is not Operator.LESS_EQUAL:
+            first = math.ceil(limit)
+        if operator is not Operator.GREATER_EQUAL:
+            last = math.floor(limit)
+    return max(min(first, _FAR), -_FAR), max(min(last, _FAR), -_FAR)
+
+
+def _limbs(value: int) -> NDArray[np.uint64]:
+    return np.array([(value >> (32 * k)) & 0xFFFF_FFFF for k in range(at.LIMBS)], dtype=np.uint64)

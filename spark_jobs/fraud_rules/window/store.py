@@ -1,0 +1,126 @@
+"""Finds the memory of a key group's cells, and guards it.
+
+A view belongs to a key group at a version: the batch it has seen, and a digest of everything up to it. One that is not at the
+version of the durable log (a task ran elsewhere, was repeated, or died half-way) is made anew from the log.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fraud_rules.window.arrays import Arrays, HeapArrays, MappedArrays
+from fraud_rules.window.cell import Cell
+
+_VERSION, _DIGEST, _OPEN, _SHAPE = range(4)
+LAYOUT = 1
+"""Raised when the arrays change their meaning: views of another layout are made anew."""
+
+
+@dataclass(slots=True)
+class KeyGroupView:
+    """The cells of one key group by id, while its lock is held.
+
+    `stamp` int64[4]: version and digest of the log it shows, 1 while it is being changed, and a count of the times when
+    cells were removed or made anew, by which other processes know that theirs are gone.
+    """
+
+    stamp: NDArray[np.int64]
+    folder: Path | None
+    cells: dict[int, Cell] = field(default_factory=dict)
+    shape: int = -1
+
+    def shows(self, version: int, digest: int) -> bool:
+        """Whether the view is whole and at this version of the log."""
+        if self.shape != self.stamp[_SHAPE]:
+            self.cells.clear()
+            self.shape = int(self.stamp[_SHAPE])
+        return bool(self.stamp[_OPEN] == 0 and self.stamp[_VERSION] == version and self.stamp[_DIGEST] == digest)
+
+    def begin(self) -> None:
+        """The view is about to change: until `commit` it shows nothing."""
+        self.stamp[_OPEN] = 1
+
+    def commit(self, version: int, digest: int) -> None:
+        """The view is at this version."""
+        self.stamp[_VERSION], self.stamp[_DIGEST] = version, digest
+        self.stamp[_OPEN] = 0
+
+    def arrays(self, cell_id: int) -> Arrays:
+        """The arrays of a cell."""
+        return HeapArrays() if self.folder is None else MappedArrays(self.folder / f"cell-{cell_id}")
+
+    def remove(self, cell_id: int) -> None:
+        """Let go of a cell."""
+        self.cells.pop(cell_id, None)
+        if self.folder is not None:
+            shutil.rmtree(self.folder / f"cell-{cell_id}", ignore_errors=True)
+        self._reshaped()
+
+    def clear(self) -> None:
+        """Let go of all cells."""
+        self.cells.clear()
+        if self.folder is not None:
+            for path in self.folder.glob("cell-*"):
+                shutil.rmtree(path, ignore_errors=True)
+        self._reshaped()
+
+    def _reshaped(self) -> None:
+        self.stamp[_SHAPE] += 1
+        self.shape = int(self.stamp[_SHAPE])
+
+
+class ViewStore(Protocol):
+    """The views of this process or host."""
+
+    @contextmanager
+    def hold(self, key_group: int) -> Iterator[KeyGroupView]:
+        """The view of a key group, nobody else's meanwhile."""
+
+
+class HeapViews:
+    """Views of this process only."""
+
+    def __init__(self) -> None:
+        self._views: dict[int, KeyGroupView] = {}
+
+    @contextmanager
+    def hold(self, key_group: int) -> Iterator[KeyGroupView]:
+        """See `ViewStore`."""
+        view = self._views.get(key_group)
+        if view is None:
+            view = self._views[key_group] = KeyGroupView(np.zeros(4, dtype=np.int64), None)
+        yield view
+
+
+class MappedViews:
+    """Views in files that all workers of the host map, each under a file lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / f"layout-{LAYOUT}"
+        self._views: dict[int, KeyGroupView] = {}
+
+    @contextmanager
+    def hold(self, key_group: int) -> Iterator[KeyGroupView]:
+        """See `ViewStore`. The lock goes with the process that dies; its view is then found open and made anew."""
+        folder = self._folder / f"key-group-{key_group}"
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            view = self._views.get(key_group)
+            if view is None:
+                stamp = MappedArrays(folder).open("stamp", np.int64, 4, 0)
+                view = self._views[key_group] = KeyGroupView(stamp, folder)
+            yield view
+        finally:
+            os.close(lock)
