@@ -5,9 +5,10 @@ by column; it accepts a record only when it is certain. Every other record, good
 careful reader in `record`, which defines what is accepted and names the reason for what is not. So a bad record costs
 some microseconds and slows nothing else.
 
-How the quick reader is certain that no member name occurs twice: each member has a colon of its own outside strings,
-so a record with as many colons as declared members were found (plus those inside the strings found, when nothing is
-escaped) has these members and no other.
+How the quick reader is certain that no member name occurs twice: each member has a colon of its own, so a record with
+as many colons as declared members were found in it has these members and no other. When the count differs, the record
+is split into its members, declared or not, of which the last of each name remains: with as many colons as remaining
+members plus the colons inside their values, none can have been dropped.
 """
 
 from __future__ import annotations

@@ -13,12 +13,13 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import UNSET, Meta, Raw, UnsetType
 from numpy.typing import NDArray
 
-from fraud_rules.record import MAX_TEXT_LENGTH, Value
+from fraud_rules.csv_line import line_rewriter
+from fraud_rules.record import MAX_DEPTH, MAX_TEXT_LENGTH, Value, decode_members
 from fraud_rules.scalar import INT64_MAX, INT64_MIN, TIMESTAMP_MAX_MS, TIMESTAMP_MIN_MS, parse_timestamp
 from fraud_rules.schema import Field, FieldType, TransactionSchema
 from fraud_rules.transaction import Column
@@ -48,6 +49,15 @@ class Reading:
     unsure: list[int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    """Records that decoded: their positions, their JSON texts and the structs."""
+
+    at: list[int]
+    texts: list[bytes]
+    records: list[Any]
+
+
 class QuickReader:
     """Compiled from a schema; use `quick_reader`, which keeps one for each."""
 
@@ -61,51 +71,64 @@ class QuickReader:
             gc=False,
         )
         self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(struct).decode
+        self._rewrite = line_rewriter(schema)
         self._fields = [
             (field, [attrgetter(attributes[name]) for name in field.member_names]) for field in schema.fields
         ]
 
     def read(self, values: Sequence[bytes | None], max_bytes: int) -> Reading:
         """Read what is certain among the values; tombstones are left to the careful reader as well."""
-        at, records, unsure = self._decode_each(values, max_bytes)
-        columns, certain = self._convert(records, [values[i] for i in at] if unsure else values)
+        decoded, unsure = self._decode_each(values, max_bytes)
+        columns, certain = self._convert(decoded)
+        at = np.array(decoded.at, np.int64)
         if certain.all():
-            return Reading(np.array(at, np.int64), columns, unsure)
-        positions = np.array(at, np.int64)
-        unsure = sorted(unsure + positions[~certain].tolist())
-        return Reading(positions[certain], {name: c.take(certain) for name, c in columns.items()}, unsure)
+            return Reading(at, columns, unsure)
+        unsure = sorted(unsure + at[~certain].tolist())
+        return Reading(at[certain], {name: column.take(certain) for name, column in columns.items()}, unsure)
 
-    def _decode_each(self, values: Sequence[bytes | None], max_bytes: int) -> tuple[list[int], list[Any], list[int]]:
+    def _decode_each(self, values: Sequence[bytes | None], max_bytes: int) -> tuple[_Decoded, list[int]]:
         decode = self._decode
-        at, records, unsure = [], [], []
+        at, texts, records, unsure = [], [], [], []
         for i, value in enumerate(values):
             if value is None or len(value) > max_bytes or not (value.isascii() or _is_utf8(value)):
                 unsure.append(i)
                 continue
+            text = value
             try:
-                records.append(decode(value))
+                record = decode(text)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                unsure.append(i)
-            else:
-                at.append(i)
-        return at, records, unsure
+                text, record = self._decode_line(value)
+                if record is None:
+                    unsure.append(i)
+                    continue
+            at.append(i)
+            texts.append(text)
+            records.append(record)
+        return _Decoded(at, texts, records), unsure
 
-    def _convert(self, records: list[Any], values: Sequence[Any]) -> tuple[dict[str, Column], Bools]:
-        """The columns of decoded records, and which rows are certain: the others hold 0 in any column that is not."""
-        n = len(records)
+    def _decode_line(self, value: bytes) -> tuple[bytes, Any]:
+        """A plain CSV line as JSON, and decoded; None when it is not one."""
+        text = self._rewrite(value)
+        if text is None:
+            return value, None
+        try:
+            return text, self._decode(text)
+        except msgspec.ValidationError:
+            return value, None
+
+    def _convert(self, decoded: _Decoded) -> tuple[dict[str, Column], Bools]:
+        """The columns of decoded records, and which rows are certain."""
+        n = len(decoded.records)
         certain = np.ones(n, np.bool_)
         members = np.zeros(n, np.int64)
         columns: dict[str, Column] = {}
-        texts: list[list[Cell]] = []
         for field, getters in self._fields:
-            cells = _gather(records, getters, members, certain)
+            cells = _gather(decoded.records, getters, members, certain)
             columns[field.name] = _CONVERTERS[field.type](field, cells, certain)
             valid = columns[field.name].valid
             if valid is not None and not field.nullable:
                 certain &= valid
-            if field.type in (FieldType.STRING, FieldType.TIMESTAMP):
-                texts.append(cells)
-        certain &= _has_no_other_members(values, members, texts)
+        certain &= _has_no_other_members(decoded.texts, members)
         return columns, certain
 
 
@@ -153,14 +176,21 @@ def _present(cells: list[Cell]) -> Bools:
     return np.array([cell is not UNSET for cell in cells], np.bool_)
 
 
-def _has_no_other_members(values: Sequence[bytes], members: Ints, texts: list[list[Cell]]) -> Bools:
-    """Which records have the members found and no other, nor one of them twice: by their colons (see `codec`)."""
-    colons = np.fromiter([value.count(b":") for value in values], np.int64, len(values))
+def _has_no_other_members(texts: Sequence[bytes], members: Ints) -> Bools:
+    """Which records hold the members found and no other, or at least none twice: by their colons (see `codec`)."""
+    colons = np.fromiter([text.count(b":") for text in texts], np.int64, len(texts))
     alone: Bools = colons == members
     for i in np.flatnonzero(~alone).tolist():
-        inside = sum(cells[i].count(":") for cells in texts if type(cells[i]) is str)
-        alone[i] = inside > 0 and colons[i] == members[i] + inside and b"\\" not in values[i]
+        alone[i] = _has_no_member_twice(texts[i], int(colons[i]))
     return alone
+
+
+def _has_no_member_twice(text: bytes, colons: int) -> bool:
+    """Whether that is certain of one object: no other object in it, no colon in a name."""
+    if text.count(b"{") > 1 or text.count(b"[") >= MAX_DEPTH:
+        return False
+    members = decode_members(text)
+    return colons == len(members) + sum([bytes(raw).count(b":") for raw in members.values()])
 
 
 def _longs(field: Field, cells: list[Cell], certain: Bools) -> Column:
@@ -171,7 +201,7 @@ def _longs(field: Field, cells: list[Cell], certain: Bools) -> Column:
 
 
 def _timestamps(field: Field, cells: list[Cell], certain: Bools) -> Column:
-    if not any(type(cell) is str for cell in cells):
+    if str not in set(map(type, cells)):
         return _longs(field, cells, certain)
     parsed = [parse_timestamp(cell) if type(cell) is str else cell for cell in cells]
     certain &= np.array(

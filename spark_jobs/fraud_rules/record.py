@@ -18,7 +18,6 @@ Reasons are stable, for counting: `empty`, `too_large`, `invalid_utf8`, `too_dee
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ from typing import Final, NoReturn, TypeAlias
 
 import msgspec
 
+from fraud_rules.csv_line import BLANKS, split_line
 from fraud_rules.errors import RecordRejected
 from fraud_rules.scalar import (
     INT64_MAX,
@@ -47,13 +47,11 @@ MAX_DETAIL_LENGTH: Final = 200
 
 Value: TypeAlias = int | str | None
 
-_BLANKS: Final = b" \t\r\n"
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+"""The members of a JSON object, undecoded; of two with one name the last."""
 _text = msgspec.json.Decoder(str).decode
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
-_PAIR = re.compile(rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def read_record(value: bytes, schema: TransactionSchema, max_bytes: int = MAX_RECORD_BYTES) -> tuple[Value, ...]:
@@ -63,7 +61,7 @@ def read_record(value: bytes, schema: TransactionSchema, max_bytes: int = MAX_RE
     """
     if len(value) > max_bytes:
         raise RecordRejected("too_large", f"{len(value)} bytes; at most {max_bytes} are read")
-    body = value.strip(_BLANKS)
+    body = value.strip(BLANKS)
     if not body:
         raise RecordRejected("empty", "no bytes but blanks")
     try:
@@ -74,7 +72,7 @@ def read_record(value: bytes, schema: TransactionSchema, max_bytes: int = MAX_RE
         return _from_members(_read_object(body, text), schema)
     if body.startswith(b"["):
         raise RecordRejected("not_an_object", "a JSON array; one record is one JSON object or one CSV line")
-    return _from_cells(_read_line(text, schema), schema)
+    return _from_cells(split_line(text, schema), schema)
 
 
 def printable(text: str) -> str:
@@ -92,13 +90,11 @@ def _read_object(body: bytes, text: str) -> Mapping[str, msgspec.Raw]:
     if _is_deep(body):
         raise RecordRejected("too_deep", f"nested deeper than {MAX_DEPTH}")
     try:
-        members = _members(body)
+        members = decode_members(body)
         # The members are read already: this pass only looks for names that occur twice.
         json.loads(text, object_pairs_hook=_refuse_duplicates, parse_int=len, parse_float=len)
     except (msgspec.DecodeError, json.JSONDecodeError) as error:
         raise RecordRejected("malformed_json", printable(str(error))) from None
-    if _SURROGATE.search(_PAIR.sub(b"", body)):
-        raise RecordRejected("malformed_json", "an unpaired surrogate in a string")
     return members
 
 
@@ -175,20 +171,6 @@ def _from_string(field: Field, text: str) -> Value:
     if field.type is FieldType.DECIMAL and is_number(text):
         return _from_number(field, text)
     _reject("wrong_type", field, f"expected {field.type}, found the string {text!r}")
-
-
-def _read_line(text: str, schema: TransactionSchema) -> list[str]:
-    if "\n" in text or "\r" in text:
-        raise RecordRejected("bad_csv", "more than one line")
-    try:
-        cells = next(csv.reader([text], strict=True))
-    except csv.Error as error:
-        raise RecordRejected("bad_csv", printable(str(error))) from None
-    most = len(schema.fields)
-    least = max((i for i, field in enumerate(schema.fields, 1) if not field.nullable), default=most)
-    if not least <= len(cells) <= most:
-        raise RecordRejected("bad_csv", printable(f"{len(cells)} cells, not {least} to {most}, in {text!r}"))
-    return cells + [""] * (most - len(cells))
 
 
 def _from_cells(cells: list[str], schema: TransactionSchema) -> tuple[Value, ...]:

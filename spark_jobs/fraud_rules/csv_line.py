@@ -1,0 +1,72 @@
+"""CSV lines of transactions.
+
+A plain line (numbers and unquoted text) is rewritten as the JSON object it stands for, so that the quick reader
+decodes it like any other record. What is not plain is split by the `csv` module and read with care.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+from fraud_rules.errors import RecordRejected
+from fraud_rules.schema import Field, FieldType, TransactionSchema
+
+BLANKS: Final = b" \t\r\n"
+"""What may stand around a record, JSON or CSV."""
+
+_INTEGER = rb"-?(?:0|[1-9][0-9]{0,18})"
+_PLAIN: Final = {
+    FieldType.LONG: _INTEGER,
+    FieldType.TIMESTAMP: _INTEGER,
+    FieldType.DECIMAL: rb"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,18})?",
+    FieldType.STRING: rb'[^",\\\x00-\x1f]+',
+}
+
+
+def split_line(text: str, schema: TransactionSchema) -> list[str]:
+    """The cells of a CSV line, one for each field; trailing nullable ones may be left out. Raises RecordRejected."""
+    if "\n" in text or "\r" in text:
+        raise RecordRejected("bad_csv", "more than one line")
+    try:
+        cells = next(csv.reader([text], strict=True))
+    except csv.Error as error:
+        raise RecordRejected("bad_csv", str(error)) from None
+    least, most = _required_cells(schema), len(schema.fields)
+    if not least <= len(cells) <= most:
+        raise RecordRejected("bad_csv", f"{len(cells)} cells instead of {least} to {most}")
+    return cells + [""] * (most - len(cells))
+
+
+@lru_cache(maxsize=16)
+def line_rewriter(schema: TransactionSchema) -> Callable[[bytes], bytes | None]:
+    """A function from a plain CSV line to its JSON object, and from anything else to None."""
+    required = _required_cells(schema)
+    cells = [_cell_pattern(field) for field in schema.fields]
+    optional = b"".join(b"(?:," + cell for cell in cells[required:]) + b")?" * (len(cells) - required)
+    match = re.compile(rb"(?![\[{])" + b",".join(cells[:required]) + optional).fullmatch
+    members = [
+        ((b'"%b":"%b"' if field.type is FieldType.STRING else b'"%b":%b'), field.name.encode())
+        for field in schema.fields
+    ]
+
+    def rewrite(line: bytes) -> bytes | None:
+        found = match(line.strip(BLANKS))
+        if found is None:
+            return None
+        given = zip(members, found.groups(), strict=True)
+        return b"{" + b",".join([form % (name, cell) for (form, name), cell in given if cell]) + b"}"
+
+    return rewrite
+
+
+def _required_cells(schema: TransactionSchema) -> int:
+    """How many cells a line has at least: up to the last field that is not nullable."""
+    return max(position for position, field in enumerate(schema.fields, 1) if not field.nullable)
+
+
+def _cell_pattern(field: Field) -> bytes:
+    return b"(" + _PLAIN[field.type] + b")" + (b"?" if field.nullable else b"")

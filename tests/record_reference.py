@@ -1,0 +1,157 @@
+"""A slow reading of transaction records, written from the description in `fraud_rules.record` and not from its code.
+
+It builds on `json.loads` and `Decimal` where the product builds on msgspec and Arrow, and says only whether a record is
+accepted and with which values, not why another is not.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation, Overflow
+from typing import Any
+
+from fraud_rules.schema import Field, FieldType, TransactionSchema
+
+Values = dict[str, int | str | Decimal]
+EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[InvalidOperation, Overflow, Inexact])
+TIME = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(Z|([+-])(\d\d)(?::?(\d\d))?)?", re.ASCII
+)
+
+
+class Refused(Exception):
+    """The record is not accepted."""
+
+
+class Number(str):
+    """A JSON number, as written."""
+
+    __slots__ = ()
+
+
+class Twice(dict[str, Any]):
+    """An object in which a name occurs twice."""
+
+
+def reference(record: bytes, schema: TransactionSchema, max_bytes: int = 65_536) -> Values | None:
+    """The values of an accepted record without its nulls, decimals as Decimal; None for any other record."""
+    if len(record) > max_bytes:
+        return None
+    try:
+        text = record.decode().strip(" \t\r\n")
+        members = _object(text) if text.startswith("{") else _cells(text, schema)
+        values = {field.name: _value(field, members) for field in schema.fields}
+    except (Refused, UnicodeError, ValueError, RecursionError, csv.Error):
+        return None
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _object(text: str) -> dict[str, Any]:
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        return (dict if len(dict(items)) == len(items) else Twice)(items)
+
+    def refuse(constant: str) -> None:
+        raise Refused(constant)
+
+    loaded = json.loads(text, object_pairs_hook=pairs, parse_int=Number, parse_float=Number, parse_constant=refuse)
+    _check(loaded, 32)
+    return dict(loaded)
+
+
+def _check(value: Any, levels: int) -> None:
+    if isinstance(value, str):
+        value.encode()
+    elif isinstance(value, dict | list):
+        if levels == 0 or isinstance(value, Twice):
+            raise Refused
+        for inner in [*value, *value.values()] if isinstance(value, dict) else value:
+            _check(inner, levels - 1)
+
+
+def _cells(text: str, schema: TransactionSchema) -> dict[str, Any]:
+    if not text or text[0] == "[" or "\n" in text or "\r" in text:
+        raise Refused
+    (cells,) = csv.reader([text], strict=True)
+    missing = len(schema.fields) - len(cells)
+    if missing < 0 or not all(field.nullable for field in schema.fields[len(cells) :]):
+        raise Refused
+    return {f.name: _cell(f, cell) for f, cell in zip(schema.fields, cells, strict=False)}
+
+
+def _cell(field: Field, cell: str) -> str | None:
+    if not cell:
+        return None
+    digits = cell.removeprefix("-")
+    is_integer = digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
+    return Number(cell) if is_integer and field.type in (FieldType.LONG, FieldType.TIMESTAMP) else cell
+
+
+def _value(field: Field, members: dict[str, Any]) -> int | str | Decimal | None:
+    given = [members[name] for name in (field.name, *field.aliases) if name in members]
+    if len(given) > 1:
+        raise Refused
+    if given in ([], [None]):
+        if field.nullable:
+            return None
+        raise Refused
+    if not isinstance(given[0], str):
+        raise Refused
+    return _typed(field, given[0])
+
+
+def _typed(field: Field, value: str) -> int | str | Decimal:
+    if field.type is FieldType.DECIMAL:
+        return _decimal(value, field)
+    if field.type is FieldType.STRING:
+        if isinstance(value, Number) or len(value) > 256 or "\0" in value:
+            raise Refused
+        return value
+    if isinstance(value, Number):
+        if not value.removeprefix("-").isdigit() or len(value) > 20:
+            raise Refused
+        number = int(value)
+    elif field.type is FieldType.TIMESTAMP:
+        number = _time(value)
+    else:
+        raise Refused
+    low, high = (-(2**63), 2**63) if field.type is FieldType.LONG else (-62_135_596_800_000, 253_402_300_800_000)
+    if not low <= number < high:
+        raise Refused
+    return number
+
+
+def _decimal(text: str, field: Field) -> Decimal:
+    try:
+        json.loads(text, parse_int=Decimal, parse_float=str)  # a JSON number, whatever its exponent
+        if text[-1] not in "0123456789" or text[0] not in "-0123456789":
+            raise Refused
+        value = EXACT.create_decimal(text)
+    except ArithmeticError:
+        raise Refused from None
+    if value == 0:
+        return Decimal(0)
+    if value.adjusted() >= field.precision - field.scale or _lowest_digit(value) < -field.scale:
+        raise Refused
+    return value
+
+
+def _lowest_digit(value: Decimal) -> int:
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    return exponent + len(digits) - len("".join(map(str, digits)).rstrip("0"))
+
+
+def _time(text: str) -> int:
+    match = TIME.fullmatch(text)
+    if match is None or len(text) > 64:
+        raise Refused
+    year, month, day, hour, minute, second, fraction, zone, sign, offset_hours, offset_minutes = match.groups()
+    moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
+    offset = timedelta(hours=int(offset_hours or 0), minutes=int(offset_minutes or 0))
+    if zone not in (None, "Z") and (offset >= timedelta(hours=19) or int(offset_minutes or 0) > 59):
+        raise Refused
+    since_epoch = moment - datetime(1970, 1, 1, tzinfo=UTC) - (-offset if sign == "-" else offset)
+    return since_epoch // timedelta(milliseconds=1) + int(((fraction or "") + "000")[:3])

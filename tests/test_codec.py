@@ -1,0 +1,164 @@
+"""Every record of the corpus, alone and in one batch, through both readers of transactions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fraud_rules.codec import Decoded, decode_transactions
+from fraud_rules.columns import quick_reader
+from fraud_rules.errors import RecordRejected
+from fraud_rules.record import MAX_DETAIL_LENGTH, MAX_RECORD_BYTES, read_record
+from fraud_rules.schema import TransactionSchema
+from tests.record_corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED, Accepted, Rejected
+
+MALFORMED = [case for case in REJECTED if case.reason != "future_event_time"]
+SCHEMA = TransactionSchema.load(Path(__file__).parent.parent / "config" / "schema.yaml")
+STRING_IDS = TransactionSchema.parse(
+    {
+        "fields": [
+            {"name": "transactionId", "type": "string"},
+            {"name": "eventTime", "type": "timestamp"},
+            {
+                "name": "fee",
+                "type": "decimal",
+                "precision": 4,
+                "scale": 4,
+                "nullable": True,
+                "aliases": ["cost", "costs"],
+            },
+            {"name": "units", "type": "decimal", "precision": 3, "nullable": True},
+            {"name": "branch", "type": "long", "nullable": True},
+            {"name": "note", "type": "string", "nullable": True},
+        ]
+    }
+)
+
+
+def decode(*values: bytes | None, schema: TransactionSchema = SCHEMA, append_ms: int = APPEND_MS) -> Decoded:
+    n = len(values)
+    return decode_transactions(values, [0] * n, range(n), [append_ms] * n, schema, FUTURE_TOLERANCE_MS)
+
+
+def rows(decoded: Decoded, schema: TransactionSchema = SCHEMA) -> list[dict[str, int | str]]:
+    """The accepted rows with decimals as text, as the corpus writes them."""
+    dicts = [decoded.batch.row(i, schema) for i in range(len(decoded.batch))]
+    return [{name: v if isinstance(v, int | str) else str(v) for name, v in row.items()} for row in dicts]
+
+
+@pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.name)
+def test_accepted(case: Accepted) -> None:
+    decoded = decode(case.record)
+    assert (rows(decoded), decoded.rejects, decoded.ignored) == ([case.values], [], 0)
+
+
+@pytest.mark.parametrize("case", REJECTED, ids=lambda case: case.name)
+def test_rejected(case: Rejected) -> None:
+    decoded = decode(case.record)
+    assert [(reject.index, reject.reason) for reject in decoded.rejects] == [(0, case.reason)]
+    assert len(decoded.batch) == 0
+    assert decoded.rejects[0].detail.isprintable()
+    assert 0 < len(decoded.rejects[0].detail) <= MAX_DETAIL_LENGTH
+
+
+def test_the_whole_corpus_in_one_batch() -> None:
+    """Good, bad and tombstones interleaved: each fares as it does alone, and accepted rows keep their order."""
+    cases = [case for pair in zip(ACCEPTED * 5, REJECTED, strict=False) for case in pair]
+    values = [value for case in cases for value in (case.record, None)]
+    decoded = decode(*values)
+    good = {2 * i: case.values for i, case in enumerate(cases) if isinstance(case, Accepted)}
+    bad = [(2 * i, case.reason) for i, case in enumerate(cases) if isinstance(case, Rejected)]
+    assert decoded.batch.offset.tolist() == list(good)
+    assert rows(decoded) == list(good.values())
+    assert [(reject.index, reject.reason) for reject in decoded.rejects] == bad
+    assert decoded.ignored == len(cases)
+
+
+@pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.name)
+def test_the_careful_reader_alone_agrees(case: Accepted) -> None:
+    schema_order = read_record(case.record, SCHEMA)
+    (quick,) = rows(decode(case.record))
+    unscaled = {"paymentAmount": int(str(quick["paymentAmount"]).replace(".", ""))}
+    assert schema_order == tuple((quick | unscaled).get(name) for name in SCHEMA.names)
+
+
+@pytest.mark.parametrize("case", MALFORMED, ids=lambda case: case.name)
+def test_the_quick_reader_is_never_certain_of_a_bad_record(case: Rejected) -> None:
+    reading = quick_reader(SCHEMA).read([case.record], MAX_RECORD_BYTES)
+    assert (len(reading.at), reading.unsure) == (0, [0])
+    with pytest.raises(RecordRejected, match=case.reason):
+        read_record(case.record, SCHEMA)
+
+
+COMMON = (
+    b'{"transactionId":1,"eventTime":1700000000000,"payeeId":2,"beneficiaryId":3,"paymentAmount":1.2,"paymentType":"CSH"}',
+    b'{"transactionId":1,"eventTime":1700000000000,"payerId":2,"beneficiaryId":3,"paymentAmount":"5","paymentType":"a:b"}',
+    (
+        b'{"transactionId":1,"eventTime":"2023-11-14T22:13:20Z","payeeId":2,"beneficiaryId":3,"paymentAmount":-1.5,'
+        b'"paymentType":"CSH","ingestionTimestamp":"2023-11-14 22:13:20","channel":["web",1.5,null]}'
+    ),
+    b"1,1700000000000,2,3,CSH,12.34",
+    b"1,1700000000000,2,3,CSH,12.34,1700000000005\n",
+)
+
+
+@pytest.mark.parametrize("record", COMMON)
+def test_common_forms_stay_on_the_quick_path(record: bytes) -> None:
+    assert quick_reader(SCHEMA).read([record, b"{"] * 3, MAX_RECORD_BYTES).at.tolist() == [0, 2, 4]
+
+
+def test_a_schema_with_string_ids_nullable_fields_and_two_aliases() -> None:
+    decoded = decode(
+        b'{"transactionId":"a-1","eventTime":1}',
+        b'{"transactionId":"a-2","eventTime":1,"fee":0.5,"units":-7,"branch":null,"note":"x"}',
+        b'{"transactionId":"a-3","eventTime":1,"cost":null,"units":"999","branch":5,"note":null}',
+        b'{"transactionId":"a-4","eventTime":1,"costs":1e-4}',
+        b'{"transactionId":"a-5","eventTime":1,"cost":1,"units":0}',
+        b'{"transactionId":"a-6","eventTime":1,"cost":0,"costs":0}',
+        b'{"transactionId":7,"eventTime":1}',
+        b"a-8,1",
+        b"a-9,1,0.0001,,7,",
+        schema=STRING_IDS,
+    )
+    assert rows(decoded, STRING_IDS) == [
+        {"transactionId": "a-1", "eventTime": 1},
+        {"transactionId": "a-2", "eventTime": 1, "fee": "0.5000", "units": "-7", "note": "x"},
+        {"transactionId": "a-3", "eventTime": 1, "units": "999", "branch": 5},
+        {"transactionId": "a-4", "eventTime": 1, "fee": "0.0001"},
+        {"transactionId": "a-8", "eventTime": 1},
+        {"transactionId": "a-9", "eventTime": 1, "fee": "0.0001", "branch": 7},
+    ]
+    assert [(reject.index, reject.reason) for reject in decoded.rejects] == [
+        (4, "does_not_fit:fee"),
+        (5, "duplicate_field"),
+        (6, "wrong_type:transactionId"),
+    ]
+
+
+def test_nothing_gives_an_empty_batch_with_all_columns() -> None:
+    decoded = decode()
+    assert (len(decoded.batch), tuple(decoded.batch.columns), decoded.rejects) == (0, SCHEMA.names, [])
+
+
+def test_places_follow_their_rows() -> None:
+    good = COMMON[0]
+    decoded = decode_transactions(
+        [good, b"x", None, good, good + b" ", b"1,2,2,3,CSH,1"],
+        np.arange(6, dtype=np.int32),
+        np.arange(100, 106),
+        np.arange(APPEND_MS, APPEND_MS + 6),
+        SCHEMA,
+        FUTURE_TOLERANCE_MS,
+    )
+    assert decoded.batch.partition.tolist() == [0, 3, 4, 5]
+    assert decoded.batch.partition.dtype == np.int32
+    assert decoded.batch.offset.tolist() == [100, 103, 104, 105]
+    assert (decoded.batch.append_ms - APPEND_MS).tolist() == [0, 3, 4, 5]
+
+
+def test_the_size_limit_is_an_argument() -> None:
+    good = COMMON[0]
+    decoded = decode_transactions([good, good + b" "], [0, 0], [0, 1], [APPEND_MS] * 2, SCHEMA, 0, len(good))
+    assert [(reject.index, reject.reason) for reject in decoded.rejects] == [(1, "too_large")]
