@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import accumulate
 from typing import TypeAlias
 
 from lark import Lark, Token, Transformer_NonRecursive, v_args
@@ -110,10 +111,8 @@ def _refusal(text: str, limits: RuleLimits) -> str | None:
     tokens = _TOKEN.findall(text)
     if len(tokens) > limits.max_filter_tokens:
         return f"has {len(tokens)} words and signs, at most {limits.max_filter_tokens} are allowed"
-    depth = deepest = 0
-    for token in tokens:
-        depth += (token == "(") - (token == ")")
-        deepest = max(deepest, depth)
+    steps = [1 if sign == "(" else -1 for sign in tokens if sign in "()"]
+    deepest = max(accumulate(steps), default=0)
     if deepest > limits.max_filter_depth:
         return f"is nested {deepest} deep, at most {limits.max_filter_depth} is allowed"
     return None
@@ -266,4 +265,4 @@ def _normal(number: Decimal) -> Decimal:
     """Without trailing zeros, exponent or negative zero: equal numbers have one text."""
     text = format(number, "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
-    return Decimal(text) if Decimal(text) else Decimal(0)
+    return Decimal(text) or Decimal(0)

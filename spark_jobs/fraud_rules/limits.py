@@ -15,7 +15,7 @@ class RuleLimits:
 
     max_window_minutes: int = 43_200
     max_cooldown_seconds: int = 31_622_400
-    max_record_bytes: int = 65_536
+    max_record_bytes: int = 32_768
     max_members: int = 64
     max_nesting: int = 4
     max_limit_digits: int = 38

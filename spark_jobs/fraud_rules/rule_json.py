@@ -67,12 +67,12 @@ def faults_of(members: dict[str, object], limits: RuleLimits) -> list[Reason]:
     return [
         Reason(_named(name), problem)
         for name, value in members.items()
-        for problem in dict.fromkeys(_problems(name, value, limits.max_nesting))
+        for problem in dict.fromkeys(_problems(name, value, limits.max_nesting, limits.max_members))
     ]
 
 
-def _problems(name: str, value: object, depth_left: int) -> Iterator[str]:
-    """Faults of one member. Yields little for a value of any shape: an exhausted depth ends the descent."""
+def _problems(name: str, value: object, depth_left: int, most: int) -> Iterator[str]:
+    """Faults of one member. Little work for a value of any shape: depth and `most` items a level bound the descent."""
     if unprintable(name):
         yield "has a NUL or half of a surrogate pair in its name"
     if depth_left == 0:
@@ -82,12 +82,12 @@ def _problems(name: str, value: object, depth_left: int) -> Iterator[str]:
     elif isinstance(value, str):
         if unprintable(value):
             yield "holds a NUL or half of a surrogate pair"
-    elif isinstance(value, dict):
-        for inner_name, inner in value.items():
-            yield from _problems(inner_name, inner, depth_left - 1)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _problems("", inner, depth_left - 1)
+    elif isinstance(value, dict | list):
+        if len(value) > most:
+            yield f"has {len(value)} items, at most {most} are allowed"
+            return
+        for inner_name, inner in value.items() if isinstance(value, dict) else (("", item) for item in value):
+            yield from _problems(inner_name, inner, depth_left - 1, most)
 
 
 def _number(text: str) -> int | Decimal | Unusable:

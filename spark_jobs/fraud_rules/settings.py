@@ -62,6 +62,10 @@ class TopicNames:
     detector_marker: str = _topic("detector-marker")
 
 
+_LIMITS = RuleLimits()
+_TOPICS = TopicNames()
+
+
 @dataclass(frozen=True, slots=True)
 class DetectorSettings:
     """Validated settings; times in milliseconds, sizes in bytes.
@@ -83,8 +87,8 @@ class DetectorSettings:
     state_bytes_per_event: int = _bounded(64, 1, 65_536)
     spill_output_bytes: int = _bounded(16_777_216, 65_536, 2**31)
     evaluations: bool = False
-    limits: RuleLimits = RuleLimits()
-    topics: TopicNames = TopicNames()
+    limits: RuleLimits = _LIMITS
+    topics: TopicNames = _TOPICS
 
     @classmethod
     def load(cls, path: Path, environ: Mapping[str, str] = os.environ) -> DetectorSettings:

@@ -1,0 +1,319 @@
+"""Rule records: what is accepted and as what, what is rejected and why."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_rules.errors import RuleRejected
+from fraud_rules.limits import RuleLimits
+from fraud_rules.rule import Action, Aggregator, Control, ControlType, Operator, Rule, RuleDeletion, RuleState
+from fraud_rules.rule_codec import encode_document, parse_rule_document, parse_rule_record, read_entry
+from fraud_rules.schema import TransactionSchema
+
+SCHEMA = TransactionSchema.load(Path(__file__).parent.parent / "config" / "schema.yaml")
+LIMITS = RuleLimits()
+DEMO_RULE: dict[str, Any] = {
+    "ruleId": 1,
+    "ruleState": "ACTIVE",
+    "groupingKeyNames": ["payeeId", "beneficiaryId"],
+    "unique": [],
+    "aggregateFieldName": "paymentAmount",
+    "aggregatorFunctionType": "SUM",
+    "limitOperatorType": "GREATER",
+    "limit": 20,
+    "windowMinutes": 20,
+}
+LEFT_OUT = object()
+
+
+def record(**changes: Any) -> bytes:
+    """The demo's rule with some members changed, or left out."""
+    members = {**DEMO_RULE, **changes}
+    return json.dumps({name: value for name, value in members.items() if value is not LEFT_OUT}).encode()
+
+
+def parse(value: bytes | None) -> Any:
+    return parse_rule_record(value, SCHEMA, LIMITS)
+
+
+def reasons(value: bytes | None) -> dict[str, list[str]]:
+    """Why a record is rejected, by member."""
+    with pytest.raises(RuleRejected) as rejected:
+        parse(value)
+    by_member: dict[str, list[str]] = {}
+    for reason in rejected.value.reasons:
+        by_member.setdefault(reason.field, []).append(reason.message)
+    return by_member
+
+
+def test_a_rule_of_the_demo_is_accepted_as_it_is() -> None:
+    rule = parse(record())
+    assert rule == Rule(
+        rule_id=1,
+        state=RuleState.ACTIVE,
+        grouping=("beneficiaryId", "payeeId"),
+        aggregator=Aggregator.SUM,
+        aggregate_field="paymentAmount",
+        unique=(),
+        operator=Operator.GREATER,
+        limit=Decimal(20),
+        window_ms=1_200_000,
+        document=DEMO_RULE,
+    )
+
+
+@pytest.mark.parametrize("member", ["controlType", "unique"])
+def test_the_nulls_of_the_demos_own_serializer_count_as_absent(member: str) -> None:
+    rule = parse(record(**{member: None}))
+    assert member not in rule.document
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("1,(active),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(50),(20)", {"limit": Decimal(50)}),
+        ("1,(active),(payeeId&beneficiaryId),,(paymentAmount),(sum),(LESS),(0.30),(20)\n", {"limit": Decimal("0.30")}),
+        ("1,(pause),(paymentType),,(COUNT_FLINK),(SUM),(>=),(300),(1440)", {"aggregator": Aggregator.COUNT}),
+        ("1,active,payeeId,,paymentAmount,AVG,<,-5,1", {"limit": Decimal(-5), "window_ms": 60_000}),
+        ("1,(shadow),(payeeId),(beneficiaryId),,(COUNT_DISTINCT),(>),(3),(20)", {"unique": ("beneficiaryId",)}),
+        (
+            "1,(active),(payeeId),,(COUNT_WITH_RESET_FLINK),(SUM),(=),(3),(9)",
+            {"aggregator": Aggregator.COUNT_WITH_RESET, "aggregate_field": None},
+        ),
+    ],
+)
+def test_the_text_form(line: str, expected: dict[str, object]) -> None:
+    rule = parse(line.encode())
+    assert {name: getattr(rule, name) for name in expected} == expected
+
+
+def test_both_forms_of_a_rule_are_the_same_rule() -> None:
+    line = b"1,(active),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(GREATER),(20),(20)"
+    assert parse(line) == parse(record())
+
+
+@pytest.mark.parametrize(
+    ("value", "change"),
+    [
+        (b'{"ruleId": 7, "ruleState": "DELETE"}', RuleDeletion(7)),
+        (record(ruleState="DELETE"), RuleDeletion(1)),
+        (record(disabled=True), RuleDeletion(1)),
+        (b'{"ruleId": 7, "disabled": true}', RuleDeletion(7)),
+        (b'{"ruleId": 7, "disabled": true, "ruleState": "ACTIVE", "limit": "not looked at"}', RuleDeletion(7)),
+        (b"1,(delete),(paymentType),,(paymentAmount),(SUM),(>),(50),(20)", RuleDeletion(1)),
+        *(
+            (json.dumps({"ruleState": "CONTROL", "controlType": control}).encode(), Control(control))
+            for control in ControlType
+        ),
+        (b'{"ruleId": null, "ruleState": "CONTROL", "limit": null, "controlType": "CLEAR_STATE_ALL"}',
+         Control(ControlType.CLEAR_STATE_ALL)),
+    ],
+)  # fmt: skip
+def test_deletions_and_controls(value: bytes, change: object) -> None:
+    assert parse(value) == change
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"limit": "0.30"}, {"limit": Decimal("0.30")}),
+        ({"limit": "1e3"}, {"limit": Decimal(1000)}),
+        ({"limit": "-0"}, {"limit": Decimal(0)}),
+        ({"limit": "9" * 38}, {"limit": Decimal("9" * 38)}),
+        ({"limitOperatorType": "<="}, {"operator": Operator.LESS_EQUAL}),
+        ({"limitOperatorType": "NOT_EQUAL"}, {"operator": Operator.NOT_EQUAL}),
+        ({"groupingKeyNames": ["payerId"]}, {"grouping": ("payeeId",)}),
+        ({"windowMinutes": LEFT_OUT, "windowSeconds": 7}, {"window_ms": 7_000}),
+        ({"windowMinutes": 43_200}, {"window_ms": 2_592_000_000}),
+        ({"cooldownSeconds": 60}, {"cooldown_ms": 60_000}),
+        ({"action": "RESTRICT"}, {"action": Action.RESTRICT}),
+        ({"force": True}, {"force": True}),
+        ({"source": "seed"}, {"source": "seed"}),
+        ({"disabled": False}, {"state": RuleState.ACTIVE}),
+        ({"ruleState": "SHADOW"}, {"shadow": True, "evaluated": True}),
+        ({"ruleState": "PAUSE"}, {"shadow": False, "evaluated": False}),
+        ({"aggregatorFunctionType": "COUNT", "aggregateFieldName": "whatever"}, {"aggregate_field": None}),
+        ({"aggregatorFunctionType": "COUNT", "aggregateFieldName": LEFT_OUT}, {"aggregate_field": None}),
+        ({"aggregatorFunctionType": "STDDEV", "aggregateFieldName": "payerId"}, {"aggregate_field": "payeeId"}),
+        (
+            {"aggregatorFunctionType": "COUNT_DISTINCT", "unique": ["paymentType", "beneficiaryId"]},
+            {"unique": ("beneficiaryId", "paymentType"), "aggregate_field": None},
+        ),
+        ({"name": "N", "description": "D", "severity": "high", "owner": "me", "approve": True}, {"rule_id": 1}),
+    ],
+)
+def test_members(changes: dict[str, object], expected: dict[str, object]) -> None:
+    rule = parse(record(**changes))
+    assert {name: getattr(rule, name) for name in expected} == expected
+
+
+def test_the_fields_a_rule_reads() -> None:
+    counted = record(
+        aggregatorFunctionType="COUNT_DISTINCT", unique=["paymentType"], filter="ingestionTimestamp is null"
+    )
+    assert parse(record()).fields == {"payeeId", "beneficiaryId", "paymentAmount"}
+    assert parse(counted).fields == {"payeeId", "beneficiaryId", "paymentType", "ingestionTimestamp"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "member", "message"),
+    [
+        ({"ruleId": 0}, "ruleId", "must be a whole number from 1"),
+        ({"ruleId": True}, "ruleId", "not true"),
+        ({"ruleId": 1.0}, "ruleId", "not 1.0"),
+        ({"ruleId": LEFT_OUT}, "ruleId", "is required"),
+        ({"ruleState": "active"}, "ruleState", "must be one of ACTIVE"),
+        ({"ruleState": LEFT_OUT}, "ruleState", "is required"),
+        ({"ruleState": "CONTROL"}, "controlType", "is required"),
+        ({"ruleState": "CONTROL", "controlType": "CLEAR"}, "controlType", "must be one of CLEAR_STATE_ALL"),
+        ({"controlType": "CLEAR_STATE_ALL"}, "controlType", "is for ruleState CONTROL only"),
+        ({"groupingKeyNames": []}, "groupingKeyNames", "is required"),
+        ({"groupingKeyNames": "payeeId"}, "groupingKeyNames", "must be a list"),
+        ({"groupingKeyNames": ["payeeId", "payerId"]}, "groupingKeyNames", "names the field payeeId a second time"),
+        ({"groupingKeyNames": ["payee"]}, "groupingKeyNames", "'payee' is not a declared field"),
+        ({"groupingKeyNames": ["payeeId"] * 17}, "groupingKeyNames", "has 17 fields"),
+        ({"unique": ["paymentType"]}, "unique", "is for COUNT_DISTINCT only"),
+        ({"aggregatorFunctionType": "COUNT_DISTINCT"}, "unique", "is required with COUNT_DISTINCT"),
+        ({"aggregatorFunctionType": "MEDIAN"}, "aggregatorFunctionType", "must be one of SUM"),
+        ({"aggregateFieldName": "paymentType"}, "aggregateFieldName", "SUM needs a number"),
+        ({"aggregateFieldName": LEFT_OUT}, "aggregateFieldName", "is required"),
+        ({"aggregateFieldName": 5}, "aggregateFieldName", "must be a field's name"),
+        (
+            {"aggregateFieldName": "COUNT_FLINK", "aggregatorFunctionType": "AVG"},
+            "aggregatorFunctionType",
+            "must be SUM",
+        ),
+        ({"limitOperatorType": "=="}, "limitOperatorType", "must be one of ="),
+        ({"limitOperatorType": None}, "limitOperatorType", "is required"),
+        ({"limit": "abc"}, "limit", "must be a decimal number, not 'abc'"),
+        ({"limit": "NaN"}, "limit", "must be a decimal number"),
+        ({"limit": "Infinity"}, "limit", "must be a decimal number"),
+        ({"limit": float("nan")}, "limit", "is NaN, which is not a number"),
+        ({"limit": "1" * 39}, "limit", "has more than 38 digits"),
+        ({"limit": "1e300"}, "limit", "has more than 38 digits"),
+        ({"limit": "1e-39"}, "limit", "has more than 38 digits"),
+        ({"limit": "٣"}, "limit", "must be a decimal number"),
+        ({"limit": None}, "limit", "is required"),
+        ({"windowMinutes": 43_201}, "windowMinutes", "from 1 to 43200"),
+        ({"windowMinutes": 10**30}, "windowMinutes", "from 1 to 43200"),
+        ({"windowMinutes": "20"}, "windowMinutes", "not '20'"),
+        ({"windowMinutes": LEFT_OUT}, "windowMinutes", "is required (or windowSeconds)"),
+        ({"windowSeconds": 60}, "windowSeconds", "is given beside windowMinutes"),
+        ({"cooldownSeconds": -1}, "cooldownSeconds", "must be a whole number from 1"),
+        ({"action": "BLOCK"}, "action", "must be one of ALERT, RESTRICT"),
+        ({"force": "yes"}, "force", "must be true or false"),
+        ({"disabled": 1}, "disabled", "must be true or false"),
+        ({"source": "Some Tool"}, "source", "short lower-case word"),
+        ({"name": 5}, "name", "must be text"),
+        ({"name": "\x00"}, "name", "NUL"),
+        ({"owner": "\ud800"}, "owner", "surrogate"),
+        ({"description": "x" * 2_001}, "description", "has 2001 characters"),
+        ({"filter": "amount > 5"}, "filter", "'amount' is not a declared field"),
+        ({"filter": {"and": []}}, "filter", "must be text"),
+        ({"cooldownSecond": 60}, "cooldownSecond", "did you mean cooldownSeconds?"),
+        ({"name": [[[[[]]]]]}, "name", "nested too deep"),
+    ],
+)
+def test_what_is_wrong_with_one_member(changes: dict[str, object], member: str, message: str) -> None:
+    found = reasons(record(**changes))
+    assert list(found) == [member], found
+    assert any(message in complaint for complaint in found[member]), found
+
+
+def test_every_reason_at_once() -> None:
+    found = reasons(
+        record(
+            ruleId=-1,
+            ruleState="ACT",
+            groupingKeyNames=["payeeId", "payeeId", "nowhere"],
+            unique=["paymentType"],
+            aggregateFieldName="paymentType",
+            limitOperatorType="=>",
+            limit="much",
+            windowMinutes=0,
+            cooldownSecond=5,
+            filter="nowhere = 1 and paymentType > 3",
+        )
+    )
+    assert {member: len(messages) for member, messages in found.items()} == {
+        "cooldownSecond": 1,
+        "ruleState": 1,
+        "ruleId": 1,
+        "groupingKeyNames": 2,
+        "unique": 1,
+        "aggregateFieldName": 1,
+        "limitOperatorType": 1,
+        "limit": 1,
+        "windowMinutes": 1,
+        "filter": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "is empty"),
+        (b" \n", "is empty"),
+        (b"\xff\xfe", "is not UTF-8"),
+        (b"hello", "neither a JSON object nor a line of 9 fields"),
+        (b"[]", "neither a JSON object"),
+        (b"{", "is not JSON"),
+        (record() + b" x", "Extra data"),
+        (record() + record(), "Extra data"),
+        (b"0" * 32_769, "has 32769 bytes"),
+        (b'{"a":' * 5_000, "is nested too deep"),
+        (b"{" + b",".join(b'"m%d":1' % n for n in range(65)) + b"}", "has 65 members"),
+    ],
+)
+def test_what_is_wrong_with_a_whole_record(value: bytes | None, message: str) -> None:
+    found = reasons(value)
+    assert list(found) == ["record"]
+    assert message in found["record"][0]
+
+
+def test_a_member_given_twice_is_refused() -> None:
+    assert reasons(record()[:-1] + b', "limit": 30}') == {"limit": ["is given twice"]}
+
+
+@pytest.mark.parametrize("digits", ["1" * 5_000, "0." + "1" * 5_000, "1e99999999999999999999"])
+def test_a_number_of_any_length_is_refused_by_its_member(digits: str) -> None:
+    assert list(reasons(record(limit="?").replace(b'"?"', digits.encode()))) == ["limit"]
+
+
+def test_a_document_keeps_every_digit_as_given() -> None:
+    value = record(limit="?").replace(b'"?"', b"0.1000000000000000000000000001")
+    rule = parse(value)
+    assert rule.limit == Decimal("0.1000000000000000000000000001")
+    assert b'"limit":0.1000000000000000000000000001' in encode_document(rule.document)
+    assert parse(encode_document(rule.document)) == rule
+
+
+def test_a_decoded_document_is_held_to_the_same() -> None:
+    assert parse_rule_document(DEMO_RULE, SCHEMA, LIMITS) == parse(record())
+    with pytest.raises(RuleRejected, match="must be a decimal number, not a float"):
+        parse_rule_document({**DEMO_RULE, "limit": 0.1}, SCHEMA, LIMITS)
+    with pytest.raises(RuleRejected, match="a huge number"):
+        parse_rule_document({**DEMO_RULE, "windowMinutes": 10**5_000}, SCHEMA, LIMITS)
+
+
+def test_an_entry_of_the_log_says_which_rule_it_is_about() -> None:
+    accepted = read_entry(5, 100, record(), SCHEMA, LIMITS)
+    rejected = read_entry(6, 100, record(limit=None), SCHEMA, LIMITS)
+    control = read_entry(7, 100, b'{"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}', SCHEMA, LIMITS)
+    assert [entry.rule_id for entry in (accepted, rejected, control)] == [1, 1, None]
+    assert (rejected.change, [reason.field for reason in rejected.reasons]) == (None, ["limit"])
+    assert accepted.refused(rejected.reasons).rule_id == 1
+
+
+def test_a_rejection_survives_pickling() -> None:
+    import pickle
+
+    with pytest.raises(RuleRejected) as rejected:
+        parse(record(limit=None))
+    copy = pickle.loads(pickle.dumps(rejected.value))
+    assert (copy.reasons, copy.rule_id) == (rejected.value.reasons, 1)
