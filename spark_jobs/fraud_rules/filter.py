@@ -139,6 +139,9 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
 
     def name(self, token: Token) -> FieldRef | None:
         declared = self._schema.field(str(token))
+        if declared is None and token.lower() == "null":
+            self.problems.append("nothing compares with null; write `is null`")
+            return None
         if declared is None:
             declared_names = ", ".join(self._schema.names)
             self.problems.append(f"{quoted(str(token))} is not a declared field; declared are {declared_names}")
