@@ -1,0 +1,119 @@
+"""The oracle's arithmetic: aggregates, comparisons and filter truth on plain Python values, one row at a time.
+
+Nothing here is shared with the product but the shape of a parsed rule, so that an error in its masks, its 128-bit sums
+or its rounding shows up as a difference.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from math import isqrt
+from typing import TypeAlias
+
+from fraud_rules.predicate import And, Comparison, FieldComparison, IsNull, Membership, Not, Or, Predicate
+from fraud_rules.rule import Aggregator, Rule
+
+Value: TypeAlias = int | str | Decimal | None
+Values: TypeAlias = Mapping[str, Value]
+
+COMPARE: dict[str, Callable[[object, object], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
+
+def judge(rule: Rule, window: Sequence[Values]) -> tuple[bool, str] | None:
+    """Whether the aggregate of the window compares so with the rule's limit, and the aggregate as text.
+
+    None where the aggregate is of nothing: every row null in the aggregated field, or, for COUNT_DISTINCT, in one of the
+    `unique` fields.
+    """
+    compare = COMPARE[rule.operator.value]
+    limit = Fraction(rule.limit)
+    if rule.aggregator in (Aggregator.COUNT, Aggregator.COUNT_WITH_RESET):
+        return compare(len(window), limit), str(len(window))
+    if rule.aggregator is Aggregator.COUNT_DISTINCT:
+        tuples = {tuple(row[name] for name in rule.unique) for row in window}
+        distinct = sum(None not in members for members in tuples)
+        return (compare(distinct, limit), str(distinct)) if distinct else None
+    values = [Fraction(value) for row in window if (value := row[rule.aggregate_field or ""]) is not None]
+    if not values:
+        return None
+    n, total = len(values), sum(values)
+    match rule.aggregator:
+        case Aggregator.AVG:
+            return compare(total, limit * n), _text(Fraction(round(total / n * 10**6), 10**6))
+        case Aggregator.STDDEV:
+            spread = n * sum(value * value for value in values) - total * total
+            holds = compare(spread, limit * limit * n * n) if limit >= 0 else compare(0, limit)
+            return holds, _text(_sqrt_half_even(spread / n**2, 6))
+        case Aggregator.SUM:
+            aggregate = Fraction(total)
+        case Aggregator.MIN:
+            aggregate = min(values)
+        case Aggregator.MAX:
+            aggregate = max(values)
+    return compare(aggregate, limit), _text(aggregate)
+
+
+def _sqrt_half_even(square: Fraction, digits: int) -> Fraction:
+    """The square root, rounded to so many decimals, half even; decided on the exact square, never on a float."""
+    scaled = square * 10 ** (2 * digits)
+    root = isqrt(scaled.numerator // scaled.denominator)
+    half = Fraction(2 * root + 1, 2) ** 2
+    if scaled > half or (scaled == half and root % 2 == 1):
+        root += 1
+    return Fraction(root, 10**digits)
+
+
+def _text(value: Fraction) -> str:
+    """A decimal fraction without exponent and without trailing zeros; zero has no sign."""
+    digits = 0
+    while value * 10**digits % 1:
+        digits += 1
+    whole = int(abs(value) * 10**digits)
+    sign = "-" if value < 0 else ""
+    if not digits:
+        return f"{sign}{whole}"
+    padded = str(whole).rjust(digits + 1, "0")
+    return f"{sign}{padded[:-digits]}.{padded[-digits:]}"
+
+
+def passes(predicate: Predicate | None, row: Values) -> bool:
+    """Whether the row enters the aggregate: only what is true passes, not what is unknown."""
+    return predicate is None or _truth(predicate, row) is True
+
+
+def _truth(predicate: Predicate, row: Values) -> bool | None:
+    """Three-valued (Kleene): None is unknown."""
+    match predicate:
+        case And(items):
+            truths = [_truth(item, row) for item in items]
+            return False if False in truths else None if None in truths else True
+        case Or(items):
+            truths = [_truth(item, row) for item in items]
+            return True if True in truths else None if None in truths else False
+        case Not(item):
+            truth = _truth(item, row)
+            return None if truth is None else not truth
+        case IsNull(field, negated):
+            return (row[field.name] is None) is not negated
+        case Comparison(field, sign, literal):
+            return _compared(row[field.name], sign, literal)
+        case FieldComparison(left, sign, right):
+            return _compared(row[left.name], sign, row[right.name])
+        case Membership(field, literals, negated):
+            value = row[field.name]
+            return None if value is None else (value in literals) is not negated
+    raise TypeError(f"an unknown node of a filter: {predicate!r}")
+
+
+def _compared(left: Value, sign: str, right: Value) -> bool | None:
+    return None if left is None or right is None else COMPARE[sign](left, right)

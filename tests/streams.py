@@ -1,0 +1,209 @@
+"""Generated streams: documents of `fraud replay` with everything in them that a window kernel can get wrong.
+
+Few keys, few rule ids and a handful of times that fall on the edges of windows, lateness and retention, so that short
+streams already collide. A drawn script is a list of plain tuples that `_document` lays out in time; a step that shrinks to
+nothing leaves the others as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+START_MS = 1_700_000_000_000
+GROUPINGS = (["payeeId"], ["payeeId", "beneficiaryId"], ["beneficiaryId"], ["paymentType", "payeeId"])
+BIG = "9999999999999999.99"
+
+STEPS_MS = st.sampled_from([0, 0, 1, 1, 100, 500, 500, 1000, 1001, 2500])
+LAGS_MS = st.sampled_from([0, 0, 0, 0, 0, 1, 1, 500, 500, 1000, 1001, 2000, 3000, 4500, -500, -1500])
+AMOUNTS = st.sampled_from(["1", "2.50", "1.00", "1", "2", "3", None, "0", "-3", "0.01", "-0.02", BIG, f"-{BIG}"])
+POINTS = st.sampled_from([None, 0, 1, 3, -1, 2**63 - 1, -(2**63)])
+CONDITIONS = st.sampled_from(
+    [
+        "paymentType = 'CSH'",
+        "paymentType != 'CRD'",
+        "paymentAmount >= 2",
+        "paymentAmount < 2.505",
+        "paymentAmount between 0 and 3",
+        "paymentAmount > points",
+        "points is null",
+        "points not in (3, 4)",
+        "beneficiaryId in (1, 3)",
+        "beneficiaryId is not null",
+        "payeeId = beneficiaryId",
+        f"eventTime >= {START_MS + 2000}",
+    ]
+)
+
+
+class Tx(NamedTuple):
+    """A transaction, `after_ms` after the step before; `repeats` is how many transactions back its id was used, if it was."""
+
+    after_ms: int
+    lag_ms: int
+    repeats: int
+    fields: dict[str, Any]
+    partition: int
+
+
+class RuleRecord(NamedTuple):
+    """A record of the rule log; a broker's clock may stand `back_ms` behind that of another."""
+
+    after_ms: int
+    back_ms: int
+    record: dict[str, Any]
+
+
+class Cut(NamedTuple):
+    """A batch: how many records of each partition it reads, and how many more rule records it sees than the one before."""
+
+    rows: tuple[int, int]
+    rules: int
+
+
+Step = Tx | RuleRecord | None
+
+
+def weighted(*choices: tuple[int, SearchStrategy[Any]]) -> SearchStrategy[Any]:
+    """One of these, each as often as its weight says; shrinks towards the first."""
+    return st.sampled_from([position for position, (weight, _) in enumerate(choices) for _ in range(weight)]).flatmap(
+        lambda position: choices[position][1]
+    )
+
+
+def filters() -> SearchStrategy[str]:
+    """Filter text with every connective, three-valued on the nullable fields."""
+    return st.recursive(
+        CONDITIONS,
+        lambda inner: st.one_of(
+            inner.map(lambda a: f"not ({a})"),
+            st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda x: f"({x[0]}) {x[1]} ({x[2]})"),
+        ),
+        max_leaves=3,
+    )
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> dict[str, Any]:
+    """A rule of any aggregator whose limit is near what short windows give; sometimes one to be rejected."""
+    aggregator = draw(
+        st.sampled_from(["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNT_WITH_RESET", "COUNT_DISTINCT", "STDDEV"])
+    )
+    rule = {
+        "ruleId": draw(st.integers(1, 3)),
+        "ruleState": draw(st.sampled_from(["ACTIVE", "ACTIVE", "ACTIVE", "SHADOW", "PAUSE"])),
+        "groupingKeyNames": draw(st.sampled_from([GROUPINGS[0], GROUPINGS[0], *GROUPINGS])),
+        "aggregatorFunctionType": aggregator,
+        "aggregateFieldName": draw(st.sampled_from(["paymentAmount", "paymentAmount", "points"])),
+        "unique": [],
+        "limitOperatorType": draw(st.sampled_from([">=", ">=", ">=", ">", ">", "!=", "<", "<=", "="])),
+        "limit": draw(st.sampled_from(["1", "0", "2", "3", "2.5", "-1", "1.75", BIG, "9223372036854775807"])),
+        "windowSeconds": draw(st.sampled_from([2, 1, 3])),
+    }
+    if aggregator == "COUNT_DISTINCT":
+        rule["unique"] = draw(st.sampled_from([["beneficiaryId"], ["paymentType"], ["beneficiaryId", "points"]]))
+    if draw(st.integers(0, 2)) == 2:
+        rule["filter"] = draw(filters())
+    if draw(st.integers(0, 3)) == 3:
+        rule["cooldownSeconds"] = draw(st.integers(1, 3))
+    if draw(st.integers(0, 19)) == 19:
+        rule["limitOperatorType"] = "about"
+    return rule
+
+
+def controls() -> SearchStrategy[dict[str, Any]]:
+    """What ends things: deletes, clears, and a record that only exports."""
+    control = st.sampled_from(["CLEAR_STATE_ALL", "DELETE_RULES_ALL", "CLEAR_STATE_ALL_STOP", "EXPORT_RULES_CURRENT"])
+    return st.one_of(
+        st.integers(1, 3).map(lambda rule_id: {"ruleId": rule_id, "ruleState": "DELETE"}),
+        control.map(lambda name: {"ruleState": "CONTROL", "controlType": name}),
+    )
+
+
+def transactions(partitions: int) -> SearchStrategy[Tx]:
+    """A transaction of one of few keys; most have an id of their own, some fields are null, few do not parse."""
+    fields = st.fixed_dictionaries(
+        {
+            "payeeId": st.sampled_from([1, 1, 1, 1, 1, 2, 3]),
+            "beneficiaryId": st.sampled_from([1, 1, 2, None]),
+            "paymentType": st.sampled_from(["CSH", "CSH", "CRD", None]),
+            "paymentAmount": weighted((40, AMOUNTS), (1, st.sampled_from(["6.005", "1e18", "x"]))),
+            "points": POINTS,
+        }
+    )
+    repeats = st.sampled_from([0, 0, 0, 0, 0, 0, 1, 2, 5])
+    return st.builds(Tx, STEPS_MS, LAGS_MS, repeats, fields, st.integers(0, partitions - 1))
+
+
+def rule_records(content: SearchStrategy[dict[str, Any]]) -> SearchStrategy[RuleRecord]:
+    """A rule record some time after the step before."""
+    return st.builds(RuleRecord, STEPS_MS, st.sampled_from([0, 0, 0, 700]), content)
+
+
+@st.composite
+def documents(draw: st.DrawFn, partitions: int = 2, cut: bool = True) -> dict[str, Any]:
+    """A document of 5 to 60 steps over `partitions` partitions; with `cut`, in recorded batches with pins of their own."""
+    tx, rule = transactions(partitions), rule_records(rules())
+    step: SearchStrategy[Step] = weighted((2, st.none()), (30, tx), (5, rule), (1, rule_records(controls())))
+    steps = draw(st.lists(rule, min_size=1, max_size=3))
+    steps = [*steps, *draw(st.lists(step, min_size=16, max_size=57))]
+    document = _document(steps)
+    document["keyGroups"] = draw(st.sampled_from([1, 3]))
+    document["settings"] = {
+        "maxOutOfOrdernessMs": draw(st.sampled_from([1000, 0, 500, 2000])),
+        "futureToleranceMs": draw(st.sampled_from([300_000, 1000])),
+    }
+    if cut:
+        batch = st.builds(Cut, st.tuples(st.integers(0, 9), st.integers(0, 9)), st.sampled_from([99, 99, 0, 1, 2, 3]))
+        cuts = draw(st.lists(batch, max_size=12))
+        document["batches"] = _batches(document, cuts, partitions)
+    return document
+
+
+def cuts_only(document: dict[str, Any], ends: Sequence[int]) -> dict[str, Any]:
+    """The same stream of one partition cut at these transactions; every batch sees every rule."""
+    pin = sum("rule" in step for step in document["steps"])
+    last = sum("tx" in step for step in document["steps"])
+    bounds = sorted({*(min(end, last) for end in ends), last})
+    return {**document, "batches": [{"offsets": {"transactions": {"0": end}}, "pin": pin} for end in bounds]}
+
+
+def in_stream_order(document: dict[str, Any]) -> bool:
+    """Whether the append times of transactions never go back."""
+    times = [step["at"] for step in document["steps"] if "tx" in step]
+    return times == sorted(times)
+
+
+def _document(steps: Sequence[Step]) -> dict[str, Any]:
+    """Lay the steps out in time. Transaction ids count up, except where one repeats an earlier id."""
+    now_ms, ids = START_MS, [1]
+    laid: list[dict[str, Any]] = []
+    for step in steps:
+        if step is None:
+            continue
+        now_ms += step.after_ms
+        if isinstance(step, RuleRecord):
+            laid.append({"at": now_ms - step.back_ms, "rule": step.record})
+            continue
+        ids.append(ids[-step.repeats] if 0 < step.repeats < len(ids) else max(ids) + 1)
+        fields = {name: value for name, value in step.fields.items() if value is not None}
+        laid.append({"at": now_ms, "tx": {"transactionId": ids[-1], "eventTime": now_ms - step.lag_ms, **fields}})
+        if step.partition:
+            laid[-1]["partition"] = step.partition
+    return {"steps": laid}
+
+
+def _batches(document: dict[str, Any], cuts: Sequence[Cut], partitions: int) -> list[dict[str, Any]]:
+    """Recorded cuts: offsets and pin only grow, and the last batch reads and sees everything."""
+    lengths = [sum("tx" in s and s.get("partition", 0) == p for s in document["steps"]) for p in range(partitions)]
+    rules_end = sum("rule" in step for step in document["steps"])
+    ends, pin = [0] * partitions, 0
+    batches: list[dict[str, Any]] = []
+    for cut in [*cuts, Cut((99, 99), 99)]:
+        ends = [min(end + more, length) for end, more, length in zip(ends, cut.rows, lengths, strict=False)]
+        pin = min(pin + cut.rules, rules_end)
+        batches.append({"offsets": {"transactions": {str(p): end for p, end in enumerate(ends)}}, "pin": pin})
+    return batches
