@@ -102,8 +102,8 @@ def _is_deep(body: bytes) -> bool:
     if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
         return False
     depth = 0
-    for bracket in _BRACKET.findall(_STRING.sub(b"", body)):
-        depth += 1 if bracket in b"[{" else -1
+    for bracket in _BRACKET.finditer(_STRING.sub(b"", body)):
+        depth += 1 if bracket[0] in b"[{" else -1
         if depth > MAX_DEPTH:
             return True
     return False

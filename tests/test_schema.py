@@ -1,0 +1,119 @@
+"""The transaction schema: what config declares, and what it may not."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_rules.errors import ConfigError
+from fraud_rules.schema import Field, FieldType, TransactionSchema
+
+CONFIG = Path(__file__).parent.parent / "config" / "schema.yaml"
+ID: dict[str, Any] = {"name": "transactionId", "type": "long"}
+TIME: dict[str, Any] = {"name": "eventTime", "type": "timestamp"}
+
+
+def test_the_default_schema() -> None:
+    schema = TransactionSchema.load(CONFIG)
+    assert schema.fields == (
+        Field("transactionId", FieldType.LONG),
+        Field("eventTime", FieldType.TIMESTAMP),
+        Field("payeeId", FieldType.LONG, aliases=("payerId",)),
+        Field("beneficiaryId", FieldType.LONG),
+        Field("paymentType", FieldType.STRING),
+        Field("paymentAmount", FieldType.DECIMAL, precision=18, scale=2),
+        Field("ingestionTimestamp", FieldType.TIMESTAMP, nullable=True),
+    )
+    assert [field.name for field in schema.fields if field.numeric] == [
+        "transactionId",
+        "payeeId",
+        "beneficiaryId",
+        "paymentAmount",
+    ]
+
+
+def test_a_field_is_found_by_name_or_alias() -> None:
+    schema = TransactionSchema.load(CONFIG)
+    assert schema.field("payerId") == schema.field("payeeId") == schema.fields[2]
+    assert schema.field("payer") is None
+    assert schema.names[2] == "payeeId"
+
+
+def test_equal_schemas_are_one_key_also_after_pickling() -> None:
+    schema = TransactionSchema.load(CONFIG)
+    assert {schema: 1}[pickle.loads(pickle.dumps(schema))] == 1
+
+
+FAULTS: dict[str, tuple[Any, str]] = {
+    "not a mapping": ([], "must hold a list `fields`"),
+    "empty file": (None, "must hold a list `fields`"),
+    "no list": ({"fields": {"transactionId": "long"}}, "must hold a list `fields`"),
+    "no field": ({"fields": []}, "must hold 1 to 64 fields, not 0"),
+    "too many fields": ({"fields": [ID, TIME] + [{"name": f"f{i}", "type": "long"} for i in range(63)]}, "not 65"),
+    "unknown key at the top": ({"fields": [ID, TIME], "version": 1}, "unknown key 'version'"),
+    "not a mapping within": ({"fields": [ID, TIME, "payeeId"]}, r"fields\[2\] must be a mapping"),
+    "no name": ({"fields": [ID, TIME, {"type": "long"}]}, r"fields\[2\]: `name` must be"),
+    "name with a blank": ({"fields": [ID, TIME, {"name": "payee id", "type": "long"}]}, "'payee id': `name` must be"),
+    "name too long": ({"fields": [ID, TIME, {"name": "x" * 65, "type": "long"}]}, "`name` must be"),
+    "unknown type": ({"fields": [ID, TIME, {"name": "a", "type": "float"}]}, "one of long, string, timestamp, decimal"),
+    "no type": ({"fields": [ID, TIME, {"name": "a"}]}, "one of long, string, timestamp, decimal"),
+    "unknown key": ({"fields": [ID, TIME, {"name": "a", "type": "long", "unique": True}]}, "'a': unknown key 'unique'"),
+    "nullable is a word": ({"fields": [ID, TIME, {"name": "a", "type": "long", "nullable": "no"}]}, "true or false"),
+    "aliases is a word": ({"fields": [ID, TIME, {"name": "a", "type": "long", "aliases": "b"}]}, "list of names"),
+    "too wide": ({"fields": [ID, TIME, {"name": "a", "type": "decimal", "precision": 19}]}, "must be 1 to 18"),
+    "no precision": ({"fields": [ID, TIME, {"name": "a", "type": "decimal", "scale": 2}]}, "must be 1 to 18"),
+    "scale above precision": (
+        {"fields": [ID, TIME, {"name": "a", "type": "decimal", "precision": 2, "scale": 3}]},
+        "`scale` must be 0 to the precision, 2",
+    ),
+    "precision is a word": (
+        {"fields": [ID, TIME, {"name": "a", "type": "decimal", "precision": "9"}]},
+        "whole numbers",
+    ),
+    "precision of a long": (
+        {"fields": [ID, TIME, {"name": "a", "type": "long", "precision": 9}]},
+        "for type decimal only",
+    ),
+    "name twice": ({"fields": [ID, TIME, TIME]}, "'eventTime' is used twice"),
+    "alias is a name": ({"fields": [ID, {**TIME, "aliases": ["transactionId"]}]}, "'transactionId' is used twice"),
+    "no id": ({"fields": [TIME]}, "'transactionId' of type long or string, not nullable, is required"),
+    "id may be null": (
+        {"fields": [{**ID, "nullable": True}, TIME]},
+        "'transactionId' of type long or string, not nullable",
+    ),
+    "time is a long": (
+        {"fields": [ID, {**TIME, "type": "long"}]},
+        "'eventTime' of type timestamp, not nullable, is required",
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "message"), FAULTS.values(), ids=FAULTS.keys())
+def test_faults(document: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TransactionSchema.parse(document)
+
+
+def test_all_faults_are_listed_at_once() -> None:
+    fields = [{"name": "1", "type": "real", "nullable": 3}, {"name": "a", "type": "decimal"}]
+    with pytest.raises(ConfigError) as caught:
+        TransactionSchema.parse({"fields": fields}, "config/schema.yaml")
+    message = str(caught.value)
+    assert message.startswith("config/schema.yaml: field '1': `name`")
+    assert message.count(";") == 5
+
+
+@pytest.mark.parametrize("content", [b"fields: [", b"\xff\xfe", b"a: b: c"])
+def test_a_file_that_is_not_yaml(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "schema.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"schema\.yaml: cannot be read as YAML"):
+        TransactionSchema.load(path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        TransactionSchema.load(tmp_path / "schema.yaml")
