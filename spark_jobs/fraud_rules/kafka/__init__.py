@@ -1,0 +1,1 @@
+"""Everything that speaks Kafka: the only package that imports a Kafka client."""

@@ -1,0 +1,258 @@
+"""A real Kafka broker for one machine: KRaft, one node, a detached Java process on loopback.
+
+`start` returns when the broker answers a metadata request. It works after any way of ending, a kill at any moment included: storage
+is formatted beside its place and moved there whole, and a process whose handle was never written is found by its
+command line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from fraud_rules.errors import BrokerUnavailable, ConfigError, PortInUse
+from fraud_rules.process import ProcessHandle, holder_of
+from fraud_rules.project import Project, port_setting
+
+__all__ = ["Broker", "BrokerStatus"]
+
+HOST = "127.0.0.1"
+PORT_VARIABLE = "FRAUD_BROKER_PORT"
+CONTROLLER_PORT_VARIABLE = "FRAUD_BROKER_CONTROLLER_PORT"
+
+_JVM = ("-Xmx512m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:+ExitOnOutOfMemoryError")
+_LOG_TAIL_LINES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    """`pid` is None when no broker process runs; `answers` says whether it serves requests."""
+
+    bootstrap: str
+    pid: int | None
+    answers: bool
+
+
+class Broker:
+    """One broker, all of whose files are under `home`: data, log, configuration and the handle of its process."""
+
+    def __init__(self, home: Path, port: int, controller_port: int, project: Project) -> None:
+        self.home = home.resolve()
+        self.port = port
+        self.controller_port = controller_port
+        self._project = project
+        self._marker = f"-Dfraud.broker={self.home}"
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    def of_project(cls, project: Project, environ: Mapping[str, str] = os.environ) -> Broker:
+        """The broker of `fraud broker` and the demo: under var/broker, on the ports the environment names."""
+        port = port_setting(PORT_VARIABLE, 9092, environ)
+        controller = port_setting(CONTROLLER_PORT_VARIABLE, port + 1 if port < 65_535 else port - 1, environ)
+        return cls(project.var / "broker", port, controller, project)
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        return self.home / "broker.log"
+
+    def status(self) -> BrokerStatus:
+        """What runs, without touching it."""
+        handle = self._running()
+        return BrokerStatus(self.bootstrap, handle.pid if handle else None, bool(handle) and self._answers(2.0))
+
+    def start(self, timeout_s: float = 60.0) -> bool:
+        """Start unless it runs, and return once it answers: True when this call started it.
+
+        Raises PortInUse when a port belongs to somebody else, ConfigError without jars or Java or with another port than
+        the running broker's, BrokerUnavailable when the process ends or does not answer in time.
+        """
+        self.home.mkdir(parents=True, exist_ok=True)
+        with self._exclusively():
+            handle = self._running()
+            started = handle is None
+            if handle is None:
+                handle = self._launch()
+            elif not self._listens_on_our_port(handle):
+                raise ConfigError(f"the broker in {self.home} runs on another port: stop it first (fraud broker stop)")
+            handle.write(self._handle_file)
+            self._await_answer(handle, timeout_s)
+        return started
+
+    def stop(self, grace_s: float = 30.0) -> bool:
+        """End it in order, so that the next start need not recover; kill it after `grace_s`. False when it did not run."""
+        if not self.home.is_dir():
+            return False
+        with self._exclusively():
+            handle = self._running()
+            ended = handle is not None and handle.end(grace_s)
+            self._handle_file.unlink(missing_ok=True)
+            return ended
+
+    def kill(self) -> None:
+        """End it as a power cut would (kill -9); the handle and all files stay as they are."""
+        handle = self._running()
+        if handle is not None:
+            handle.end(0)
+
+    @property
+    def _handle_file(self) -> Path:
+        return self.home / "process.json"
+
+    @property
+    def _data(self) -> Path:
+        return self.home / "data"
+
+    @contextlib.contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        """One start or stop at a time; the lock goes with the process that holds it."""
+        with (self.home / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _running(self) -> ProcessHandle | None:
+        if self._child is not None:
+            self._child.poll()  # a child that ended is reaped
+        handle = ProcessHandle.read(self._handle_file)
+        if handle is not None and handle.process() is not None:
+            return handle
+        return ProcessHandle.find(self._marker)
+
+    def _listens_on_our_port(self, handle: ProcessHandle) -> bool:
+        process = handle.process()
+        return process is not None and f"-Dfraud.port={self.port}" in process.cmdline()
+
+    def _launch(self) -> ProcessHandle:
+        _check_free(self.port, PORT_VARIABLE)
+        _check_free(self.controller_port, CONTROLLER_PORT_VARIABLE)
+        self._format()
+        configuration = self._configure(self._data)
+        if self.log.exists():
+            self.log.replace(self.log.with_suffix(".log.1"))
+        with self.log.open("wb") as log:
+            self._child = subprocess.Popen(
+                self._java("kafka.Kafka", str(configuration)),
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C meant for the starter must not reach it
+            )
+        handle = ProcessHandle.of(self._child.pid, self._marker)
+        if handle is None:
+            raise BrokerUnavailable(f"the broker ended at once: {self._log_tail()}")
+        return handle
+
+    def _format(self) -> None:
+        """Make the storage on the first start: formatted beside its place, then moved there whole."""
+        if self._data.is_dir():
+            return
+        partial = self.home / "data.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        done = subprocess.run(
+            self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._configure(partial))),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        if done.returncode != 0:
+            said = " ".join((done.stderr or done.stdout).split())
+            raise BrokerUnavailable(f"the broker's storage {partial} cannot be formatted: {said[-400:]}")
+        partial.replace(self._data)
+
+    def _configure(self, data: Path) -> Path:
+        """The template and what depends on where this broker runs, as a file for Kafka."""
+        template = (self._project.config / "broker.properties").read_text(encoding="utf-8")
+        local = {
+            "listeners": f"BROKER://{HOST}:{self.port},CONTROLLER://{HOST}:{self.controller_port}",
+            "advertised.listeners": f"BROKER://{HOST}:{self.port}",
+            "controller.quorum.voters": f"1@{HOST}:{self.controller_port}",
+            "log.dirs": str(data),
+        }
+        path = self.home / "server.properties"
+        path.write_text(template + "".join(f"{name}={value}\n" for name, value in local.items()), encoding="utf-8")
+        return path
+
+    def _java(self, main: str, *arguments: str) -> list[str]:
+        jars = self._project.jars / "broker"
+        if not any(jars.glob("kafka_*.jar")):
+            raise ConfigError(f"{jars} has no Kafka: fetch the jars first (make jars)")
+        java = shutil.which(str(Path(os.environ["JAVA_HOME"], "bin", "java")) if "JAVA_HOME" in os.environ else "java")
+        if java is None:
+            raise ConfigError("java is not on the PATH: install Java 17 (apt-get install openjdk-17-jre-headless)")
+        return [
+            java,
+            *_JVM,
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-Dorg.slf4j.simpleLogger.showDateTime=true",
+            "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+            self._marker,
+            f"-Dfraud.port={self.port}",
+            "-cp",
+            str(jars / "*"),
+            main,
+            *arguments,
+        ]
+
+    def _await_answer(self, handle: ProcessHandle, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not self._answers(0.5):
+            if handle.process() is None:
+                raise BrokerUnavailable(f"the broker ended while starting: {self._log_tail()}")
+            if time.monotonic() > deadline:
+                raise BrokerUnavailable(f"no answer from the broker within {timeout_s:g} s: {self._log_tail()}")
+
+    def _answers(self, timeout_s: float) -> bool:
+        """Whether it serves metadata with itself in it, waiting up to `timeout_s` for that."""
+        client = AdminClient(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "reconnect.backoff.ms": 50,
+                "reconnect.backoff.max.ms": 100,
+                "log_level": 0,
+                "error_cb": lambda _: (
+                    None
+                ),  # an unreachable broker is the expected case here, not worth a line on stderr
+            }
+        )
+        try:
+            return bool(client.list_topics(timeout=timeout_s).brokers)
+        except KafkaException:
+            return False
+
+    def _log_tail(self) -> str:
+        """The last lines of its log, on one line, and where the rest is."""
+        try:
+            lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+        except OSError:
+            lines = []
+        faults = [line for line in lines if "ERROR" in line or "Exception" in line] or lines
+        return f"{' | '.join(faults[-_LOG_TAIL_LINES:])[:600] or 'it said nothing'} (log: {self.log})"
+
+
+def _check_free(port: int, variable: str) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            taken = f"port {port} is in use by {holder_of(port)}: end that, or choose another port with {variable}"
+            raise PortInUse(taken) from error

@@ -1,0 +1,94 @@
+"""A process this product started and may have to find again: by pid *and* start time, so that a recycled pid is never taken for it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+_SAME_START_S = 2.0  # the start time is reckoned from the boot time, which moves when the clock is set
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessHandle:
+    """`marker` is an argument of its command line that no other process has; `started_s` is in epoch seconds."""
+
+    pid: int
+    started_s: float
+    marker: str
+
+    @classmethod
+    def of(cls, pid: int, marker: str) -> ProcessHandle | None:
+        """The handle of a process that runs now; None when it has ended already."""
+        try:
+            return cls(pid, psutil.Process(pid).create_time(), marker)
+        except psutil.NoSuchProcess:
+            return None
+
+    @classmethod
+    def find(cls, marker: str) -> ProcessHandle | None:
+        """A process of this machine with `marker` among its arguments: one whose handle was never written, or was lost."""
+        for process in psutil.process_iter():
+            try:
+                if marker in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+                    return cls(process.pid, process.create_time(), marker)
+            except psutil.Error:
+                continue
+        return None
+
+    @classmethod
+    def read(cls, path: Path) -> ProcessHandle | None:
+        """The handle kept in a file; None when there is none, or it was cut off while being written."""
+        try:
+            document = json.loads(path.read_bytes())
+            return cls(int(document["pid"]), float(document["started_s"]), str(document["marker"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write(self, path: Path) -> None:
+        """Keep the handle in a file, whole or not at all."""
+        partial = path.with_name(path.name + ".partial")
+        partial.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        partial.replace(path)
+
+    def process(self) -> psutil.Process | None:
+        """The running process; None when it has ended, also when its pid now belongs to another."""
+        try:
+            process = psutil.Process(self.pid)
+            same = abs(process.create_time() - self.started_s) < _SAME_START_S and self.marker in process.cmdline()
+            return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+        except psutil.NoSuchProcess:
+            return None
+
+    def end(self, grace_s: float) -> bool:
+        """Ask it to end, kill it after `grace_s`, and wait until it is gone. False when it did not run."""
+        process = self.process()
+        if process is None:
+            return False
+        try:
+            if grace_s > 0:
+                process.terminate()
+                try:
+                    process.wait(grace_s)
+                except psutil.TimeoutExpired:
+                    process.kill()
+            else:
+                process.kill()
+            process.wait()
+        except psutil.NoSuchProcess:
+            return True
+        return True
+
+
+def holder_of(port: int) -> str:
+    """Who listens on a TCP port, in words for an error message."""
+    try:
+        for connection in psutil.net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+                return f"{psutil.Process(connection.pid).name()} (process {connection.pid})"
+    except (psutil.Error, OSError):
+        pass
+    return f"another process (not visible to user {os.getuid()})"
