@@ -186,6 +186,7 @@ class RuleTimeline:
 
         Rule times are set here; entries must come with ascending versions. Raises ValueError otherwise.
         """
+        self.rule_set(len(self.entries))  # made now, so that the longer log folds only what is new
         longer = RuleTimeline.__new__(RuleTimeline)
         longer.entries = _with_rule_times(self.entries, entries)
         added = [entry.time_ms for entry in longer.entries[len(self.entries) :]]

@@ -1,0 +1,251 @@
+"""The rule set as of any point of the rule log: incarnations, epochs, groupings, and rule time."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fraud_rules.errors import Reason
+from fraud_rules.rule import Aggregator, Control, ControlType, Operator, Rule, RuleChange, RuleDeletion, RuleState
+from fraud_rules.ruleset import GroupingInForce, LogEntry, RuleInForce, RuleSet, RuleTimeline
+
+A, B = ("payeeId",), ("beneficiaryId", "payeeId")
+MINUTE = 60_000
+CLEAR, CLEAR_STOP = Control(ControlType.CLEAR_STATE_ALL), Control(ControlType.CLEAR_STATE_ALL_STOP)
+DELETE_ALL, EXPORT = Control(ControlType.DELETE_RULES_ALL), Control(ControlType.EXPORT_RULES_CURRENT)
+REJECTED = None
+
+
+def rule(rule_id: int, grouping: tuple[str, ...] = A, minutes: int = 20, state: RuleState = RuleState.ACTIVE) -> Rule:
+    return Rule(
+        rule_id=rule_id,
+        state=state,
+        grouping=grouping,
+        aggregator=Aggregator.COUNT,
+        aggregate_field=None,
+        unique=(),
+        operator=Operator.GREATER,
+        limit=Decimal(1),
+        window_ms=minutes * MINUTE,
+    )
+
+
+def entries(changes: Sequence[RuleChange | None], first: int = 0) -> list[LogEntry]:
+    """One record a change, at offsets 0, 1, 2 ... and times 1000, 1010, 1020 ..."""
+    reasons = [Reason("limit", "is required")]
+    return [
+        LogEntry.rejected(version, 1_000 + 10 * version, reasons)
+        if change is None
+        else LogEntry.accepted(version, 1_000 + 10 * version, change)
+        for version, change in enumerate(changes, first)
+    ]
+
+
+def after(*changes: RuleChange | None) -> RuleSet:
+    return RuleTimeline(entries(changes)).latest
+
+
+def incarnations(rules: RuleSet) -> dict[int, tuple[int, int]]:
+    """Version and incarnation of each rule."""
+    return {rule_id: (in_force.version, in_force.incarnation) for rule_id, in_force in rules.rules.items()}
+
+
+def histories(rules: RuleSet) -> dict[tuple[str, ...], tuple[int, int, int, int]]:
+    """Incarnation, epoch, epoch time and widest window (minutes) of each grouping."""
+    return {
+        fields: (grouping.incarnation, grouping.epoch, grouping.epoch_ms, grouping.widest_window_ms // MINUTE)
+        for fields, grouping in rules.groupings.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "rules", "groupings"),
+    [
+        # given these changes, then these rules: id -> (version, incarnation),
+        # and these groupings: fields -> (incarnation, epoch, epoch time, widest window in minutes)
+        pytest.param([], {}, {}, id="nothing"),
+        pytest.param([rule(1)], {1: (0, 0)}, {A: (0, 0, 1000, 20)}, id="the first rule begins its grouping"),
+        pytest.param([rule(1), rule(2, B)], {1: (0, 0), 2: (1, 1)}, {A: (0, 0, 1000, 20), B: (1, 1, 1010, 20)},
+                     id="two"),
+        pytest.param([rule(1), rule(1, A, 60)], {1: (1, 0)}, {A: (0, 0, 1000, 60)}, id="an edit keeps the incarnation"),
+        pytest.param([rule(1, A, 60), rule(1)], {1: (1, 0)}, {A: (0, 0, 1000, 20)}, id="narrowing the widest rule"),
+        pytest.param([rule(1), rule(1, B)], {1: (1, 1)}, {B: (1, 1, 1010, 20)},
+                     id="moving the last rule ends the grouping"),
+        pytest.param([rule(1), rule(1, B), rule(1)], {1: (2, 2)}, {A: (2, 2, 1020, 20)}, id="moving back begins anew"),
+        pytest.param([rule(1), rule(2), rule(1, B)], {1: (2, 2), 2: (1, 1)}, {A: (0, 0, 1000, 20), B: (2, 2, 1020, 20)},
+                     id="moving one of two"),
+        pytest.param([rule(1), rule(1, state=RuleState.PAUSE), rule(1)], {1: (2, 0)}, {A: (0, 0, 1000, 20)},
+                     id="pause"),
+        pytest.param([rule(1, A, 60, RuleState.PAUSE), rule(2)], {1: (0, 0), 2: (1, 1)}, {A: (0, 0, 1000, 60)},
+                     id="a paused rule holds the widest window"),
+        pytest.param([rule(1), RuleDeletion(1)], {}, {}, id="deleting the last rule ends the grouping"),
+        pytest.param([rule(1), rule(2, A, 60), RuleDeletion(2)], {1: (0, 0)}, {A: (0, 0, 1000, 20)},
+                     id="deleting the widest"),
+        pytest.param([rule(1), RuleDeletion(1), rule(1)], {1: (2, 2)}, {A: (2, 2, 1020, 20)},
+                     id="deleted and added anew"),
+        pytest.param([rule(1), rule(2), RuleDeletion(1), rule(1)], {1: (3, 3), 2: (1, 1)}, {A: (0, 0, 1000, 20)},
+                     id="added anew to a grouping kept alive"),
+        pytest.param([rule(1), RuleDeletion(9)], {1: (0, 0)}, {A: (0, 0, 1000, 20)}, id="deleting the unknown"),
+        pytest.param([rule(1), rule(2, B), DELETE_ALL], {}, {}, id="delete all"),
+        pytest.param([rule(1), DELETE_ALL, rule(1)], {1: (2, 2)}, {A: (2, 2, 1020, 20)}, id="after delete all"),
+        pytest.param([rule(1), CLEAR, rule(2, B)], {1: (0, 0), 2: (2, 2)}, {A: (0, 1, 1010, 20), B: (2, 2, 1020, 20)},
+                     id="a clear begins an epoch of the groupings in force"),
+        pytest.param([rule(1), CLEAR, rule(1, A, 60)], {1: (2, 0)}, {A: (0, 1, 1010, 60)}, id="an edit after a clear"),
+        pytest.param([CLEAR, rule(1)], {1: (1, 1)}, {A: (1, 1, 1010, 20)}, id="a clear of nothing"),
+        pytest.param([rule(1), REJECTED, rule(1)], {1: (2, 0)}, {A: (0, 0, 1000, 20)}, id="a rejected record"),
+        pytest.param([rule(1), EXPORT], {1: (0, 0)}, {A: (0, 0, 1000, 20)}, id="an export"),
+    ],
+)  # fmt: skip
+def test_folding(
+    changes: list[RuleChange | None],
+    rules: dict[int, tuple[int, int]],
+    groupings: dict[tuple[str, ...], tuple[int, int, int, int]],
+) -> None:
+    folded = after(*changes)
+    assert (incarnations(folded), histories(folded)) == (rules, groupings)
+
+
+def test_a_groupings_rules_are_by_id_in_all_states() -> None:
+    rules = after(rule(9), rule(2, state=RuleState.PAUSE), rule(5, state=RuleState.SHADOW), rule(2, minutes=7))
+    assert [(in_force.rule.rule_id, in_force.rule.window_ms) for in_force in rules.groupings[A].rules] == [
+        (2, 7 * MINUTE),
+        (5, 20 * MINUTE),
+        (9, 20 * MINUTE),
+    ]
+
+
+def test_the_last_stop_is_remembered() -> None:
+    assert after(rule(1), CLEAR).stopped_at is None
+    stopped = after(rule(1), CLEAR_STOP, CLEAR, rule(2))
+    assert stopped.stopped_at == 1
+    assert histories(stopped)[A] == (0, 2, 1020, 20)
+    assert after(CLEAR_STOP, DELETE_ALL, CLEAR_STOP).stopped_at == 2
+
+
+def test_rule_time_is_the_running_maximum_by_offset() -> None:
+    log = RuleTimeline(
+        [LogEntry.accepted(0, 50, rule(1)), LogEntry.accepted(1, 40, rule(2)), LogEntry.accepted(4, 60, CLEAR)]
+    )
+    assert [(entry.append_ms, entry.time_ms) for entry in log.entries] == [(50, 50), (40, 50), (60, 60)]
+    longer = log.extended([LogEntry.accepted(7, 10, rule(3, B))])
+    assert longer.entries[-1].time_ms == 60
+    assert longer.latest.groupings[B].epoch_ms == 60
+
+
+def test_rules_come_first_at_equal_milliseconds() -> None:
+    log = RuleTimeline(
+        [LogEntry.accepted(0, 50, rule(1)), LogEntry.accepted(1, 50, rule(2)), LogEntry.accepted(2, 60, CLEAR)]
+    )
+    assert log.versions_at(np.array([49, 50, 59, 60, 61, 0], dtype=np.int64)).tolist() == [0, 2, 2, 3, 3, 0]
+    assert RuleTimeline().versions_at(np.array([5], dtype=np.int64)).tolist() == [0]
+
+
+def test_the_end_is_where_the_pin_stands() -> None:
+    log = RuleTimeline(entries([rule(1)]), end=5)
+    assert (log.end, RuleTimeline().end, RuleTimeline(entries([rule(1)])).end) == (5, 0, 1)
+    assert log.extended(entries([rule(2)], first=6)).end == 7
+    assert log.extended([], end=9).end == 9
+    with pytest.raises(ValueError, match="cannot end at 4"):
+        log.extended([], end=4)
+
+
+def test_a_log_only_grows_at_its_end() -> None:
+    log = RuleTimeline(entries([rule(1), rule(2)]))
+    with pytest.raises(ValueError, match="entry 1 does not come after 1"):
+        log.extended(entries([rule(3)], first=1))
+    with pytest.raises(ValueError, match="has no rule set 3"):
+        log.rule_set(3)
+
+
+def test_two_continuations_of_one_log_do_not_see_each_other() -> None:
+    log = RuleTimeline(entries([rule(1)]))
+    left, right = log.extended(entries([rule(2)], first=1)), log.extended(entries([RuleDeletion(1)], first=1))
+    assert (set(left.latest.rules), set(right.latest.rules), set(log.latest.rules)) == ({1, 2}, set(), {1})
+    assert left.rule_set(1) is log.rule_set(1)
+
+
+def folded_naively(log: Sequence[LogEntry]) -> RuleSet:
+    """The rule set of a whole log, each part found by looking back through it: slow, and with nothing carried along."""
+    in_force = {rule_id: found for rule_id in range(1, 6) if (found := looked_up(log, rule_id)) is not None}
+    groupings = {}
+    for fields in {known.rule.grouping for known in in_force.values()}:
+        members = tuple(in_force[rule_id] for rule_id in sorted(in_force) if in_force[rule_id].rule.grouping == fields)
+        begun = max(n for n in range(len(log)) if alive(log[: n + 1], fields) and not alive(log[:n], fields))
+        clears = [
+            n for n in range(begun, len(log)) if isinstance(log[n].change, Control) and log[n].change.type.clears_state
+        ]
+        boundary = log[clears[-1] if clears else begun]
+        widest = max(known.rule.window_ms for known in members)
+        groupings[fields] = GroupingInForce(
+            fields, log[begun].version, boundary.version, boundary.time_ms, members, widest
+        )
+    stops = [entry.version for entry in log if entry.change == CLEAR_STOP]
+    return RuleSet(in_force, groupings, stops[-1] if stops else None)
+
+
+def looked_up(log: Sequence[LogEntry], rule_id: int) -> RuleInForce | None:
+    mine = [
+        entry
+        for entry in log
+        if entry.change in (DELETE_ALL, RuleDeletion(rule_id))
+        or (isinstance(entry.change, Rule) and entry.change.rule_id == rule_id)
+    ]
+    if not mine or not isinstance(mine[-1].change, Rule):
+        return None
+    last = mine[-1].change
+    incarnation = mine[-1].version
+    for entry in reversed(mine):
+        if not isinstance(entry.change, Rule) or entry.change.grouping != last.grouping:
+            break
+        incarnation = entry.version
+    return RuleInForce(last, mine[-1].version, incarnation)
+
+
+def alive(log: Sequence[LogEntry], fields: tuple[str, ...]) -> bool:
+    found = (looked_up(log, rule_id) for rule_id in range(1, 6))
+    return any(known is not None and known.rule.grouping == fields for known in found)
+
+
+CHANGES = st.one_of(
+    st.builds(rule, st.integers(1, 5), st.sampled_from([A, B, ("x",)]), st.integers(1, 3), st.sampled_from(RuleState)),
+    st.builds(rule, st.integers(1, 5), st.sampled_from([A, B])),
+    st.builds(RuleDeletion, st.integers(1, 5)),
+    st.sampled_from([CLEAR, CLEAR_STOP, DELETE_ALL, EXPORT, REJECTED]),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(CHANGES, max_size=25), st.randoms(use_true_random=False), st.integers(0, 25))
+def test_any_prefix_in_any_order_is_what_a_look_back_finds(
+    changes: list[RuleChange | None], rng: random.Random, split: int
+) -> None:
+    log = entries(changes)
+    timeline = RuleTimeline(log[:split])
+    if rng.random() < 0.5:
+        timeline.rule_set(len(timeline))
+    timeline = timeline.extended(log[split:])
+    counts = list(range(len(log) + 1))
+    rng.shuffle(counts)
+    for count in counts:
+        assert timeline.rule_set(count) == folded_naively(timeline.entries[:count])
+
+
+def test_a_thousand_rules_stay_cheap_and_bounded() -> None:
+    fields = [(f"f{n}",) for n in range(10)]
+    changes: list[RuleChange | None] = [rule(n % 1_000 + 1, fields[n % 10], n % 50 + 1) for n in range(3_000)]
+    start = time.process_time()
+    timeline = RuleTimeline(entries(changes))
+    for count in range(len(changes) + 1):
+        timeline.rule_set(count)
+    for n in range(3_000, 3_100):
+        timeline = timeline.extended(entries([rule(n % 1_000 + 1, fields[n % 10])], first=n))
+        assert len(timeline.latest.rules) == 1_000
+    assert time.process_time() - start < 3.0
+    assert len(timeline._cache) <= 64
