@@ -1,0 +1,94 @@
+"""The detector's settings: defaults, the file, the environment over it, and every fault at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.errors import ConfigError
+from fraud_rules.settings import DetectorSettings
+
+CONFIG = Path(__file__).parent.parent / "config" / "detector.yaml"
+
+
+def faults(document: object, **environ: str) -> list[str]:
+    with pytest.raises(ConfigError) as wrong:
+        DetectorSettings.parse(document, environ)
+    return str(wrong.value).removeprefix("settings: ").split("; ")
+
+
+def test_the_shipped_file_states_the_defaults() -> None:
+    assert DetectorSettings.load(CONFIG, {}) == DetectorSettings()
+
+
+def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "detector.yaml"
+    path.write_text("# nothing\n")
+    assert DetectorSettings.load(path, {}) == DetectorSettings()
+
+
+def test_the_file_sets_and_the_environment_overrides() -> None:
+    loaded = DetectorSettings.parse(
+        {"key_groups": 8, "tick_ms": 500, "topics": {"alerts": "a"}, "limits": {"max_window_minutes": 60}},
+        {
+            "FRAUD_KEY_GROUPS": "64",
+            "FRAUD_EVALUATIONS": "true",
+            "FRAUD_TOPICS_SHADOW_ALERTS": "s",
+            "FRAUD_LIMITS_MAX_FILTER_DEPTH": "3",
+            "FRAUD_SOMETHING_ELSE": "ignored",
+            "KEY_GROUPS": "ignored",
+        },
+    )
+    assert (loaded.key_groups, loaded.tick_ms, loaded.evaluations) == (64, 500, True)
+    assert (loaded.topics.alerts, loaded.topics.shadow_alerts, loaded.topics.rules) == ("a", "s", "rules")
+    assert (loaded.limits.max_window_minutes, loaded.limits.max_filter_depth) == (60, 3)
+
+
+@pytest.mark.parametrize(
+    ("document", "environ", "fault"),
+    [
+        ({"key_group": 8}, {}, "key_group is not a setting; known are detector, key_groups"),
+        ({"key_groups": 0}, {}, "key_groups must be a whole number from 1 to 4096, not 0"),
+        ({"key_groups": True}, {}, "key_groups must be a whole number from 1 to 4096, not true"),
+        ({"key_groups": "16"}, {}, "key_groups must be a whole number from 1 to 4096, not '16'"),
+        ({"key_groups": None}, {}, "key_groups must be a whole number from 1 to 4096, not null"),
+        ({"tick_ms": 20_001}, {}, "tick_ms must be a whole number from 100 to 20000, not 20001"),
+        ({"evaluations": "on"}, {}, "evaluations must be true or false, not 'on'"),
+        ({"detector": "My Detector"}, {}, "detector must be lower-case letters"),
+        ({"topics": {"alerts": "a b"}}, {}, "topics.alerts must be a Kafka topic name, not 'a b'"),
+        ({"topics": {"alert": "a"}}, {}, "topics.alert is not a setting"),
+        ({"topics": {"alerts": "rules"}}, {}, "topics: rules is used for two roles"),
+        ({"topics": ["alerts"]}, {}, "topics must be a mapping of settings"),
+        ({"limits": {"max_fields": -1}}, {}, "limits.max_fields must be a whole number from 1"),
+        ([], {}, "the file must be a mapping of settings"),
+        ({}, {"FRAUD_KEY_GROUPS": "1e3"}, "key_groups (from FRAUD_KEY_GROUPS) must be a whole number from 1"),
+        ({}, {"FRAUD_EVALUATIONS": "maybe"}, "evaluations (from FRAUD_EVALUATIONS) must be true or false"),
+        ({}, {"FRAUD_TOPICS_RULES": ""}, "topics.rules (from FRAUD_TOPICS_RULES) must be a Kafka topic name, not ''"),
+    ],
+)
+def test_a_fault_says_what_must_be(document: object, environ: dict[str, str], fault: str) -> None:
+    assert fault in "; ".join(faults(document, **environ))
+
+
+def test_all_faults_at_once() -> None:
+    found = faults({"nonsense": 1, "tick_ms": 0, "topics": {"rules": 5}}, FRAUD_KEY_GROUPS="many")
+    assert [fault.split(" ")[0] for fault in found if " known are " not in f" {fault}"] == [
+        "nonsense",
+        "key_groups",
+        "tick_ms",
+        "topics.rules",
+    ]
+
+
+@pytest.mark.parametrize("text", ["a: [", "\t- x", "a: 1\x00"])
+def test_a_file_that_is_not_yaml_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "detector.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"detector\.yaml: cannot be read as YAML"):
+        DetectorSettings.load(path, {})
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.yaml"):
+        DetectorSettings.load(tmp_path / "missing.yaml", {})
