@@ -67,6 +67,14 @@ def test_a_rule_of_the_demo_is_accepted_as_it_is() -> None:
     )
 
 
+def test_every_rule_of_the_conformance_cases_is_accepted() -> None:
+    cases = json.loads((Path(__file__).parent / "cases" / "semantics.json").read_text())["cases"]
+    records = [step["rule"] for case in cases for step in case["steps"] if "rule" in step]
+    assert records
+    for members in records:
+        parse(json.dumps(members).encode())
+
+
 @pytest.mark.parametrize("member", ["controlType", "unique"])
 def test_the_nulls_of_the_demos_own_serializer_count_as_absent(member: str) -> None:
     rule = parse(record(**{member: None}))

@@ -93,6 +93,8 @@ def test_a_rule_that_is_wrong_is_still_a_record_for_the_checks_to_judge(tmp_path
         ("a.yaml", "limit: 0x10", "'0x10' is not a number as rules have them"),
         ("a.yaml", "limit: 1_000", "'1_000' is not a number"),
         ("a.yaml", "limit: .inf", "'.inf' is not a number"),
+        ("a.yaml", "a: {null: 1}", "Only dicts with"),
+        ("a.yaml", "1: 2", "rule 1 is not a mapping of members"),
         ("a.yaml", "a: &x [1]\nb: *x", "holds a YAML alias"),
         ("a.yaml", "a: !!python/object/apply:os.system [true]", "could not determine a constructor"),
         ("a.yaml", "a: " + "[" * 5_000, "recursion"),

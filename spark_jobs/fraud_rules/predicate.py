@@ -2,8 +2,7 @@
 
 Logic is three-valued, as in SQL: a comparison with a null is neither true nor false, and only what is true passes. So
 each node yields two masks, where it is true and where it is false; `and`, `or` and `not` are then plain set algebra
-(Kleene). Values are compared exactly: a decimal column holds unscaled integers, and a literal with more digits than the
-scale becomes a bound between two of them.
+(Kleene). The comparisons themselves are in `columnwise`.
 
 Nodes are built by `filter.parse_filter`, which has checked the types. `str` of a node is its canonical text, which
 parses back to an equal tree.
@@ -11,45 +10,34 @@ parses back to an equal tree.
 
 from __future__ import annotations
 
-import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from functools import reduce
-from math import floor
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fraud_rules.columnwise import (
+    COMPARE,
+    COMPARE_TEXT,
+    Mask,
+    both_valid,
+    compare_number,
+    compare_scaled,
+    is_one_of,
+    of_strings,
+    ranks,
+    where_known,
+)
 from fraud_rules.schema import FieldType
 
 if TYPE_CHECKING:
     from fraud_rules.transaction import Column
 
-Mask: TypeAlias = NDArray[np.bool_]
 Literal: TypeAlias = Decimal | str
 Columns: TypeAlias = "Mapping[str, Column]"
-
-_COMPARE: dict[str, Callable[[NDArray[np.int64], NDArray[np.int64] | int], Mask]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
-_COMPARE_TEXT: dict[str, Callable[[str, str], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
-_INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +58,12 @@ class Predicate(ABC):
     __slots__ = ()
 
     def mask(self, columns: Columns, n: int) -> Mask:
-        """Where the condition is TRUE: bool[n]. `columns` has every field of `fields`, n rows each."""
+        """Where the condition is TRUE: bool[n], not to be changed. `columns` has each of `fields`, n rows."""
         return self.truth(columns, n)[0]
 
     @abstractmethod
     def truth(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
-        """Where it is true and where it is false; elsewhere it is unknown. Masks must not be changed by the caller."""
+        """Where it is true and where it is false; elsewhere it is unknown. Neither mask may be changed."""
 
     @property
     @abstractmethod
@@ -94,10 +82,10 @@ class Comparison(Predicate):
     def truth(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
         column = columns[self.field.name]
         if isinstance(self.literal, str):
-            holds = _of_strings(column, lambda text: _COMPARE_TEXT[self.operator](text, str(self.literal)))
+            holds = of_strings(column, lambda text: COMPARE_TEXT[self.operator](text, str(self.literal)))
         else:
-            holds = _compare_number(column.values, self.operator, self.literal, self.field.scale)
-        return _known(holds, column.valid)
+            holds = compare_number(column.values, self.operator, self.literal, self.field.scale)
+        return where_known(holds, column.valid)
 
     @property
     def fields(self) -> frozenset[str]:
@@ -118,10 +106,10 @@ class FieldComparison(Predicate):
     def truth(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
         left, right = columns[self.left.name], columns[self.right.name]
         if self.left.type is FieldType.STRING:
-            holds = _COMPARE[self.operator](*_ranks(left, right))
+            holds = COMPARE[self.operator](*ranks(left, right))
         else:
-            holds = _compare_scaled(left.values, self.left.scale, self.operator, right.values, self.right.scale)
-        return _known(holds, _both(left.valid, right.valid))
+            holds = compare_scaled(left.values, self.left.scale, self.operator, right.values, self.right.scale)
+        return where_known(holds, both_valid(left.valid, right.valid))
 
     @property
     def fields(self) -> frozenset[str]:
@@ -143,14 +131,11 @@ class Membership(Predicate):
         column = columns[self.field.name]
         texts = frozenset(literal for literal in self.literals if isinstance(literal, str))
         if texts:
-            holds = _of_strings(column, texts.__contains__)
+            holds = of_strings(column, texts.__contains__)
         else:
-            numbers = (
-                _unscaled(literal, self.field.scale) for literal in self.literals if not isinstance(literal, str)
-            )
-            held = [number.numerator for number in numbers if _is_int64(number)]
-            holds = np.isin(column.values, np.array(held, dtype=np.int64))
-        return _known(~holds if self.negated else holds, column.valid)
+            numbers = [literal for literal in self.literals if isinstance(literal, Decimal)]
+            holds = is_one_of(column.values, numbers, self.field.scale)
+        return where_known(~holds if self.negated else holds, column.valid)
 
     @property
     def fields(self) -> frozenset[str]:
@@ -240,68 +225,3 @@ def literal_text(literal: Literal) -> str:
     if isinstance(literal, str):
         return "'" + literal.replace("'", "''") + "'"
     return format(literal, "f")
-
-
-def _known(holds: Mask, valid: Mask | None) -> tuple[Mask, Mask]:
-    """True and false masks of a condition that is unknown where a value is null."""
-    return (holds, ~holds) if valid is None else (holds & valid, ~holds & valid)
-
-
-def _both(a: Mask | None, b: Mask | None) -> Mask | None:
-    if a is None or b is None:
-        return b if a is None else a
-    return a & b
-
-
-def _unscaled(literal: Decimal, scale: int) -> Fraction:
-    return Fraction(literal) * int(10**scale)
-
-
-def _is_int64(number: Fraction) -> bool:
-    return number.denominator == 1 and _INT64.min <= number.numerator <= _INT64.max
-
-
-def _compare_number(values: NDArray[np.int64], sign: str, literal: Decimal, scale: int) -> Mask:
-    """Compare unscaled values with a literal of any size and number of digits, exactly."""
-    bound = _unscaled(literal, scale)
-    if _is_int64(bound):
-        return _COMPARE[sign](values, bound.numerator)
-    if sign in ("=", "!="):
-        return np.full(len(values), sign == "!=", dtype=np.bool_)
-    # No value equals the bound, so `<` is `<=` its floor, and `>` is the opposite.
-    below = floor(bound)
-    if not _INT64.min <= below <= _INT64.max:
-        under = np.full(len(values), below > 0, dtype=np.bool_)
-    else:
-        under = values <= below
-    return under if sign in ("<", "<=") else ~under
-
-
-def _compare_scaled(a: NDArray[np.int64], a_scale: int, sign: str, b: NDArray[np.int64], b_scale: int) -> Mask:
-    """Compare unscaled values of two scales without widening either: the finer side is split by the power of ten."""
-    if a_scale == b_scale:
-        return _COMPARE[sign](a, b)
-    if a_scale > b_scale:
-        mirrored = {">": "<", "<": ">", ">=": "<=", "<=": ">="}.get(sign, sign)
-        return _compare_scaled(b, b_scale, mirrored, a, a_scale)
-    whole, rest = np.divmod(b, np.int64(10 ** (b_scale - a_scale)))
-    order = np.where(a != whole, np.where(a < whole, -1, 1), np.where(rest > 0, -1, 0)).astype(np.int64)
-    return _COMPARE[sign](order, 0)
-
-
-def _of_strings(column: Column, holds: Callable[[str], bool]) -> Mask:
-    """Decide once for each distinct string, then look up. A column of nulls has an empty dictionary."""
-    table = np.fromiter((holds(text) for text in column.dictionary or ()), dtype=np.bool_)
-    return table[column.values] if len(table) else np.zeros(len(column.values), dtype=np.bool_)
-
-
-def _ranks(a: Column, b: Column) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Both string columns as positions in their one sorted vocabulary (sorted by code point)."""
-    vocabulary = sorted({*(a.dictionary or ()), *(b.dictionary or ())})
-    rank = {text: position for position, text in enumerate(vocabulary)}
-    return _ranked(a, rank), _ranked(b, rank)
-
-
-def _ranked(column: Column, rank: Mapping[str, int]) -> NDArray[np.int64]:
-    table = np.array([rank[text] for text in column.dictionary or ()], dtype=np.int64)
-    return table[column.values] if len(table) else np.zeros(len(column.values), dtype=np.int64)

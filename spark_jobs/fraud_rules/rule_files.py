@@ -39,7 +39,7 @@ def read_rule_file(path: Path) -> tuple[RuleRecord, ...]:
     text = _read_text(path)
     try:
         values = list(_records(path, text))
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
+    except (ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
         raise InputInvalid(f"{path}: {' '.join(str(error).split())}") from error
     if not values:
         raise InputInvalid(f"{path}: holds no rules")
@@ -56,7 +56,7 @@ def _read_text(path: Path) -> str:
 
 
 def _records(path: Path, text: str) -> Iterator[bytes]:
-    """The records of a file's text. Raises ValueError or YAMLError for what cannot be read."""
+    """The records of a file's text. Raises ValueError, TypeError or YAMLError for what JSON cannot hold."""
     if path.suffix in _YAML_SUFFIXES:
         yield from _encoded(yaml.load(text, _ExactLoader))  # noqa: S506 - a SafeLoader, stricter
     elif text.lstrip().startswith(("{", "[")):
