@@ -1,0 +1,198 @@
+"""Plausible traffic with planted frauds, for the demo and for tests. Pure: seeded, and told the time.
+
+Ordinary payers are drawn with a flattened Zipf distribution (a few pay some seven times as often as the average), pay
+mostly their own regular beneficiaries, and amounts that are log-normal around 35. None of that comes near a rule meant
+for fraud as long as there are at least twenty payers for each transaction a second. A planted fraud has payers and
+beneficiaries of its own, so that no cool-down or mark of another fraud, or of another run, hides it; its records arrive
+once, in time and in order.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, count
+from operator import attrgetter
+from typing import Final
+
+from fraud_rules.errors import ConfigError
+from fraud_rules.fraud_patterns import FRAUDS, MAX_FRAUD_MS
+
+MAX_SEND_AGAIN: Final = 1_000
+"""A duplicate repeats one of so many records before it."""
+
+_FIRST_PAYER: Final = 1_000_000
+_FIRST_BENEFICIARY: Final = 5_000_000
+_FIRST_FRAUDSTER: Final = 9_000_000_000
+_REGULARS: Final = 12
+_LOWEST_CENTS: Final = 5_00
+_HIGHEST_CENTS: Final = 950_00
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficSettings:
+    """What to generate. Fractions are of the ordinary records, 0 to 1; planted frauds come on top of the rate."""
+
+    rate_per_s: float = 100.0
+    seconds: float | None = None
+    payers: int = 20_000
+    seed: int = 1
+    out_of_order: float = 0.0
+    max_delay_ms: int = 60_000
+    late: float = 0.0
+    max_out_of_orderness_ms: int = 300_000
+    duplicates: float = 0.0
+    malformed: float = 0.0
+    first_fraud_s: float = 3.0
+    fraud_every_s: float = 6.0
+
+    def __post_init__(self) -> None:
+        faults = [
+            message
+            for wrong, message in (
+                (not 0 < self.rate_per_s <= 1_000_000, "the rate must be above 0, and at most 1,000,000 a second"),
+                (self.seconds is not None and self.seconds <= 0, "the seconds must be above 0"),
+                (not 1 <= self.payers <= 10_000_000, "there must be 1 to 10,000,000 payers"),
+                (
+                    min(self._fractions) < 0 or sum(self._fractions) > 1,
+                    "fractions must be 0 to 1, and 1 together at most",
+                ),
+                (self.max_delay_ms < 1 or self.max_out_of_orderness_ms < 1, "delays must be at least 1 ms"),
+                (self.fraud_every_s * 1_000 < MAX_FRAUD_MS, f"frauds must be {MAX_FRAUD_MS} ms apart"),
+                (self.first_fraud_s < 0, "the first fraud cannot come before the start"),
+            )
+            if wrong
+        ]
+        if faults:
+            raise ConfigError("traffic: " + "; ".join(faults))
+
+    @property
+    def _fractions(self) -> tuple[float, ...]:
+        return (self.out_of_order, self.late, self.duplicates, self.malformed)
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficRecord:
+    """One Kafka record: when to send it, its value, and the label of the planted fraud it belongs to.
+
+    `transaction_id` is None for a malformed record. A planted fraud is found when one of the records with its label
+    triggers an alert.
+    """
+
+    due_ms: int
+    value: bytes
+    transaction_id: int | None
+    planted: str | None = None
+
+
+def generate(settings: TrafficSettings, start_ms: int) -> Iterator[TrafficRecord]:
+    """Traffic from `start_ms` on, by `due_ms`; without end unless the settings say how many seconds.
+
+    Ids follow from `start_ms`, so that two runs share none.
+    """
+    ids = count(start_ms * 1_000)
+    ordinary, planted = _ordinary(settings, start_ms, ids), _planted(settings, start_ms, ids)
+    return heapq.merge(ordinary, planted, key=attrgetter("due_ms"))
+
+
+def _ordinary(settings: TrafficSettings, start_ms: int, ids: Iterator[int]) -> Iterator[TrafficRecord]:
+    rng = random.Random(settings.seed)  # noqa: S311 - plausible, not secret
+    draw = _payer_draw(settings.payers, rng)
+    sent: deque[TrafficRecord] = deque(maxlen=MAX_SEND_AGAIN)
+    total = None if settings.seconds is None else int(settings.rate_per_s * settings.seconds)
+    malformed = settings.malformed
+    duplicate = malformed + settings.duplicates
+    late = duplicate + settings.late
+    delayed = late + settings.out_of_order
+    for i in count() if total is None else range(total):
+        due_ms = start_ms + int(i * 1_000 / settings.rate_per_s)
+        lot = rng.random()
+        if malformed <= lot < duplicate and sent:
+            again = rng.choice(sent)
+            yield TrafficRecord(due_ms, again.value, again.transaction_id)
+            continue
+        delay_ms = 0
+        if duplicate <= lot < late:
+            delay_ms = settings.max_out_of_orderness_ms + rng.randint(1_000, settings.max_out_of_orderness_ms + 1_000)
+        elif late <= lot < delayed:
+            delay_ms = rng.randint(1, settings.max_delay_ms)
+        transaction_id = next(ids)
+        value = _payment(transaction_id, due_ms - delay_ms, *draw())
+        if lot < malformed:
+            yield TrafficRecord(due_ms, rng.choice(MALFORMED)(value, due_ms), None)
+            continue
+        record = TrafficRecord(due_ms, value, transaction_id)
+        sent.append(record)
+        yield record
+
+
+def _payer_draw(payers: int, rng: random.Random) -> Callable[[], tuple[int, int, int, str]]:
+    """A function that draws payer, beneficiary, cents and kind of an ordinary payment."""
+    flat = payers / 20  # Zipf-Mandelbrot: the busiest pays about seven times as often as the average
+    cumulated = list(accumulate(1 / (rank + 1 + flat) for rank in range(payers)))
+    whole, highest = cumulated[-1], payers - 1
+
+    def draw() -> tuple[int, int, int, str]:
+        payer = min(bisect_left(cumulated, rng.random() * whole), highest)
+        if rng.random() < 0.8:
+            beneficiary = (payer * 7_919 + rng.randrange(_REGULARS) * 104_729) % payers
+        else:
+            beneficiary = rng.randrange(payers)
+        cents = min(max(int(rng.lognormvariate(8.16, 0.9)), _LOWEST_CENTS), _HIGHEST_CENTS)
+        return _FIRST_PAYER + payer, _FIRST_BENEFICIARY + beneficiary, cents, "CRD" if rng.random() < 0.7 else "CSH"
+
+    return draw
+
+
+def _payment(transaction_id: int, time_ms: int, payer: int, beneficiary: int, cents: int, kind: str) -> bytes:
+    return (
+        b'{"transactionId":%d,"eventTime":%d,"payeeId":%d,"beneficiaryId":%d,"paymentAmount":%d.%02d,"paymentType":"%b"}'
+        % (transaction_id, time_ms, payer, beneficiary, *divmod(cents, 100), kind.encode())
+    )
+
+
+def _planted(settings: TrafficSettings, start_ms: int, ids: Iterator[int]) -> Iterator[TrafficRecord]:
+    """The kinds of fraud in turn, each while it still ends within the run."""
+    rng = random.Random(settings.seed + 1)  # noqa: S311 - plausible, not secret
+    actor = _FIRST_FRAUDSTER + start_ms // 1_000 % 1_000_000 * 1_000
+    names = list(FRAUDS)
+    for number in count():
+        begin_s = settings.first_fraud_s + number * settings.fraud_every_s
+        if settings.seconds is not None and begin_s + MAX_FRAUD_MS / 1_000 > settings.seconds:
+            return
+        name = names[number % len(names)]
+        payments = FRAUDS[name](rng)
+        for pay in payments:
+            due_ms, transaction_id = start_ms + int(begin_s * 1_000) + pay.after_ms, next(ids)
+            payer, beneficiary = actor + pay.payer, actor + pay.beneficiary
+            value = _payment(transaction_id, due_ms, payer, beneficiary, pay.cents, pay.kind)
+            yield TrafficRecord(due_ms, value, transaction_id, f"{name}-{number + 1}")
+        actor += 1 + max(max(pay.payer, pay.beneficiary) for pay in payments)
+
+
+def _changed(old: bytes, new: bytes) -> Callable[[bytes, int], bytes]:
+    return lambda value, due_ms: value.replace(old, new, 1)
+
+
+MALFORMED: Final[tuple[Callable[[bytes, int], bytes], ...]] = (
+    lambda value, due_ms: value[: len(value) * 2 // 3],
+    lambda value, due_ms: value + b"garbage",
+    lambda value, due_ms: b"",
+    lambda value, due_ms: b"\x00\xff\xfe" + value,
+    lambda value, due_ms: b"transactionId;eventTime;payeeId",
+    lambda value, due_ms: b'{"eventTime":%d,' % (due_ms + 86_400_000) + value[1:].replace(b'"eventTime"', b'"sent"'),
+    lambda value, due_ms: value[:-1] + b',"payeeId":1}',
+    lambda value, due_ms: value[:-1] + b',"note":' + b"[" * 500 + b"]" * 500 + b"}",
+    _changed(b'"beneficiaryId"', b'"beneficiary"'),
+    _changed(b'"paymentAmount":', b'"paymentAmount":NaN,"was":'),
+    _changed(b'"paymentAmount":', b'"paymentAmount":6.005,"was":'),
+    _changed(b'"paymentAmount":', b'"paymentAmount":' + b"9" * 5_000),
+    _changed(b'"paymentType":"', b'"paymentType":"\\ud800'),
+    _changed(b'"payeeId":', b'"payeeId":"x","was":'),
+    _changed(b'"transactionId":', b'"transactionId":null,"was":'),
+)
+"""Ways to spoil a good record due at a time; each makes one that goes to quarantine."""
