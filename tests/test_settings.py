@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fraud_rules.errors import ConfigError
-from fraud_rules.settings import DetectorSettings
+from fraud_rules.settings import DetectorSettings, TopicNames
 
 CONFIG = Path(__file__).parent.parent / "config" / "detector.yaml"
 
@@ -20,6 +22,11 @@ def faults(document: object, **environ: str) -> list[str]:
 
 def test_the_shipped_file_states_the_defaults() -> None:
     assert DetectorSettings.load(CONFIG, {}) == DetectorSettings()
+
+
+def test_every_topic_by_role_is_declared() -> None:
+    declared = yaml.safe_load((CONFIG.parent / "topics.yaml").read_text())["topics"]
+    assert {getattr(TopicNames(), role.name) for role in dataclasses.fields(TopicNames)} <= set(declared)
 
 
 def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
