@@ -1,4 +1,8 @@
-"""A process this product started and may have to find again: by pid *and* start time, so that a recycled pid is never taken for it."""
+"""A process this product started and may have to find again.
+
+It is known by its pid, its start time and an argument of its command line together, so that a recycled pid is never
+taken for it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ class ProcessHandle:
 
     @classmethod
     def find(cls, marker: str) -> ProcessHandle | None:
-        """A process of this machine with `marker` among its arguments: one whose handle was never written, or was lost."""
+        """A running process with `marker` among its arguments: one whose handle was never written, or was lost."""
         for process in psutil.process_iter():
             try:
                 if marker in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
@@ -87,7 +91,8 @@ def holder_of(port: int) -> str:
     """Who listens on a TCP port, in words for an error message."""
     try:
         for connection in psutil.net_connections("tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+            listens = connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port
+            if listens and connection.pid:
                 return f"{psutil.Process(connection.pid).name()} (process {connection.pid})"
     except (psutil.Error, OSError):
         pass

@@ -37,8 +37,11 @@ class Project:
 
     @classmethod
     def find(cls, environ: Mapping[str, str] = os.environ, start: Path | None = None) -> Project:
-        """FRAUD_HOME; else the nearest folder at or above `start` (the current folder) with a config/topics.yaml; else the checkout
-        this module was imported from. Raises ConfigError when there is none."""
+        """The project of this process. Raises ConfigError when there is none.
+
+        FRAUD_HOME; else the nearest folder at or above `start` (the current folder) that has a config/topics.yaml; else
+        the checkout this module was imported from.
+        """
         named = environ.get(HOME_VARIABLE)
         here = (start or Path.cwd()).resolve()
         candidates = [Path(named).resolve()] if named else [here, *here.parents, Path(__file__).resolve().parents[2]]

@@ -1,8 +1,8 @@
 """A real Kafka broker for one machine: KRaft, one node, a detached Java process on loopback.
 
-`start` returns when the broker answers a metadata request. It works after any way of ending, a kill at any moment included: storage
-is formatted beside its place and moved there whole, and a process whose handle was never written is found by its
-command line.
+`start` returns when the broker answers a metadata request. It works after any way of ending, a kill at any moment
+included: storage is formatted beside its place and moved there whole, and a process whose handle was never written is
+found by its command line.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -80,8 +81,8 @@ class Broker:
     def start(self, timeout_s: float = 60.0) -> bool:
         """Start unless it runs, and return once it answers: True when this call started it.
 
-        Raises PortInUse when a port belongs to somebody else, ConfigError without jars or Java or with another port than
-        the running broker's, BrokerUnavailable when the process ends or does not answer in time.
+        Raises PortInUse when a port belongs to somebody else, ConfigError without jars or Java or with another port
+        than the running broker's, BrokerUnavailable when the process ends or does not answer in time.
         """
         self.home.mkdir(parents=True, exist_ok=True)
         with self._exclusively():
@@ -96,7 +97,7 @@ class Broker:
         return started
 
     def stop(self, grace_s: float = 30.0) -> bool:
-        """End it in order, so that the next start need not recover; kill it after `grace_s`. False when it did not run."""
+        """End it in order, or by a kill after `grace_s`, and return once it is gone. False when it did not run."""
         if not self.home.is_dir():
             return False
         with self._exclusively():
@@ -222,17 +223,14 @@ class Broker:
 
     def _answers(self, timeout_s: float) -> bool:
         """Whether it serves metadata with itself in it, waiting up to `timeout_s` for that."""
-        client = AdminClient(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "reconnect.backoff.ms": 50,
-                "reconnect.backoff.max.ms": 100,
-                "log_level": 0,
-                "error_cb": lambda _: (
-                    None
-                ),  # an unreachable broker is the expected case here, not worth a line on stderr
-            }
-        )
+        settings: dict[str, Any] = {
+            "bootstrap.servers": self.bootstrap,
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 100,
+            "log_level": 0,
+            "error_cb": lambda _: None,  # an unreachable broker is the expected case here, not worth a line on stderr
+        }
+        client = AdminClient(settings)
         try:
             return bool(client.list_topics(timeout=timeout_s).brokers)
         except KafkaException:

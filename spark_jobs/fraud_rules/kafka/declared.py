@@ -1,0 +1,142 @@
+"""The declaration of all topics, `config/topics.yaml`, as checked values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import yaml
+
+from fraud_rules.errors import ConfigError
+
+__all__ = ["Cleanup", "Timestamp", "Topic", "load_topics"]
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
+_RETENTION = re.compile(r"([1-9][0-9]{0,12})(ms|s|m|h|d)", re.ASCII)
+_UNIT_MS = MappingProxyType({"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000})
+_MEMBERS = frozenset({"partitions", "retention", "cleanup", "timestamp", "max_record", "kafka"})
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+_MAX_PARTITIONS = 10_000
+_MAX_REPLICATION = 100
+_MAX_RECORD_BYTES = 2**30
+
+
+class Cleanup(StrEnum):
+    """What happens to old records; the values are Kafka's."""
+
+    DELETE = "delete"
+    COMPACT = "compact"
+
+
+class Timestamp(StrEnum):
+    """Whose clock a record's time is."""
+
+    APPEND = "append"
+    CREATE = "create"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic as declared; `settings` are further ones by Kafka's own names.
+
+    `retention_ms` None means for ever, `replication` 0 and `max_record_bytes` 0 mean the broker's default.
+    """
+
+    name: str
+    partitions: int
+    retention_ms: int | None = None
+    cleanup: Cleanup = Cleanup.DELETE
+    timestamp: Timestamp = Timestamp.APPEND
+    max_record_bytes: int = 0
+    replication: int = 0
+    settings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def kafka_settings(self) -> dict[str, str]:
+        """All settings by Kafka's own names, as text."""
+        settings = {
+            "cleanup.policy": self.cleanup.value,
+            "retention.ms": str(-1 if self.retention_ms is None else self.retention_ms),
+            # A log can also be bounded by size; none of these is.
+            "retention.bytes": "-1",
+            "message.timestamp.type": "LogAppendTime" if self.timestamp is Timestamp.APPEND else "CreateTime",
+        }
+        if self.max_record_bytes:
+            settings["max.message.bytes"] = str(self.max_record_bytes)
+        return settings | dict(self.settings)
+
+
+def load_topics(path: Path, prefix: str = "") -> tuple[Topic, ...]:
+    """Read the declaration; `prefix` is put before every name. Raises ConfigError with everything wrong in it."""
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(document, dict) or not isinstance(document.get("topics"), dict) or not document["topics"]:
+        raise ConfigError(f"{path}: must be a mapping with `topics`, by name")
+    faults = [f"{name} is not known here" for name in document if name not in {"topics", "replication"}]
+    replication = _whole(document.get("replication", 0), 0, _MAX_REPLICATION, "replication", faults)
+    topics = tuple(
+        _topic(f"{prefix}{name}", members, replication, faults) for name, members in document["topics"].items()
+    )
+    if faults:
+        raise ConfigError(f"{path}: " + "; ".join(faults))
+    return topics
+
+
+def _topic(name: str, members: Any, replication: int, faults: list[str]) -> Topic:
+    """A topic from its members; what is wrong is added to `faults`."""
+    if not _NAME.fullmatch(name):
+        faults.append(f"{name[:60]!r} is not a topic name")
+    if not isinstance(members, Mapping):
+        faults.append(f"{name} must be a mapping")
+        return Topic(name, 1)
+    faults += [f"{name}.{member} is not known" for member in members if member not in _MEMBERS]
+    return Topic(
+        name=name,
+        partitions=_whole(members.get("partitions"), 1, _MAX_PARTITIONS, f"{name}.partitions", faults),
+        retention_ms=_retention(members.get("retention"), f"{name}.retention", faults),
+        cleanup=_one_of(Cleanup, members.get("cleanup", "delete"), f"{name}.cleanup", faults),
+        timestamp=_one_of(Timestamp, members.get("timestamp", "append"), f"{name}.timestamp", faults),
+        max_record_bytes=_whole(members.get("max_record", 0), 0, _MAX_RECORD_BYTES, f"{name}.max_record", faults),
+        replication=replication,
+        settings=_settings(members.get("kafka", {}), f"{name}.kafka", faults),
+    )
+
+
+def _whole(value: Any, low: int, high: int, where: str, faults: list[str]) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+        return value
+    faults.append(f"{where} must be a whole number from {low} to {high}")
+    return low
+
+
+def _retention(value: Any, where: str, faults: list[str]) -> int | None:
+    if value == "forever":
+        return None
+    match = _RETENTION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        faults.append(f"{where} must be `forever` or a number with ms, s, m, h or d")
+        return None
+    return int(match[1]) * _UNIT_MS[match[2]]
+
+
+def _one_of(kind: type[_Choice], value: Any, where: str, faults: list[str]) -> _Choice:
+    try:
+        return kind(value)
+    except ValueError:
+        faults.append(f"{where} must be one of {', '.join(kind)}")
+        return next(iter(kind))
+
+
+def _settings(value: Any, where: str, faults: list[str]) -> tuple[tuple[str, str], ...]:
+    if isinstance(value, Mapping) and all(isinstance(setting, str | int | float) for setting in value.values()):
+        return tuple((str(name), str(setting)) for name, setting in value.items())
+    faults.append(f"{where} must be a mapping of names to plain values")
+    return ()

@@ -1,0 +1,221 @@
+"""Bring a Kafka's topics to what is declared: observe, plan, apply.
+
+A plan is a value: what would be created, what would be changed, and what is refused because it would lose records or
+change the meaning of those written already. `apply` does nothing at all while anything is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
+from kafka.errors import KafkaError, NoError, TopicAlreadyExistsError, for_code
+
+from fraud_rules.errors import BrokerUnavailable, ConfigError
+from fraud_rules.kafka.declared import Topic
+
+__all__ = ["Difference", "Observed", "Step", "StepKind", "admin_client", "apply", "delete", "observe", "plan"]
+
+_TIMEOUT_MS = 30_000
+_CONNECT_TIMEOUT_MS = 10_000
+
+# What deletes records sooner, merges them by key, or gives the times in them another meaning.
+_REFUSED = {
+    "cleanup.policy": "would delete records by another rule",
+    "message.timestamp.type": "would change what the records' times mean",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A topic as the broker has it; `settings` has those the declaration names, as they are in effect."""
+
+    name: str
+    partitions: int
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One setting that is not as declared; `refusal` says why it is left alone, empty when it can be changed."""
+
+    setting: str
+    actual: str
+    declared: str
+    refusal: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.setting} is {self.actual}, declared {self.declared}" + (
+            f" ({self.refusal})" if self.refusal else ""
+        )
+
+
+class StepKind(StrEnum):
+    """What is to be done with a topic."""
+
+    CREATE = "create"
+    UNCHANGED = "unchanged"
+    CHANGE = "change"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one topic needs."""
+
+    topic: Topic
+    kind: StepKind
+    differences: tuple[Difference, ...] = ()
+
+
+@contextmanager
+def admin_client(bootstrap: str, timeout_ms: int = _CONNECT_TIMEOUT_MS) -> Iterator[KafkaAdminClient]:
+    """A connected administrator. Raises BrokerUnavailable, also for whatever fails inside the block."""
+    try:
+        client = KafkaAdminClient(
+            bootstrap_servers=bootstrap,
+            bootstrap_timeout_ms=timeout_ms,
+            request_timeout_ms=_TIMEOUT_MS,
+            reconnect_backoff_max_ms=500,
+        )
+    except (KafkaError, ValueError, OSError) as error:
+        raise BrokerUnavailable(f"no Kafka answers at {bootstrap}: is it running? (fraud broker start)") from error
+    try:
+        yield client
+    except KafkaError as error:
+        raise BrokerUnavailable(f"Kafka at {bootstrap} refused: {' '.join(str(error).split())[:400]}") from error
+    finally:
+        client.close()
+
+
+def observe(client: KafkaAdminClient, topics: Sequence[Topic]) -> dict[str, Observed]:
+    """Those of the declared topics that exist, by name."""
+    existing = set(client.list_topics())
+    wanted = [topic for topic in topics if topic.name in existing]
+    if not wanted:
+        return {}
+    described = {entry["name"]: entry for entry in client.describe_topics([topic.name for topic in wanted])}
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name, list(topic.kafka_settings)) for topic in wanted]
+    settings = client.describe_configs(resources, config_filter="all")["topic"]
+    return {
+        topic.name: Observed(
+            topic.name,
+            len(described[topic.name]["partitions"]),
+            {name: str(entry["value"]) for name, entry in settings[topic.name].items()},
+        )
+        for topic in wanted
+    }
+
+
+def plan(topics: Sequence[Topic], observed: Mapping[str, Observed]) -> tuple[Step, ...]:
+    """What each declared topic needs, in declared order. Pure."""
+    return tuple(_step(topic, observed.get(topic.name)) for topic in topics)
+
+
+def apply(bootstrap: str, topics: Sequence[Topic]) -> tuple[Step, ...]:
+    """Create and change topics as declared and return once they can be used: what was done, in declared order.
+
+    Safe to run again and by several at once. Raises ConfigError, before anything is done, when a difference is refused.
+    """
+    with admin_client(bootstrap) as client:
+        steps = plan(topics, observe(client, topics))
+        refused = [f"{step.topic.name}: {', '.join(_refusals(step))}" for step in steps if step.kind is StepKind.REFUSE]
+        if refused:
+            raise ConfigError("topics left as they are: " + "; ".join(refused))
+        _create(client, [step.topic for step in steps if step.kind is StepKind.CREATE])
+        for step in steps:
+            if step.kind is StepKind.CHANGE:
+                _change(client, step)
+        client.wait_for_topics([topic.name for topic in topics], timeout_ms=_TIMEOUT_MS)
+    return steps
+
+
+def delete(bootstrap: str, topics: Sequence[Topic]) -> None:
+    """Delete those of the topics that exist, with all their records."""
+    with admin_client(bootstrap) as client:
+        existing = set(client.list_topics())
+        names = [topic.name for topic in topics if topic.name in existing]
+        if names:
+            client.delete_topics(names, timeout_ms=_TIMEOUT_MS)
+
+
+def _step(topic: Topic, observed: Observed | None) -> Step:
+    if observed is None:
+        return Step(topic, StepKind.CREATE)
+    differences = tuple(_differences(topic, observed))
+    if not differences:
+        return Step(topic, StepKind.UNCHANGED)
+    refused = any(difference.refusal for difference in differences)
+    return Step(topic, StepKind.REFUSE if refused else StepKind.CHANGE, differences)
+
+
+def _differences(topic: Topic, observed: Observed) -> Iterator[Difference]:
+    if topic.partitions != observed.partitions:
+        refusal = "partitions are never removed" if topic.partitions < observed.partitions else ""
+        yield Difference("partitions", str(observed.partitions), str(topic.partitions), refusal)
+    for name, declared in topic.kafka_settings.items():
+        actual = observed.settings.get(name, "")
+        if not _same(actual, declared):
+            yield Difference(name, actual, declared, _refusal(name, actual, declared))
+
+
+def _refusal(name: str, actual: str, declared: str) -> str:
+    if name in {"retention.ms", "retention.bytes"}:
+        shorter = _amount(declared) < _amount(actual)
+        return "would delete records" if shorter else ""
+    return _REFUSED.get(name, "")
+
+
+def _refusals(step: Step) -> list[str]:
+    return [str(difference) for difference in step.differences if difference.refusal]
+
+
+def _amount(text: str) -> float:
+    """A bound as a number; -1 is none."""
+    return float("inf") if text == "-1" else float(text)
+
+
+def _same(actual: str, declared: str) -> bool:
+    try:
+        return float(actual) == float(declared)
+    except ValueError:
+        return actual == declared
+
+
+def _create(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
+    if not topics:
+        return
+    wanted: dict[str, dict[str, Any]] = {
+        topic.name: {
+            "num_partitions": topic.partitions,
+            "replication_factor": topic.replication or -1,
+            "configs": topic.kafka_settings,
+        }
+        for topic in topics
+    }
+    response = client.create_topics(wanted, timeout_ms=_TIMEOUT_MS, raise_errors=False)
+    # One that exists by now was made by somebody else applying meanwhile; the next apply tells if theirs was different.
+    harmless = {NoError.errno, TopicAlreadyExistsError.errno}
+    faults = [
+        f"{entry['name']}: {entry.get('error_message') or for_code(entry['error_code']).__name__}"
+        for entry in response["topics"]
+        if entry["error_code"] not in harmless
+    ]
+    if faults:
+        raise ConfigError("topics not created: " + "; ".join(faults))
+
+
+def _change(client: KafkaAdminClient, step: Step) -> None:
+    settings = {entry.setting: entry.declared for entry in step.differences if entry.setting != "partitions"}
+    if settings:
+        resource = ConfigResource(ConfigResourceType.TOPIC, step.topic.name, settings)
+        results = client.alter_configs([resource], incremental=True, raise_on_unknown=False)
+        said = results["topic"][step.topic.name]
+        if said != "OK":
+            raise ConfigError(f"{step.topic.name}: {' '.join(str(said).split())[:300]}")
+    if any(difference.setting == "partitions" for difference in step.differences):
+        client.create_partitions({step.topic.name: step.topic.partitions}, timeout_ms=_TIMEOUT_MS)
