@@ -222,7 +222,8 @@ def _decimals(field: Field, cells: list[Cell], certain: Bools) -> Column:
     """Plain numbers that surely fit are cast by Arrow, exactly; exponents, long zeros and the like are not certain."""
     absent = UNSET in cells
     texts = pa.array(
-        [None if cell is UNSET else bytes(cell) for cell in cells] if absent else [*map(bytes, cells)], pa.string()
+        [None if cell is UNSET else bytes(cell) for cell in cells] if absent else [*map(bytes, cells)],
+        pa.large_string(),
     )
     plain = pc.fill_null(pc.match_substring_regex(texts, _plain_decimal(field)), False)
     safe = pc.utf8_trim(pc.if_else(plain, texts, "0"), '"').cast(pa.decimal128(field.precision, field.scale))
