@@ -102,3 +102,15 @@ class PortInUse(FraudError):
     """A port this product was told to use belongs to another process."""
 
     exit_code = 12
+
+
+class DetectorStopped(FraudError):
+    """A CLEAR_STATE_ALL_STOP in the rule log holds the detector stopped until somebody starts it explicitly."""
+
+    exit_code = 13
+
+
+class DetectorFailed(FraudError):
+    """The detector's query ended by an error that has no name of its own; the next start repeats the batch."""
+
+    exit_code = 14

@@ -60,6 +60,7 @@ class TopicNames:
     detector_progress: str = _topic("detector-progress")
     evaluations: str = _topic("evaluations")
     detector_marker: str = _topic("detector-marker")
+    detector_ticks: str = _topic("detector-ticks")
 
 
 _LIMITS = RuleLimits()
