@@ -62,6 +62,11 @@ class StepKind(StrEnum):
     CHANGE = "change"
     REFUSE = "refuse"
 
+    @property
+    def done(self) -> str:
+        """The word for it once done."""
+        return {"create": "created", "change": "changed", "refuse": "refused"}.get(self.value, self.value)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

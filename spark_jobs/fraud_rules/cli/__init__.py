@@ -1,0 +1,57 @@
+"""The `fraud` command.
+
+Each group of commands is a module of this package with a typer app of its own, added here by one line. A module imports
+what is heavy (Spark, numba, Kafka clients) inside its commands, so that `fraud --help` stays instant.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import typer
+
+from fraud_rules import errors
+from fraud_rules.cli import broker, topics
+from fraud_rules.errors import FraudError
+
+__all__ = ["app", "main"]
+
+
+def _kinds(root: type[FraudError]) -> Iterator[type[FraudError]]:
+    """The exception tree, flat."""
+    yield root
+    for kind in root.__subclasses__():
+        yield from _kinds(kind)
+
+
+def _exit_codes() -> str:
+    """What each exit code means, from the errors themselves."""
+    codes: dict[int, str] = {0: "done", 2: "usage: an unknown command or option"}
+    for kind in _kinds(errors.FraudError):
+        codes.setdefault(kind.exit_code, f"{kind.__name__}: {(kind.__doc__ or '').strip().splitlines()[0]}")
+    codes[130] = "interrupted (Ctrl-C)"
+    return "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in sorted(codes.items()))
+
+
+app = typer.Typer(
+    name="fraud",
+    help="Run-time fraud rules over exact sliding windows: Kafka in, Kafka out, exactly once.",
+    epilog=_exit_codes(),
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(broker.app, name="broker")
+app.add_typer(topics.app, name="topics")
+
+
+def main() -> None:
+    """Run the command; an error of ours is one line on stderr and its exit code."""
+    try:
+        app()
+    except FraudError as error:
+        sys.stderr.write(f"fraud: {' '.join(str(error).split())}\n")
+        sys.exit(error.exit_code)

@@ -1,0 +1,68 @@
+"""`fraud broker`: the local Kafka broker for development, tests and the demo."""
+
+from __future__ import annotations
+
+import typer
+
+from fraud_rules.project import Project
+
+app = typer.Typer(
+    help="A local Kafka broker: one real KRaft node on loopback, its data under var/broker.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_STOPPED_EXIT_CODE = 1
+
+
+@app.command()
+def start() -> None:
+    """Start the broker and return once it answers. Safe to repeat, also after a kill.
+
+    FRAUD_BROKER_PORT (9092) and FRAUD_BROKER_CONTROLLER_PORT (the port after it) choose its ports.
+
+    \b
+    Examples:
+      fraud broker start
+      FRAUD_BROKER_PORT=19092 fraud broker start
+    """
+    from fraud_rules.kafka.broker import Broker
+
+    broker = Broker.of_project(Project.find())
+    did = "started" if broker.start() else "runs already"
+    print(f"broker {did} at {broker.bootstrap} (process {broker.status().pid}, log {broker.log})")
+
+
+@app.command()
+def stop() -> None:
+    """Stop the broker in order and return once it is gone. Its data stays.
+
+    \b
+    Example:
+      fraud broker stop
+    """
+    from fraud_rules.kafka.broker import Broker
+
+    broker = Broker.of_project(Project.find())
+    print("broker stopped" if broker.stop() else "broker was not running")
+
+
+@app.command()
+def status() -> None:
+    """Say whether the broker runs and answers. Exit code 0 when it answers, else 1.
+
+    \b
+    Example:
+      fraud broker status && fraud topics apply
+    """
+    from fraud_rules.kafka.broker import Broker
+
+    status = Broker.of_project(Project.find()).status()
+    if status.pid is None:
+        print("broker is not running")
+    else:
+        print(
+            f"broker {'answers' if status.answers else 'does not answer'} at {status.bootstrap} (process {status.pid})"
+        )
+    if not status.answers:
+        raise typer.Exit(_STOPPED_EXIT_CODE)

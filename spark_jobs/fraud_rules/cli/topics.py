@@ -1,0 +1,51 @@
+"""`fraud topics`: bring a Kafka's topics to what config/topics.yaml declares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fraud_rules.cli.options import Bootstrap
+from fraud_rules.project import Project
+
+app = typer.Typer(help="The topics that config/topics.yaml declares.", no_args_is_help=True, rich_markup_mode=None)
+
+File = Annotated[Path | None, typer.Option("--file", help="The declaration.", show_default="config/topics.yaml")]
+Prefix = Annotated[str, typer.Option("--prefix", help="Put before every topic's name.")]
+
+
+@app.command()
+def apply(bootstrap: Bootstrap, file: File = None, prefix: Prefix = "") -> None:
+    """Create what is missing and make safe changes; refuse, by name and before doing anything, what would lose data.
+
+    \b
+    Examples:
+      fraud topics apply
+      fraud topics apply --bootstrap kafka-1:9092,kafka-2:9092 --prefix fraud.
+    """
+    from fraud_rules.kafka import topics
+    from fraud_rules.kafka.declared import load_topics
+
+    declared = load_topics(file or Project.find().config / "topics.yaml", prefix)
+    for step in topics.apply(bootstrap, declared):
+        print(" ".join([f"{step.kind.done:<9}", step.topic.name, *(f"[{entry}]" for entry in step.differences)]))
+
+
+@app.command()
+def plan(bootstrap: Bootstrap, file: File = None, prefix: Prefix = "") -> None:
+    """Show what apply would do, and what it would refuse, without doing it.
+
+    \b
+    Example:
+      fraud topics plan
+    """
+    from fraud_rules.kafka import topics
+    from fraud_rules.kafka.declared import load_topics
+
+    declared = load_topics(file or Project.find().config / "topics.yaml", prefix)
+    with topics.admin_client(bootstrap) as client:
+        steps = topics.plan(declared, topics.observe(client, declared))
+    for step in steps:
+        print(" ".join([f"{step.kind.value:<9}", step.topic.name, *(f"[{entry}]" for entry in step.differences)]))
