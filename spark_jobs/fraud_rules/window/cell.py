@@ -111,6 +111,7 @@ class Cell:
         rows = self._rows_of(batch)
         passes = _passes(plan.measures, batch.columns, len(batch))
         outcomes, lateness_ms = np.zeros(len(batch), dtype=np.int8), np.zeros(len(batch), dtype=np.int64)
+        lefts = np.empty(len(plan.windows), dtype=np.int64)
         self.header[at.H_OUT] = 0
         start = 0
         while True:
@@ -121,7 +122,7 @@ class Cell:
                 rows, passes, versions, self._time, self._id, self._key_columns, max_out_of_orderness_ms,
                 plan.totals, plan.trees, plan.windows, plan.distincts, plan.rule_starts, plan.widest, plan.rules,
                 plan.resets, plan.ratios, plan.scales, plan.limits, int(explain), outcomes, lateness_ms,
-                self._output, start,
+                self._output, lefts, start,
             )  # fmt: skip
             if need == at.DONE:
                 return Taken(outcomes, lateness_ms, self._output[: self.header[at.H_OUT]].copy())
@@ -280,10 +281,8 @@ class Cell:
         kernel.load_marks(self.header, marks.rows, self._slots_for(keyed), view.marks, view.mark_table)
 
     def _slots_for(self, rows: Ints) -> Ints:
-        view = self._view
-        slots: Ints = kernel.assign_slots(
-            self.header, rows, view.slots, view.key_table, self._key_columns, view.key_at
-        )
+        view, slots = self._view, np.empty(len(rows), dtype=np.int64)
+        kernel.assign_slots(self.header, rows, view.slots, view.key_table, self._key_columns, view.key_at, slots)
         return slots
 
 

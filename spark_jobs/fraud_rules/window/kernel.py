@@ -116,6 +116,10 @@ from fraud_rules.window.layout import (
     TOTAL_VALUES,
 )
 
+# No reference counts: they cost more than the work, and nothing here allocates or keeps an array.
+compiled = njit(cache=True, _nrt=False)
+inlined = njit(cache=True, _nrt=False, forceinline=True)
+
 _LOW_MASK = 0xFFFF_FFFF
 _MAX = np.iinfo(np.int64).max
 _MIN = np.iinfo(np.int64).min
@@ -124,7 +128,7 @@ _MIN = np.iinfo(np.int64).min
 # --- hashing ---------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _mix(h, value):
     x = np.uint64(h) ^ np.uint64(value)
     x = x + np.uint64(0x9E3779B97F4A7C15)
@@ -133,7 +137,7 @@ def _mix(h, value):
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True)
+@inlined
 def find_slot(slots, key_table, key_fields, key_at, row):
     """The slot of the row's key, or -(place in the table) - 1 where it belongs."""
     h = np.uint64(0)
@@ -155,7 +159,7 @@ def find_slot(slots, key_table, key_fields, key_at, row):
         at = (at + np.uint64(1)) & mask
 
 
-@njit(cache=True)
+@inlined
 def find_event(events, id_table, id_field, slot, identity):
     """The table place of the event with this identity in this slot, or of the free place where it belongs."""
     mask = np.uint64(id_table.shape[0] - 1)
@@ -169,7 +173,7 @@ def find_event(events, id_table, id_field, slot, identity):
         at = (at + np.uint64(1)) & mask
 
 
-@njit(cache=True)
+@inlined
 def find_mark(marks, mark_table, rule, slot):
     """The table place of the mark of (rule, slot), or of the free place where it belongs."""
     mask = np.uint64(mark_table.shape[0] - 1)
@@ -181,7 +185,7 @@ def find_mark(marks, mark_table, rule, slot):
         at = (at + np.uint64(1)) & mask
 
 
-@njit(cache=True)
+@compiled
 def ensure_mark(header, marks, mark_table, rule, slot):
     """The mark row of (rule, slot), made if there is none; the caller has seen to room."""
     at = find_mark(marks, mark_table, rule, slot)
@@ -203,7 +207,7 @@ def ensure_mark(header, marks, mark_table, rule, slot):
 # --- regions ---------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@inlined
 def first_at_or_after(pool, base, low, high, time):
     """The first offset in [low, high) whose event time is >= time; high if there is none."""
     while low < high:
@@ -215,7 +219,7 @@ def first_at_or_after(pool, base, low, high, time):
     return low
 
 
-@njit(cache=True)
+@inlined
 def seek(pool, base, tail, start, time):
     """As `first_at_or_after` over the whole region, galloping away from `start`: O(log of the distance)."""
     if start > tail:
@@ -234,7 +238,7 @@ def seek(pool, base, tail, start, time):
     return first_at_or_after(pool, base, max(high - step, 0), high, time)
 
 
-@njit(cache=True)
+@inlined
 def place_of(pool, base, tail, time):
     """Where a row of this time belongs: after all rows that are not younger."""
     if tail == 0 or pool[base + tail - 1, P_TIME] <= time:
@@ -242,7 +246,7 @@ def place_of(pool, base, tail, time):
     return seek(pool, base, tail, tail, time + 1)
 
 
-@njit(cache=True)
+@compiled
 def _rebuild_blocks(block_values, values, first, last, fan, trees):
     """Recompute blocks [first, last] of `fan` rows below each."""
     for b in range(first, last + 1):
@@ -256,7 +260,7 @@ def _rebuild_blocks(block_values, values, first, last, fan, trees):
             block_values[b, m] = best
 
 
-@njit(cache=True)
+@compiled
 def refresh_tree(leaves, blocks_1, blocks_2, blocks_3, trees, base, cap, first, tail):
     """Make the block values right again for a region whose leaves changed from offset `first` on."""
     for m in range(trees.shape[0]):
@@ -283,7 +287,7 @@ def refresh_tree(leaves, blocks_1, blocks_2, blocks_3, trees, base, cap, first, 
     _rebuild_blocks(blocks_3, blocks_2, (base + first) >> 12, last >> 12, 16, trees)
 
 
-@njit(cache=True)
+@inlined
 def _append_to_tree(leaves, blocks_1, blocks_2, blocks_3, trees, at, cap):
     """The row at pool position `at` became the youngest of its region: fold it into its blocks."""
     for m in range(trees.shape[0]):
@@ -309,7 +313,7 @@ def _append_to_tree(leaves, blocks_1, blocks_2, blocks_3, trees, at, cap):
                 blocks_3[at >> 12, m] = v
 
 
-@njit(cache=True)
+@inlined
 def extreme(leaves, blocks_1, blocks_2, blocks_3, tree, largest, base, cap, low, high):
     """The largest (smallest) leaf in offsets [low, high], climbing to the widest whole blocks."""
     at = base + low
@@ -336,14 +340,14 @@ def extreme(leaves, blocks_1, blocks_2, blocks_3, tree, largest, base, cap, low,
     return best
 
 
-@njit(cache=True)
+@compiled
 def aligned(position, cap):
     """The first region start at or after `position` that keeps a region's blocks its own."""
     unit = min(cap, 4096)
     return (position + unit - 1) // unit * unit
 
 
-@njit(cache=True)
+@compiled
 def _move_region(pool, leaves, trees, source, target, first, tail):
     """Move rows [first, tail) to offset 0 of `target`, totals counted from there (`first`-1 becomes zero)."""
     width = pool.shape[1]
@@ -360,7 +364,7 @@ def _move_region(pool, leaves, trees, source, target, first, tail):
             leaves[target + k, m] = leaves[source + first + k, m]
 
 
-@njit(cache=True)
+@compiled
 def make_room(header, events, slots, pool, leaves, blocks_1, blocks_2, blocks_3, trees, distinct, distinct_table,
               measures, windows, fmask_rows, slot):
     """Room for one more row in the slot's region: drop what the retention bound passed, or move to twice the size.
@@ -383,7 +387,7 @@ def make_room(header, events, slots, pool, leaves, blocks_1, blocks_2, blocks_3,
         if target + new_cap > pool.shape[0]:
             return False
     if measures.shape[0] > 0:
-        _forget_distinct(slots, pool, events, distinct, distinct_table, measures, windows, fmask_rows, slot, expired)
+        _forget_distinct(header, slots, pool, events, distinct, distinct_table, measures, windows, fmask_rows, slot, expired)
     if new_cap != cap:
         header[H_POOL] = target + new_cap
     _move_region(pool, leaves, trees, base, target, expired, tail)
@@ -401,7 +405,7 @@ def make_room(header, events, slots, pool, leaves, blocks_1, blocks_2, blocks_3,
 # --- COUNT_DISTINCT ------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@compiled
 def _find_distinct(events, distinct, distinct_table, measures, measure, slot, event):
     mask = np.uint64(distinct_table.shape[0] - 1)
     h = _mix(np.uint64(measure), slot)
@@ -425,7 +429,7 @@ def _find_distinct(events, distinct, distinct_table, measures, measure, slot, ev
         at = (at + np.uint64(1)) & mask
 
 
-@njit(cache=True)
+@compiled
 def _counts_for_distinct(events, measures, fmask_rows, measure, event):
     """Whether the event passes the measure's filter and has no null among its fields."""
     if fmask_rows[event, measures[measure, 0]] == 0:
@@ -437,7 +441,7 @@ def _counts_for_distinct(events, measures, fmask_rows, measure, event):
     return True
 
 
-@njit(cache=True)
+@compiled
 def _change_distinct(header, events, distinct, distinct_table, measures, fmask_rows, measure, slot, event, delta):
     """Add or take one event from the multiset; the change of the number of distinct values."""
     if not _counts_for_distinct(events, measures, fmask_rows, measure, event):
@@ -459,11 +463,10 @@ def _change_distinct(header, events, distinct, distinct_table, measures, fmask_r
     return -1 if before + delta == 0 else 0
 
 
-@njit(cache=True)
-def _forget_distinct(slots, pool, events, distinct, distinct_table, measures, windows, fmask_rows, slot, expired):
+@compiled
+def _forget_distinct(header, slots, pool, events, distinct, distinct_table, measures, windows, fmask_rows, slot, expired):
     """Take the first `expired` rows out of the slot's multisets and shift their windows by as much."""
     base = slots[slot, S_BASE]
-    header = np.zeros(16, dtype=np.int64)  # nothing is ever added here
     for d in range(measures.shape[0]):
         at = S_WIDTH + windows.shape[0] + 3 * d
         low = slots[slot, at]
@@ -481,7 +484,7 @@ def _forget_distinct(slots, pool, events, distinct, distinct_table, measures, wi
         slots[slot, at + 1] = high - expired
 
 
-@njit(cache=True)
+@compiled
 def count_distinct(header, events, slots, pool, distinct, distinct_table, measures, n_windows, fmask_rows, slot, d,
                    first, last):
     """How many distinct values offsets [first, last] hold: the measure's multiset is moved there."""
@@ -516,7 +519,7 @@ def count_distinct(header, events, slots, pool, distinct, distinct_table, measur
 # --- one row -------------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@inlined
 def _contribution(kind, passes, is_null, value):
     """What one row adds to a running total."""
     if not passes:
@@ -551,7 +554,7 @@ def _contribution(kind, passes, is_null, value):
     return np.int64((aa >> shift) + (top >> shift))
 
 
-@njit(cache=True)
+@inlined
 def insert(header, events, slots, pool, leaves, blocks_1, blocks_2, blocks_3, totals, trees, windows, measures,
            distinct, distinct_table, fmask_rows, slot, event, time):
     """Put an event into its key's region (which has room); its offset there."""
@@ -607,7 +610,7 @@ def insert(header, events, slots, pool, leaves, blocks_1, blocks_2, blocks_3, to
     return at
 
 
-@njit(cache=True)
+@compiled
 def _count_after_mark(events, pool, marks, entry, rule, base, tail, first, last, fmask_rows):
     """Rows of offsets [first, last] that pass the rule's filter and arrived after its mark.
 
@@ -643,7 +646,7 @@ def _count_after_mark(events, pool, marks, entry, rule, base, tail, first, last,
     return n
 
 
-@njit(cache=True)
+@compiled
 def _revive(marks, mark_table, resets, slot, time):
     """A row arrived out of order: resets whose boundary it sorts before must look for it."""
     for k in range(resets.shape[0]):
@@ -652,7 +655,7 @@ def _revive(marks, mark_table, resets, slot, time):
             marks[entry, M_REVIVED] += 1
 
 
-@njit(cache=True)
+@inlined
 def _in_interval(high, low, rule):
     """Whether (high << 32) + low lies in the rule's firing interval."""
     if high < rule[R_FROM_HIGH] or (high == rule[R_FROM_HIGH] and low < rule[R_FROM_LOW]):
@@ -664,7 +667,7 @@ def _in_interval(high, low, rule):
     return inside != (rule[R_NEGATE] != 0)
 
 
-@njit(cache=True)
+@compiled
 def _holds(operator, sign):
     if operator == OP_GT:
         return sign > 0
@@ -681,7 +684,7 @@ def _holds(operator, sign):
     return operator == OP_ALWAYS
 
 
-@njit(cache=True)
+@compiled
 def _average_sign(high, low, n, scale, limit, negative, ratio):
     total = np.float64(high) * 4294967296.0 + np.float64(low)
     bound = ratio * np.float64(n)
@@ -690,7 +693,7 @@ def _average_sign(high, low, n, scale, limit, negative, ratio):
     return sign_of_average(high, low, n, scale, limit, negative)
 
 
-@njit(cache=True)
+@compiled
 def _deviation_sign(high, low, s0, s1, s2, s3, n, scale, limit, ratio):
     total = np.float64(high) * 4294967296.0 + np.float64(low)
     squares = ((np.float64(s3) * 4294967296.0 + np.float64(s2)) * 4294967296.0 + np.float64(s1)) * 4294967296.0
@@ -705,12 +708,12 @@ def _deviation_sign(high, low, s0, s1, s2, s3, n, scale, limit, ratio):
 # --- the pass --------------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@compiled
 def advance(header, events, fmask_rows, slots, key_table, id_table, pool, leaves, blocks_1, blocks_2, blocks_3,
             marks, mark_table, distinct, distinct_table,
             rows, rows_fmask, versions, time_field, id_field, key_fields, max_out_of_orderness_ms,
             totals, trees, windows, measures, rule_starts, widest, rules, resets, ratios, scales, limits,
-            explain, outcomes, lateness, output, start):
+            explain, outcomes, lateness, output, lefts, start):
     """Take rows[start:] in; returns (next row, DONE or what must grow first).
 
     Args, beside the cell's arrays:
@@ -726,10 +729,10 @@ def advance(header, events, fmask_rows, slots, key_table, id_table, pool, leaves
         outcomes: int8, filled with ROW_*.
         lateness: filled, for late rows, with the watermark minus the event time, ms.
         output: filled with O_* rows from header[H_OUT] on.
+        lefts: scratch, one word a window class.
     """
     n_windows = windows.shape[0]
     key_at = S_WIDTH + n_windows + 3 * measures.shape[0]
-    lefts = np.empty(max(n_windows, 1), dtype=np.int64)
     for i in range(start, rows.shape[0]):
         version = versions[i]
         first_rule = rule_starts[version]
@@ -821,7 +824,7 @@ def advance(header, events, fmask_rows, slots, key_table, id_table, pool, leaves
     return rows.shape[0], DONE
 
 
-@njit(cache=True)
+@inlined
 def _evaluate(header, events, fmask_rows, slots, pool, leaves, blocks_1, blocks_2, blocks_3, marks, mark_table,
               distinct, distinct_table, measures, n_windows, trees, rule, r, ratios, scales, limits, explain, output,
               i, slot, base, tail, first, last, time, opens):
@@ -917,7 +920,7 @@ def _evaluate(header, events, fmask_rows, slots, pool, leaves, blocks_1, blocks_
         output[at, O_FIRED] = fired
 
 
-@njit(cache=True)
+@compiled
 def _fire(header, slots, pool, marks, mark_table, rule, slot, base, tail, time):
     """The rule's condition holds: alert or suppress, and keep the marks. Returns (FIRED_*, suppressed before)."""
     entry = ensure_mark(header, marks, mark_table, rule[R_RULE], slot)
@@ -936,7 +939,7 @@ def _fire(header, slots, pool, marks, mark_table, rule, slot, base, tail, time):
     return FIRED_YES, suppressed
 
 
-@njit(cache=True)
+@compiled
 def recount_revived(events, slots, pool, marks, n_marks):
     """Set M_REVIVED of every reset mark from the rows themselves, after a rebuild or a change of rules."""
     for entry in range(n_marks):
@@ -952,10 +955,9 @@ def recount_revived(events, slots, pool, marks, n_marks):
                 marks[entry, M_REVIVED] += 1
 
 
-@njit(cache=True)
-def assign_slots(header, rows, slots, key_table, key_fields, key_at):
-    """The slot of each row's key, new ones made in order of first use; the caller has seen to room."""
-    assigned = np.empty(rows.shape[0], dtype=np.int64)
+@compiled
+def assign_slots(header, rows, slots, key_table, key_fields, key_at, assigned):
+    """Write the slot of each row's key to `assigned`, new ones made in order of first use; the caller has seen to room."""
     for i in range(rows.shape[0]):
         slot = find_slot(slots, key_table, key_fields, key_at, rows[i])
         if slot < 0:
@@ -968,10 +970,9 @@ def assign_slots(header, rows, slots, key_table, key_fields, key_at):
             for k in range(key_fields.shape[0]):
                 slots[slot, key_at + k] = rows[i, key_fields[k]]
         assigned[i] = slot
-    return assigned
 
 
-@njit(cache=True)
+@compiled
 def assign_regions(header, slots, counts):
     """Give every slot a region with room for its rows and half as many; returns the pool rows needed."""
     for slot in range(header[H_SLOTS]):
@@ -987,7 +988,7 @@ def assign_regions(header, slots, counts):
     return header[H_POOL]
 
 
-@njit(cache=True)
+@compiled
 def fill(header, events, order, fmask_rows, slots, id_table, pool, leaves, blocks_1, blocks_2, blocks_3, distinct,
          distinct_table, time_field, id_field, totals, trees, windows, measures):
     """Put all events, which know their slots, into their regions in the given (time, arrival) order."""
@@ -1000,7 +1001,7 @@ def fill(header, events, order, fmask_rows, slots, id_table, pool, leaves, block
                distinct, distinct_table, fmask_rows, slot, event, events[event, time_field])
 
 
-@njit(cache=True)
+@compiled
 def load_marks(header, rows, assigned, marks, mark_table):
     """Set marks from rows (M_*) and their slots, later rows over earlier ones; the caller has seen to room."""
     for i in range(rows.shape[0]):
@@ -1012,26 +1013,25 @@ def load_marks(header, rows, assigned, marks, mark_table):
 # --- hash tables, filled again when they have grown --------------------------------------------------------------------
 
 
-@njit(cache=True)
+@compiled
 def index_events(events, n, id_table, id_field):
     for event in range(n):
         id_table[find_event(events, id_table, id_field, events[event, E_SLOT], events[event, id_field])] = event + 1
 
 
-@njit(cache=True)
-def index_slots(slots, n, key_table, key_at):
-    key_fields = np.arange(key_at, slots.shape[1])
+@compiled
+def index_slots(slots, n, key_table, key_fields, key_at):
     for slot in range(n):
         key_table[-find_slot(slots, key_table, key_fields, key_at, slots[slot]) - 1] = slot + 1
 
 
-@njit(cache=True)
+@compiled
 def index_marks(marks, n, mark_table):
     for entry in range(n):
         mark_table[find_mark(marks, mark_table, marks[entry, M_RULE], marks[entry, M_SLOT])] = entry + 1
 
 
-@njit(cache=True)
+@compiled
 def index_distinct(events, distinct, n, distinct_table, measures):
     for entry in range(n):
         at = _find_distinct(events, distinct, distinct_table, measures, distinct[entry, D_MEASURE],

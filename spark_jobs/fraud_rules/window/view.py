@@ -119,7 +119,8 @@ class View:
         self.slots = self.arrays.open("slots", np.int64, rows, self.key_at + self._key_width)
         self.key_table, grown = self._table("key_table", len(self.slots))
         if grown:
-            kernel.index_slots(self.slots, self.header[at.H_SLOTS], self.key_table, self.key_at)
+            key_columns = np.arange(self.key_at, self.slots.shape[1])
+            kernel.index_slots(self.slots, self.header[at.H_SLOTS], self.key_table, key_columns, self.key_at)
 
     @property
     def key_at(self) -> int:
