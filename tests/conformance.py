@@ -36,7 +36,9 @@ def load_schema(name: str) -> TransactionSchema:
 
 def load_cases(pattern: str = "*.json") -> list[Case]:
     """Every case of the files in `tests/cases` whose name matches."""
-    return [_case(raw) for path in sorted((TESTS / "cases").glob(pattern)) for raw in json.loads(path.read_text())["cases"]]
+    return [
+        _case(raw) for path in sorted((TESTS / "cases").glob(pattern)) for raw in json.loads(path.read_text())["cases"]
+    ]
 
 
 def _case(raw: Mapping[str, Any]) -> Case:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import isqrt
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from fraud_rules.predicate import And, Comparison, FieldComparison, IsNull, Membership, Not, Or, Predicate
 from fraud_rules.rule import Aggregator, Rule
@@ -19,7 +19,7 @@ from fraud_rules.rule import Aggregator, Rule
 Value: TypeAlias = int | str | Decimal | None
 Values: TypeAlias = Mapping[str, Value]
 
-COMPARE: dict[str, Callable[[object, object], bool]] = {
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
     ">=": operator.ge,
@@ -32,8 +32,8 @@ COMPARE: dict[str, Callable[[object, object], bool]] = {
 def judge(rule: Rule, window: Sequence[Values]) -> tuple[bool, str] | None:
     """Whether the aggregate of the window compares so with the rule's limit, and the aggregate as text.
 
-    None where the aggregate is of nothing: every row null in the aggregated field, or, for COUNT_DISTINCT, in one of the
-    `unique` fields.
+    None where the aggregate is of nothing: every row null in the aggregated field or, for COUNT_DISTINCT, in one of
+    the `unique` fields.
     """
     compare = COMPARE[rule.operator.value]
     limit = Fraction(rule.limit)
@@ -46,7 +46,7 @@ def judge(rule: Rule, window: Sequence[Values]) -> tuple[bool, str] | None:
     values = [Fraction(value) for row in window if (value := row[rule.aggregate_field or ""]) is not None]
     if not values:
         return None
-    n, total = len(values), sum(values)
+    n, total = len(values), sum(values, Fraction())
     match rule.aggregator:
         case Aggregator.AVG:
             return compare(total, limit * n), _text(Fraction(round(total / n * 10**6), 10**6))

@@ -1,8 +1,8 @@
 """Generated streams: documents of `fraud replay` with everything in them that a window kernel can get wrong.
 
 Few keys, few rule ids and a handful of times that fall on the edges of windows, lateness and retention, so that short
-streams already collide. A drawn script is a list of plain tuples that `_document` lays out in time; a step that shrinks to
-nothing leaves the others as they were.
+streams already collide. A drawn script is a list of plain tuples that `_document` lays out in time; a step that shrinks
+to nothing leaves the others as they were.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CONDITIONS = st.sampled_from(
 
 
 class Tx(NamedTuple):
-    """A transaction, `after_ms` after the step before; `repeats` is how many transactions back its id was used, if it was."""
+    """A transaction, `after_ms` after the step before; `repeats`: how many transactions back its id was used, or 0."""
 
     after_ms: int
     lag_ms: int
@@ -58,7 +58,7 @@ class RuleRecord(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """A batch: how many records of each partition it reads, and how many more rule records it sees than the one before."""
+    """A batch: how many records of each partition it reads, and how many more rule records it sees than the last."""
 
     rows: tuple[int, int]
     rules: int
@@ -145,11 +145,10 @@ def rule_records(content: SearchStrategy[dict[str, Any]]) -> SearchStrategy[Rule
 
 @st.composite
 def documents(draw: st.DrawFn, partitions: int = 2, cut: bool = True) -> dict[str, Any]:
-    """A document of 5 to 60 steps over `partitions` partitions; with `cut`, in recorded batches with pins of their own."""
+    """A document of up to 60 steps over `partitions` partitions; with `cut`, in batches with pins of their own."""
     tx, rule = transactions(partitions), rule_records(rules())
     step: SearchStrategy[Step] = weighted((2, st.none()), (30, tx), (5, rule), (1, rule_records(controls())))
-    steps = draw(st.lists(rule, min_size=1, max_size=3))
-    steps = [*steps, *draw(st.lists(step, min_size=16, max_size=57))]
+    steps: list[Step] = [*draw(st.lists(rule, min_size=1, max_size=3)), *draw(st.lists(step, min_size=16, max_size=57))]
     document = _document(steps)
     document["keyGroups"] = draw(st.sampled_from([1, 3]))
     document["settings"] = {

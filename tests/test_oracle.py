@@ -59,7 +59,14 @@ def test_writes_aggregates_exactly(aggregator: str, values: list[str], text: str
 
 @pytest.mark.parametrize(
     ("sign", "limit", "holds"),
-    [(">", "-1", True), ("<", "-1", False), ("=", "-1", False), ("!=", "-1", True), ("=", "0", True), (">", "0", False)],
+    [
+        (">", "-1", True),
+        ("<", "-1", False),
+        ("=", "-1", False),
+        ("!=", "-1", True),
+        ("=", "0", True),
+        (">", "0", False),
+    ],
 )
 def test_compares_no_deviation_with_limits_of_any_sign(sign: str, limit: str, holds: bool) -> None:
     verdict = judge(_rule("STDDEV", sign, limit), [{"v": Decimal(5)}])
@@ -101,7 +108,7 @@ def test_filters_are_three_valued(text: str, expected: bool) -> None:
         "payeeId": 1,
         "beneficiaryId": 3,
         "paymentType": None,
-        "paymentAmount": Decimal("6"),
+        "paymentAmount": Decimal(6),
         "points": None,
     }
     assert passes(parse_filter(text, NULLABLE, RuleLimits()), row) is expected
