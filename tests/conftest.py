@@ -1,0 +1,74 @@
+"""What tests share: a real broker, and topics of one's own on it."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.declared import Topic, load_topics
+from fraud_rules.project import Project
+from fraud_rules.settings import TopicNames
+
+_SHARED = frozenset({"broker", "topics", "spark"})
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTopics:
+    """All declared topics under a prefix no other test has: `names` by role, `declared` as created."""
+
+    bootstrap: str
+    prefix: str
+    names: TopicNames
+    declared: tuple[Topic, ...]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on the shared broker or session are integration tests, and run in one worker: one broker, one JVM."""
+    for item in items:
+        if _SHARED.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.integration)
+            item.add_marker(pytest.mark.xdist_group("integration"))
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on, all different."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+@pytest.fixture(scope="session")
+def project() -> Project:
+    """The checkout under test."""
+    return Project(Path(__file__).resolve().parents[1])
+
+
+@pytest.fixture(scope="session")
+def broker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A running broker for the whole session. A test that kills brokers makes its own."""
+    port, controller_port = free_ports(2)
+    broker = Broker(tmp_path_factory.mktemp("broker"), port, controller_port, project)
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture
+def topics(broker: Broker, project: Project) -> Iterator[OwnTopics]:
+    """All declared topics, created for this test alone."""
+    prefix = f"t{uuid.uuid4().hex[:8]}-"
+    declared = load_topics(project.config / "topics.yaml", prefix)
+    names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
+    topic_admin.apply(broker.bootstrap, declared)
+    yield OwnTopics(broker.bootstrap, prefix, names, declared)
+    topic_admin.delete(broker.bootstrap, declared)

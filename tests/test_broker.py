@@ -1,0 +1,131 @@
+"""The local broker starts once, answers, and starts again after any way of ending."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.errors import BrokerUnavailable, ConfigError, FraudError, PortInUse
+from fraud_rules.kafka import topics
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.declared import Topic
+from fraud_rules.process import ProcessHandle
+from fraud_rules.project import Project
+from tests.conftest import free_ports
+from tests.kafka_records import produce, read_all
+
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("integration")]
+
+LOG = Topic("log", 1)
+
+
+@pytest.fixture(scope="module")
+def own(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker these tests may kill."""
+    own = Broker(tmp_path_factory.mktemp("own-broker"), *free_ports(2), project)
+    own.start()
+    topics.apply(own.bootstrap, [LOG])
+    yield own
+    own.kill()
+
+
+def values(broker: Broker) -> list[bytes | None]:
+    return [message.value() for message in read_all(broker.bootstrap, LOG.name)]
+
+
+def pid(broker: Broker) -> int | None:
+    return broker.status().pid
+
+
+def test_a_second_start_finds_the_first(own: Broker, project: Project) -> None:
+    own.start()
+    other = Broker(own.home, own.port, own.controller_port, project)
+    assert other.start() is False
+    assert pid(other) == pid(own)
+    assert other.status().answers
+
+
+def test_killed_it_starts_again_with_its_records(own: Broker) -> None:
+    own.start()
+    before = values(own)
+    produce(own.bootstrap, LOG.name, [b"written before the kill"])
+    own.kill()
+    assert own.status().pid is None
+    assert own.start() is True
+    assert values(own) == [*before, b"written before the kill"]
+
+
+def test_a_lost_handle_does_not_start_a_second_one(own: Broker) -> None:
+    own.start()
+    running = pid(own)
+    (own.home / "process.json").unlink()
+    assert own.start() is False
+    assert pid(own) == running
+
+
+def test_a_handle_whose_pid_is_now_another_process_is_not_believed(own: Broker) -> None:
+    own.stop()
+    ProcessHandle(os.getpid(), 0.0, "-Dfraud.broker=elsewhere").write(own.home / "process.json")
+    assert own.status().pid is None
+    assert own.stop() is False
+    assert own.start() is True
+
+
+def test_stop_is_in_order_and_safe_to_repeat(own: Broker) -> None:
+    own.start()
+    before = values(own)
+    assert own.stop() is True
+    assert own.stop() is False
+    assert own.start() is True
+    assert values(own) == before
+
+
+def test_an_interrupted_format_is_done_again(project: Project, tmp_path: Path) -> None:
+    broker = Broker(tmp_path, *free_ports(2), project)
+    (tmp_path / "data.partial" / "left").mkdir(parents=True)
+    (tmp_path / "broker.log").write_text("of an earlier run\n", encoding="utf-8")
+    try:
+        assert broker.start() is True
+        assert broker.status().answers
+    finally:
+        broker.kill()
+
+
+@pytest.mark.parametrize("taken", ["port", "controller_port"])
+def test_a_strangers_port_is_refused_by_name(taken: str, project: Project, tmp_path: Path) -> None:
+    broker = Broker(tmp_path, *free_ports(2), project)
+    with socket.create_server(("127.0.0.1", getattr(broker, taken))), pytest.raises(PortInUse, match="FRAUD_BROKER_"):
+        broker.start()
+    assert broker.status().pid is None
+
+
+def test_another_port_than_the_running_brokers_is_refused(own: Broker, project: Project) -> None:
+    own.start()
+    with pytest.raises(ConfigError, match="another port"):
+        Broker(own.home, *free_ports(2), project).start()
+
+
+def test_a_broker_that_ends_says_why(project: Project, tmp_path: Path) -> None:
+    broker = Broker(tmp_path, *free_ports(2), project)
+    (tmp_path / "data").mkdir()  # never formatted
+    with pytest.raises(BrokerUnavailable, match=r"broker\.log"):
+        broker.start()
+
+
+def test_without_jars_it_says_what_to_run(project: Project, tmp_path: Path) -> None:
+    elsewhere = dataclasses.replace(project, root=tmp_path)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "broker.properties").write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match="make jars"):
+        Broker(tmp_path / "home", *free_ports(2), elsewhere).start()
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "65536", "-1", "9" * 5_000, "٣"])
+def test_a_port_that_is_none_is_refused(text: str, project: Project) -> None:
+    with pytest.raises(FraudError, match="FRAUD_BROKER_PORT"):
+        Broker.of_project(project, {"FRAUD_BROKER_PORT": text})

@@ -1,0 +1,130 @@
+"""The declaration of topics, the plan to get there, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.errors import BrokerUnavailable, ConfigError
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.declared import Cleanup, Timestamp, Topic, load_topics
+from fraud_rules.kafka.topics import Observed, StepKind, plan
+from fraud_rules.project import Project
+from fraud_rules.settings import TopicNames
+from tests.conftest import OwnTopics, free_ports
+from tests.kafka_records import produce, read_all
+
+DAY_MS = 86_400_000
+ALERTS = Topic("alerts", 2, retention_ms=7 * DAY_MS)
+
+
+def as_is(topic: Topic) -> Observed:
+    return Observed(topic.name, topic.partitions, topic.kafka_settings)
+
+
+def test_every_topic_the_detector_names_is_declared(project: Project) -> None:
+    declared = {topic.name for topic in load_topics(project.config / "topics.yaml")}
+    assert declared == {field.default for field in fields(TopicNames)}
+
+
+def test_the_rule_log_is_one_sequence_for_ever(project: Project) -> None:
+    (rules,) = (topic for topic in load_topics(project.config / "topics.yaml") if topic.name == "rules")
+    assert rules == Topic("rules", 1, None, Cleanup.DELETE, Timestamp.APPEND)
+
+
+def test_a_prefix_comes_before_every_name(project: Project) -> None:
+    assert all(topic.name.startswith("mine-") for topic in load_topics(project.config / "topics.yaml", "mine-"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "must be a mapping"),
+        ("topics: []", "must be a mapping"),
+        ("topics: {a: 1}", "a must be a mapping"),
+        ("topics: {a: {retention: 1d}}", "a.partitions"),
+        ("topics: {a: {partitions: true, retention: 1d}}", "a.partitions"),
+        ("topics: {a: {partitions: 1, retention: 7}}", "a.retention"),
+        ("topics: {a: {partitions: 1, retention: 0d}}", "a.retention"),
+        ("topics: {a: {partitions: 1, retention: 1d, colour: red}}", "a.colour is not known"),
+        ("topics: {a: {partitions: 1, retention: 1d, cleanup: shred}}", "delete, compact"),
+        ("topics: {a b: {partitions: 1, retention: 1d}}", "is not a topic name"),
+        ("topics: {a: {partitions: 1, retention: 1d, kafka: [1]}}", "a.kafka"),
+        ("{topics: {a: {partitions: 1, retention: 1d}}, replication: -1}", "replication"),
+        ("topics: {a: {partitions: 0, retention: x}, b: {partitions: 0, retention: x}}", "b.retention"),
+        ("topics: [", "cannot be read as YAML"),
+    ],
+)
+def test_a_wrong_declaration_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "topics.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=said):
+        load_topics(tmp_path / "topics.yaml")
+
+
+@pytest.mark.parametrize(
+    ("declared", "observed", "kind"),
+    [
+        (ALERTS, None, StepKind.CREATE),
+        (ALERTS, as_is(ALERTS), StepKind.UNCHANGED),
+        # longer kept, more partitions, larger records: nothing is lost
+        (replace(ALERTS, retention_ms=8 * DAY_MS), as_is(ALERTS), StepKind.CHANGE),
+        (replace(ALERTS, retention_ms=None), as_is(ALERTS), StepKind.CHANGE),
+        (replace(ALERTS, partitions=3), as_is(ALERTS), StepKind.CHANGE),
+        (replace(ALERTS, max_record_bytes=9), as_is(ALERTS), StepKind.CHANGE),
+        # shorter kept, fewer partitions, other clean-up, other clock: something is
+        (replace(ALERTS, retention_ms=DAY_MS), as_is(ALERTS), StepKind.REFUSE),
+        (ALERTS, as_is(replace(ALERTS, retention_ms=None)), StepKind.REFUSE),
+        (replace(ALERTS, partitions=1), as_is(ALERTS), StepKind.REFUSE),
+        (replace(ALERTS, cleanup=Cleanup.COMPACT), as_is(ALERTS), StepKind.REFUSE),
+        (replace(ALERTS, timestamp=Timestamp.CREATE), as_is(ALERTS), StepKind.REFUSE),
+    ],
+)
+def test_plan(declared: Topic, observed: Observed | None, kind: StepKind) -> None:
+    (step,) = plan([declared], {observed.name: observed} if observed else {})
+    assert step.kind is kind
+
+
+def test_apply_twice_changes_nothing(topics: OwnTopics) -> None:
+    assert {step.kind for step in topic_admin.apply(topics.bootstrap, topics.declared)} == {StepKind.UNCHANGED}
+
+
+def test_a_refusal_names_the_topic_and_leaves_all_as_it_was(topics: OwnTopics) -> None:
+    transactions, rules, *_ = topics.declared
+    wanted = [replace(transactions, partitions=9), replace(rules, cleanup=Cleanup.COMPACT)]
+    with pytest.raises(ConfigError, match=rf"{rules.name}: cleanup.policy is delete, declared compact"):
+        topic_admin.apply(topics.bootstrap, wanted)
+    assert topic_admin.apply(topics.bootstrap, [transactions])[0].kind is StepKind.UNCHANGED
+
+
+def test_a_safe_change_is_made(topics: OwnTopics) -> None:
+    wanted = replace(topics.declared[0], partitions=3, retention_ms=None, max_record_bytes=12_000_000)
+    assert topic_admin.apply(topics.bootstrap, [wanted])[0].kind is StepKind.CHANGE
+    assert topic_admin.apply(topics.bootstrap, [wanted])[0].kind is StepKind.UNCHANGED
+
+
+def test_a_setting_kafka_does_not_know_is_refused(topics: OwnTopics) -> None:
+    strange = replace(topics.declared[0], settings=(("colour", "red"),))
+    with pytest.raises(ConfigError, match="colour"):
+        topic_admin.apply(topics.bootstrap, [strange])
+    with pytest.raises(ConfigError, match="colour"):
+        topic_admin.apply(topics.bootstrap, [replace(strange, name=f"{topics.prefix}new")])
+
+
+def test_transactions_take_large_records_and_the_brokers_time(topics: OwnTopics) -> None:
+    large = b"x" * 6_000_000
+    produce(topics.bootstrap, topics.names.transactions, [b"small", large, None])
+    first, second, third = read_all(topics.bootstrap, topics.names.transactions)
+    assert (first.value(), second.value(), third.value()) == (b"small", large, None)
+    kinds = {message.timestamp()[0] for message in (first, second, third)}
+    assert kinds == {2}  # log append time
+
+
+def test_an_absent_kafka_is_named() -> None:
+    (port,) = free_ports(1)
+    with (
+        pytest.raises(BrokerUnavailable, match=f"127.0.0.1:{port}"),
+        topic_admin.admin_client(f"127.0.0.1:{port}", 500),
+    ):
+        pass
