@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,8 @@ from fraud_rules.schema import TransactionSchema
 from tests.record_corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED, Accepted, Rejected
 
 MALFORMED = [case for case in REJECTED if case.reason != "future_event_time"]
-SCHEMA = TransactionSchema.load(Path(__file__).parent.parent / "config" / "schema.yaml")
+ROOT = Path(__file__).parent.parent
+SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 STRING_IDS = TransactionSchema.parse(
     {
         "fields": [
@@ -162,3 +165,15 @@ def test_the_size_limit_is_an_argument() -> None:
     good = COMMON[0]
     decoded = decode_transactions([good, good + b" "], [0, 0], [0, 1], [APPEND_MS] * 2, SCHEMA, 0, len(good))
     assert [(reject.index, reject.reason) for reject in decoded.rejects] == [(1, "too_large")]
+
+
+def test_the_first_batch_of_a_process_does_not_wait_for_pandas() -> None:
+    """Loading pandas takes longer than an alert may: a fresh worker must not do it."""
+    program = f"""
+import sys
+from tests.test_codec import COMMON, decode
+assert "pandas" not in sys.modules
+assert len(decode(*COMMON * 2, b"bad").batch) == {2 * len(COMMON)}
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
