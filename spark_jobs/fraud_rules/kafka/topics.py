@@ -6,6 +6,7 @@ change the meaning of those written already. `apply` does nothing at all while a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ __all__ = ["Difference", "Observed", "Step", "StepKind", "admin_client", "apply"
 
 _TIMEOUT_MS = 30_000
 _CONNECT_TIMEOUT_MS = 10_000
+_POLL_S = 0.05
 
 # What deletes records sooner, merges them by key, or gives the times in them another meaning.
 _REFUSED = {
@@ -136,7 +138,21 @@ def apply(bootstrap: str, topics: Sequence[Topic]) -> tuple[Step, ...]:
             if step.kind is StepKind.CHANGE:
                 _change(client, step)
         client.wait_for_topics([topic.name for topic in topics], timeout_ms=_TIMEOUT_MS)
+        _await_seen(client, topics)
     return steps
+
+
+def _await_seen(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
+    """Return once the brokers show the topics as declared: what the controller accepts reaches them a little later."""
+    deadline = time.monotonic() + _TIMEOUT_MS / 1_000
+    while True:
+        steps = plan(topics, observe(client, topics))
+        behind = [step.topic.name for step in steps if step.kind is not StepKind.UNCHANGED]
+        if not behind:
+            return
+        if time.monotonic() > deadline:
+            raise BrokerUnavailable(f"the brokers do not show the changes to {', '.join(behind)}")
+        time.sleep(_POLL_S)
 
 
 def delete(bootstrap: str, topics: Sequence[Topic]) -> None:
