@@ -63,9 +63,9 @@ class RecordRejected(FraudError):
 
 
 class InputInvalid(FraudError):
-    """A file given to a command cannot be read as what it should be."""
+    """A file given to a command cannot be read as what it should be: a wrong argument, like a wrong option."""
 
-    exit_code = 6
+    exit_code = 2
 
 
 class BrokerUnavailable(FraudError):

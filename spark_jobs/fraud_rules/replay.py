@@ -1,26 +1,25 @@
 """Evaluates a recorded stream in memory, with the parser, fan-out and engine that the detector runs.
 
-A recording is a document `{"keyGroups": 1, "steps": [...], "batches": [...], "settings": {...}}`. A step is
-`{"at": append ms, "rule": record}` or `{"at": append ms, "tx": record, "partition": 0}`, in append order; a record is an
-object, or the text of a record as it was. The position of a rule among the rule steps is its version, that of a
-transaction among those of its partition its offset. `batches` are recorded cuts: `{"offsets": {"transactions": {"0":
-end}}, "pin": rule records seen, "refused": {version: [reasons]}}`, ends exclusive; what no batch has read makes one
-more, which sees the whole rule log. `settings` may hold `maxOutOfOrdernessMs` and `futureToleranceMs`.
+What a recording is, is said in `recording`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from fraud_rules.codec import decode_transactions
+from fraud_rules.codec import Reject, decode_transactions
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.errors import Reason
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.output import KeyGroupOutput
+from fraud_rules.record import decode_members
+from fraud_rules.recording import RecordedTransaction, Recording
 from fraud_rules.rule_codec import read_entry
 from fraud_rules.ruleset import LogEntry, RuleTimeline
 from fraud_rules.schema import ID_FIELD, TransactionSchema
@@ -28,31 +27,33 @@ from fraud_rules.settings import DetectorSettings
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.store import HeapViews, ViewStore
 
-_encoder = msgspec.json.Encoder(decimal_format="number")
-_ALERT_MEMBERS = (
+ALERT_MEMBERS = (
     "ruleId", "ruleVersion", "shadow", "key", "triggeringValue", "windowStart", "windowEnd", "windowCount",
     "windowComplete", "suppressed", "alertId",
 )  # fmt: skip
+"""What an answer repeats of an alert, beside its `transactionId`: all that logs, cuts and pins determine."""
 
+decode_exactly = msgspec.json.Decoder(float_hook=Decimal).decode
+"""Decodes JSON with fractions as `Decimal`: a grouping by an amount has it in the alert's key."""
 
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """One transaction record of the recording."""
-
-    append_ms: int
-    partition: int
-    offset: int
-    value: bytes
-    transaction_id: object
+encode_exactly = msgspec.json.Encoder(decimal_format="number").encode
+"""The other way."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """One batch: its records, and how much of the rule log it sees."""
+    """One batch: its records, and the rule log it sees."""
 
-    records: Sequence[_Record]
-    pin: int
-    refused: Mapping[int, Sequence[Reason]]
+    records: Sequence[RecordedTransaction]
+    timeline: RuleTimeline
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What became of one batch: the outputs of all key groups, and what goes to quarantine with its place."""
+
+    outputs: Sequence[KeyGroupOutput]
+    rejects: Sequence[tuple[RecordedTransaction, Reject]]
 
 
 class Replay:
@@ -63,15 +64,12 @@ class Replay:
         self._settings = settings
         views = views or HeapViews()
         self._engines = [
-            KeyGroupEngine(key_group, schema, settings, MemoryLog(), views)
-            for key_group in range(settings.key_groups)
+            KeyGroupEngine(key_group, schema, settings, MemoryLog(), views) for key_group in range(settings.key_groups)
         ]
         self._batches = 0
 
-    def take(
-        self, records: Sequence[_Record], timeline: RuleTimeline, detection_ms: int
-    ) -> tuple[list[KeyGroupOutput], list[_Record]]:
-        """One batch: what each key group made of it, and the records for quarantine."""
+    def take(self, records: Sequence[RecordedTransaction], timeline: RuleTimeline, detection_ms: int) -> _Taken:
+        """Evaluate one batch."""
         decoded = decode_transactions(
             [record.value for record in records],
             [record.partition for record in records],
@@ -87,108 +85,122 @@ class Replay:
             for key_group, engine in enumerate(self._engines)
         ]
         self._batches += 1
-        return outputs, [records[reject.index] for reject in decoded.rejects]
+        return _Taken(outputs, [(records[reject.index], reject) for reject in decoded.rejects])
 
 
 def replay(document: Mapping[str, Any], schema: TransactionSchema, settings: DetectorSettings) -> dict[str, list[Any]]:
+    """`replay_recording` of a recording given as a decoded document. Raises InputInvalid when it is not one."""
+    return replay_recording(Recording.of_document(document), schema, settings)
+
+
+def replay_recording(
+    recording: Recording, schema: TransactionSchema, settings: DetectorSettings
+) -> dict[str, list[Any]]:
     """The answer to a recording: `{"alerts", "late", "quarantine", "duplicates", "rejected"}`.
 
-    Alerts in the order of (arrival, rule id); late, quarantined and ignored transactions by id, once each, in arrival order;
-    rejected rules with their reasons. Raises KeyError or TypeError for a document of another shape.
+    Alerts in the order of (arrival, rule id); late, quarantined and ignored transactions by id (null where a
+    quarantined record has none), once each, in arrival order; rejected rules with their reasons.
     """
-    settings = _settings_for(document, settings)
-    log = _rule_log(document, schema, settings)
+    settings = _settings_for(recording, settings)
+    log = _rule_log(recording, schema, settings)
     run = Replay(schema, settings)
     answer: dict[str, list[Any]] = {"alerts": [], "late": [], "quarantine": [], "duplicates": []}
-    for cut in _cuts(document, len(log)):
-        timeline = RuleTimeline(
-            [e.refused(cut.refused[e.version]) if e.version in cut.refused else e for e in log[: cut.pin]], cut.pin
-        )
-        outputs, rejects = run.take(cut.records, timeline, 0)
-        known = {(record.partition, record.offset): record.transaction_id for record in cut.records}
-        _gather(answer, outputs, known)
-        answer["quarantine"] += [record.transaction_id for record in sorted(rejects, key=_arrival)]
+    for cut in _cuts(recording, log):
+        taken = run.take(cut.records, cut.timeline, 0)
+        _gather(answer, taken)
+    refused = {version: reasons for batch in recording.batches for version, reasons in batch.refused.items()}
     answer["rejected"] = [
         {"ruleVersion": entry.version, "reasons": [str(reason) for reason in entry.reasons]}
-        for entry in log
+        for entry in _with_refusals(log, refused)
         if entry.change is None
     ]
     return answer
 
 
-def _gather(
-    answer: dict[str, list[Any]], outputs: Sequence[KeyGroupOutput], known: Mapping[tuple[int, int], object]
-) -> None:
-    """Add a batch's outputs, merged over key groups."""
+def alert_members(alert: Mapping[str, Any]) -> dict[str, Any]:
+    """What an answer holds of an alert as the detector publishes it."""
+    return {name: alert[name] for name in ALERT_MEMBERS} | {"transactionId": alert["triggeringEvent"][ID_FIELD]}
+
+
+def _gather(answer: dict[str, list[Any]], taken: _Taken) -> None:
+    """Add what became of a batch, merged over key groups."""
     alerts = sorted(
-        (alert for output in outputs for alert in output.alerts),
+        (alert for output in taken.outputs for alert in output.alerts),
         key=lambda alert: (alert.append_ms, alert.partition, alert.offset, alert.rule_id),
     )
-    for alert in alerts:
-        decoded = msgspec.json.decode(alert.json)
-        answer["alerts"].append(
-            {name: decoded[name] for name in _ALERT_MEMBERS}
-            | {"transactionId": decoded["triggeringEvent"][ID_FIELD]}
-        )
-    for part, items in (
-        ("late", [item for output in outputs for item in output.late]),
-        ("duplicates", [item for output in outputs for item in output.duplicates]),
-    ):
-        places = sorted({(item.append_ms, item.partition, item.offset) for item in items})
-        answer[part] += [known[place[1:]] for place in places]
-
-
-def _settings_for(document: Mapping[str, Any], settings: DetectorSettings) -> DetectorSettings:
-    given = document.get("settings", {})
-    return replace(
-        settings,
-        key_groups=document.get("keyGroups", 1),
-        max_out_of_orderness_ms=given.get("maxOutOfOrdernessMs", settings.max_out_of_orderness_ms),
-        future_tolerance_ms=given.get("futureToleranceMs", settings.future_tolerance_ms),
-    )
-
-
-def _rule_log(document: Mapping[str, Any], schema: TransactionSchema, settings: DetectorSettings) -> list[LogEntry]:
-    steps = [step for step in document["steps"] if "rule" in step]
-    return [
-        read_entry(version, step["at"], _value(step["rule"]), schema, settings.limits)
-        for version, step in enumerate(steps)
+    answer["alerts"] += [alert_members(decode_exactly(alert.json)) for alert in alerts]
+    late = {
+        (item.append_ms, item.partition, item.offset): decode_exactly(item.json)[ID_FIELD]
+        for output in taken.outputs
+        for item in output.late
+    }
+    duplicates = {
+        (item.append_ms, item.partition, item.offset): item.transaction_id
+        for output in taken.outputs
+        for item in output.duplicates
+    }
+    answer["late"] += [late[place] for place in sorted(late)]
+    answer["duplicates"] += [duplicates[place] for place in sorted(duplicates)]
+    answer["quarantine"] += [
+        claimed_id(record.value) for record in sorted((record for record, _ in taken.rejects), key=_arrival)
     ]
 
 
-def _cuts(document: Mapping[str, Any], rules_end: int) -> Iterator[_Cut]:
-    by_partition: dict[int, list[_Record]] = {}
-    for step in document["steps"]:
-        if "tx" in step:
-            partition = step.get("partition", 0)
-            records = by_partition.setdefault(partition, [])
-            tx = step["tx"]
-            identity = tx.get(ID_FIELD) if isinstance(tx, Mapping) else None
-            records.append(_Record(step["at"], partition, len(records), _value(tx), identity))
+def claimed_id(value: bytes | None) -> object:
+    """The id that a record which is not accepted says it has, where it is a JSON object that has one."""
+    try:
+        members = decode_members(value or b"")
+        return msgspec.json.decode(members[ID_FIELD]) if ID_FIELD in members else None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def _settings_for(recording: Recording, settings: DetectorSettings) -> DetectorSettings:
+    given = {name: value for name, value in msgspec.structs.asdict(recording.settings).items() if value is not None}
+    return replace(settings, key_groups=recording.key_groups, **given)
+
+
+def _rule_log(recording: Recording, schema: TransactionSchema, settings: DetectorSettings) -> list[LogEntry]:
+    return [read_entry(rule.version, rule.append_ms, rule.value, schema, settings.limits) for rule in recording.rules]
+
+
+def _cuts(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_Cut]:
+    """The recorded batches in turn, and what they left."""
+    by_partition: dict[int, list[RecordedTransaction]] = {}
+    for record in recording.transactions:
+        by_partition.setdefault(record.partition, []).append(record)
     starts = dict.fromkeys(by_partition, 0)
-    for recorded in document.get("batches", ()):
-        records = []
-        for name, end in recorded["offsets"].get("transactions", {}).items():
-            partition = int(name)
-            records += by_partition.get(partition, [])[starts.get(partition, 0) : end]
-            starts[partition] = end
-        yield _Cut(records, recorded["pin"], _refused(recorded))
+    timeline, refused = RuleTimeline(), dict[int, Sequence[str]]()
+    for batch in recording.batches:
+        refused |= batch.refused
+        timeline = _extended(timeline, log, batch.pin, refused)
+        read: list[RecordedTransaction] = []
+        for partition, end in batch.ends.items():
+            records, start = by_partition.get(partition, []), starts.get(partition, 0)
+            starts[partition] = bisect_left(records, end, start, key=lambda record: record.offset)
+            read += records[start : starts[partition]]
+        yield _Cut(read, timeline)
     rest = [record for partition, records in by_partition.items() for record in records[starts[partition] :]]
     if rest:
-        yield _Cut(rest, rules_end, {})
+        yield _Cut(rest, _extended(timeline, log, log[-1].version + 1 if log else 0, refused))
 
 
-def _refused(recorded: Mapping[str, Any]) -> dict[int, list[Reason]]:
-    return {
-        int(version): [Reason("state", str(reason)) for reason in reasons]
-        for version, reasons in recorded.get("refused", {}).items()
-    }
+def _extended(
+    timeline: RuleTimeline, log: Sequence[LogEntry], end: int, refused: Mapping[int, Sequence[str]]
+) -> RuleTimeline:
+    """The rule log up to a pin. Pins never fall in a run; one that does in a file sees what was seen."""
+    fresh = [entry for entry in log if timeline.end <= entry.version < end]
+    return timeline.extended(_with_refusals(fresh, refused), max(end, timeline.end))
 
 
-def _value(record: object) -> bytes:
-    """A record's bytes: objects as JSON, exact for `Decimal`; text as it is."""
-    return record.encode("utf-8", "surrogatepass") if isinstance(record, str) else _encoder.encode(record)
+def _with_refusals(log: Sequence[LogEntry], refused: Mapping[int, Sequence[str]]) -> list[LogEntry]:
+    return [
+        entry.refused(Reason("state", reason) for reason in refused[entry.version])
+        if entry.version in refused
+        else entry
+        for entry in log
+    ]
 
 
-def _arrival(record: _Record) -> tuple[int, int, int]:
+def _arrival(record: RecordedTransaction) -> tuple[int, int, int]:
     return record.append_ms, record.partition, record.offset

@@ -1,0 +1,264 @@
+"""Recorded streams: the file that `fraud replay` reads and `fraud record` writes.
+
+A recording is one JSON object `{"keyGroups": 1, "steps": [...], "batches": [...], "settings": {...}}`; only `steps` is
+required, and members not named here are ignored. A step is `{"at": append ms, "rule": record}` or `{"at": append ms,
+"tx": record, "partition": 0}`, in append order. A record is
+
+- an object, kept to the byte: numbers keep their digits, a member given twice stays given twice, `NaN` stays;
+- a text: the bytes of a record that is no JSON object, or too deep a one. Bytes that are not UTF-8 appear as the lone
+  surrogates that Python's `surrogateescape` makes of them;
+- null: a tombstone.
+
+The position of a rule among the rule steps is its version, and that of a transaction among those of its partition its
+offset, unless the step says `"version"` or `"offset"` (logs have gaps where transactions of producers ended).
+
+`batches` are recorded cuts: `{"offsets": {"transactions": {"0": end}}, "pin": end of the rule log, "refused":
+{version: [reasons]}}`, ends exclusive; what no batch has read makes one more, which sees the whole rule log.
+`settings` may hold `maxOutOfOrdernessMs`, `futureToleranceMs` and `maxTransactionBytes`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+
+from fraud_rules.errors import InputInvalid
+from fraud_rules.json_reader import JsonReader
+
+__all__ = ["RecordedBatch", "RecordedRule", "RecordedSettings", "RecordedTransaction", "Recording"]
+
+_At: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
+_Offset: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+_Partition: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+_Day: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
+
+_PLAIN_BRACKETS = 32
+_RECORDS = frozenset({"rule", "tx"})
+
+
+class RecordedSettings(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The settings of the recorded run that results depend on; None leaves the configured one."""
+
+    max_out_of_orderness_ms: _Day | None = None
+    future_tolerance_ms: _Day | None = None
+    max_transaction_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
+_AS_CONFIGURED = RecordedSettings()
+
+
+class _Step(msgspec.Struct):
+    at: _At
+    rule: bytes | msgspec.UnsetType | None = msgspec.UNSET
+    tx: bytes | msgspec.UnsetType | None = msgspec.UNSET
+    partition: _Partition = 0
+    offset: _Offset | None = None
+    version: _Offset | None = None
+
+
+class _Ends(msgspec.Struct):
+    transactions: dict[_Partition, _Offset] = {}
+
+
+class _Batch(msgspec.Struct):
+    pin: _Offset
+    offsets: _Ends = msgspec.field(default_factory=_Ends)
+    refused: dict[_Offset, list[str]] = {}
+
+
+class _File(msgspec.Struct, rename="camel"):
+    steps: list[_Step]
+    key_groups: Annotated[int, msgspec.Meta(ge=1, le=4_096)] = 1
+    batches: list[_Batch] = []
+    settings: RecordedSettings = _AS_CONFIGURED
+
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRule:
+    """One record of the rule log; `value` is None for a tombstone."""
+
+    version: int
+    append_ms: int
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTransaction:
+    """One transaction record; `value` is None for a tombstone."""
+
+    append_ms: int
+    partition: int
+    offset: int
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedBatch:
+    """One cut: the offset after the last transaction by partition, the end of the rule log it saw, and the rules it
+    refused for the state they ask for, with reasons by version."""
+
+    ends: Mapping[int, int]
+    pin: int
+    refused: Mapping[int, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A recorded stream. Rules ascend by version, and transactions by offset within each partition."""
+
+    rules: list[RecordedRule]
+    transactions: list[RecordedTransaction]
+    batches: list[RecordedBatch] = field(default_factory=list)
+    key_groups: int = 1
+    settings: RecordedSettings = _AS_CONFIGURED
+
+    @classmethod
+    def read(cls, content: bytes, where: str = "the recording") -> Recording:
+        """The recording in a file's content; `where` names it in errors. Raises InputInvalid for any other content."""
+        try:
+            file = msgspec.convert(_document(JsonReader(content.decode("utf-8-sig"))), _File, str_keys=True)
+            return cls(*_logs(file.steps), [_batch(b) for b in file.batches], file.key_groups, file.settings)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise InputInvalid(f"{where} is not a recording: {' '.join(str(error).split())}") from error
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> Recording:
+        """The same from a document already decoded, fractions as `Decimal` where they matter. Raises InputInvalid."""
+        steps = [
+            {name: _raw(value) if name in ("rule", "tx") else value for name, value in step.items()}
+            for step in document["steps"]
+        ]
+        known = {name: document[name] for name in ("keyGroups", "batches", "settings") if name in document}
+        return cls.read(_encode({**known, "steps": steps}), "the document")
+
+    def lines(self) -> Iterator[bytes]:
+        """The file's content, a step a line, in the order of append times (rules first at equal ones)."""
+        yield b'{"keyGroups":%d,"settings":%b,"steps":[\n' % (self.key_groups, _encode(self.settings))
+        steps = sorted(chain(_rule_steps(self.rules), _transaction_steps(self.transactions)), key=lambda step: step[0])
+        yield from _separated(step for _, step in steps)
+        yield b'],"batches":[\n'
+        yield from _separated(_encode(_batch_document(batch)) for batch in self.batches)
+        yield b"]}\n"
+
+
+def _document(reader: JsonReader) -> dict[str, object]:
+    """The decoded file, with the bytes of each record in place of the record."""
+    document = {name: _steps(reader) if name == "steps" else reader.value() for name in reader.members()}
+    reader.expect("")
+    return document
+
+
+def _steps(reader: JsonReader) -> object:
+    return [_step(reader) for _ in reader.items("[", "]")] if reader.peek() == "[" else reader.value()
+
+
+def _step(reader: JsonReader) -> object:
+    if reader.peek() != "{":
+        return reader.value()
+    return {name: _record(reader) if name in _RECORDS else reader.value() for name in reader.members()}
+
+
+def _record(reader: JsonReader) -> bytes | None:
+    """The bytes of a record."""
+    reader.peek()
+    start = reader.at
+    value = reader.value()
+    if value is None:
+        return None
+    return _bytes_of(value) if isinstance(value, str) else reader.text[start : reader.at].encode()
+
+
+def _bytes_of(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # halves of surrogate pairs that stand for no byte
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _logs(steps: Iterable[_Step]) -> tuple[list[RecordedRule], list[RecordedTransaction]]:
+    rules: list[RecordedRule] = []
+    transactions: list[RecordedTransaction] = []
+    next_offset: dict[int, int] = {}
+    for position, step in enumerate(steps):
+        if (step.tx is msgspec.UNSET) == (step.rule is msgspec.UNSET):
+            raise ValueError(f"step {position} must have one of `rule` and `tx`")
+        if step.tx is not msgspec.UNSET:
+            offset = _in_order(step.offset, next_offset.get(step.partition, 0), position)
+            transactions.append(RecordedTransaction(step.at, step.partition, offset, step.tx))
+            next_offset[step.partition] = offset + 1
+        elif step.rule is not msgspec.UNSET:
+            version = _in_order(step.version, rules[-1].version + 1 if rules else 0, position)
+            rules.append(RecordedRule(version, step.at, step.rule))
+    return rules, transactions
+
+
+def _in_order(given: int | None, expected: int, position: int) -> int:
+    if given is not None and given < expected:
+        raise ValueError(f"step {position} has {given} where {expected} or more comes next")
+    return expected if given is None else given
+
+
+def _raw(record: object) -> msgspec.Raw:
+    """A record of a decoded document as it would stand in a file."""
+    return msgspec.Raw(json.dumps(record).encode() if isinstance(record, str) else _encode(record))
+
+
+def _batch(batch: _Batch) -> RecordedBatch:
+    return RecordedBatch(batch.offsets.transactions, batch.pin, batch.refused)
+
+
+def _batch_document(batch: RecordedBatch) -> dict[str, object]:
+    document: dict[str, object] = {"offsets": {"transactions": dict(batch.ends)}, "pin": batch.pin}
+    return document | ({"refused": dict(batch.refused)} if batch.refused else {})
+
+
+def _rule_steps(rules: Iterable[RecordedRule]) -> Iterator[tuple[int, bytes]]:
+    expected = 0
+    for rule in rules:
+        place = b"" if rule.version == expected else b',"version":%d' % rule.version
+        yield rule.append_ms, b'{"at":%d%b,"rule":%b}' % (rule.append_ms, place, _written(rule.value))
+        expected = rule.version + 1
+
+
+def _transaction_steps(transactions: Iterable[RecordedTransaction]) -> Iterator[tuple[int, bytes]]:
+    expected: dict[int, int] = {}
+    for tx in transactions:
+        place = b',"partition":%d' % tx.partition if tx.partition else b""
+        if tx.offset != expected.get(tx.partition, 0):
+            place += b',"offset":%d' % tx.offset
+        yield tx.append_ms, b'{"at":%d%b,"tx":%b}' % (tx.append_ms, place, _written(tx.value))
+        expected[tx.partition] = tx.offset + 1
+
+
+def _written(value: bytes | None) -> bytes:
+    """A record as JSON that `_record` reads back to the byte."""
+    if value is None:
+        return b"null"
+    return value if _is_plain_object(value) else json.dumps(value.decode("utf-8", "surrogateescape")).encode()
+
+
+def _is_plain_object(value: bytes) -> bool:
+    """Whether the bytes are a JSON object, and nothing else, to every reader of JSON."""
+    if not (value.startswith(b"{") and value.endswith(b"}")) or value.count(b"{") + value.count(b"[") > _PLAIN_BRACKETS:
+        return False
+    try:
+        msgspec.json.decode(value, type=dict[str, msgspec.Raw])
+        json.loads(value.decode())
+    except (msgspec.MsgspecError, ValueError):
+        return False
+    return True
+
+
+def _separated(items: Iterable[bytes]) -> Iterator[bytes]:
+    """One a line, with commas between."""
+    for position, item in enumerate(items):
+        yield b",\n" + item if position else item
+    yield b"\n"
