@@ -1,0 +1,99 @@
+# Every command there is; `make` alone lists them. Each does its own set-up first (bin/bootstrap, at once when done before).
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+# Java where bootstrap found it, when that is not the one on the PATH.
+ifneq ($(wildcard .tools/java/bin/java),)
+export JAVA_HOME := $(CURDIR)/.tools/java
+endif
+export UV_PYTHON_DOWNLOADS := never
+
+SECONDS ?=
+WORKERS ?= 2
+ARGS ?=
+
+.PHONY: help
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  Ports: FRAUD_BROKER_PORT (9092), FRAUD_BROKER_CONTROLLER_PORT (the port after it). Exit codes: fraud --help, bin/bootstrap."
+
+.PHONY: demo
+demo: ## broker, detector, traffic with planted frauds, alerts on the screen; SECONDS=60 ends by itself and checks the alerts
+	@bin/bootstrap --ports
+	@$(BIN)/fraud demo $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
+
+.PHONY: stop
+stop: setup ## stop the local broker of `fraud broker start`; the demo stops what it started by itself
+	@$(BIN)/fraud broker stop
+
+.PHONY: test
+test: check ## format, lint, types, then all tests but the long ones; ARGS="-k name" goes to pytest
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+.PHONY: check
+check: setup ## format, lint and types, changing nothing
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+.PHONY: format
+format: setup ## format, and repair what lint can repair
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+
+.PHONY: lint
+lint: setup ## lint the sources and the shell scripts (those where shellcheck is installed)
+	$(BIN)/ruff check
+	if command -v shellcheck >/dev/null; then shellcheck bin/bootstrap .ci/run; fi
+
+.PHONY: types
+types: setup ## mypy --strict on fraud_rules
+	$(BIN)/mypy
+
+.PHONY: bench
+bench: setup ## the yardstick's loads with exactly-once and checkpoints on; writes docs/benchmarks.md
+	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: chaos
+chaos: setup ## 200 kills of driver, workers and broker under load (prints its seed; FRAUD_SEED repeats it)
+	FRAUD_KILLS=$${FRAUD_KILLS:-200} $(BIN)/pytest -m recovery --timeout 0 $(ARGS)
+
+.PHONY: oracle-long
+oracle-long: setup ## kernel against oracle on 2,000 generated streams (FRAUD_STREAMS, FRAUD_SEED)
+	FRAUD_STREAMS=$${FRAUD_STREAMS:-2000} $(BIN)/pytest --timeout 0 tests/test_kernel_against_oracle.py $(ARGS)
+
+.PHONY: fuzz
+fuzz: setup ## a million records and 100,000 rules of nonsense (FUZZ_RECORDS, FUZZ_RULES, FUZZ_SEED)
+	FUZZ_RECORDS=$${FUZZ_RECORDS:-1000000} FUZZ_RULES=$${FUZZ_RULES:-100000} $(BIN)/pytest --timeout 0 tests/test_codec_fuzz.py tests/test_rule_fuzz.py $(ARGS)
+
+.PHONY: setup
+setup: ## only the set-up: Java, uv, .venv/ and lib/
+	@bin/bootstrap
+
+.PHONY: jars
+jars: ## fetch the jars of config/ivy.xml again and verify them
+	@rm -rf lib
+	@bin/bootstrap --force
+
+.PHONY: lock
+lock: setup ## renew uv.lock after a change of pyproject.toml, and config/jars.sha256 after one of config/ivy.xml
+	.tools/uv/bin/uv lock
+	bin/bootstrap --lock-jars
+
+.PHONY: wheel
+wheel: setup ## build the wheel that goes to drivers, executors and Airflow, into dist/
+	.tools/uv/bin/uv build --wheel --quiet --out-dir dist
+	@ls dist/*.whl
+
+.PHONY: clean
+clean: ## remove caches and what runs left behind; the environment, the jars and var/ stay
+	rm -rf dist .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log
+	find spark_jobs tests bench dags plugins -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+.PHONY: distclean
+distclean: clean ## remove everything git ignores here: the next command sets up from nothing
+	if [ -x $(BIN)/fraud ]; then $(BIN)/fraud broker stop; fi
+	rm -rf .venv .tools .cache lib var
