@@ -1,9 +1,9 @@
 """Evaluates one key group's part of a batch: the same code under the stream, the nightly job and replays.
 
 Each grouping's rows are taken in by a cell, the state of one (grouping, epoch): a clear, or a new beginning of the
-grouping, starts another cell, so that "nothing that arrived before counts" needs no sweep. Which epoch a row belongs to is a
-function of the rule log and the row's append time. A superseded cell stays for `EPOCH_GRACE_MS` of append time, for
-rows of another partition that were appended before the boundary but are read after it.
+grouping, starts another cell, so that "nothing that arrived before counts" needs no sweep. Which epoch a row belongs
+to is a function of the rule log and the row's append time. A superseded cell stays for `EPOCH_GRACE_MS` of append
+time, for rows of another partition that were appended before the boundary but are read after it.
 """
 
 from __future__ import annotations
@@ -105,8 +105,6 @@ class _Batch:
             evaluations=self._evaluations,
         )
 
-    # --- rows in ------------------------------------------------------------------------------------------------------------
-
     def take(self, fields: Grouping, batch: TransactionBatch) -> None:
         """Take a grouping's rows in, in arrival order: one run of rows after the other that share an epoch."""
         self._rows += len(batch)
@@ -134,8 +132,6 @@ class _Batch:
         self._journal.record(info, rows, _changed_marks(cell, batch, plan, taken))
         self._report(batch, info, plan, taken)
 
-    # --- cells ------------------------------------------------------------------------------------------------------------
-
     def _cell_of(self, grouping: GroupingInForce) -> CellHead:
         """The cell of the grouping's epoch, with the watermark and bound of its incarnation."""
         siblings = self._journal.cells_of(grouping.fields)
@@ -146,7 +142,8 @@ class _Batch:
         return self._begin(grouping, siblings)
 
     def _begin(self, grouping: GroupingInForce, siblings: Sequence[CellHead]) -> CellHead:
-        """A new cell. What an earlier one accepted after this epoch's boundary (its batch did not see it) moves along."""
+        """A new cell. What an earlier one accepted after this epoch's boundary (its batch did not see it) moves
+        along."""
         info = self._journal.create(grouping.fields, grouping.incarnation, grouping.epoch, grouping.epoch_ms)
         cell = self._journal.open(info)
         self._share_clock(info, [*siblings, info])
@@ -186,8 +183,6 @@ class _Batch:
                 if grouping is not None and grouping.incarnation == info.incarnation:
                     self._cell_of(grouping)
                 self._journal.remove(info)
-
-    # --- what comes of it ---------------------------------------------------------------------------------------------------
 
     def _report(self, batch: TransactionBatch, info: CellHead, plan: Plan, taken: Taken) -> None:
         writer = AlertWriter(batch, self._schema, info.fields, self._detection_ms)
@@ -244,5 +239,5 @@ def _changed_marks(cell: Cell, batch: TransactionBatch, plan: Plan, taken: Taken
     if not len(output):
         return None
     slots = cell.slots_of(batch.take(output[:, at.O_ROW]))
-    rules = plan.rules[output[:, at.O_RULE], at.R_RULE]
+    rules = plan.rules.rows[output[:, at.O_RULE], at.R_RULE]
     return cell.marks(set(zip(rules.tolist(), slots.tolist(), strict=True)))

@@ -42,8 +42,8 @@ def fan_out(batch: TransactionBatch, timeline: RuleTimeline, key_groups: int) ->
     groupings: list[Grouping] = []
     rows_of: list[Ints] = []
     key_groups_by_row: list[Ints] = []
-    for fields, rows in _groupings_in_force(batch, timeline).items():
-        rows = _without_null_keys(batch, fields, rows)
+    for fields, in_force in _groupings_in_force(batch, timeline).items():
+        rows = _without_null_keys(batch, fields, in_force)
         for name in fields:
             if name not in hashes:
                 hashes[name] = _hashes(batch.columns[name])
@@ -133,4 +133,3 @@ def _in_arrival_order(batch: TransactionBatch) -> TransactionBatch:
     if np.array_equal(order, np.arange(len(order))):
         return batch
     return batch.take(order)
-

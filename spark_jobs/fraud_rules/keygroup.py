@@ -39,7 +39,8 @@ def _splitmix64(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def key_groups_of(grouping: Sequence[str], hashes: Sequence[NDArray[np.uint64]], key_groups: int) -> NDArray[np.int64]:
-    """The key group of each row; `hashes` holds one array a grouping field: the value, or for strings its `hash_text`."""
+    """The key group of each row; `hashes` holds one array a grouping field: the value, or for strings its
+    `hash_text`."""
     h = np.full(len(hashes[0]), hash_text("&".join(grouping)), dtype=np.uint64)
     for values in hashes:
         h = _splitmix64(h ^ values)

@@ -1,7 +1,7 @@
 """A key group's durable log: the seam between the engine and what stores its state.
 
-The state of a key group is an append-only log of chunks (one a batch, of what was accepted) and a small head. The Spark job
-keeps it in the state store; replays and tests in memory.
+The state of a key group is an append-only log of chunks (one a batch, of what was accepted) and a small head. The
+Spark job keeps it in the state store; replays and tests in memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """One grouping's state in one key group and epoch: retained transactions, what derives from them, and the marks.
 
-The retained rows and the marks are the truth; slots, pool, trees and tables derive from them and from the rules in force,
-and are laid out anew when the rules need other measures, or when most of the memory holds rows that have expired.
+The retained rows and the marks are the truth; slots, pool, trees and tables derive from them and from the rules in
+force, and are laid out anew when the rules need other measures, or when most of the memory holds rows that have
+expired.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from numpy.typing import NDArray
 from fraud_rules.ruleset import GroupingInForce
 from fraud_rules.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.transaction import Column, TransactionBatch
-from fraud_rules.window import kernel
 from fraud_rules.window import layout as at
+from fraud_rules.window import region, resets, tables
 from fraud_rules.window.arrays import Arrays
+from fraud_rules.window.kernel import advance
 from fraud_rules.window.plan import Measures, Plan, compile_plan
+from fraud_rules.window.state import Arrivals, Ints, Results
 from fraud_rules.window.strings import Strings
 from fraud_rules.window.view import View
-
-Ints = NDArray[np.int64]
 
 _COMPACT_ABOVE = 1024
 
@@ -52,13 +53,13 @@ class Cell:
 
     def __init__(self, schema: TransactionSchema, fields: tuple[str, ...], arrays: Arrays) -> None:
         self._schema = schema
-        self._places = [at.E_FIELDS + i for i in range(len(schema.fields))]
         self._time = at.E_FIELDS + schema.names.index(TIME_FIELD)
-        self._id = at.E_FIELDS + schema.names.index(ID_FIELD)
+        identity = at.E_FIELDS + schema.names.index(ID_FIELD)
         self._key_fields = [schema.names.index(name) for name in fields]
         self._key_columns: Ints = np.array([at.E_FIELDS + i for i in self._key_fields], dtype=np.int64)
         self._row_width = at.E_FIELDS + len(schema.fields)
-        self._view = View(arrays, self._row_width, len(fields), self._id)
+        self._view = View(arrays, self._row_width, self._key_columns, self._time, identity)
+        self._plan: Plan | None = None
         self.header = self._view.header
         self._strings = Strings(self.header, arrays)
         self._output = np.empty((256, at.O_WIDTH), dtype=np.int64)
@@ -91,8 +92,6 @@ class Cell:
         self._refresh()
         return self._view.measures
 
-    # --- taking transactions in ---------------------------------------------------------------------------------------
-
     def plan(self, versions: Sequence[GroupingInForce]) -> Plan:
         """Compile the grouping's versions, keeping the measures there are where they serve."""
         self._refresh()
@@ -108,22 +107,24 @@ class Cell:
         """
         self._refresh()
         self._lay_out_for(plan)
-        rows = self._rows_of(batch)
-        passes = _passes(plan.measures, batch.columns, len(batch))
-        outcomes, lateness_ms = np.zeros(len(batch), dtype=np.int8), np.zeros(len(batch), dtype=np.int64)
-        lefts = np.empty(len(plan.windows), dtype=np.int64)
+        n = len(batch)
+        arrivals = Arrivals(self._rows_of(batch), _passes(plan.measures, batch.columns, n), versions)
+        outcomes, lateness_ms = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
+        lefts = np.empty(len(plan.measures.windows_ms), dtype=np.int64)
         self.header[at.H_OUT] = 0
         start = 0
         while True:
-            view = self._view
-            start, need = kernel.advance(
-                self.header, view.events, view.passes, view.slots, view.key_table, view.id_table, view.pool,
-                view.leaves, *view.blocks, view.marks, view.mark_table, view.distinct, view.distinct_table,
-                rows, passes, versions, self._time, self._id, self._key_columns, max_out_of_orderness_ms,
-                plan.totals, plan.trees, plan.windows, plan.distincts, plan.rule_starts, plan.widest, plan.rules,
-                plan.resets, plan.ratios, plan.scales, plan.limits, int(explain), outcomes, lateness_ms,
-                self._output, lefts, start,
-            )  # fmt: skip
+            results = Results(outcomes, lateness_ms, self._output, lefts)
+            start, need = advance(
+                self._view.state,
+                self._view.kept,
+                plan.rules,
+                arrivals,
+                results,
+                max_out_of_orderness_ms,
+                int(explain),
+                start,
+            )
             if need == at.DONE:
                 return Taken(outcomes, lateness_ms, self._output[: self.header[at.H_OUT]].copy())
             self._grow(need)
@@ -147,38 +148,31 @@ class Cell:
             return True
         return int(self.header[at.H_POOL]) > 8 * n + _COMPACT_ABOVE
 
-    # --- what is kept ------------------------------------------------------------------------------------------------------
-
     def rows(self) -> TransactionBatch:
         """The retained rows that still count, in arrival order (partitions and offsets are not kept: zero)."""
         self._refresh()
-        return self._batch_of(self._view.events[: self.retained][self._alive()])
+        return self._batch_of(self._view.state.events[: self.retained][self._alive()])
 
     def sequence(self) -> Ints:
         """The arrival number of each row of `rows()`."""
         self._refresh()
-        return self._view.events[: self.retained, at.E_SEQ][self._alive()]
+        return self._view.state.events[: self.retained, at.E_SEQ][self._alive()]
 
     def marks(self, pairs: Collection[tuple[int, int]] | None = None) -> Marks:
         """The marks of (rule incarnation, slot) pairs, or all."""
         self._refresh()
-        view = self._view
+        state = self._view.state
         if pairs is None:
-            rows = view.marks[: self.header[at.H_MARKS]].copy()
+            rows = state.marks[: self.header[at.H_MARKS]].copy()
         else:
-            places = [kernel.find_mark(view.marks, view.mark_table, rule, slot) for rule, slot in pairs]
-            rows = view.marks[np.array([view.mark_table[place] - 1 for place in places], dtype=np.int64)]
-        keys = view.slots[rows[:, at.M_SLOT], view.key_at :]
+            places = [tables.find_mark(state, rule, slot) for rule, slot in pairs]
+            rows = state.marks[np.array([state.mark_table[place] - 1 for place in places], dtype=np.int64)]
+        keys = state.slots[rows[:, at.M_SLOT], self._view.kept.key_at :]
         return Marks(rows, tuple(self._column(i, keys[:, k], None) for k, i in enumerate(self._key_fields)))
 
     def slots_of(self, batch: TransactionBatch) -> Ints:
         """The slot of each row's key; the rows have been taken."""
-        view = self._view
-        rows = self._rows_of(batch)
-        return np.array(
-            [kernel.find_slot(view.slots, view.key_table, self._key_columns, view.key_at, row) for row in rows],
-            dtype=np.int64,
-        )
+        return self._slots_for(self._rows_of(batch))
 
     def load(self, batch: TransactionBatch, sequence: Ints, marks: Sequence[Marks]) -> None:
         """Start from retained rows in arrival order and from marks, later ones overriding earlier ones."""
@@ -200,8 +194,8 @@ class Cell:
             self._strings.forget()
 
     def _alive(self) -> NDArray[np.bool_]:
-        times: Ints = self._view.events[: self.retained, self._time]
-        return times >= self.header[at.H_BOUND]
+        alive: NDArray[np.bool_] = self._view.state.events[: self.retained, self._time] >= self.header[at.H_BOUND]
+        return alive
 
     def _rows_of(self, batch: TransactionBatch) -> Ints:
         """The batch laid out as `events`."""
@@ -224,9 +218,7 @@ class Cell:
     def _batch_of(self, events: Ints) -> TransactionBatch:
         nulls = events[:, at.E_NULLS]
         columns = {
-            field.name: self._column(
-                i, events[:, at.E_FIELDS + i], (nulls >> i) & 1 == 0 if field.nullable else None
-            )
+            field.name: self._column(i, events[:, at.E_FIELDS + i], (nulls >> i) & 1 == 0 if field.nullable else None)
             for i, field in enumerate(self._schema.fields)
         }
         nowhere = np.zeros(len(events), dtype=np.int64)
@@ -236,15 +228,13 @@ class Cell:
         is_text = self._schema.fields[i].type is FieldType.STRING
         return self._strings.column(values, valid) if is_text else Column(np.ascontiguousarray(values), valid, None)
 
-    # --- laying out ------------------------------------------------------------------------------------------------------
-
     def _lay_out_for(self, plan: Plan) -> None:
         """Make the cell hold what the plan reads."""
-        view = self._view
-        if view.measures != plan.measures:
+        if self._view.measures != plan.measures:
             self._rebuild_with(self.marks(), plan.measures)
-        elif len(plan.resets):
-            kernel.recount_revived(view.events, view.slots, view.pool, view.marks, self.header[at.H_MARKS])
+        elif self._plan is not plan and len(plan.rules.resets):
+            resets.recount_revived(self._view.state)
+        self._plan = plan
 
     def _rebuild_with(self, marks: Marks, measures: Measures) -> None:
         batch, sequence = self.rows(), self.sequence()
@@ -260,29 +250,24 @@ class Cell:
         for each in marks:
             self._load_marks(each)
         rows[:, at.E_SLOT] = self._slots_for(rows)
-        view.events[:n] = rows
+        view.state.events[:n] = rows
         header[at.H_EVENTS] = header[at.H_LIVE] = n
-        view.passes[:n] = _passes(measures, self._batch_of(rows).columns, n)
+        view.state.passes[:n] = _passes(measures, self._batch_of(rows).columns, n)
         counts = np.bincount(rows[:, at.E_SLOT], minlength=int(header[at.H_SLOTS]))
-        needed = int(kernel.assign_regions(header, view.slots, counts))
+        needed = int(region.assign_regions(view.state, counts))
         view.open_pool(needed + (needed >> 2))
-        kernel.fill(
-            header, view.events, np.argsort(rows[:, self._time], kind="stable"), view.passes, view.slots, view.id_table,
-            view.pool, view.leaves, *view.blocks, view.distinct, view.distinct_table, self._time, self._id,
-            measures.totals_array(), measures.trees_array(), measures.windows_array(), measures.distincts_array(),
-        )  # fmt: skip
-        kernel.recount_revived(view.events, view.slots, view.pool, view.marks, header[at.H_MARKS])
+        region.fill(view.state, view.kept, np.argsort(rows[:, self._time], kind="stable"))
+        resets.recount_revived(view.state)
 
     def _load_marks(self, marks: Marks) -> None:
         keyed = np.zeros((len(marks.rows), self._row_width), dtype=np.int64)
         for place, column in zip(self._key_columns, marks.keys, strict=True):
             keyed[:, place] = self._codes(column)
-        view = self._view
-        kernel.load_marks(self.header, marks.rows, self._slots_for(keyed), view.marks, view.mark_table)
+        tables.load_marks(self._view.state, marks.rows, self._slots_for(keyed))
 
     def _slots_for(self, rows: Ints) -> Ints:
-        view, slots = self._view, np.empty(len(rows), dtype=np.int64)
-        kernel.assign_slots(self.header, rows, view.slots, view.key_table, self._key_columns, view.key_at, slots)
+        slots = np.empty(len(rows), dtype=np.int64)
+        tables.assign_slots(self._view.state, self._view.kept, rows, slots)
         return slots
 
 

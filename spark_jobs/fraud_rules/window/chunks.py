@@ -1,7 +1,7 @@
 """The chunks of a key group's log: what each batch accepted, merged as they age.
 
-Chunks are merged as in a log-structured merge tree, so that starting from the log reads few of them: `FAN` chunks of a level
-make one of the next. Merging leaves out rows that the retention bound has passed.
+Chunks are merged as in a log-structured merge tree, so that starting from the log reads few of them: `FAN` chunks of a
+level make one of the next. Merging leaves out rows that the retention bound has passed.
 """
 
 from __future__ import annotations

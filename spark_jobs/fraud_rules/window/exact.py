@@ -6,8 +6,9 @@ Doubles decide whenever they can (the error of the estimate is bounded); these l
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from fraud_rules.window.compiler import allocating
 
 Limbs = NDArray[np.uint64]
 
@@ -17,7 +18,7 @@ WIDE = 40
 """Limbs of an intermediate result: 1,280 bits hold n**2 * limit**2 of the widest accepted limit."""
 
 
-@njit(cache=True)
+@allocating
 def multiply(a: Limbs, b: Limbs) -> Limbs:
     """a * b, cut at WIDE limbs (callers stay below)."""
     out = np.zeros(WIDE, dtype=np.uint64)
@@ -36,7 +37,7 @@ def multiply(a: Limbs, b: Limbs) -> Limbs:
     return out
 
 
-@njit(cache=True)
+@allocating
 def subtract(a: Limbs, b: Limbs) -> Limbs:
     """a - b for a >= b."""
     out = np.zeros(WIDE, dtype=np.uint64)
@@ -52,7 +53,7 @@ def subtract(a: Limbs, b: Limbs) -> Limbs:
     return out
 
 
-@njit(cache=True)
+@allocating
 def compare(a: Limbs, b: Limbs) -> int:
     """-1, 0 or 1."""
     for k in range(WIDE):
@@ -62,7 +63,7 @@ def compare(a: Limbs, b: Limbs) -> int:
     return 0
 
 
-@njit(cache=True)
+@allocating
 def from_int(value: int) -> Limbs:
     """A non-negative int64."""
     out = np.zeros(2, dtype=np.uint64)
@@ -71,7 +72,7 @@ def from_int(value: int) -> Limbs:
     return out
 
 
-@njit(cache=True)
+@allocating
 def from_sum(high: int, low: int) -> Limbs:
     """The magnitude of (high << 32) + low, for 0 <= low < 2**32."""
     out = np.zeros(3, dtype=np.uint64)
@@ -86,7 +87,7 @@ def from_sum(high: int, low: int) -> Limbs:
     return out
 
 
-@njit(cache=True)
+@allocating
 def from_limb_sums(s0: int, s1: int, s2: int, s3: int) -> Limbs:
     """A sum of squares from the sums of its limbs, each a non-negative int64."""
     out = np.zeros(WIDE, dtype=np.uint64)
@@ -103,7 +104,7 @@ def from_limb_sums(s0: int, s1: int, s2: int, s3: int) -> Limbs:
     return out
 
 
-@njit(cache=True)
+@allocating
 def sign_of_average(high: int, low: int, n: int, scale: Limbs, limit: Limbs, limit_negative: int) -> int:
     """The sign of sum * scale - limit * n, exact."""
     left = multiply(from_sum(high, low), scale)
@@ -119,7 +120,7 @@ def sign_of_average(high: int, low: int, n: int, scale: Limbs, limit: Limbs, lim
     return -order if left_negative else order
 
 
-@njit(cache=True)
+@allocating
 def sign_of_deviation(
     high: int, low: int, s0: int, s1: int, s2: int, s3: int, n: int, scale: Limbs, limit: Limbs
 ) -> int:

@@ -1,7 +1,7 @@
 """Keeps a key group's view and its durable log in step.
 
-The log is the truth and the view its picture. Each batch adds at most one chunk and replaces the head, whose version and
-digest say what the log holds; a view that does not show exactly that is made anew.
+The log is the truth and the view its picture. Each batch adds at most one chunk and replaces the head, whose version
+and digest say what the log holds; a view that does not show exactly that is made anew.
 """
 
 from __future__ import annotations
@@ -80,8 +80,6 @@ class Journal:
             self._restore()
         view.begin()
 
-    # --- cells -----------------------------------------------------------------------------------------------------------
-
     def cells_of(self, fields: Grouping) -> list[CellHead]:
         """The grouping's cells, oldest epoch first."""
         return sorted((cell for cell in self.head.cells if cell.fields == fields), key=lambda cell: cell.epoch)
@@ -106,8 +104,6 @@ class Journal:
         """Let go of a cell; its rows leave the log as their chunks are merged or dropped."""
         self.head.cells.remove(info)
         self._view.remove(info.id)
-
-    # --- writing ---------------------------------------------------------------------------------------------------------
 
     def record(self, info: CellHead, rows: TransactionBatch, marks: Marks | None) -> None:
         """Note what a cell accepted: rows whose `offset` is their arrival number, and marks that changed."""
@@ -135,8 +131,6 @@ class Journal:
         head.digest = _digest(head.digest, head.version, chunk)
         self._log.put_head(_encode_head(head))
         self._view.commit(head.version, head.digest)
-
-    # --- starting from the log ---------------------------------------------------------------------------------------------
 
     def _restore(self) -> None:
         """Make every cell anew from the chunks."""

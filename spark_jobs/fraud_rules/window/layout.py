@@ -1,7 +1,8 @@
 """Names for the columns of the flat int64 arrays that the compiled kernel works on.
 
 Everything a cell (one key group, one grouping, one epoch) knows lives in a handful of two-dimensional int64 arrays, so
-that the same memory can be a process's own or a file mapped by every worker of a host, and so that numba sees plain loops.
+that the same memory can be a process's own or a file mapped by every worker of a host, and so that numba sees plain
+loops.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 NONE = int(np.iinfo(np.int64).min)
 """No watermark, no bound, no time yet. No valid event time is that small."""
 
-# --- header: one vector a cell -------------------------------------------------------------------------------------
+# Header: one vector a cell.
 H_EVENTS = 0  # rows used in `events`
 H_SLOTS = 1  # rows used in `slots`
 H_POOL = 2  # rows handed out in `pool`
@@ -29,20 +30,20 @@ H_GENERATION = 13  # counts every time an array was made anew or grown
 H_MEASURES = 14  # bytes of the description of the measures
 HEADER_SIZE = 16
 
-# --- events: one row an accepted transaction, in arrival order ------------------------------------------------------
+# Events: one row an accepted transaction, in arrival order.
 E_APPEND = 0
 E_SLOT = 1
 E_NULLS = 2  # bit i set: schema field i is null
 E_SEQ = 3
 E_FIELDS = 4  # the schema's fields follow, in schema order
 
-# --- slots: one row a grouping key ---------------------------------------------------------------------------------
+# Slots: one row a grouping key.
 S_BASE = 0  # first pool row of the key's region
 S_CAP = 1
 S_TAIL = 2  # rows used in the region, ordered by (event time, arrival)
 S_WIDTH = 3  # then: one left end a window class, three words a distinct measure, the key's values
 
-# --- pool: one row a retained transaction, by key and event time -----------------------------------------------------
+# Pool: one row a retained transaction, by key and event time.
 P_TIME = 0
 P_EVENT = 1  # row in `events`
 P_SUMS = 2  # running totals along the key's region follow
@@ -57,7 +58,7 @@ TOTAL_SQUARE_1 = 5
 TOTAL_SQUARE_2 = 6
 TOTAL_SQUARE_3 = 7
 
-# --- marks: one row a (rule incarnation, key) that has alerted or suppressed -------------------------------------------
+# Marks: one row a (rule incarnation, key) that has alerted or suppressed.
 M_RULE = 0  # incarnation of the rule
 M_SLOT = 1
 M_RESET_SEQ = 2  # COUNT_WITH_RESET: arrival number of the last alert, or NONE
@@ -67,14 +68,14 @@ M_LAST_TIME = 5  # largest event time among the alerts, or NONE
 M_SUPPRESSED = 6
 M_WIDTH = 7
 
-# --- distinct: one row a (measure, key, value) in a current window -----------------------------------------------------
+# Distinct: one row a (measure, key, value) in a current window.
 D_MEASURE = 0
 D_SLOT = 1
 D_EVENT = 2  # an event that has the value
 D_COUNT = 3
 D_WIDTH = 4
 
-# --- rules of a plan ------------------------------------------------------------------------------------------------
+# Rules of a plan.
 R_KIND = 0
 R_WINDOW = 1  # window class
 R_FILTER = 2
@@ -115,7 +116,7 @@ OP_NEVER = 7
 LIMBS = 12
 """32-bit limbs of the wide factors of AVG and STDDEV limits (384 bits)."""
 
-# --- output: one row an alert, or with evaluations on one row an evaluation --------------------------------------------
+# Output: one row an alert, or with evaluations on one row an evaluation.
 O_ROW = 0
 O_RULE = 1
 O_COUNT = 2  # windowCount
@@ -132,13 +133,13 @@ FIRED_NO = 0
 FIRED_YES = 1
 FIRED_SUPPRESSED = 2
 
-# --- what became of a row --------------------------------------------------------------------------------------------
+# What became of a row.
 ROW_ACCEPTED = 1
 ROW_DUPLICATE = 2
 ROW_LATE_KEPT = 3
 ROW_LATE_EXPIRED = 4
 
-# --- why the kernel handed back before the end ------------------------------------------------------------------------
+# Why the kernel handed back before the end.
 DONE = 0
 NEED_EVENTS = 1
 NEED_SLOTS = 2

@@ -1,8 +1,8 @@
 """Compiles the rules of one grouping, in one or more versions, to the arrays that the kernel reads.
 
-A measure is something kept along the retained rows so that windows can be read off it: running totals, a tree of extremes,
-a multiset of distinct values. Rules share measures: a thousand SUM rules with different limits and windows need one
-pair of totals.
+A measure is something kept along the retained rows so that windows can be read off it: running totals, a tree of
+extremes, a multiset of distinct values. Rules share measures: a thousand SUM rules with different limits and windows
+need one pair of totals.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from fraud_rules.rule import Aggregator, Operator, Rule, RuleState
 from fraud_rules.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.window import layout as at
+from fraud_rules.window.state import Rules
 
 _OPERATORS = {
     Operator.EQUAL: at.OP_EQ,
@@ -51,9 +52,7 @@ Key = TypeVar("Key", bound=Hashable)
 Total = tuple[int, int, int]  # TOTAL_*, filter, column of `events`
 Tree = tuple[int, int, int]  # filter, column, 1: largest / 0: smallest
 Distinct = tuple[int, int, tuple[int, ...]]  # filter, window_ms, columns
-_Encoded = tuple[
-    tuple[str, ...], tuple[Total, ...], tuple[Tree, ...], tuple[int, ...], tuple[Distinct, ...]
-]
+_Encoded = tuple[tuple[str, ...], tuple[Total, ...], tuple[Tree, ...], tuple[int, ...], tuple[Distinct, ...]]
 
 
 def _array(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int64]:
@@ -109,26 +108,21 @@ NO_MEASURES = Measures((), (), (), (), ())
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One grouping's rules, compiled. Arrays as `kernel.advance` describes them."""
+    """One grouping's rules, compiled."""
 
     measures: Measures
-    totals: NDArray[np.int64]
-    trees: NDArray[np.int64]
-    windows: NDArray[np.int64]
-    distincts: NDArray[np.int64]
-    rule_starts: NDArray[np.int64]
-    widest: NDArray[np.int64]
-    rules: NDArray[np.int64]
-    resets: NDArray[np.int64]
-    ratios: NDArray[np.float64]
-    scales: NDArray[np.uint64]
-    limits: NDArray[np.uint64]
+    rules: Rules
     in_force: tuple[RuleInForce, ...] = field(repr=False)
-    """The rule of each row of `rules`."""
+    """The rule of each row of `rules.rows`."""
 
 
 class _Numbers(dict[Key, int]):
     """Numbers distinct things in order of first use."""
+
+    @classmethod
+    def of_all(cls, items: Sequence[Key]) -> _Numbers[Key]:
+        """The items, numbered from 0."""
+        return cls(zip(items, range(len(items)), strict=True))
 
     def of(self, item: Key) -> int:
         return self.setdefault(item, len(self))
@@ -157,16 +151,14 @@ class _Collector:
         summed = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == at.TOTAL_LOW)
         if (squared - having) & summed:
             return cls(squared)
-        collector = cls(squared | having)
-        for numbers, items in (
-            (collector.filters, known.filters),
-            (collector.totals, known.totals),
-            (collector.trees, known.trees),
-            (collector.windows, known.windows_ms),
-            (collector.distincts, known.distincts),
-        ):
-            numbers.update(zip(items, range(len(items)), strict=True))  # type: ignore[attr-defined]
-        return collector
+        return cls(
+            squared | having,
+            _Numbers.of_all(known.filters),
+            _Numbers.of_all(known.totals),
+            _Numbers.of_all(known.trees),
+            _Numbers.of_all(known.windows_ms),
+            _Numbers.of_all(known.distincts),
+        )
 
     def measures(self) -> Measures:
         return Measures(
@@ -182,7 +174,8 @@ class _Collector:
         kinds = [at.TOTAL_LOW, at.TOTAL_HIGH]
         if (rule.filter, rule.aggregate_field) in self.squared:
             kinds += [at.TOTAL_SQUARE_0, at.TOTAL_SQUARE_1, at.TOTAL_SQUARE_2, at.TOTAL_SQUARE_3]
-        return [self.total(kind, number, column) for kind in kinds][0]
+        columns = [self.total(kind, number, column) for kind in kinds]
+        return columns[0]
 
 
 def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema, known: Measures) -> Plan:
@@ -211,21 +204,16 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
         starts.append(len(rows))
     measures = collector.measures()
     resets = sorted({row[at.R_RULE] for row in rows if row[at.R_KIND] == at.KIND_RESET})
-    return Plan(
-        measures=measures,
-        totals=measures.totals_array(),
-        trees=measures.trees_array(),
-        windows=measures.windows_array(),
-        distincts=measures.distincts_array(),
-        rule_starts=np.array(starts, dtype=np.int64),
+    compiled = Rules(
+        starts=np.array(starts, dtype=np.int64),
         widest=np.array([version.widest_window_ms for version in versions], dtype=np.int64),
-        rules=np.array(rows, dtype=np.int64).reshape(len(rows), at.R_WIDTH),
+        rows=np.array(rows, dtype=np.int64).reshape(len(rows), at.R_WIDTH),
         resets=np.array(resets, dtype=np.int64),
         ratios=np.array(ratios, dtype=np.float64),
         scales=np.array(scales, dtype=np.uint64).reshape(len(rows), at.LIMBS),
         limits=np.array(limits, dtype=np.uint64).reshape(len(rows), at.LIMBS),
-        in_force=tuple(in_force),
     )
+    return Plan(measures, compiled, tuple(in_force))
 
 
 def _compile_rule(

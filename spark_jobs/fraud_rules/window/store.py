@@ -1,7 +1,7 @@
 """Finds the memory of a key group's cells, and guards it.
 
-A view belongs to a key group at a version: the batch it has seen, and a digest of everything up to it. One that is not at the
-version of the durable log (a task ran elsewhere, was repeated, or died half-way) is made anew from the log.
+A view belongs to a key group at a version: the batch it has seen, and a digest of everything up to it. One that is not
+at the version of the durable log (a task ran elsewhere, was repeated, or died half-way) is made anew from the log.
 """
 
 from __future__ import annotations

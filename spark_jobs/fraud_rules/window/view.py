@@ -7,146 +7,148 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from fraud_rules.window import kernel
 from fraud_rules.window import layout as at
-from fraud_rules.window.arrays import AnyArray, Arrays
+from fraud_rules.window import tables
+from fraud_rules.window.arrays import Arrays
 from fraud_rules.window.plan import NO_MEASURES, Measures
-
-Ints = NDArray[np.int64]
+from fraud_rules.window.state import Ints, Kept, State, Table
 
 _MIN_ROWS = 64
-_DERIVED = (
-    "events", "passes", "id_table", "slots", "key_table", "pool", "leaves", "blocks_16", "blocks_256", "blocks_4096",
-    "marks", "mark_table", "distinct", "distinct_table", "measures",
-)  # fmt: skip
-_BLOCKS = (16, 256, 4096)
+_DERIVED = (*(name for name in State._fields if name != "header"), "measures")
 
 
 class View:
-    """Arrays as `layout` describes them, valid for `measures`.
+    """A cell's `state`, opened for its `measures`.
 
     A change of any array raises the generation in the header, by which processes that map the same files notice
     (`refresh`) that theirs are old.
     """
 
-    def __init__(self, arrays: Arrays, row_width: int, key_width: int, id_column: int) -> None:
-        self.arrays = arrays
+    def __init__(self, arrays: Arrays, row_width: int, key_columns: Ints, time_column: int, id_column: int) -> None:
+        self._arrays = arrays
         self._row_width = row_width
-        self._key_width = key_width
+        self._key_columns = key_columns
+        self._time_column = time_column
         self._id_column = id_column
         self.header: Ints = arrays.open("header", np.int64, at.HEADER_SIZE, 0)
         self.measures = NO_MEASURES
+        self.kept = self._kept()
+        self.state: State
         self._generation = -1
 
     def clear(self, measures: Measures, rows: int, slots: int, marks: int) -> None:
         """Start over, empty, with room for so many rows, slots and marks. The pool is opened apart: `open_pool`."""
         for name in _DERIVED:
-            self.arrays.drop(name)
+            self._arrays.drop(name)
         self.header[[at.H_EVENTS, at.H_SLOTS, at.H_POOL, at.H_MARKS, at.H_DISTINCT]] = 0
-        self.measures = measures
         text = measures.encode()
         self.header[at.H_MEASURES] = len(text)
-        self.arrays.open("measures", np.uint8, len(text), 0)[: len(text)] = np.frombuffer(text, np.uint8)
-        self._open(max(_MIN_ROWS, rows), max(_MIN_ROWS, slots), 0, max(_MIN_ROWS, marks))
-        self._changed()
+        self._arrays.open("measures", np.uint8, len(text), 0)[: len(text)] = np.frombuffer(text, np.uint8)
+        self._set_measures(measures)
+        self._open(max(_MIN_ROWS, rows), max(_MIN_ROWS, slots), 1, max(_MIN_ROWS, marks))
 
     def refresh(self, decode: Callable[[bytes], Measures]) -> bool:
         """Open what another process has made or grown since; whether there was anything."""
         if self._generation == self.header[at.H_GENERATION]:
             return False
         size = int(self.header[at.H_MEASURES])
-        self.measures = decode(self.arrays.open("measures", np.uint8, size, 0)[:size].tobytes())
+        self._set_measures(decode(self._arrays.open("measures", np.uint8, size, 0)[:size].tobytes()))
+        generation = int(self.header[at.H_GENERATION])
         self._open(1, 1, 1, 1)
-        self._generation = int(self.header[at.H_GENERATION])
+        self._generation = self.header[at.H_GENERATION] = generation
         return True
 
     def grow(self, need: int) -> None:
         """Double the arrays behind a NEED_* of the kernel."""
-        if need == at.NEED_EVENTS:
-            self._open_events(2 * len(self.events))
-        elif need == at.NEED_SLOTS:
-            self._open_slots(2 * len(self.slots))
-        elif need == at.NEED_MARKS:
-            self._open_marks(2 * len(self.marks))
-        else:
-            self._open_pool(2 * len(self.pool))
-        self._changed()
+        events, slots = len(self.state.events), len(self.state.slots)
+        pool, marks = len(self.state.pool), len(self.state.marks)
+        self._open(
+            events * (2 if need == at.NEED_EVENTS else 1),
+            slots * (2 if need == at.NEED_SLOTS else 1),
+            pool * (2 if need == at.NEED_POOL else 1),
+            marks * (2 if need == at.NEED_MARKS else 1),
+        )
 
     def open_pool(self, rows: int) -> None:
-        """Room for so many pool rows, and a start for more."""
-        self._open_pool(max(4 * _MIN_ROWS, rows))
-        self._changed()
+        """Room for so many pool rows."""
+        state = self.state
+        self._open(len(state.events), len(state.slots), max(4 * _MIN_ROWS, rows), len(state.marks))
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        arrays: list[AnyArray] = [
-            self.events, self.passes, self.id_table, self.slots, self.key_table, self.pool, self.leaves, *self.blocks,
-            self.marks, self.mark_table, self.distinct, self.distinct_table,
-        ]  # fmt: skip
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in self.state)
 
-    def _changed(self) -> None:
+    def _set_measures(self, measures: Measures) -> None:
+        self.measures = measures
+        self.kept = self._kept()
+
+    def _kept(self) -> Kept:
+        measures = self.measures
+        return Kept(
+            totals=measures.totals_array(),
+            trees=measures.trees_array(),
+            windows=measures.windows_array(),
+            distincts=measures.distincts_array(),
+            key_columns=self._key_columns,
+            time_column=self._time_column,
+            id_column=self._id_column,
+            key_at=at.S_WIDTH + len(measures.windows_ms) + 3 * len(measures.distincts),
+        )
+
+    def _open(self, rows: int, slots: int, pool: int, marks: int) -> None:
+        """Open every array with at least so many rows, and fill the tables that had to be made larger."""
+        open_array, measures = self._arrays.open, self.measures
+        n_trees = len(measures.trees)
+        width = max(1, n_trees)
+        events = open_array("events", np.int64, rows, self._row_width)
+        rows = len(events)
+        slot_rows = open_array("slots", np.int64, slots, self.kept.key_at + len(self._key_columns))
+        pool_rows = open_array("pool", np.int64, pool, at.P_SUMS + len(measures.totals))
+        leaves = len(pool_rows) if n_trees else 1
+        mark_rows = open_array("marks", np.int64, marks, at.M_WIDTH)
+        distinct = max(1, rows * len(measures.distincts))
+        larger: set[str] = set()
+        self.state = State(
+            header=self.header,
+            events=events,
+            passes=open_array("passes", np.uint8, rows, len(measures.filters) + 1),
+            id_table=self._table("id_table", rows, larger),
+            slots=slot_rows,
+            key_table=self._table("key_table", len(slot_rows), larger),
+            pool=pool_rows,
+            leaves=open_array("leaves", np.int64, leaves, width),
+            blocks_16=open_array("blocks_16", np.int64, leaves // 16 + 1, width),
+            blocks_256=open_array("blocks_256", np.int64, leaves // 256 + 1, width),
+            blocks_4096=open_array("blocks_4096", np.int64, leaves // 4096 + 1, width),
+            marks=mark_rows,
+            mark_table=self._table("mark_table", len(mark_rows), larger),
+            distinct=open_array("distinct", np.int64, distinct, at.D_WIDTH),
+            distinct_table=self._table("distinct_table", distinct, larger),
+        )
+        self._fill_tables(larger)
         self.header[at.H_GENERATION] += 1
         self._generation = int(self.header[at.H_GENERATION])
 
-    def _open(self, rows: int, slots: int, pool: int, marks: int) -> None:
-        self._open_events(rows)
-        self._open_slots(slots)
-        self._open_pool(pool)
-        self._open_marks(marks)
+    def _fill_tables(self, larger: set[str]) -> None:
+        if "id_table" in larger:
+            tables.index_events(self.state, self.kept)
+        if "key_table" in larger:
+            tables.index_slots(self.state, self.kept)
+        if "mark_table" in larger:
+            tables.index_marks(self.state)
+        if "distinct_table" in larger:
+            tables.index_distinct(self.state, self.kept)
 
-    def _open_events(self, rows: int) -> None:
-        self.events = self.arrays.open("events", np.int64, rows, self._row_width)
-        rows = len(self.events)
-        self.passes = self.arrays.open("passes", np.uint8, rows, len(self.measures.filters) + 1)
-        self.id_table, grown = self._table("id_table", rows)
-        if grown:
-            kernel.index_events(self.events, self.header[at.H_EVENTS], self.id_table, self._id_column)
-        distincts = self.measures.distincts_array()
-        rows = max(1, rows * len(distincts))
-        self.distinct = self.arrays.open("distinct", np.int64, rows, at.D_WIDTH)
-        self.distinct_table, grown = self._table("distinct_table", rows)
-        if grown:
-            entries = self.header[at.H_DISTINCT]
-            kernel.index_distinct(self.events, self.distinct, entries, self.distinct_table, distincts)
-
-    def _open_slots(self, rows: int) -> None:
-        self.slots = self.arrays.open("slots", np.int64, rows, self.key_at + self._key_width)
-        self.key_table, grown = self._table("key_table", len(self.slots))
-        if grown:
-            key_columns = np.arange(self.key_at, self.slots.shape[1])
-            kernel.index_slots(self.slots, self.header[at.H_SLOTS], self.key_table, key_columns, self.key_at)
-
-    @property
-    def key_at(self) -> int:
-        """The column of `slots` where the key's values begin."""
-        return at.S_WIDTH + len(self.measures.windows_ms) + 3 * len(self.measures.distincts)
-
-    def _open_pool(self, rows: int) -> None:
-        trees = len(self.measures.trees)
-        self.pool = self.arrays.open("pool", np.int64, rows, at.P_SUMS + len(self.measures.totals))
-        rows = len(self.pool) if trees else 0
-        self.leaves = self.arrays.open("leaves", np.int64, rows, max(1, trees))
-        self.blocks = tuple(
-            self.arrays.open(f"blocks_{fan}", np.int64, rows // fan + 1, max(1, trees)) for fan in _BLOCKS
-        )
-
-    def _open_marks(self, rows: int) -> None:
-        self.marks = self.arrays.open("marks", np.int64, rows, at.M_WIDTH)
-        self.mark_table, grown = self._table("mark_table", len(self.marks))
-        if grown:
-            kernel.index_marks(self.marks, self.header[at.H_MARKS], self.mark_table)
-
-    def _table(self, name: str, rows: int) -> tuple[NDArray[np.int32], bool]:
-        """A hash table at most half full with `rows` entries, and whether it is new and to be filled."""
+    def _table(self, name: str, rows: int, larger: set[str]) -> Table:
+        """A hash table at most half full with `rows` entries; one that had to be made larger is empty and noted."""
         size = 1 << (2 * rows - 1).bit_length()
-        table: NDArray[np.int32] = self.arrays.open(name, np.int32, 1, 0)
+        table: Table = self._arrays.open(name, np.int32, 1, 0)
         if len(table) >= size:
-            return table, False
-        self.arrays.drop(name)
-        return self.arrays.open(name, np.int32, size, 0), True
+            return table
+        self._arrays.drop(name)
+        larger.add(name)
+        grown: Table = self._arrays.open(name, np.int32, size, 0)
+        return grown

@@ -1,0 +1,116 @@
+"""COUNT_DISTINCT: a multiset of the values of a key's current window, moved from window to window."""
+
+from __future__ import annotations
+
+from fraud_rules.window.compiler import compiled, inlined
+from fraud_rules.window.layout import (
+    D_COUNT,
+    D_EVENT,
+    D_MEASURE,
+    D_SLOT,
+    E_FIELDS,
+    E_NULLS,
+    H_DISTINCT,
+    P_EVENT,
+    S_BASE,
+    S_WIDTH,
+)
+from fraud_rules.window.state import Kept, State
+from fraud_rules.window.tables import find_distinct
+
+
+@inlined
+def words_of(kept: Kept, measure: int) -> int:
+    """The column of `slots` with the first of the measure's words: low and high offset of its window, and the count."""
+    return S_WIDTH + kept.windows.shape[0] + 3 * measure
+
+
+@inlined
+def _counts(state: State, kept: Kept, measure: int, event: int) -> bool:
+    """Whether the event passes the measure's filter and has no null among its fields."""
+    if state.passes[event, kept.distincts[measure, 0]] == 0:
+        return False
+    nulls = state.events[event, E_NULLS]
+    whole = True
+    for k in range(kept.distincts[measure, 2]):
+        if (nulls >> (kept.distincts[measure, 3 + k] - E_FIELDS)) & 1:
+            whole = False
+    return whole
+
+
+@compiled
+def change(state: State, kept: Kept, measure: int, slot: int, event: int, delta: int) -> int:
+    """Add (1) or take (-1) one event; the change of the number of distinct values."""
+    if not _counts(state, kept, measure, event):
+        return 0
+    at = find_distinct(state, kept, measure, slot, event)
+    entry = state.distinct_table[at] - 1
+    if entry < 0:
+        entry = state.header[H_DISTINCT]
+        state.header[H_DISTINCT] += 1
+        state.distinct_table[at] = entry + 1
+        state.distinct[entry, D_MEASURE] = measure
+        state.distinct[entry, D_SLOT] = slot
+        state.distinct[entry, D_EVENT] = event
+        state.distinct[entry, D_COUNT] = 0
+    before = state.distinct[entry, D_COUNT]
+    state.distinct[entry, D_COUNT] = before + delta
+    if before == 0:
+        return 1
+    return -1 if before + delta == 0 else 0
+
+
+@compiled
+def inserted(state: State, kept: Kept, slot: int, event: int, at: int) -> None:
+    """A row came in at offset `at`, before others: windows shift, and one that spans it has one more."""
+    for measure in range(kept.distincts.shape[0]):
+        word = words_of(kept, measure)
+        if at <= state.slots[slot, word]:
+            state.slots[slot, word] += 1
+            state.slots[slot, word + 1] += 1
+        elif at < state.slots[slot, word + 1]:
+            state.slots[slot, word + 1] += 1
+            state.slots[slot, word + 2] += change(state, kept, measure, slot, event, 1)
+
+
+@compiled
+def forget(state: State, kept: Kept, slot: int, expired: int) -> None:
+    """Take the first `expired` rows out of the slot's multisets and shift their windows by as much."""
+    base = state.slots[slot, S_BASE]
+    for measure in range(kept.distincts.shape[0]):
+        word = words_of(kept, measure)
+        low = state.slots[slot, word]
+        high = state.slots[slot, word + 1]
+        while low < expired and low < high:
+            event = state.pool[base + low, P_EVENT]
+            state.slots[slot, word + 2] += change(state, kept, measure, slot, event, -1)
+            low += 1
+        state.slots[slot, word] = max(low - expired, 0)
+        state.slots[slot, word + 1] = max(high - expired, 0)
+
+
+@compiled
+def count(state: State, kept: Kept, slot: int, measure: int, first: int, last: int) -> int:
+    """How many distinct values offsets [first, last] hold: the measure's window is moved there."""
+    word = words_of(kept, measure)
+    base = state.slots[slot, S_BASE]
+    low = state.slots[slot, word]
+    high = state.slots[slot, word + 1]
+    n = state.slots[slot, word + 2]
+    end = last + 1
+    while high < end:
+        n += change(state, kept, measure, slot, state.pool[base + high, P_EVENT], 1)
+        high += 1
+    while low > first:
+        low -= 1
+        n += change(state, kept, measure, slot, state.pool[base + low, P_EVENT], 1)
+    while high > end:
+        high -= 1
+        n += change(state, kept, measure, slot, state.pool[base + high, P_EVENT], -1)
+    while low < first:
+        n += change(state, kept, measure, slot, state.pool[base + low, P_EVENT], -1)
+        low += 1
+    state.slots[slot, word] = low
+    state.slots[slot, word + 1] = high
+    state.slots[slot, word + 2] = n
+    return n

@@ -1,0 +1,251 @@
+"""The rows of one grouping key: a region of the pool, ordered by (event time, arrival), with running totals beside
+each row.
+
+The aggregate over a run of rows is the difference of two rows of totals. A row that comes in d places before the
+youngest costs O(d): the rows after it shift.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fraud_rules.window import extremes, multiset
+from fraud_rules.window.compiler import compiled, inlined
+from fraud_rules.window.layout import (
+    E_FIELDS,
+    E_NULLS,
+    E_SLOT,
+    H_BOUND,
+    H_POOL,
+    H_SLOTS,
+    NONE,
+    P_EVENT,
+    P_SUMS,
+    P_TIME,
+    S_BASE,
+    S_CAP,
+    S_TAIL,
+    S_WIDTH,
+    TOTAL_HIGH,
+    TOTAL_LOW,
+    TOTAL_ROWS,
+    TOTAL_SQUARE_0,
+    TOTAL_SQUARE_1,
+    TOTAL_SQUARE_2,
+    TOTAL_VALUES,
+)
+from fraud_rules.window.state import Ints, Kept, State
+from fraud_rules.window.tables import find_event
+
+LOW_MASK = 0xFFFF_FFFF
+SMALLEST = 4
+"""Rows of the smallest region."""
+
+
+@inlined
+def first_at_or_after(pool: Ints, base: int, low: int, high: int, time: int) -> int:
+    """The first offset in [low, high) whose event time is >= time; high if there is none."""
+    while low < high:
+        middle = (low + high) >> 1
+        if pool[base + middle, P_TIME] < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def seek(pool: Ints, base: int, tail: int, start: int, time: int) -> int:
+    """As `first_at_or_after` over the whole region, galloping away from `start`: O(log of the distance)."""
+    start = min(start, tail)
+    step = 1
+    if start < tail and pool[base + start, P_TIME] < time:
+        low = start + 1
+        while low + step < tail and pool[base + low + step, P_TIME] < time:
+            low += step + 1
+            step <<= 1
+        return first_at_or_after(pool, base, low, min(low + step, tail), time)
+    high = start
+    while high - step >= 0 and pool[base + high - step, P_TIME] >= time:
+        high -= step
+        step <<= 1
+    return first_at_or_after(pool, base, max(high - step, 0), high, time)
+
+
+@inlined
+def place_of(pool: Ints, base: int, tail: int, time: int) -> int:
+    """Where a row of this time belongs: after all rows that are not younger."""
+    if tail == 0 or pool[base + tail - 1, P_TIME] <= time:
+        return tail
+    return seek(pool, base, tail, tail, time + 1)
+
+
+@inlined
+def aligned(position: int, cap: int) -> int:
+    """The first region start at or after `position` that keeps a region's blocks its own."""
+    unit = min(cap, 4096)
+    return (position + unit - 1) // unit * unit
+
+
+@inlined
+def size_for(rows: int) -> int:
+    """The region size for so many rows and half as many more: a power of two."""
+    cap = SMALLEST
+    while cap < rows + (rows >> 1) + 1:
+        cap *= 2
+    return cap
+
+
+@compiled
+def make_room(state: State, kept: Kept, slot: int) -> bool:
+    """Room for one more row: drop what the retention bound has passed, or move to a larger region.
+
+    Returns False, with nothing changed, when the pool itself is full.
+    """
+    base = state.slots[slot, S_BASE]
+    cap = state.slots[slot, S_CAP]
+    tail = state.slots[slot, S_TAIL]
+    bound = state.header[H_BOUND]
+    expired = first_at_or_after(state.pool, base, 0, tail, bound) if bound != NONE else 0
+    new_cap = max(size_for(tail - expired), cap)
+    target = base
+    if new_cap > cap:
+        target = aligned(state.header[H_POOL], new_cap)
+        if target + new_cap > state.pool.shape[0]:
+            return False
+        state.header[H_POOL] = target + new_cap
+    multiset.forget(state, kept, slot, expired)
+    _move(state, kept, base, target, expired, tail)
+    state.slots[slot, S_BASE] = target
+    state.slots[slot, S_CAP] = new_cap
+    state.slots[slot, S_TAIL] = tail - expired
+    for w in range(kept.windows.shape[0]):
+        state.slots[slot, S_WIDTH + w] = max(state.slots[slot, S_WIDTH + w] - expired, 0)
+    if kept.trees.shape[0] > 0:
+        extremes.refresh(state, kept.trees, target, new_cap, 0, tail - expired)
+    return True
+
+
+@compiled
+def _move(state: State, kept: Kept, source: int, target: int, first: int, tail: int) -> None:
+    """Move rows [first, tail) to offset 0 of `target`, totals counted from there."""
+    pool = state.pool
+    for c in range(P_SUMS, pool.shape[1]):
+        before = pool[source + first - 1, c] if first > 0 else 0
+        for k in range(tail - first):
+            pool[target + k, c] = pool[source + first + k, c] - before
+    for k in range(tail - first):
+        pool[target + k, P_TIME] = pool[source + first + k, P_TIME]
+        pool[target + k, P_EVENT] = pool[source + first + k, P_EVENT]
+    for m in range(kept.trees.shape[0]):
+        for k in range(tail - first):
+            state.leaves[target + k, m] = state.leaves[source + first + k, m]
+
+
+@inlined
+def _contribution(kind: int, value: int) -> int:
+    """What a value adds to a running total of this kind."""
+    if kind == TOTAL_LOW:
+        return value & LOW_MASK
+    if kind == TOTAL_HIGH:
+        return value >> 32
+    if kind == TOTAL_ROWS or kind == TOTAL_VALUES:
+        return 1
+    # |value| = a * 2**32 + b;  value**2 = a*a * 2**64 + 2*a*b * 2**32 + b*b, cut into 32-bit limbs
+    size = np.uint64(value) if value >= 0 else np.uint64(-value)
+    mask = np.uint64(LOW_MASK)
+    shift = np.uint64(32)
+    a = size >> shift
+    b = size & mask
+    middle = ((b * b) >> shift) + (a * b & mask) + (a * b & mask)
+    top = (a * a & mask) + (a * b >> shift) + (a * b >> shift) + (middle >> shift)
+    if kind == TOTAL_SQUARE_0:
+        return np.int64(b * b & mask)
+    if kind == TOTAL_SQUARE_1:
+        return np.int64(middle & mask)
+    if kind == TOTAL_SQUARE_2:
+        return np.int64(top & mask)
+    return np.int64((a * a >> shift) + (top >> shift))
+
+
+@compiled
+def _shift(state: State, kept: Kept, slot: int, event: int, at: int, tail: int) -> None:
+    """Make offset `at` free: the rows from there on move one up."""
+    base = state.slots[slot, S_BASE]
+    for k in range(tail, at, -1):
+        for c in range(state.pool.shape[1]):
+            state.pool[base + k, c] = state.pool[base + k - 1, c]
+    for m in range(kept.trees.shape[0]):
+        for k in range(tail, at, -1):
+            state.leaves[base + k, m] = state.leaves[base + k - 1, m]
+    for w in range(kept.windows.shape[0]):
+        if at < state.slots[slot, S_WIDTH + w]:
+            state.slots[slot, S_WIDTH + w] += 1
+    multiset.inserted(state, kept, slot, event, at)
+
+
+@inlined
+def insert(state: State, kept: Kept, slot: int, event: int, time: int) -> int:
+    """Put an event into its key's region, which has room; its offset there."""
+    base = state.slots[slot, S_BASE]
+    tail = state.slots[slot, S_TAIL]
+    pool = state.pool
+    at = place_of(pool, base, tail, time)
+    if at < tail:
+        _shift(state, kept, slot, event, at, tail)
+    state.slots[slot, S_TAIL] = tail + 1
+    pool[base + at, P_TIME] = time
+    pool[base + at, P_EVENT] = event
+    nulls = state.events[event, E_NULLS]
+    for c in range(kept.totals.shape[0]):
+        kind = kept.totals[c, 0]
+        column = kept.totals[c, 2]
+        add = 0
+        if state.passes[event, kept.totals[c, 1]] and (kind == TOTAL_ROWS or (nulls >> (column - E_FIELDS)) & 1 == 0):
+            add = _contribution(kind, state.events[event, column])
+        pool[base + at, P_SUMS + c] = add + (pool[base + at - 1, P_SUMS + c] if at > 0 else 0)
+        if add != 0:
+            for k in range(at + 1, tail + 1):
+                pool[base + k, P_SUMS + c] += add
+    if kept.trees.shape[0] > 0:
+        _plant(state, kept, slot, event, at, tail)
+    return at
+
+
+@compiled
+def _plant(state: State, kept: Kept, slot: int, event: int, at: int, tail: int) -> None:
+    """Set the leaves of a new row and bring the blocks above up to date."""
+    base = state.slots[slot, S_BASE]
+    cap = state.slots[slot, S_CAP]
+    nulls = state.events[event, E_NULLS]
+    for m in range(kept.trees.shape[0]):
+        column = kept.trees[m, 1]
+        counts = state.passes[event, kept.trees[m, 0]] != 0 and (nulls >> (column - E_FIELDS)) & 1 == 0
+        state.leaves[base + at, m] = state.events[event, column] if counts else extremes.idle_value(kept.trees, m)
+    if at == tail and at & 15 != 0:
+        extremes.append(state, kept.trees, base + at, cap)
+    else:
+        extremes.refresh(state, kept.trees, base, cap, at, tail + 1)
+
+
+@compiled
+def assign_regions(state: State, counts: Ints) -> int:
+    """Give every slot a region for its rows and half as many more; returns the pool rows needed in all."""
+    for slot in range(state.header[H_SLOTS]):
+        if counts[slot] > 0:
+            cap = size_for(counts[slot])
+            base = aligned(state.header[H_POOL], cap)
+            state.slots[slot, S_BASE] = base
+            state.slots[slot, S_CAP] = cap
+            state.header[H_POOL] = base + cap
+    return state.header[H_POOL]
+
+
+@compiled
+def fill(state: State, kept: Kept, order: Ints) -> None:
+    """Put all events, which know their slots, into their regions in the given (time, arrival) order."""
+    for k in range(order.shape[0]):
+        event = order[k]
+        slot = state.events[event, E_SLOT]
+        state.id_table[find_event(state, kept, slot, state.events[event, kept.id_column])] = event + 1
+        insert(state, kept, slot, event, state.events[event, kept.time_column])

@@ -1,0 +1,86 @@
+"""COUNT_WITH_RESET: what counts after an alert of the same rule and key."""
+
+from __future__ import annotations
+
+from fraud_rules.window.compiler import compiled
+from fraud_rules.window.layout import (
+    E_SEQ,
+    H_MARKS,
+    M_RESET_SEQ,
+    M_RESET_TIME,
+    M_REVIVED,
+    M_SLOT,
+    NONE,
+    P_EVENT,
+    P_TIME,
+    R_COUNT,
+    R_FILTER,
+    S_BASE,
+    S_TAIL,
+)
+from fraud_rules.window.region import first_at_or_after
+from fraud_rules.window.state import Ints, State
+from fraud_rules.window.tables import find_mark
+
+
+@compiled
+def count_after(state: State, entry: int, slot: int, rules: Ints, r: int, first: int, last: int) -> int:
+    """Rows of offsets [first, last] that pass rule r's filter and arrived after its mark.
+
+    Rows that sort after everything present at the mark are counted by the running totals. Those that arrived later but
+    sort before it are few (their number is kept): they are looked for from the boundary back.
+    """
+    base = state.slots[slot, S_BASE]
+    tail = state.slots[slot, S_TAIL]
+    reset_seq = state.marks[entry, M_RESET_SEQ]
+    reset_time = state.marks[entry, M_RESET_TIME]
+    boundary = first_at_or_after(state.pool, base, 0, tail, reset_time)
+    while (
+        boundary < tail
+        and state.pool[base + boundary, P_TIME] == reset_time
+        and state.events[state.pool[base + boundary, P_EVENT], E_SEQ] <= reset_seq
+    ):
+        boundary += 1
+    n = 0
+    start = max(first, boundary)
+    if last >= start:
+        column = rules[r, R_COUNT]
+        if column < 0:
+            n = last - start + 1
+        else:
+            n = state.pool[base + last, column] - (state.pool[base + start - 1, column] if start > 0 else 0)
+    revived = state.marks[entry, M_REVIVED]
+    k = min(last, boundary - 1)
+    while revived > 0 and k >= first:
+        event = state.pool[base + k, P_EVENT]
+        if state.events[event, E_SEQ] > reset_seq:
+            revived -= 1
+            if state.passes[event, rules[r, R_FILTER]] != 0:
+                n += 1
+        k -= 1
+    return n
+
+
+@compiled
+def revive(state: State, resets: Ints, slot: int, time: int) -> None:
+    """A row arrived out of order: resets whose boundary it sorts before must look for it."""
+    for k in range(resets.shape[0]):
+        entry = state.mark_table[find_mark(state, resets[k], slot)] - 1
+        if entry >= 0 and state.marks[entry, M_RESET_SEQ] != NONE and time < state.marks[entry, M_RESET_TIME]:
+            state.marks[entry, M_REVIVED] += 1
+
+
+@compiled
+def recount_revived(state: State) -> None:
+    """Set M_REVIVED of every reset mark from the rows themselves, after a rebuild or a change of rules."""
+    for entry in range(state.header[H_MARKS]):
+        if state.marks[entry, M_RESET_SEQ] == NONE:
+            continue
+        slot = state.marks[entry, M_SLOT]
+        base = state.slots[slot, S_BASE]
+        state.marks[entry, M_REVIVED] = 0
+        for k in range(state.slots[slot, S_TAIL]):
+            if state.pool[base + k, P_TIME] >= state.marks[entry, M_RESET_TIME]:
+                break
+            if state.events[state.pool[base + k, P_EVENT], E_SEQ] > state.marks[entry, M_RESET_SEQ]:
+                state.marks[entry, M_REVIVED] += 1

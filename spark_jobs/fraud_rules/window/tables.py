@@ -1,0 +1,199 @@
+"""Open-addressing hash tables over the rows of other arrays: an entry is a row number plus one, 0 is free."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fraud_rules.window.compiler import compiled, inlined
+from fraud_rules.window.layout import (
+    D_EVENT,
+    D_MEASURE,
+    D_SLOT,
+    E_SLOT,
+    H_DISTINCT,
+    H_EVENTS,
+    H_MARKS,
+    H_SLOTS,
+    M_LAST_TIME,
+    M_RESET_SEQ,
+    M_RESET_TIME,
+    M_REVIVED,
+    M_RULE,
+    M_SLOT,
+    M_SUPPRESSED,
+    NONE,
+)
+from fraud_rules.window.state import Ints, Kept, State
+
+
+@inlined
+def mix(h: np.uint64, value: int) -> np.uint64:
+    """SplitMix64's finaliser over the hash so far and one more value."""
+    x = np.uint64(h) ^ np.uint64(value)
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@inlined
+def find_slot(state: State, kept: Kept, rows: Ints, i: int) -> int:
+    """The slot of row i's key, or -(place in the table) - 1 where it belongs."""
+    h = np.uint64(0)
+    for k in range(kept.key_columns.shape[0]):
+        h = mix(h, rows[i, kept.key_columns[k]])
+    mask = np.uint64(state.key_table.shape[0] - 1)
+    at = h & mask
+    while True:
+        slot = state.key_table[at] - 1
+        if slot < 0:
+            return -np.int64(at) - 1
+        same = True
+        for k in range(kept.key_columns.shape[0]):
+            if state.slots[slot, kept.key_at + k] != rows[i, kept.key_columns[k]]:
+                same = False
+                break
+        if same:
+            return np.int64(slot)
+        at = (at + np.uint64(1)) & mask
+
+
+@inlined
+def make_slot(state: State, kept: Kept, rows: Ints, i: int, place: int) -> int:
+    """A slot for row i's key at a free place of the table; the caller has seen to room."""
+    slot = state.header[H_SLOTS]
+    state.header[H_SLOTS] += 1
+    state.key_table[place] = slot + 1
+    for c in range(kept.key_at):
+        state.slots[slot, c] = 0
+    for k in range(kept.key_columns.shape[0]):
+        state.slots[slot, kept.key_at + k] = rows[i, kept.key_columns[k]]
+    return slot
+
+
+@inlined
+def find_event(state: State, kept: Kept, slot: int, identity: int) -> int:
+    """The table place of the event with this identity in this slot, or of the free place where it belongs."""
+    mask = np.uint64(state.id_table.shape[0] - 1)
+    at = mix(np.uint64(identity), slot) & mask
+    while True:
+        event = state.id_table[at] - 1
+        if event < 0:
+            return np.int64(at)
+        if state.events[event, kept.id_column] == identity and state.events[event, E_SLOT] == slot:
+            return np.int64(at)
+        at = (at + np.uint64(1)) & mask
+
+
+@inlined
+def find_mark(state: State, rule: int, slot: int) -> int:
+    """The table place of the mark of (rule, slot), or of the free place where it belongs."""
+    mask = np.uint64(state.mark_table.shape[0] - 1)
+    at = mix(np.uint64(rule), slot) & mask
+    while True:
+        entry = state.mark_table[at] - 1
+        if entry < 0 or (state.marks[entry, M_RULE] == rule and state.marks[entry, M_SLOT] == slot):
+            return np.int64(at)
+        at = (at + np.uint64(1)) & mask
+
+
+@compiled
+def ensure_mark(state: State, rule: int, slot: int) -> int:
+    """The mark row of (rule, slot), made if there is none; the caller has seen to room."""
+    at = find_mark(state, rule, slot)
+    entry = state.mark_table[at] - 1
+    if entry < 0:
+        entry = state.header[H_MARKS]
+        state.header[H_MARKS] += 1
+        state.mark_table[at] = entry + 1
+        state.marks[entry, M_RULE] = rule
+        state.marks[entry, M_SLOT] = slot
+        state.marks[entry, M_RESET_SEQ] = NONE
+        state.marks[entry, M_RESET_TIME] = NONE
+        state.marks[entry, M_REVIVED] = 0
+        state.marks[entry, M_LAST_TIME] = NONE
+        state.marks[entry, M_SUPPRESSED] = 0
+    return np.int64(entry)
+
+
+@compiled
+def find_distinct(state: State, kept: Kept, measure: int, slot: int, event: int) -> int:
+    """The table place of the event's value in a measure's multiset, or of the free place where it belongs."""
+    mask = np.uint64(state.distinct_table.shape[0] - 1)
+    h = mix(np.uint64(measure), slot)
+    fields = kept.distincts[measure, 2]
+    for k in range(fields):
+        h = mix(h, state.events[event, kept.distincts[measure, 3 + k]])
+    at = h & mask
+    while True:
+        entry = state.distinct_table[at] - 1
+        if entry < 0:
+            return np.int64(at)
+        if state.distinct[entry, D_MEASURE] == measure and state.distinct[entry, D_SLOT] == slot:
+            same = True
+            for k in range(fields):
+                column = kept.distincts[measure, 3 + k]
+                if state.events[state.distinct[entry, D_EVENT], column] != state.events[event, column]:
+                    same = False
+                    break
+            if same:
+                return np.int64(at)
+        at = (at + np.uint64(1)) & mask
+
+
+@compiled
+def assign_slots(state: State, kept: Kept, rows: Ints, assigned: Ints) -> None:
+    """Write the slot of each row's key to `assigned`, new ones made in order of first use; the caller has seen to
+    room."""
+    for i in range(rows.shape[0]):
+        slot = find_slot(state, kept, rows, i)
+        if slot < 0:
+            slot = make_slot(state, kept, rows, i, -slot - 1)
+        assigned[i] = slot
+
+
+@compiled
+def load_marks(state: State, rows: Ints, assigned: Ints) -> None:
+    """Set marks from rows (M_*) and their slots, later rows over earlier ones; the caller has seen to room."""
+    for i in range(rows.shape[0]):
+        entry = ensure_mark(state, rows[i, M_RULE], assigned[i])
+        for c in range(M_RESET_SEQ, rows.shape[1]):
+            state.marks[entry, c] = rows[i, c]
+
+
+@compiled
+def index_events(state: State, kept: Kept) -> None:
+    """Fill a new table of identities; of two events with one identity the later counts."""
+    for event in range(state.header[H_EVENTS]):
+        place = find_event(state, kept, state.events[event, E_SLOT], state.events[event, kept.id_column])
+        state.id_table[place] = event + 1
+
+
+@compiled
+def index_slots(state: State, kept: Kept) -> None:
+    """Fill a new table of keys."""
+    for slot in range(state.header[H_SLOTS]):
+        h = np.uint64(0)
+        for k in range(kept.key_columns.shape[0]):
+            h = mix(h, state.slots[slot, kept.key_at + k])
+        mask = np.uint64(state.key_table.shape[0] - 1)
+        at = h & mask
+        while state.key_table[at] != 0:
+            at = (at + np.uint64(1)) & mask
+        state.key_table[at] = slot + 1
+
+
+@compiled
+def index_marks(state: State) -> None:
+    """Fill a new table of marks."""
+    for entry in range(state.header[H_MARKS]):
+        state.mark_table[find_mark(state, state.marks[entry, M_RULE], state.marks[entry, M_SLOT])] = entry + 1
+
+
+@compiled
+def index_distinct(state: State, kept: Kept) -> None:
+    """Fill a new table of distinct values."""
+    for entry in range(state.header[H_DISTINCT]):
+        measure, slot = state.distinct[entry, D_MEASURE], state.distinct[entry, D_SLOT]
+        place = find_distinct(state, kept, measure, slot, state.distinct[entry, D_EVENT])
+        state.distinct_table[place] = entry + 1
