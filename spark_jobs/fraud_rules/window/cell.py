@@ -20,6 +20,7 @@ from fraud_rules.transaction import Column, TransactionBatch
 from fraud_rules.window import layout as at
 from fraud_rules.window import region, resets, tables
 from fraud_rules.window.arrays import Arrays
+from fraud_rules.window.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.window.kernel import advance
 from fraud_rules.window.plan import Measures, Plan, compile_plan
 from fraud_rules.window.state import Arrivals, Ints, Results
@@ -63,6 +64,7 @@ class Cell:
         self.header = self._view.header
         self._strings = Strings(self.header, arrays)
         self._output = np.empty((256, at.O_WIDTH), dtype=np.int64)
+        self._limbs = np.empty((SCRATCH_ROWS, WIDE), dtype=np.uint64)
 
     @classmethod
     def create(cls, schema: TransactionSchema, fields: tuple[str, ...], arrays: Arrays) -> Cell:
@@ -114,7 +116,7 @@ class Cell:
         self.header[at.H_OUT] = 0
         start = 0
         while True:
-            results = Results(outcomes, lateness_ms, self._output, lefts)
+            results = Results(outcomes, lateness_ms, self._output, lefts, self._limbs)
             start, need = advance(
                 self._view.state,
                 self._view.kept,

@@ -30,7 +30,6 @@ def _code_folder() -> Path:
 
 numba.config.CACHE_DIR = str(_code_folder())
 
-# No reference counts: they would cost more than the work, and what is compiled so neither allocates nor keeps an array.
+# No reference counts: they would cost more than the work, and nothing compiled here allocates or keeps an array.
 compiled = numba.njit(cache=True, _nrt=False)
 inlined = numba.njit(cache=True, _nrt=False, forceinline=True)
-allocating = numba.njit(cache=True)

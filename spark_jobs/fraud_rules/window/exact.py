@@ -1,6 +1,7 @@
-"""Wide exact arithmetic for AVG and STDDEV comparisons: magnitudes as 32-bit limbs, lowest first, in uint64 arrays.
+"""Wide exact arithmetic for AVG and STDDEV comparisons: magnitudes as 32-bit limbs, lowest first, in uint64 vectors.
 
-Doubles decide whenever they can (the error of the estimate is bounded); these loops run only near the limit.
+Doubles decide whenever they can (the error of the estimate is bounded); these loops run only near the limit. They work
+in rows of a scratch array that the caller brings, [SCRATCH_ROWS, WIDE].
 """
 
 from __future__ import annotations
@@ -8,39 +9,37 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.window.compiler import allocating
+from fraud_rules.window.compiler import compiled
 
 Limbs = NDArray[np.uint64]
 
+WIDE = 40
+"""Limbs of a scratch row: 1,280 bits hold n**2 * limit**2 of the widest accepted limit."""
+SCRATCH_ROWS = 5
+
 _MASK = np.uint64(0xFFFF_FFFF)
 _SHIFT = np.uint64(32)
-WIDE = 40
-"""Limbs of an intermediate result: 1,280 bits hold n**2 * limit**2 of the widest accepted limit."""
 
 
-@allocating
-def multiply(a: Limbs, b: Limbs) -> Limbs:
-    """a * b, cut at WIDE limbs (callers stay below)."""
-    out = np.zeros(WIDE, dtype=np.uint64)
+@compiled
+def multiply(out: Limbs, a: Limbs, b: Limbs) -> None:
+    """out = a * b, cut at WIDE limbs (callers stay below); `out` is neither of them."""
+    out[:] = np.uint64(0)
     for i in range(a.shape[0]):
         if a[i] == np.uint64(0):
             continue
         carry = np.uint64(0)
-        for j in range(b.shape[0]):
-            if i + j >= WIDE:
-                break
+        for j in range(min(b.shape[0], WIDE - i)):
             cell = out[i + j] + a[i] * b[j] + carry
             out[i + j] = cell & _MASK
             carry = cell >> _SHIFT
         if i + b.shape[0] < WIDE:
             out[i + b.shape[0]] += carry
-    return out
 
 
-@allocating
-def subtract(a: Limbs, b: Limbs) -> Limbs:
-    """a - b for a >= b."""
-    out = np.zeros(WIDE, dtype=np.uint64)
+@compiled
+def subtract(out: Limbs, a: Limbs, b: Limbs) -> None:
+    """out = a - b for a >= b."""
     borrow = np.uint64(0)
     for i in range(WIDE):
         take = b[i] + borrow
@@ -50,10 +49,9 @@ def subtract(a: Limbs, b: Limbs) -> Limbs:
         else:
             out[i] = a[i] + (np.uint64(1) << _SHIFT) - take
             borrow = np.uint64(1)
-    return out
 
 
-@allocating
+@compiled
 def compare(a: Limbs, b: Limbs) -> int:
     """-1, 0 or 1."""
     for k in range(WIDE):
@@ -63,19 +61,18 @@ def compare(a: Limbs, b: Limbs) -> int:
     return 0
 
 
-@allocating
-def from_int(value: int) -> Limbs:
+@compiled
+def set_int(out: Limbs, value: int) -> None:
     """A non-negative int64."""
-    out = np.zeros(2, dtype=np.uint64)
+    out[:] = np.uint64(0)
     out[0] = np.uint64(value & 0xFFFF_FFFF)
     out[1] = np.uint64(value >> 32)
-    return out
 
 
-@allocating
-def from_sum(high: int, low: int) -> Limbs:
+@compiled
+def set_sum(out: Limbs, high: int, low: int) -> None:
     """The magnitude of (high << 32) + low, for 0 <= low < 2**32."""
-    out = np.zeros(3, dtype=np.uint64)
+    out[:] = np.uint64(0)
     if high < 0:
         high = -high
         if low != 0:
@@ -84,13 +81,12 @@ def from_sum(high: int, low: int) -> Limbs:
     out[0] = np.uint64(low)
     out[1] = np.uint64(high & 0xFFFF_FFFF)
     out[2] = np.uint64(high >> 32)
-    return out
 
 
-@allocating
-def from_limb_sums(s0: int, s1: int, s2: int, s3: int) -> Limbs:
+@compiled
+def set_limb_sums(out: Limbs, s0: int, s1: int, s2: int, s3: int) -> None:
     """A sum of squares from the sums of its limbs, each a non-negative int64."""
-    out = np.zeros(WIDE, dtype=np.uint64)
+    out[:] = np.uint64(0)
     carry = np.uint64(0)
     sums = (s0, s1, s2, s3)
     for i in range(4):
@@ -101,18 +97,19 @@ def from_limb_sums(s0: int, s1: int, s2: int, s3: int) -> Limbs:
         carry = (value >> _SHIFT) + (carry >> _SHIFT) + (cell >> _SHIFT)
     out[4] = carry & _MASK
     out[5] = carry >> _SHIFT
-    return out
 
 
-@allocating
-def sign_of_average(high: int, low: int, n: int, scale: Limbs, limit: Limbs, limit_negative: int) -> int:
+@compiled
+def sign_of_average(
+    scratch: Limbs, high: int, low: int, n: int, scale: Limbs, limit: Limbs, limit_negative: int
+) -> int:
     """The sign of sum * scale - limit * n, exact."""
-    left = multiply(from_sum(high, low), scale)
-    right = multiply(limit, from_int(n))
+    total, count, left, right = scratch[0], scratch[1], scratch[2], scratch[3]
+    set_sum(total, high, low)
+    set_int(count, n)
+    multiply(left, total, scale)
+    multiply(right, limit, count)
     left_negative = high < 0
-    zero = np.zeros(WIDE, dtype=np.uint64)
-    if compare(left, zero) == 0:
-        left_negative = False
     right_negative = limit_negative != 0
     if left_negative != right_negative:
         return -1 if left_negative else 1
@@ -120,14 +117,21 @@ def sign_of_average(high: int, low: int, n: int, scale: Limbs, limit: Limbs, lim
     return -order if left_negative else order
 
 
-@allocating
+@compiled
 def sign_of_deviation(
-    high: int, low: int, s0: int, s1: int, s2: int, s3: int, n: int, scale: Limbs, limit: Limbs
+    scratch: Limbs, high: int, low: int, s0: int, s1: int, s2: int, s3: int, n: int, scale: Limbs, limit: Limbs
 ) -> int:
     """The sign of (n * sum(v**2) - sum(v)**2) * scale**2 - limit**2 * n**2, exact, for limit >= 0."""
-    total = from_sum(high, low)
-    spread = subtract(multiply(from_int(n), from_limb_sums(s0, s1, s2, s3)), multiply(total, total))
-    left = multiply(multiply(spread, scale), scale)
-    count = from_int(n)
-    right = multiply(multiply(multiply(limit, limit), count), count)
-    return compare(left, right)
+    a, b, c, d, count = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+    set_int(count, n)
+    set_limb_sums(a, s0, s1, s2, s3)
+    multiply(b, a, count)
+    set_sum(a, high, low)
+    multiply(c, a, a)
+    subtract(d, b, c)
+    multiply(a, d, scale)
+    multiply(b, a, scale)
+    multiply(a, limit, limit)
+    multiply(c, a, count)
+    multiply(d, c, count)
+    return compare(b, d)

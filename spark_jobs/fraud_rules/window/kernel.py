@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from fraud_rules.window import extremes, multiset, resets
 from fraud_rules.window.compiler import compiled, inlined
-from fraud_rules.window.exact import sign_of_average, sign_of_deviation
+from fraud_rules.window.exact import Limbs, sign_of_average, sign_of_deviation
 from fraud_rules.window.layout import (
     DONE,
     E_APPEND,
@@ -275,9 +275,11 @@ def _evaluate(
             values = count
         low = values
     if kind == KIND_AVG:
-        fires = values > 0 and _holds(rules.rows[r, R_OPERATOR], _average_sign(rules, r, high, low, values))
+        fires = values > 0 and _holds(
+            rules.rows[r, R_OPERATOR], _average_sign(rules, r, results.limbs, high, low, values)
+        )
     elif kind == KIND_STDDEV:
-        fires = values > 0 and _deviation_fires(pool, rules, r, base, first, last, high, low, values)
+        fires = values > 0 and _deviation_fires(pool, rules, r, results.limbs, base, first, last, high, low, values)
     else:
         fires = values > 0 and _in_interval(high, low, rules.rows, r)
     fired = FIRED_NO
@@ -338,18 +340,18 @@ def _holds(operator: int, sign: int) -> bool:
 
 
 @inlined
-def _average_sign(rules: Rules, r: int, high: int, low: int, n: int) -> int:
+def _average_sign(rules: Rules, r: int, scratch: Limbs, high: int, low: int, n: int) -> int:
     """The sign of sum - limit * n: by doubles where their error cannot matter."""
     total = high * _TWO_32 + low
     bound = rules.ratios[r] * n
     if abs(total - bound) > 1e-9 * (abs(total) + abs(bound)):
         return 1 if total > bound else -1
-    return sign_of_average(high, low, n, rules.scales[r], rules.limits[r], rules.rows[r, R_LIMIT_NEGATIVE])
+    return sign_of_average(scratch, high, low, n, rules.scales[r], rules.limits[r], rules.rows[r, R_LIMIT_NEGATIVE])
 
 
 @compiled
 def _deviation_fires(
-    pool: Ints, rules: Rules, r: int, base: int, first: int, last: int, high: int, low: int, n: int
+    pool: Ints, rules: Rules, r: int, scratch: Limbs, base: int, first: int, last: int, high: int, low: int, n: int
 ) -> bool:
     """Whether the standard deviation fires: n * sum(v**2) - sum(v)**2 against limit**2 * n**2."""
     column = rules.rows[r, R_LOW] + 2
@@ -364,7 +366,7 @@ def _deviation_fires(
     if abs(spread - bound) > 1e-13 * (squares + total * total) + 1e-9 * bound:
         sign = 1 if spread > bound else -1
     else:
-        sign = sign_of_deviation(high, low, s0, s1, s2, s3, n, rules.scales[r], rules.limits[r])
+        sign = sign_of_deviation(scratch, high, low, s0, s1, s2, s3, n, rules.scales[r], rules.limits[r])
     return _holds(rules.rows[r, R_OPERATOR], sign)
 
 

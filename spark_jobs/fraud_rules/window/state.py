@@ -90,3 +90,5 @@ class Results(NamedTuple):
     """O_* rows, from header[H_OUT] on."""
     lefts: Ints
     """Scratch, one word a window class."""
+    limbs: NDArray[np.uint64]
+    """Scratch for `exact`."""
