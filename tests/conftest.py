@@ -31,10 +31,11 @@ class OwnTopics:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests on the shared broker or session are integration tests, and run in one worker: one broker, one JVM."""
+    """Tests with servers run in one worker, one after the other: one broker, one JVM, kills that hit only their own."""
     for item in items:
         if _SHARED.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.integration)
+        if any(item.iter_markers("integration")) or any(item.iter_markers("recovery")):
             item.add_marker(pytest.mark.xdist_group("integration"))
 
 

@@ -19,7 +19,7 @@ from fraud_rules.project import Project
 from tests.conftest import free_ports
 from tests.kafka_records import produce, read_all
 
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("integration")]
+pytestmark = pytest.mark.integration
 
 LOG = Topic("log", 1)
 
