@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fraud_rules.project import Project
+from fraud_rules.cli.configured import configured
 
 File = Annotated[Path, typer.Argument(help="The recording; - reads standard input.", show_default=False)]
 Schema = Annotated[
@@ -19,10 +19,10 @@ Schema = Annotated[
 def replay(file: File, schema: Schema = None) -> None:
     """Evaluate a recorded stream with the engine that the detector runs, and print what it answers as one JSON object.
 
-    The recording is {"keyGroups": 1, "steps": [{"at": ms, "rule": {...}}, {"at": ms, "tx": {...}}, ...]} in append order.
-    With "batches" it follows recorded cuts and pins, so that a live run is recomputed exactly; `fraud record` writes
-    such a file. The answer holds alerts, and the ids of late, quarantined and ignored transactions, and rejected rules.
-    A file that is not a recording is refused in one line with exit code 2.
+    The recording is {"keyGroups": 1, "steps": [{"at": ms, "rule": {...}}, {"at": ms, "tx": {...}}, ...]}, in append
+    order. With "batches" it follows recorded cuts and pins, so that a live run is recomputed exactly; `fraud record`
+    writes such a file. The answer holds alerts, the ids of late, quarantined and ignored transactions, and rejected
+    rules. A file that is not a recording is refused in one line with exit code 2.
 
     \b
     Examples:
@@ -32,12 +32,11 @@ def replay(file: File, schema: Schema = None) -> None:
     from fraud_rules.recording import Recording
     from fraud_rules.replay import encode_exactly, replay_recording
     from fraud_rules.schema import TransactionSchema
-    from fraud_rules.settings import DetectorSettings
 
-    project = Project.find()
-    recording = Recording.read(_content(file), str(file))
-    settings = DetectorSettings.load(project.config / "detector.yaml")
-    answer = replay_recording(recording, TransactionSchema.load(schema or project.config / "schema.yaml"), settings)
+    context = configured()
+    recording = Recording.read(_content(file), "standard input" if str(file) == "-" else str(file))
+    fields = context.schema if schema is None else TransactionSchema.load(schema)
+    answer = replay_recording(recording, fields, context.settings)
     sys.stdout.buffer.write(encode_exactly(answer) + b"\n")
 
 

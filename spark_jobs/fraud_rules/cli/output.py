@@ -1,0 +1,22 @@
+"""Writing results: JSON exactly, and rich text no narrower than people's terminals when nobody is watching."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+from rich.console import Console
+
+_FILE_WIDTH = 160
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def console() -> Console:
+    """Standard output for rich; a pipe or a file gets a fixed width."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _FILE_WIDTH)
+
+
+def print_json(document: object) -> None:
+    """A document on one line, decimals exact."""
+    print(_encode(document).decode())

@@ -1,0 +1,112 @@
+"""How the rule commands show rules: tables for people, JSON for programs, reasons on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+
+from fraud_rules.cli.output import console, print_json
+from fraud_rules.rule import Control, Rule, RuleChange, RuleDeletion
+from fraud_rules.rule_apply import Applied, Judged
+from fraud_rules.rule_export import describe
+
+if TYPE_CHECKING:
+    from fraud_rules.kafka.rule_status import RuleOperation, RulesSeen
+
+
+def summary(change: RuleChange) -> str:
+    """A change in a line."""
+    match change:
+        case Rule() as rule:
+            name = rule.document.get("name")
+            return f"{name}: {describe(rule)}" if name else describe(rule)
+        case RuleDeletion(rule_id):
+            return f"delete rule {rule_id}"
+        case Control(kind):
+            return kind.value
+
+
+def print_judged(judged: Sequence[Judged], as_json: bool) -> None:
+    """Every record with what it is, or why it is nothing."""
+    if as_json:
+        print_json([_judged_document(each) for each in judged])
+        return
+    for each in judged:
+        if each.change is not None:
+            print(f"ok        {each.where}: {summary(each.change)}")
+        else:
+            print(f"rejected  {each.where}")
+            for reason in each.reasons:
+                print(f"          {reason.field}: {reason.message}")
+
+
+def print_rejected(rejected: Sequence[Judged]) -> None:
+    """Why records were rejected, a reason a line, on stderr."""
+    for each in rejected:
+        for reason in each.reasons:
+            sys.stderr.write(f"{each.where}: {reason.field}: {reason.message}\n")
+
+
+def print_applied(applied: Sequence[Applied], versions: Mapping[int, int], mood: str) -> None:
+    """What was done, with versions by position; `mood` goes before each word (`would be `)."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("rule", justify="right")
+    table.add_column("what")
+    table.add_column("version", justify="right")
+    table.add_column("says", overflow="fold")
+    table.add_column("from", style="dim", overflow="fold")
+    for position, each in enumerate(applied):
+        rule_id = "" if each.rule_id is None else str(each.rule_id)
+        done = each.effect.value if not each.effect.writes else f"{mood}{each.effect.value}"
+        version = str(versions.get(position, ""))
+        table.add_row(rule_id, done, version, summary(each.change), each.where)
+    console().print(table)
+
+
+def print_rules(seen: RulesSeen, as_json: bool) -> None:
+    """The rules in force, by id."""
+    in_force = seen.timeline.latest.rules
+    chosen = [in_force[rule_id] for rule_id in sorted(in_force)]
+    if as_json:
+        print_json(
+            [
+                {
+                    "ruleId": each.rule.rule_id,
+                    "ruleVersion": each.version,
+                    "live": _since(seen.operations.get(each.version)),
+                    "rule": each.rule.document,
+                }
+                for each in chosen
+            ]
+        )
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, justify in (("rule", "right"), ("version", "right"), ("state", "left"), ("live since", "left")):
+        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table.add_column("source")
+    table.add_column("says", overflow="fold")
+    for each in chosen:
+        rule = each.rule
+        live = _since(seen.operations.get(each.version)) or "not yet"
+        table.add_row(str(rule.rule_id), str(each.version), rule.state.value, live, rule.source or "", summary(rule))
+    console().print(table)
+    if not chosen:
+        print("no rules are in force")
+
+
+def _judged_document(judged: Judged) -> Mapping[str, object]:
+    reasons = [{"field": reason.field, "message": reason.message} for reason in judged.reasons]
+    says = None if judged.change is None else summary(judged.change)
+    return {"where": judged.where, "accepted": judged.change is not None, "says": says, "reasons": reasons}
+
+
+def _since(operation: RuleOperation | None) -> str | None:
+    """When a version went live, in UTC."""
+    if operation is None or operation.rejected:
+        return None
+    return datetime.fromtimestamp(operation.time / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,188 @@
+"""`fraud rules`: write rules to the rule log, look at those in force, and judge files without any broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fraud_rules.cli import rule_tables as show
+from fraud_rules.cli.configured import Configured, configured
+from fraud_rules.cli.options import Bootstrap
+from fraud_rules.errors import FraudError, InputInvalid
+from fraud_rules.rule import ControlType
+from fraud_rules.rule_apply import Applied, RulesRejected, control_record, judge
+from fraud_rules.rule_apply import plan as plan_rules
+from fraud_rules.rule_export import RuleFormat, export_rules
+
+if TYPE_CHECKING:
+    from fraud_rules.kafka.rule_status import RulesSeen
+
+app = typer.Typer(
+    help="Rules: apply files, list and export what is in force, check files.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_REJECTED_EXIT_CODE = 1
+
+Paths = Annotated[
+    list[Path], typer.Argument(help="Files of rules (JSON, YAML or text form), or folders of them.", show_default=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Source = Annotated[
+    str | None,
+    typer.Option("--source", help="Who writes, for each record.", show_default="what a record says, else cli"),
+]
+Wait = Annotated[
+    float, typer.Option("--wait", min=0, max=3600, help="Wait so many seconds for the detector to report on them.")
+]
+
+
+@app.command()
+def check(paths: Paths, as_json: AsJson = False) -> None:
+    """Judge rules without a broker: every reason by field. Exit code 1 when any is rejected.
+
+    \b
+    Examples:
+      fraud rules check my-rule.yaml
+      fraud rules check config/rules --json
+    """
+    context = configured()
+    judged = judge(paths, context.schema, context.settings.limits)
+    show.print_judged(judged, as_json)
+    if any(each.change is None for each in judged):
+        raise typer.Exit(_REJECTED_EXIT_CODE)
+
+
+@app.command()
+def apply(
+    paths: Paths,
+    bootstrap: Bootstrap,
+    source: Source = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
+    wait: Wait = 0,
+) -> None:
+    """Write rules to the rule log, in order. All are judged before any is written; those in force already are skipped.
+
+    A rule ends with a record whose ruleState is DELETE.
+
+    \b
+    Examples:
+      fraud rules apply config/rules
+      fraud rules apply new-rule.yaml --dry-run
+      fraud rules apply new-rule.yaml --wait 10
+    """
+    context = configured()
+    judged = judge(paths, context.schema, context.settings.limits)
+    rejected = [each for each in judged if each.change is None]
+    if rejected:
+        show.print_rejected(rejected)
+        raise RulesRejected(f"{len(rejected)} of {len(judged)} rules are not valid; nothing was written")
+    seen = _read_rules(context, bootstrap)
+    applied = plan_rules(judged, seen.timeline.latest, source)
+    if dry_run:
+        show.print_applied(applied, {}, "would be ")
+        return
+    versions = write(context, bootstrap, applied)
+    show.print_applied(applied, versions, "")
+    if wait > 0 and versions:
+        _await_live(context, bootstrap, set(versions.values()), wait)
+
+
+@app.command(name="list")
+def list_rules(bootstrap: Bootstrap, as_json: AsJson = False) -> None:
+    """List the rules in force, as the rule log folds to them, and since when the detector has them live.
+
+    \b
+    Examples:
+      fraud rules list
+      fraud rules list --json | jq '.[].ruleId'
+    """
+    show.print_rules(_read_rules(configured(), bootstrap), as_json)
+
+
+@app.command()
+def export(
+    bootstrap: Bootstrap,
+    form: Annotated[RuleFormat, typer.Option("--format", help="How to write them.")] = RuleFormat.YAML,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file.", show_default="stdout")] = None,
+) -> None:
+    """Write the rules in force as a file that `fraud rules apply` takes.
+
+    \b
+    Examples:
+      fraud rules export > rules.yaml
+      fraud rules export --format json --output rules.json
+    """
+    in_force = _read_rules(configured(), bootstrap).timeline.latest.rules
+    text = export_rules((in_force[rule_id].rule for rule_id in sorted(in_force)), form)
+    if output is None:
+        print(text, end="")
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputInvalid(f"{output} cannot be written: {error.strerror}") from error
+
+
+@app.command()
+def control(
+    kind: Annotated[ControlType, typer.Argument(metavar="TYPE", help=", ".join(ControlType), show_default=False)],
+    bootstrap: Bootstrap,
+    source: Source = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before something is cleared or deleted.")] = False,
+) -> None:
+    """Write a control to the rule log: it acts on all rules, or on all state.
+
+    CLEAR_STATE_ALL forgets every window, CLEAR_STATE_ALL_STOP also stops the detector, DELETE_RULES_ALL removes every
+    rule, EXPORT_RULES_CURRENT makes the detector write the rules in force to the topic current-rules.
+
+    \b
+    Examples:
+      fraud rules control EXPORT_RULES_CURRENT
+      fraud rules control CLEAR_STATE_ALL --yes
+    """
+    from fraud_rules.kafka.rule_writer import append_rules
+
+    if kind is not ControlType.EXPORT_RULES_CURRENT and not yes:
+        typer.confirm(f"{kind} cannot be taken back. Write it?", abort=True)
+    topic = configured().settings.topics.rules
+    (version,) = append_rules(bootstrap, topic, [(b"control", control_record(kind.value, source))])
+    print(f"{kind} written to {topic} as version {version}")
+
+
+def write(context: Configured, bootstrap: str, applied: list[Applied]) -> dict[int, int]:
+    """Append what is to be written; the version of each, by its position in `applied`."""
+    from fraud_rules.kafka.rule_writer import append_rules
+
+    positions = [position for position, each in enumerate(applied) if each.effect.writes]
+    records = [(_key(applied[position]), applied[position].record) for position in positions]
+    versions = append_rules(bootstrap, context.settings.topics.rules, records) if records else []
+    return dict(zip(positions, versions, strict=True))
+
+
+def _await_live(context: Configured, bootstrap: str, versions: set[int], timeout_s: float) -> None:
+    """Return once the detector has all live. Raises RulesRejected, and FraudError when it has not reported in time."""
+    from fraud_rules.kafka.rule_status import await_operations
+
+    reports = await_operations(bootstrap, context.settings.topics.rule_operations, versions, timeout_s)
+    refused = [report for report in reports.values() if report.rejected]
+    if refused:
+        why = "; ".join(f"{each.field}: {each.message}" for report in refused for each in report.reasons)
+        raise RulesRejected(f"the detector refused {len(refused)} of {len(versions)} records: {why}")
+    if len(reports) < len(versions):
+        missing = ", ".join(map(str, sorted(versions - reports.keys())))
+        raise FraudError(f"no word from the detector about version {missing} in {timeout_s:g} s (see fraud status)")
+    print(f"live since batch {max(report.batch_id for report in reports.values())}")
+
+
+def _key(applied: Applied) -> bytes:
+    return b"control" if applied.rule_id is None else str(applied.rule_id).encode()
+
+
+def _read_rules(context: Configured, bootstrap: str) -> RulesSeen:
+    from fraud_rules.kafka.rule_status import read_rules
+
+    return read_rules(bootstrap, context.schema, context.settings)

@@ -1,0 +1,122 @@
+"""Reading whole topics, and following several as they grow; only what is committed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.reader import Record, TopicReader, describe
+
+__all__ = ["Received", "follow", "read_topic", "tail_of", "topic_ends"]
+
+_BATCH = 1_000
+_PATIENCE_S = 30.0
+_PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One record, and when this process had it, in epoch ms."""
+
+    topic: str
+    partition: int
+    record: Record
+    received_ms: int
+
+
+def read_topic(bootstrap: str, topic: str) -> dict[int, list[Record]]:
+    """Every committed record there is now, by partition. Raises BrokerUnavailable."""
+    with TopicReader(bootstrap, topic) as reader:
+        return {partition: list(reader.read(*reader.ends(partition), partition)) for partition in reader.partitions()}
+
+
+def tail_of(bootstrap: str, topic: str, count: int) -> list[Record]:
+    """The last records of a topic of one partition: those of its last `count` offsets (markers take offsets too)."""
+    with TopicReader(bootstrap, topic) as reader:
+        reader.partitions()
+        first, end = reader.ends()
+        return list(reader.read(max(first, end - count), end))
+
+
+def topic_ends(bootstrap: str, topic: str) -> dict[int, int]:
+    """The offset after the last committed record, by partition. Raises BrokerUnavailable."""
+    with TopicReader(bootstrap, topic) as reader:
+        return {partition: reader.ends(partition)[1] for partition in reader.partitions()}
+
+
+def follow(
+    bootstrap: str, topics: Sequence[str], *, wanted: Callable[[], bool], from_start: bool = True, poll_s: float = 0.1
+) -> Iterator[Received | None]:
+    """Records of all partitions as they become visible, until `wanted` says no; None whenever none came for `poll_s`.
+
+    A broker that goes away is waited for. Raises BrokerUnavailable when it does not come back in 30 s.
+    """
+    places = [place for topic in topics for place in _places(bootstrap, topic, from_start)]
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "fraud-follow",  # asked for by the client; nothing is ever committed
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "error",
+            "fetch.wait.max.ms": 20,
+            "reconnect.backoff.max.ms": 500,
+            "log_level": 2,
+        }
+    )
+    try:
+        consumer.assign(places)
+        yield from _received(consumer, bootstrap, wanted, poll_s)
+    except KafkaException as error:
+        raise BrokerUnavailable(f"Kafka at {bootstrap}: {describe(error)}") from error
+    finally:
+        consumer.close()
+
+
+def _received(
+    consumer: Consumer, bootstrap: str, wanted: Callable[[], bool], poll_s: float
+) -> Iterator[Received | None]:
+    away_since_s: float | None = None
+    while wanted():
+        messages = consumer.consume(_BATCH, timeout=poll_s)
+        now_ms = time.time_ns() // 1_000_000
+        records = [message for message in messages if _is_record(message)]
+        for message in records:
+            yield Received(str(message.topic()), int(message.partition() or 0), _record(message), now_ms)
+        if records or not messages:
+            away_since_s = None if records else away_since_s
+        else:
+            away_since_s = away_since_s or time.monotonic()
+            if time.monotonic() - away_since_s > _PATIENCE_S:
+                raise BrokerUnavailable(f"Kafka at {bootstrap} has been away for {_PATIENCE_S:g} s")
+        if not records:
+            yield None
+
+
+def _places(bootstrap: str, topic: str, from_start: bool) -> Iterator[TopicPartition]:
+    with TopicReader(bootstrap, topic) as reader:
+        for partition in reader.partitions():
+            first, end = reader.ends(partition)
+            yield TopicPartition(topic, partition, first if from_start else end)
+
+
+def _is_record(message: Message) -> bool:
+    """Whether it is a record; raises for an error that will not pass."""
+    error = message.error()
+    if error is None:
+        return True
+    if error.code() not in _PASSING and not error.retriable():
+        raise KafkaException(error)
+    return False
+
+
+def _record(message: Message) -> Record:
+    return Record(int(message.offset() or 0), message.timestamp()[1], _bytes(message.key()), _bytes(message.value()))
+
+
+def _bytes(given: bytes | str | None) -> bytes | None:
+    return given.encode() if isinstance(given, str) else given

@@ -1,0 +1,83 @@
+"""The rule log with what the detector made of it: which records are live, and which it refused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from fraud_rules.errors import Reason
+from fraud_rules.kafka.consume import follow, read_topic
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.rule_log import RuleLog, check_rule_log
+from fraud_rules.ruleset import RuleTimeline
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+
+
+class _Reason(msgspec.Struct):
+    field: str
+    message: str
+
+
+class RuleOperation(msgspec.Struct, rename="camel"):
+    """What the detector reported of one record of the rule log: `status` is LIVE or REJECTED, `time` epoch ms."""
+
+    rule_version: int
+    status: str
+    batch_id: int
+    time: int
+    rule_id: int | None = None
+    reasons: list[_Reason] = []
+
+    @property
+    def rejected(self) -> bool:
+        """Whether it changed nothing."""
+        return self.status == "REJECTED"
+
+
+@dataclass(frozen=True, slots=True)
+class RulesSeen:
+    """The whole rule log, without what the detector refused, and its reports by version."""
+
+    timeline: RuleTimeline
+    operations: Mapping[int, RuleOperation]
+
+
+_decode = msgspec.json.Decoder(RuleOperation).decode
+
+
+def read_rules(bootstrap: str, schema: TransactionSchema, settings: DetectorSettings) -> RulesSeen:
+    """The rules as they are now. Raises BrokerUnavailable, and ConfigError for a topic that cannot be a rule log."""
+    operations = read_operations(bootstrap, settings.topics.rule_operations)
+    refused = {
+        version: [Reason(reason.field, reason.message) for reason in report.reasons]
+        for version, report in operations.items()
+        if report.rejected
+    }
+    with TopicReader(bootstrap, settings.topics.rules) as reader:
+        check_rule_log(reader)
+        _, end = reader.ends()
+    log = RuleLog.on_kafka(bootstrap, settings.topics.rules, schema, settings.limits)
+    return RulesSeen(log.up_to(end, refused), operations)
+
+
+def read_operations(bootstrap: str, topic: str) -> dict[int, RuleOperation]:
+    """The newest report of each version."""
+    records = [record for each in read_topic(bootstrap, topic).values() for record in each]
+    reports = (_decode(record.value) for record in records if record.value is not None)
+    return {report.rule_version: report for report in reports}
+
+
+def await_operations(bootstrap: str, topic: str, versions: set[int], timeout_s: float) -> dict[int, RuleOperation]:
+    """Wait until the detector has reported on these versions; fewer when it has not within the time."""
+    deadline = time.monotonic() + timeout_s
+    found: dict[int, RuleOperation] = {}
+    waits = follow(bootstrap, [topic], wanted=lambda: time.monotonic() < deadline and not versions <= found.keys())
+    for received in waits:
+        if received is not None and received.record.value is not None:
+            report = _decode(received.record.value)
+            found[report.rule_version] = report
+    return {version: report for version, report in found.items() if version in versions}

@@ -1,0 +1,133 @@
+"""Bringing rule files into the rule log: read and judge all of them, then say which records are to be written. Pure
+but for reading the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from fraud_rules.errors import FraudError, InputInvalid, Reason, RuleRejected
+from fraud_rules.limits import RuleLimits
+from fraud_rules.rule import Control, Rule, RuleChange, RuleDeletion
+from fraud_rules.rule_codec import encode_document, parse_rule_record
+from fraud_rules.rule_files import read_rule_file
+from fraud_rules.ruleset import RuleSet
+from fraud_rules.schema import TransactionSchema
+
+DEFAULT_SOURCE = "cli"
+RULE_SUFFIXES = frozenset({".json", ".jsonl", ".yaml", ".yml", ".txt"})
+
+
+class Effect(StrEnum):
+    """What applying a record does, given what is in force."""
+
+    ADD = "added"
+    CHANGE = "changed"
+    UNCHANGED = "unchanged"
+    DELETE = "deleted"
+    CONTROL = "control"
+
+    @property
+    def writes(self) -> bool:
+        """Whether a record goes to the rule log."""
+        return self is not Effect.UNCHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One record of a file: the change it makes, or the reasons why it makes none."""
+
+    where: str
+    change: RuleChange | None
+    reasons: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What is to be done for one record; `record` is what is written, empty when nothing is."""
+
+    where: str
+    change: RuleChange
+    effect: Effect
+    record: bytes
+
+    @property
+    def rule_id(self) -> int | None:
+        """The rule it is about; None for a control."""
+        return None if isinstance(self.change, Control) else self.change.rule_id
+
+
+class RulesRejected(FraudError):
+    """Some of the rules given are not valid; nothing was written."""
+
+    exit_code = RuleRejected.exit_code
+
+
+def rule_files(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files named, and those in folders named, by name. Raises InputInvalid for a folder without any."""
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        found = sorted(file for file in path.iterdir() if file.is_file() and file.suffix in RULE_SUFFIXES)
+        if not found:
+            raise InputInvalid(f"{path}: holds no rule files ({', '.join(sorted(RULE_SUFFIXES))})")
+        yield from found
+
+
+def judge(paths: Iterable[Path], schema: TransactionSchema, limits: RuleLimits) -> list[Judged]:
+    """Every record of the files, in order. Raises InputInvalid for a file that cannot be read."""
+    return [
+        _judged(entry.where, entry.value, schema, limits)
+        for path in rule_files(paths)
+        for entry in read_rule_file(path)
+    ]
+
+
+def plan(judged: Sequence[Judged], in_force: RuleSet, source: str | None) -> list[Applied]:
+    """What to write. Rules that are in force exactly so already are left alone.
+
+    `source` is stated in each record; None keeps the one a record states, else `cli`. Raises RulesRejected when any
+    record was rejected.
+    """
+    rejected = sum(each.change is None for each in judged)
+    if rejected:
+        raise RulesRejected(f"{rejected} of {len(judged)} rules are not valid; nothing was written")
+    documents: dict[int, Mapping[str, object]] = {
+        rule_id: known.rule.document for rule_id, known in in_force.rules.items()
+    }
+    return [_applied(each.where, each.change, documents, source) for each in judged if each.change is not None]
+
+
+def _judged(where: str, value: bytes, schema: TransactionSchema, limits: RuleLimits) -> Judged:
+    try:
+        return Judged(where, parse_rule_record(value, schema, limits))
+    except RuleRejected as rejected:
+        return Judged(where, None, rejected.reasons)
+
+
+def _applied(where: str, change: RuleChange, documents: dict[int, Mapping[str, object]], source: str | None) -> Applied:
+    """The next record, given the documents in force, which it changes."""
+    match change:
+        case Rule(rule_id, document=given):
+            document = {**given, "source": source or given.get("source") or DEFAULT_SOURCE}
+            known = documents.get(rule_id)
+            if known == document:
+                return Applied(where, change, Effect.UNCHANGED, b"")
+            documents[rule_id] = document
+            return Applied(where, change, Effect.ADD if known is None else Effect.CHANGE, encode_document(document))
+        case RuleDeletion(rule_id):
+            document = {"ruleId": rule_id, "ruleState": "DELETE", "source": source or DEFAULT_SOURCE}
+            effect = Effect.UNCHANGED if documents.pop(rule_id, None) is None else Effect.DELETE
+            return Applied(where, change, effect, encode_document(document) if effect.writes else b"")
+        case Control(kind):
+            return Applied(where, change, Effect.CONTROL, control_record(kind.value, source))
+
+
+def control_record(control: str, source: str | None) -> bytes:
+    """A record of the rule log that makes a control act."""
+    document = {"ruleState": "CONTROL", "controlType": control, "source": source or DEFAULT_SOURCE}
+    return encode_document(document)

@@ -1,0 +1,87 @@
+"""Rules as files and as sentences for people. What is written here reads back as the same rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from enum import StrEnum
+
+import msgspec
+import yaml
+
+from fraud_rules.errors import InputInvalid
+from fraud_rules.rule import Rule
+from fraud_rules.rule_codec import encode_document
+
+_TEXT_MEMBERS = (
+    "ruleId", "ruleState", "groupingKeyNames", "unique", "aggregateFieldName", "aggregatorFunctionType",
+    "limitOperatorType", "limit", "windowMinutes",
+)  # fmt: skip
+_NOT_IN_TEXT = ("windowSeconds", "cooldownSeconds", "action", "filter")
+_UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+
+
+class RuleFormat(StrEnum):
+    """How rules are written to a file."""
+
+    JSON = "json"
+    YAML = "yaml"
+    TEXT = "text"
+
+
+def export_rules(rules: Iterable[Rule], form: RuleFormat) -> str:
+    """A file of these rules, in order. Raises InputInvalid for a rule that the text form cannot hold."""
+    documents = [dict(rule.document) for rule in rules]
+    match form:
+        case RuleFormat.JSON:
+            listed = b"[" + b",".join(map(encode_document, documents)) + b"]"
+            return msgspec.json.format(listed, indent=2).decode() + "\n"
+        case RuleFormat.YAML:
+            return yaml.dump(documents, Dumper=_ExactDumper, sort_keys=False, allow_unicode=True, width=100)
+        case RuleFormat.TEXT:
+            return "".join(f"{_text_line(document)}\n" for document in documents)
+
+
+def describe(rule: Rule) -> str:
+    """What a rule says: `SUM(paymentAmount) > 20000 in 20 min by payeeId where ...`."""
+    of = rule.aggregate_field or ", ".join(rule.unique)
+    condition = f"{rule.aggregator.value}({of}) {rule.operator.value} {rule.limit:f}"
+    sentence = f"{condition} in {duration(rule.window_ms)} by {', '.join(rule.grouping)}"
+    return sentence if rule.filter is None else f"{sentence} where {rule.filter}"
+
+
+def duration(length_ms: int) -> str:
+    """A length of time in the largest unit that divides it: `90 s`, `2 h`."""
+    unit_ms, unit = next(((ms, name) for ms, name in _UNITS_MS if length_ms % ms == 0), (1, "ms"))
+    return f"{length_ms // unit_ms} {unit}"
+
+
+def _text_line(document: Mapping[str, object]) -> str:
+    lost = [name for name in _NOT_IN_TEXT if name in document]
+    if lost:
+        raise InputInvalid(
+            f"rule {document['ruleId']} has {', '.join(lost)}, which the text form does not: export json or yaml"
+        )
+    return ",".join(_token(name, document.get(name)) for name in _TEXT_MEMBERS)
+
+
+def _token(name: str, value: object) -> str:
+    if name == "ruleId":
+        return str(value)
+    if isinstance(value, list):
+        value = "&".join(map(str, value))
+    elif isinstance(value, Decimal):
+        value = f"{value:f}"
+    return "" if value in (None, "") else f"({str(value).lower() if name == 'ruleState' else value})"
+
+
+class _ExactDumper(yaml.SafeDumper):
+    """Numbers keep their digits."""
+
+
+def _represent_decimal(dumper: yaml.SafeDumper, number: Decimal) -> yaml.ScalarNode:
+    text = f"{number:f}"
+    return dumper.represent_scalar(f"tag:yaml.org,2002:{'float' if '.' in text else 'int'}", text)
+
+
+_ExactDumper.add_representer(Decimal, _represent_decimal)

@@ -1,0 +1,167 @@
+"""`fraud rules`, on files and on a real rule log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.conftest import OwnTopics
+from tests.fraud_command import environment, fraud
+from tests.kafka_records import read_all
+
+SEED = Path(__file__).parent.parent / "config" / "rules"
+
+RULE = {
+    "ruleId": 11,
+    "ruleState": "ACTIVE",
+    "groupingKeyNames": ["payeeId"],
+    "aggregateFieldName": "paymentAmount",
+    "aggregatorFunctionType": "SUM",
+    "limitOperatorType": ">",
+    "limit": "0.10",
+    "windowMinutes": 20,
+}
+TEXT = "12,(active),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(50.30),(20)\n"
+
+
+@pytest.fixture
+def rule_file(tmp_path: Path) -> Path:
+    path = tmp_path / "rule.json"
+    path.write_text(json.dumps(RULE))
+    return path
+
+
+# --- check, without a broker ---
+
+
+def test_the_seed_rules_are_valid() -> None:
+    ended = fraud("rules", "check", str(SEED))
+    assert ended.exit_code == 0
+    assert ended.out.count("ok ") == len(list(SEED.glob("*.yaml")))
+
+
+def test_every_reason_is_told_by_field(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text(json.dumps({**RULE, "ruleId": 0, "limitt": 1, "windowMinutes": 99_999_999}))
+    ended = fraud("rules", "check", str(tmp_path / "bad.json"))
+    assert ended.exit_code == 1
+    assert [line.split(":")[0].strip() for line in ended.out.splitlines()[1:]] == ["limitt", "ruleId", "windowMinutes"]
+
+
+def test_check_as_json(rule_file: Path) -> None:
+    (judged,) = json.loads(fraud("rules", "check", "--json", str(rule_file)).out)
+    says = "SUM(paymentAmount) > 0.10 in 20 min by payeeId"
+    assert judged == {"where": "rule.json, rule 1", "accepted": True, "says": says, "reasons": []}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [("", "holds no rules"), ("{", "Expecting"), ("[1]", "rule 1 is not a mapping")]
+)
+def test_a_file_that_holds_no_rules_is_refused_in_one_line(tmp_path: Path, content: str, says: str) -> None:
+    path = tmp_path / "rules.json"
+    path.write_text(content)
+    ended = fraud("rules", "check", str(path))
+    assert (ended.exit_code, ended.out) == (2, "")
+    assert says in ended.err
+    assert "\n" not in ended.err
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    ended = fraud("rules", "check", str(tmp_path))
+    assert ended.exit_code == 2
+    assert "holds no rule files" in ended.err
+
+
+def test_a_broker_that_is_away_is_named(rule_file: Path) -> None:
+    ended = fraud("rules", "apply", str(rule_file), "--bootstrap", "127.0.0.1:1")
+    assert ended.exit_code == 7
+    assert "127.0.0.1:1" in ended.err
+
+
+# --- with a broker ---
+
+
+def test_apply_writes_in_order_and_skips_what_is_in_force(topics: OwnTopics, rule_file: Path, tmp_path: Path) -> None:
+    env = environment(topics)
+    (tmp_path / "more.txt").write_text(TEXT)
+    assert fraud("rules", "apply", str(rule_file), str(tmp_path / "more.txt"), env=env).exit_code == 0
+    assert fraud("rules", "apply", str(rule_file), env=env).out.count("unchanged") == 1
+    rule_file.write_text(json.dumps([{**RULE, "limit": "0.20"}, {"ruleId": 12, "ruleState": "DELETE"}]))
+    assert fraud("rules", "apply", "--source", "seed", str(rule_file), env=env).exit_code == 0
+
+    written = read_all(topics.bootstrap, topics.names.rules)
+    assert [message.offset() for message in written] == [0, 1, 2, 3]
+    assert [message.key() for message in written] == [b"11", b"12", b"11", b"12"]
+    documents = [json.loads(str(message.value().decode())) for message in written]  # type: ignore[union-attr]
+    assert [document["source"] for document in documents] == ["cli", "cli", "seed", "seed"]
+    assert [document.get("limit") for document in documents] == ["0.10", 50.30, "0.20", None]
+
+
+def test_nothing_is_written_when_one_rule_is_rejected(topics: OwnTopics, rule_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(yaml.safe_dump({**RULE, "ruleId": 12, "ruleState": "RUNNING"}))
+    ended = fraud("rules", "apply", str(rule_file), str(tmp_path / "bad.yaml"), env=environment(topics))
+    assert ended.exit_code == 4
+    assert "bad.yaml, rule 1: ruleState: " in ended.err
+    assert "1 of 2 rules are not valid; nothing was written" in ended.err
+    assert read_all(topics.bootstrap, topics.names.rules) == []
+
+
+def test_a_dry_run_writes_nothing(topics: OwnTopics, rule_file: Path) -> None:
+    ended = fraud("rules", "apply", "--dry-run", str(rule_file), env=environment(topics))
+    assert "would be added" in ended.out
+    assert read_all(topics.bootstrap, topics.names.rules) == []
+
+
+def test_list_shows_what_is_in_force(topics: OwnTopics, rule_file: Path) -> None:
+    env = environment(topics)
+    fraud("rules", "apply", str(SEED), str(rule_file), env=env)
+    listed = json.loads(fraud("rules", "list", "--json", env=env).out)
+    assert [each["ruleId"] for each in listed] == [1, 2, 3, 4, 5, 6, 7, 11]
+    assert [each["ruleVersion"] for each in listed] == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert [each["live"] for each in listed] == [None] * 8
+    assert "not yet" in fraud("rules", "list", env=env).out
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_an_export_applies_to_the_same_rules(topics: OwnTopics, tmp_path: Path, form: str) -> None:
+    env = environment(topics)
+    (tmp_path / "exact.yaml").write_text(
+        "ruleId: 20\nlimit: 0.30\n" + yaml.safe_dump(_without(RULE, "ruleId", "limit"))
+    )
+    fraud("rules", "apply", str(SEED), str(tmp_path / "exact.yaml"), env=env)
+    exported = tmp_path / f"exported.{form}"
+    assert fraud("rules", "export", "--format", form, "-o", str(exported), env=env).exit_code == 0
+    assert "0.30" in exported.read_text()
+    again = fraud("rules", "apply", str(exported), env=env)
+    assert again.out.count("unchanged") == 8
+
+
+def test_the_text_form_refuses_what_it_cannot_hold(topics: OwnTopics, tmp_path: Path) -> None:
+    env = environment(topics)
+    (tmp_path / "simple.txt").write_text(TEXT)
+    applied = fraud("rules", "apply", str(tmp_path / "simple.txt"), env=env)
+    assert (applied.exit_code, applied.err) == (0, "")
+    exported = fraud("rules", "export", "--format", "text", env=env)
+    assert (exported.out, exported.err) == (TEXT, "")
+    fraud("rules", "apply", str(SEED), env=env)
+    ended = fraud("rules", "export", "--format", "text", env=env)
+    assert ended.exit_code == 2
+    assert "rule 1 has cooldownSeconds" in ended.err
+
+
+def test_a_control_asks_before_it_clears(topics: OwnTopics) -> None:
+    env = environment(topics)
+    assert fraud("rules", "control", "CLEAR_STATE_ALL", env=env, stdin="n\n").exit_code == 1
+    assert read_all(topics.bootstrap, topics.names.rules) == []
+    assert fraud("rules", "control", "CLEAR_STATE_ALL", "--yes", env=env).exit_code == 0
+    assert fraud("rules", "control", "EXPORT_RULES_CURRENT", env=env).exit_code == 0
+    kinds = [
+        json.loads(message.value() or b"")["controlType"] for message in read_all(topics.bootstrap, topics.names.rules)
+    ]
+    assert kinds == ["CLEAR_STATE_ALL", "EXPORT_RULES_CURRENT"]
+
+
+def _without(document: dict[str, object], *names: str) -> dict[str, object]:
+    return {name: value for name, value in document.items() if name not in names}
