@@ -1,0 +1,81 @@
+"""bin/bootstrap: at once when there is nothing to do, and one clear line when it cannot do it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.project import Project
+from tests.conftest import free_ports
+
+# A Debian Python 3.11: no ensurepip, no pip.
+DEBIAN_PYTHON = """#!/bin/sh
+case "$*" in *ensurepip*|*pip*) exit 1 ;; *) exec python3 "$@" ;; esac
+"""
+
+
+def bootstrap(root: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [root / "bin" / "bootstrap", *options],
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def script(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def fresh(project: Project, tmp_path: Path) -> Path:
+    """What of a fresh clone bootstrap looks at, nothing set up."""
+    for name in ("bin/bootstrap", "bin/uv.txt", "config/ivy.xml", "config/jars.sha256", "pyproject.toml", "uv.lock"):
+        target = tmp_path / "clone" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(project.root / name, target)
+    return tmp_path / "clone"
+
+
+def test_an_unknown_option_is_refused(project: Project) -> None:
+    done = bootstrap(project.root, "--nonsense")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("bootstrap: unknown option --nonsense")
+
+
+def test_without_root_it_prints_the_one_command(fresh: Path, tmp_path: Path) -> None:
+    script(tmp_path / "bin" / "python3.11", DEBIAN_PYTHON)
+    script(tmp_path / "bin" / "id", "#!/bin/sh\necho 1000\n")
+    script(tmp_path / "bin" / "apt-get", "#!/bin/sh\nexit 1\n")
+    done = bootstrap(fresh, PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert done.returncode == 21
+    (command,) = (line for line in done.stderr.splitlines() if "apt-get install" in line)
+    assert "python3-venv" in command
+    assert not (fresh / ".venv").exists()
+
+
+def test_a_taken_port_is_told_before_anything_is_fetched(fresh: Path) -> None:
+    (port,) = free_ports(1)
+    with socket.create_server(("127.0.0.1", port)):
+        done = bootstrap(fresh, "--ports", FRAUD_BROKER_PORT=str(port))
+    assert done.returncode == 24
+    assert done.stderr.splitlines() == [
+        f"bootstrap: port {port} is in use: choose another with FRAUD_BROKER_PORT (and FRAUD_BROKER_CONTROLLER_PORT)"
+    ]
+
+
+def test_the_scripts_are_clean(project: Project) -> None:
+    shellcheck = shutil.which("shellcheck")
+    if shellcheck is None:
+        pytest.skip("shellcheck is not installed")
+    done = subprocess.run([shellcheck, "bin/bootstrap", ".ci/run"], cwd=project.root, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout.decode()
