@@ -31,7 +31,7 @@ from fraud_rules.window.store import ViewStore
 Ints = NDArray[np.int64]
 Grouping = tuple[str, ...]
 
-EPOCH_GRACE_MS = 60_000
+EPOCH_GRACE_MS = 600_000
 _CACHED_PLANS = 4096
 _encoder = msgspec.json.Encoder(decimal_format="number")
 

@@ -27,7 +27,7 @@ from fraud_rules.window.state import Arrivals, Ints, Results
 from fraud_rules.window.strings import Strings
 from fraud_rules.window.view import View
 
-_COMPACT_ABOVE = 1024
+_SCATTERED_ABOVE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +138,21 @@ class Cell:
             grown = np.empty((2 * len(self._output), at.O_WIDTH), dtype=np.int64)
             grown[:used] = self._output[:used]
             self._output = grown
-        elif need != at.NEED_MARKS and self._wasteful():
+        elif need == at.NEED_MARKS:
+            self._view.grow(need)
+        elif self._scattered():
             self.compact(None)
+        elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._alive())) <= self.retained:
+            region.trim(self._view.state, self._view.kept, np.empty(self.retained, dtype=np.int64))
         else:
             self._view.grow(need)
 
-    def _wasteful(self) -> bool:
-        """Whether a compaction would free at least half of the events or of the pool."""
-        n = self.retained
-        if n >= _COMPACT_ABOVE and 2 * int(np.count_nonzero(self._alive())) <= n:
+    def _scattered(self) -> bool:
+        """Whether most keys have no rows left, or most of the pool is what moved regions have left behind."""
+        slots = int(self.header[at.H_SLOTS])
+        if slots >= _SCATTERED_ABOVE and 2 * int(region.count_idle_slots(self._view.state)) > slots:
             return True
-        return int(self.header[at.H_POOL]) > 8 * n + _COMPACT_ABOVE
+        return int(self.header[at.H_POOL]) > 8 * self.retained + _SCATTERED_ABOVE
 
     def rows(self) -> TransactionBatch:
         """The retained rows that still count, in arrival order (partitions and offsets are not kept: zero)."""
@@ -253,7 +257,7 @@ class Cell:
             self._load_marks(each)
         rows[:, at.E_SLOT] = self._slots_for(rows)
         view.state.events[:n] = rows
-        header[at.H_EVENTS] = header[at.H_LIVE] = n
+        header[at.H_EVENTS] = n
         view.state.passes[:n] = _passes(measures, self._batch_of(rows).columns, n)
         counts = np.bincount(rows[:, at.E_SLOT], minlength=int(header[at.H_SLOTS]))
         needed = int(region.assign_regions(view.state, counts))

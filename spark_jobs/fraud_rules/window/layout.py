@@ -24,7 +24,6 @@ H_FIRST = 7  # event time of the first transaction accepted
 H_SEQ = 8  # arrival number of the next accepted transaction
 H_STRINGS = 9  # interned strings
 H_TEXT = 10  # bytes used by them
-H_LIVE = 11  # events alive after the last compaction
 H_OUT = 12  # rows written to the output by this call
 H_GENERATION = 13  # counts every time an array was made anew or grown
 H_MEASURES = 14  # bytes of the description of the measures

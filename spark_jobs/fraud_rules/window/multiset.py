@@ -90,6 +90,16 @@ def forget(state: State, kept: Kept, slot: int, expired: int) -> None:
 
 
 @compiled
+def reset(state: State, kept: Kept, slot: int) -> None:
+    """Empty the slot's windows; the caller forgets the multisets."""
+    for measure in range(kept.distincts.shape[0]):
+        word = words_of(kept, measure)
+        state.slots[slot, word] = 0
+        state.slots[slot, word + 1] = 0
+        state.slots[slot, word + 2] = 0
+
+
+@compiled
 def count(state: State, kept: Kept, slot: int, measure: int, first: int, last: int) -> int:
     """How many distinct values offsets [first, last] hold: the measure's window is moved there."""
     word = words_of(kept, measure)

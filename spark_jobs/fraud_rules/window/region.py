@@ -16,6 +16,8 @@ from fraud_rules.window.layout import (
     E_NULLS,
     E_SLOT,
     H_BOUND,
+    H_DISTINCT,
+    H_EVENTS,
     H_POOL,
     H_SLOTS,
     NONE,
@@ -35,7 +37,7 @@ from fraud_rules.window.layout import (
     TOTAL_VALUES,
 )
 from fraud_rules.window.state import Ints, Kept, State
-from fraud_rules.window.tables import find_event
+from fraud_rules.window.tables import find_event, index_events
 
 LOW_MASK = 0xFFFF_FFFF
 SMALLEST = 4
@@ -115,15 +117,22 @@ def make_room(state: State, kept: Kept, slot: int) -> bool:
             return False
         state.header[H_POOL] = target + new_cap
     multiset.forget(state, kept, slot, expired)
-    _move(state, kept, base, target, expired, tail)
+    _settle(state, kept, slot, target, new_cap, expired)
+    return True
+
+
+@compiled
+def _settle(state: State, kept: Kept, slot: int, target: int, cap: int, expired: int) -> None:
+    """Put a slot's rows but the first `expired` into the region [target, target + cap), which may be where they are."""
+    tail = state.slots[slot, S_TAIL]
+    _move(state, kept, state.slots[slot, S_BASE], target, expired, tail)
     state.slots[slot, S_BASE] = target
-    state.slots[slot, S_CAP] = new_cap
+    state.slots[slot, S_CAP] = cap
     state.slots[slot, S_TAIL] = tail - expired
     for w in range(kept.windows.shape[0]):
         state.slots[slot, S_WIDTH + w] = max(state.slots[slot, S_WIDTH + w] - expired, 0)
     if kept.trees.shape[0] > 0:
-        extremes.refresh(state, kept.trees, target, new_cap, 0, tail - expired)
-    return True
+        extremes.refresh(state, kept.trees, target, cap, 0, tail - expired)
 
 
 @compiled
@@ -226,6 +235,50 @@ def _plant(state: State, kept: Kept, slot: int, event: int, at: int, tail: int) 
         extremes.append(state, kept.trees, base + at, cap)
     else:
         extremes.refresh(state, kept.trees, base, cap, at, tail + 1)
+
+
+@compiled
+def trim(state: State, kept: Kept, moved: Ints) -> None:
+    """Let go of the events that the retention bound has passed; keys and their regions stay where they are.
+
+    `moved` is scratch, one word an event: where each goes. Multisets are emptied, to be filled when next asked.
+    """
+    header = state.header
+    n = 0
+    for event in range(header[H_EVENTS]):
+        if state.events[event, kept.time_column] >= header[H_BOUND]:
+            moved[event] = n
+            for c in range(state.events.shape[1]):
+                state.events[n, c] = state.events[event, c]
+            for f in range(state.passes.shape[1]):
+                state.passes[n, f] = state.passes[event, f]
+            n += 1
+    header[H_EVENTS] = n
+    for slot in range(header[H_SLOTS]):
+        base = state.slots[slot, S_BASE]
+        tail = state.slots[slot, S_TAIL]
+        expired = first_at_or_after(state.pool, base, 0, tail, header[H_BOUND])
+        if expired > 0:
+            _settle(state, kept, slot, base, state.slots[slot, S_CAP], expired)
+        for k in range(tail - expired):
+            state.pool[base + k, P_EVENT] = moved[state.pool[base + k, P_EVENT]]
+        multiset.reset(state, kept, slot)
+    if kept.distincts.shape[0] > 0:
+        header[H_DISTINCT] = 0
+        state.distinct_table[:] = 0
+    state.id_table[:] = 0
+    index_events(state, kept)
+
+
+@compiled
+def count_idle_slots(state: State) -> int:
+    """Keys without a row that still counts."""
+    idle = 0
+    for slot in range(state.header[H_SLOTS]):
+        tail = state.slots[slot, S_TAIL]
+        youngest = state.slots[slot, S_BASE] + tail - 1
+        idle += tail == 0 or state.pool[youngest, P_TIME] < state.header[H_BOUND]
+    return idle
 
 
 @compiled
