@@ -93,12 +93,14 @@ def test_a_document_and_its_file_are_the_same_recording() -> None:
         "keyGroups": 3,
         "settings": {"maxOutOfOrdernessMs": 5},
         "steps": [{"at": 1, "rule": {"limit": Decimal("0.10")}}, {"at": 2, "tx": "1,2"}, {"at": 3, "tx": {"a": 1}}],
-        "batches": [{"offsets": {"transactions": {"0": 2}}, "pin": 1, "refused": {"0": ["too much state"]}}],
+        "batches": [
+            {"offsets": {"transactions": {"0": 2}}, "pin": 1, "refused": {"0": [["windowMinutes", "too much state"]]}}
+        ],
     }
     recording = Recording.of_document(document)
     assert recording.rules == [RecordedRule(0, 1, b'{"limit":0.10}')]
     assert [tx.value for tx in recording.transactions] == [b"1,2", b'{"a":1}']
-    assert recording.batches == [RecordedBatch({0: 2}, 1, {0: ["too much state"]})]
+    assert recording.batches == [RecordedBatch({0: 2}, 1, {0: [("windowMinutes", "too much state")]})]
     assert recording.settings == RecordedSettings(max_out_of_orderness_ms=5)
     assert Recording.read(b"".join(recording.lines())) == recording
 

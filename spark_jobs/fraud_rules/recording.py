@@ -13,7 +13,7 @@ The position of a rule among the rule steps is its version, and that of a transa
 offset, unless the step says `"version"` or `"offset"` (logs have gaps where transactions of producers ended).
 
 `batches` are recorded cuts: `{"offsets": {"transactions": {"0": end}}, "pin": end of the rule log, "refused":
-{version: [reasons]}}`, ends exclusive; what no batch has read makes one more, which sees the whole rule log.
+{version: [[field, reason], ...]}}`, ends exclusive; what no batch has read makes one more, which sees the whole log.
 `settings` may hold `maxOutOfOrdernessMs`, `futureToleranceMs` and `maxTransactionBytes`.
 """
 
@@ -23,6 +23,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -68,7 +69,7 @@ class _Ends(msgspec.Struct):
 class _Batch(msgspec.Struct):
     pin: _Offset
     offsets: _Ends = msgspec.field(default_factory=_Ends)
-    refused: dict[_Offset, list[str]] = {}
+    refused: dict[_Offset, list[tuple[str, str]]] = {}
 
 
 class _File(msgspec.Struct, rename="camel"):
@@ -103,11 +104,11 @@ class RecordedTransaction:
 @dataclass(frozen=True, slots=True)
 class RecordedBatch:
     """One cut: the offset after the last transaction by partition, the end of the rule log it saw, and the rules it
-    refused for the state they ask for, with reasons by version."""
+    refused for the state they ask for, with (field, reason) pairs by version."""
 
     ends: Mapping[int, int]
     pin: int
-    refused: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    refused: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,13 @@ class Recording:
         ]
         known = {name: document[name] for name in ("keyGroups", "batches", "settings") if name in document}
         return cls.read(_encode({**known, "steps": steps}), "the document")
+
+    def write(self, path: Path) -> None:
+        """Write the file, whole or not at all. Raises OSError."""
+        partial = path.with_name(path.name + ".partial")
+        with partial.open("wb") as file:
+            file.writelines(self.lines())
+        partial.replace(path)
 
     def lines(self) -> Iterator[bytes]:
         """The file's content, a step a line, in the order of append times (rules first at equal ones)."""

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -38,6 +38,8 @@ decode_exactly = msgspec.json.Decoder(float_hook=Decimal).decode
 
 encode_exactly = msgspec.json.Encoder(decimal_format="number").encode
 """The other way."""
+
+_Refused: TypeAlias = Mapping[int, Sequence[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,7 @@ def _cuts(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_Cut]:
     for record in recording.transactions:
         by_partition.setdefault(record.partition, []).append(record)
     starts = dict.fromkeys(by_partition, 0)
-    timeline, refused = RuleTimeline(), dict[int, Sequence[str]]()
+    timeline, refused = RuleTimeline(), dict[int, Sequence[tuple[str, str]]]()
     for batch in recording.batches:
         refused |= batch.refused
         timeline = _extended(timeline, log, batch.pin, refused)
@@ -185,19 +187,15 @@ def _cuts(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_Cut]:
         yield _Cut(rest, _extended(timeline, log, log[-1].version + 1 if log else 0, refused))
 
 
-def _extended(
-    timeline: RuleTimeline, log: Sequence[LogEntry], end: int, refused: Mapping[int, Sequence[str]]
-) -> RuleTimeline:
+def _extended(timeline: RuleTimeline, log: Sequence[LogEntry], end: int, refused: _Refused) -> RuleTimeline:
     """The rule log up to a pin. Pins never fall in a run; one that does in a file sees what was seen."""
     fresh = [entry for entry in log if timeline.end <= entry.version < end]
     return timeline.extended(_with_refusals(fresh, refused), max(end, timeline.end))
 
 
-def _with_refusals(log: Sequence[LogEntry], refused: Mapping[int, Sequence[str]]) -> list[LogEntry]:
+def _with_refusals(log: Sequence[LogEntry], refused: _Refused) -> list[LogEntry]:
     return [
-        entry.refused(Reason("state", reason) for reason in refused[entry.version])
-        if entry.version in refused
-        else entry
+        entry.refused(Reason(*pair) for pair in refused[entry.version]) if entry.version in refused else entry
         for entry in log
     ]
 

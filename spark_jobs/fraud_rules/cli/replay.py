@@ -17,8 +17,9 @@ Schema = Annotated[
 
 
 def replay(file: File, schema: Schema = None) -> None:
-    """Evaluate a recorded stream with the engine that the detector runs, and print what it answers as one JSON object.
+    """Evaluate a recording with the detector's own engine.
 
+    Prints the answer as one JSON object.
     The recording is {"keyGroups": 1, "steps": [{"at": ms, "rule": {...}}, {"at": ms, "tx": {...}}, ...]}, in append
     order. With "batches" it follows recorded cuts and pins, so that a live run is recomputed exactly; `fraud record`
     writes such a file. The answer holds alerts, the ids of late, quarantined and ignored transactions, and rejected

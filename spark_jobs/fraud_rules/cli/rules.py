@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fraud_rules.kafka.rule_status import RulesSeen
 
 app = typer.Typer(
-    help="Rules: apply files, list and export what is in force, check files.",
+    help="Apply, list, export and check rules.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

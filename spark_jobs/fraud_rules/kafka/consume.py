@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.reader import Record, TopicReader, describe
 
-__all__ = ["Received", "follow", "read_topic", "tail_of", "topic_ends"]
+__all__ = ["Received", "follow", "read_topic", "tail_of", "topic_ends", "topic_starts"]
 
 _BATCH = 1_000
 _PATIENCE_S = 30.0
@@ -34,12 +34,16 @@ def read_topic(bootstrap: str, topic: str) -> dict[int, list[Record]]:
         return {partition: list(reader.read(*reader.ends(partition), partition)) for partition in reader.partitions()}
 
 
-def tail_of(bootstrap: str, topic: str, count: int) -> list[Record]:
-    """The last records of a topic of one partition: those of its last `count` offsets (markers take offsets too)."""
+def tail_of(bootstrap: str, topic: str, count: int, end: int | None = None) -> list[Record]:
+    """The last records below `end` (the end there is now) of a one-partition topic: what its last `count` offsets hold.
+
+    That may be fewer: the markers of transactions take offsets too. Raises BrokerUnavailable.
+    """
     with TopicReader(bootstrap, topic) as reader:
         reader.partitions()
-        first, end = reader.ends()
-        return list(reader.read(max(first, end - count), end))
+        first, newest = reader.ends()
+        until = newest if end is None else end
+        return list(reader.read(max(first, until - count), until))
 
 
 def topic_ends(bootstrap: str, topic: str) -> dict[int, int]:
@@ -48,14 +52,20 @@ def topic_ends(bootstrap: str, topic: str) -> dict[int, int]:
         return {partition: reader.ends(partition)[1] for partition in reader.partitions()}
 
 
-def follow(
-    bootstrap: str, topics: Sequence[str], *, wanted: Callable[[], bool], from_start: bool = True, poll_s: float = 0.1
-) -> Iterator[Received | None]:
-    """Records of all partitions as they become visible, until `wanted` says no; None whenever none came for `poll_s`.
+def topic_starts(bootstrap: str, topic: str) -> dict[int, int]:
+    """The first offset still there, by partition. Raises BrokerUnavailable."""
+    with TopicReader(bootstrap, topic) as reader:
+        return {partition: reader.ends(partition)[0] for partition in reader.partitions()}
 
-    A broker that goes away is waited for. Raises BrokerUnavailable when it does not come back in 30 s.
+
+def follow(
+    bootstrap: str, starts: Mapping[str, Mapping[int, int]], *, wanted: Callable[[], bool], poll_s: float = 0.1
+) -> Iterator[Received | None]:
+    """Records as they become visible, from start offsets by topic and partition, until `wanted` says no.
+
+    None comes whenever nothing else did for `poll_s`. A broker that goes away is waited for. Raises BrokerUnavailable
+    when it does not come back in 30 s.
     """
-    places = [place for topic in topics for place in _places(bootstrap, topic, from_start)]
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -69,7 +79,7 @@ def follow(
         }
     )
     try:
-        consumer.assign(places)
+        consumer.assign([TopicPartition(topic, *place) for topic, places in starts.items() for place in places.items()])
         yield from _received(consumer, bootstrap, wanted, poll_s)
     except KafkaException as error:
         raise BrokerUnavailable(f"Kafka at {bootstrap}: {describe(error)}") from error
@@ -95,13 +105,6 @@ def _received(
                 raise BrokerUnavailable(f"Kafka at {bootstrap} has been away for {_PATIENCE_S:g} s")
         if not records:
             yield None
-
-
-def _places(bootstrap: str, topic: str, from_start: bool) -> Iterator[TopicPartition]:
-    with TopicReader(bootstrap, topic) as reader:
-        for partition in reader.partitions():
-            first, end = reader.ends(partition)
-            yield TopicPartition(topic, partition, first if from_start else end)
 
 
 def _is_record(message: Message) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fraud_rules.errors import Reason
-from fraud_rules.kafka.consume import follow, read_topic
+from fraud_rules.kafka.consume import follow, read_topic, topic_starts
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_log import RuleLog, check_rule_log
 from fraud_rules.ruleset import RuleTimeline
@@ -75,8 +75,10 @@ def await_operations(bootstrap: str, topic: str, versions: set[int], timeout_s: 
     """Wait until the detector has reported on these versions; fewer when it has not within the time."""
     deadline = time.monotonic() + timeout_s
     found: dict[int, RuleOperation] = {}
-    waits = follow(bootstrap, [topic], wanted=lambda: time.monotonic() < deadline and not versions <= found.keys())
-    for received in waits:
+    starts = {topic: topic_starts(bootstrap, topic)}
+    for received in follow(
+        bootstrap, starts, wanted=lambda: time.monotonic() < deadline and not versions <= found.keys()
+    ):
         if received is not None and received.record.value is not None:
             report = _decode(received.record.value)
             found[report.rule_version] = report

@@ -1,0 +1,70 @@
+"""`fraud alerts`: what the detector has found, and finds."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fraud_rules.cli.configured import configured
+from fraud_rules.cli.interrupts import interrupts_set
+from fraud_rules.cli.options import Bootstrap
+
+if TYPE_CHECKING:
+    from fraud_rules.kafka.consume import Received
+
+# A batch's marker takes an offset too: with one alert a batch, every other offset is a marker.
+_OFFSETS_EACH = 2
+
+
+def alerts(
+    bootstrap: Bootstrap,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")] = False,
+    last: Annotated[int, typer.Option("--last", "-n", min=0, help="How many of those there are already.")] = 10,
+    shadow: Annotated[bool, typer.Option("--shadow", help="Those of shadow rules too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each as JSON, as published.")] = False,
+) -> None:
+    """Show alerts, each exactly once.
+
+    As any reader of committed records sees them; the milliseconds are from a transaction's arrival to its alert here.
+
+    \b
+    Examples:
+      fraud alerts --last 100
+      fraud alerts --follow
+      fraud alerts --follow --json | jq .key
+    """
+    from fraud_rules.kafka import consume
+
+    topics = configured().settings.topics
+    names = [topics.alerts, topics.shadow_alerts] if shadow else [topics.alerts]
+    ends = {name: consume.topic_ends(bootstrap, name) for name in names}
+    known = [
+        consume.Received(name, 0, record, record.append_ms)
+        for name in names
+        for record in consume.tail_of(bootstrap, name, _OFFSETS_EACH * last, ends[name][0])
+    ]
+    for received in sorted(known, key=lambda each: each.record.append_ms)[len(known) - min(last, len(known)) :]:
+        _print(received, as_json)
+    if not follow:
+        return
+    stop = threading.Event()
+    with interrupts_set(stop):
+        for found in consume.follow(bootstrap, ends, wanted=lambda: not stop.is_set()):
+            if found is not None:
+                _print(found, as_json)
+    raise typer.Exit(130)
+
+
+def _print(received: Received, as_json: bool) -> None:
+    import msgspec
+
+    from fraud_rules.cli.alert_lines import alert_line
+    from fraud_rules.cli.output import console
+
+    value = received.record.value or b"{}"
+    if as_json:
+        print(value.decode(), flush=True)
+    else:
+        console().print(alert_line(msgspec.json.decode(value), received.received_ms), soft_wrap=True)

@@ -1,0 +1,67 @@
+"""`fraud generate`: plausible traffic, with planted frauds and whatever can go wrong with records."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Annotated
+
+import typer
+
+from fraud_rules.cli.configured import configured
+from fraud_rules.cli.interrupts import interrupts_set
+from fraud_rules.cli.options import Bootstrap
+
+_NEVER_S = 1e9
+
+
+def generate(
+    bootstrap: Bootstrap,
+    rate: Annotated[float, typer.Option(help="Ordinary transactions a second.")] = 100,
+    seconds: Annotated[float | None, typer.Option(help="How long.", show_default="until Ctrl-C")] = None,
+    keys: Annotated[int, typer.Option(help="Payers; fewer than ten a transaction a second look suspicious.")] = 20_000,
+    out_of_order: Annotated[float, typer.Option(help="Fraction that comes up to a minute late, in time.")] = 0,
+    late: Annotated[float, typer.Option(help="Fraction that comes later than the detector waits.")] = 0,
+    duplicates: Annotated[float, typer.Option(help="Fraction sent a second time.")] = 0,
+    malformed: Annotated[float, typer.Option(help="Fraction that does not parse.")] = 0,
+    seed: Annotated[int, typer.Option(help="Same seed, same traffic (ids and times aside).")] = 1,
+    frauds: Annotated[bool, typer.Option("--frauds/--no-frauds", help="Plant frauds that the seed rules find.")] = True,
+    fraud_every: Annotated[float, typer.Option(help="Seconds from one planted fraud to the next.")] = 6,
+) -> None:
+    """Write generated transactions at a steady pace.
+
+    Event times are the wall clock. Planted frauds come on top of the rate.
+
+    \b
+    Examples:
+      fraud generate --rate 1000 --seconds 60
+      fraud generate --rate 200 --out-of-order 0.1 --late 0.01 --duplicates 0.01 --malformed 0.01
+    """
+    from fraud_rules.kafka.traffic_writer import TrafficWriter
+    from fraud_rules.traffic import TrafficSettings
+    from fraud_rules.traffic import generate as traffic
+
+    settings = configured().settings
+    wanted = TrafficSettings(
+        rate_per_s=rate,
+        seconds=seconds,
+        payers=keys,
+        seed=seed,
+        out_of_order=out_of_order,
+        late=late,
+        max_out_of_orderness_ms=max(1, settings.max_out_of_orderness_ms),
+        duplicates=duplicates,
+        malformed=malformed,
+        first_fraud_s=3.0 if frauds else _NEVER_S,
+        fraud_every_s=fraud_every,
+    )
+    writer = TrafficWriter(bootstrap, settings.topics.transactions)
+    stop = threading.Event()
+    started_s = time.time()
+    with interrupts_set(stop):
+        sent = writer.send(traffic(wanted, int(started_s * 1_000)), stop)
+    took_s = max(time.time() - started_s, 1e-3)
+    pace = f"{took_s:.1f} s ({sent.records / took_s:.0f}/s)"
+    print(f"sent {sent.records} records in {pace}: {sent.planted} of planted frauds, {sent.malformed} malformed")
+    if stop.is_set():
+        raise typer.Exit(130)

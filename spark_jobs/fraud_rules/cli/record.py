@@ -1,0 +1,43 @@
+"""`fraud record`: a live run as a file that `fraud replay` recomputes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fraud_rules.cli.configured import configured
+from fraud_rules.cli.options import Bootstrap
+
+
+def record(
+    bootstrap: Bootstrap,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file.", show_default="stdout")] = None,
+) -> None:
+    """Write what the detector has judged as a recording.
+
+    That is both logs since its checkpoint was made, and the cuts and pins it noted, up to its last batch; `fraud replay`
+    of the file gives the alerts that the detector published.
+
+    \b
+    Examples:
+      fraud record --output run.json && fraud replay run.json
+      fraud record | fraud replay - | jq '.alerts | length'
+    """
+    from fraud_rules.errors import InputInvalid
+    from fraud_rules.kafka.recorder import record_run
+
+    recording = record_run(bootstrap, configured().settings)
+    if output is None:
+        sys.stdout.buffer.writelines(recording.lines())
+        return
+    try:
+        recording.write(output)
+    except OSError as error:
+        raise InputInvalid(f"{output} cannot be written: {error.strerror}") from error
+    print(
+        f"{len(recording.transactions)} transactions, {len(recording.rules)} rule records and "
+        f"{len(recording.batches)} batches written to {output}"
+    )

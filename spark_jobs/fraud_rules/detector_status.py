@@ -1,0 +1,113 @@
+"""What the detector's progress records say: decoded, and summed up for people. Pure; the clock is passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+import msgspec
+
+__all__ = ["BatchLatency", "DetectorStatus", "Progress", "decode_progress", "detector_status"]
+
+GRACE_MS = 15_000
+"""How long after the time for a tick a detector may be silent and still count as alive."""
+
+_SPAN_MS = 10_000
+
+
+class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
+    """Of one batch, in ms: its parts, and from append time to readable alerts (None where it had no transactions)."""
+
+    batch_id: int
+    rows: int
+    pin_ms: int
+    evaluate_ms: int
+    write_ms: int
+    p50_ms: int | None = None
+    p99_ms: int | None = None
+    max_ms: int | None = None
+
+    @property
+    def batch_ms(self) -> int:
+        """The time the driver spent on it."""
+        return self.pin_ms + self.evaluate_ms + self.write_ms
+
+
+class Progress(msgspec.Struct, frozen=True, rename="camel"):
+    """One batch, as its record in `detector-progress` says. End offsets by topic and partition (as text)."""
+
+    query_id: str
+    batch_id: int
+    end_offsets: dict[str, dict[str, int]]
+    rules_end: int
+    rules_refused: list[int]
+    rows: int
+    quarantined: int
+    alerts: int
+    shadow_alerts: int
+    late: int
+    duplicates: int
+    rules_in_force: int
+    retained_events: int
+    lag: int | None = None
+    retained_bytes: int = 0
+    watermark: int | None = None
+    newest_append_time: int | None = None
+    previous: BatchLatency | None = None
+
+    def ends_of(self, topic: str) -> dict[int, int]:
+        """The end offsets of one topic by partition."""
+        return {int(partition): end for partition, end in self.end_offsets.get(topic, {}).items()}
+
+
+decode_progress = msgspec.json.Decoder(Progress).decode
+
+
+class DetectorStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """How the detector is doing. Rate, latency and batch time are over the last ten seconds before its last batch."""
+
+    alive: bool
+    last_batch_age_ms: int
+    batch_id: int
+    rows_per_s: float
+    lag: int | None
+    latency_p50_ms: int | None
+    latency_p99_ms: int | None
+    batch_ms: int | None
+    rules_in_force: int
+    retained_events: int
+    retained_bytes: int
+    watermark: int | None
+
+
+def detector_status(records: Sequence[tuple[int, Progress]], now_ms: int, tick_ms: int) -> DetectorStatus | None:
+    """The status by the newest (append time, progress) records, ascending; None when there are none.
+
+    A detector writes at least every `tick_ms`; one that has been silent much longer is not alive.
+    """
+    if not records:
+        return None
+    written_ms, newest = records[-1]
+    recent = [(at_ms, each) for at_ms, each in records if at_ms > written_ms - _SPAN_MS]
+    first_ms = records[-len(recent) - 1][0] if len(recent) < len(records) else recent[0][0]
+    rows = sum(each.rows for _, each in recent)
+    timed = [each.previous for _, each in recent if each.previous is not None and each.previous.rows > 0]
+    p99 = [each.p99_ms for each in timed if each.p99_ms is not None]
+    return DetectorStatus(
+        alive=now_ms - written_ms <= tick_ms + GRACE_MS,
+        last_batch_age_ms=max(0, now_ms - written_ms),
+        batch_id=newest.batch_id,
+        rows_per_s=round(rows * 1_000 / (written_ms - first_ms), 1) if written_ms > first_ms else 0.0,
+        lag=newest.lag,
+        latency_p50_ms=_middle([each.p50_ms for each in timed if each.p50_ms is not None]),
+        latency_p99_ms=max(p99, default=None),
+        batch_ms=_middle([each.batch_ms for each in timed]),
+        rules_in_force=newest.rules_in_force,
+        retained_events=newest.retained_events,
+        retained_bytes=newest.retained_bytes,
+        watermark=newest.watermark,
+    )
+
+
+def _middle(values: Sequence[int]) -> int | None:
+    return round(median(values)) if values else None

@@ -1,0 +1,92 @@
+"""Makes a recording of a live run from its topics: the logs, and the cuts and pins the detector noted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fraud_rules.detector_status import Progress, decode_progress
+from fraud_rules.errors import FraudError
+from fraud_rules.kafka.consume import read_topic
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.rule_status import RuleOperation, read_operations
+from fraud_rules.recording import RecordedBatch, RecordedRule, RecordedSettings, RecordedTransaction, Recording
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["record_run"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The batches of the detector's last query, and where its first one began."""
+
+    batches: Sequence[Progress]
+    starts: Mapping[int, int]
+
+    def ends(self, topic: str) -> dict[int, int]:
+        return self.batches[-1].ends_of(topic)
+
+
+def record_run(bootstrap: str, settings: DetectorSettings) -> Recording:
+    """Everything the detector of these settings has judged since its checkpoint was made, up to its last batch.
+
+    Raises BrokerUnavailable, and FraudError when it has judged nothing or some of it is no longer in Kafka.
+    """
+    topics = settings.topics
+    run = _last_run(bootstrap, settings)
+    transactions: list[RecordedTransaction] = []
+    with TopicReader(bootstrap, topics.transactions) as reader:
+        for partition, end in sorted(run.ends(topics.transactions).items()):
+            start = run.starts.get(partition, 0)
+            _check_kept(topics.transactions, partition, reader.ends(partition)[0], start)
+            transactions += [
+                RecordedTransaction(record.append_ms, partition, record.offset, record.value)
+                for record in reader.read(start, end, partition)
+            ]
+    with TopicReader(bootstrap, topics.rules) as reader:
+        _check_kept(topics.rules, 0, reader.ends()[0], 0)
+        rules = [
+            RecordedRule(record.offset, record.append_ms, record.value)
+            for record in reader.read(0, run.batches[-1].rules_end)
+        ]
+    operations = read_operations(bootstrap, topics.rule_operations)
+    batches = [_batch(progress, topics.transactions, operations) for progress in run.batches]
+    return Recording(rules, transactions, batches, settings.key_groups, _settings(settings))
+
+
+def _last_run(bootstrap: str, settings: DetectorSettings) -> _Run:
+    detector = settings.detector.encode()
+    records = [record for each in read_topic(bootstrap, settings.topics.detector_progress).values() for record in each]
+    batches = [decode_progress(record.value) for record in records if record.key == detector and record.value]
+    if not batches:
+        raise FraudError(f"the detector {settings.detector} has not judged anything at {bootstrap} yet")
+    query_id = batches[-1].query_id
+    own = [progress for progress in batches if progress.query_id == query_id]
+    before = [progress for progress in batches if progress.query_id != query_id]
+    if own[0].batch_id != 0:
+        raise FraudError(f"the first {own[0].batch_id} batches are no longer in {settings.topics.detector_progress}")
+    # A checkpoint made later begins where the one before it ended: no detector starts otherwise.
+    return _Run(own, before[-1].ends_of(settings.topics.transactions) if before else {})
+
+
+def _check_kept(topic: str, partition: int, first: int, start: int) -> None:
+    if first > start:
+        raise FraudError(f"{topic}-{partition} no longer has the records from {start} to {first}: nothing to replay")
+
+
+def _batch(progress: Progress, topic: str, operations: Mapping[int, RuleOperation]) -> RecordedBatch:
+    refused = {version: _reasons(operations.get(version)) for version in progress.rules_refused}
+    return RecordedBatch(progress.ends_of(topic), progress.rules_end, refused)
+
+
+def _reasons(operation: RuleOperation | None) -> list[tuple[str, str]]:
+    reasons: Iterable[tuple[str, str]] = (
+        () if operation is None else ((reason.field, reason.message) for reason in operation.reasons)
+    )
+    return list(reasons) or [("state", "refused by the detector")]
+
+
+def _settings(settings: DetectorSettings) -> RecordedSettings:
+    return RecordedSettings(
+        settings.max_out_of_orderness_ms, settings.future_tolerance_ms, settings.max_transaction_bytes
+    )
