@@ -1,0 +1,148 @@
+"""Reads a topic's partition from an offset exactly up to another.
+
+What a broker can do to a reader is mapped to this product's errors here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from fraud_rules.errors import BrokerUnavailable
+
+__all__ = ["Record", "TopicReader", "describe", "topic_ids"]
+
+_TIMEOUT_S = 15.0
+_POLL_S = 0.2
+_QUIET = {"log_level": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record; `append_ms` is the broker's time, as the topics' timestamps are append times."""
+
+    offset: int
+    append_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+class TopicReader:
+    """Reads committed records of one topic; one thread at a time. Every method raises BrokerUnavailable."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._bootstrap = bootstrap
+        self.topic = topic
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "fraud-rules",  # asked for by the client; nothing is ever committed
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 20,
+                **_QUIET,
+            }
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._consumer.close()
+
+    def partitions(self) -> list[int]:
+        """The topic's partitions."""
+        with _named(self._bootstrap):
+            metadata = self._consumer.list_topics(self.topic, timeout=_TIMEOUT_S).topics[self.topic]
+        if metadata.error is not None:
+            raise BrokerUnavailable(f"there is no topic {self.topic}: create the topics first (fraud topics apply)")
+        return sorted(metadata.partitions)
+
+    def ends(self, partition: int = 0) -> tuple[int, int]:
+        """The first offset still there, and the one after the last that is committed."""
+        with _named(self._bootstrap):
+            place = TopicPartition(self.topic, partition)
+            ends = self._consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
+        if ends is None:
+            raise BrokerUnavailable(f"Kafka at {self._bootstrap} does not say where {self.topic}-{partition} ends")
+        return int(ends[0]), int(ends[1])
+
+    def read(self, start: int, end: int, partition: int = 0) -> Iterator[Record]:
+        """The records with offsets in [start, end), in order; offsets may have gaps.
+
+        Raises also when the end is not reached in time, as when the log is shorter than that.
+        """
+        if start >= end:
+            return
+        with _named(self._bootstrap):
+            self._consumer.assign([TopicPartition(self.topic, partition, start)])
+        deadline = time.monotonic() + _TIMEOUT_S
+        while time.monotonic() < deadline:
+            with _named(self._bootstrap):
+                messages = self._consumer.consume(1000, timeout=_POLL_S)
+            for message in messages:
+                if message.error() is None and _offset(message) < end:
+                    deadline = time.monotonic() + _TIMEOUT_S
+                    yield _record(message)
+                if self._is_last(message, end):
+                    return
+        raise BrokerUnavailable(f"{self.topic}-{partition} cannot be read up to offset {end}: is it shorter now?")
+
+    def _is_last(self, message: Message, end: int) -> bool:
+        """Whether nothing below `end` is left after this message."""
+        error = message.error()
+        if error is None:
+            return _offset(message) >= end - 1
+        if error.code() == KafkaError._PARTITION_EOF:
+            return _offset(message) >= end
+        if error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+            return False
+        raise BrokerUnavailable(f"{self.topic} at {self._bootstrap}: {error.str()}")
+
+
+def topic_ids(bootstrap: str, topics: Sequence[str]) -> dict[str, str]:
+    """Kafka's own ids of topics, by name: a topic deleted and made again has another. Raises BrokerUnavailable."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+    with _named(bootstrap):
+        asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S)
+        found = {}
+        for name, answer in asked.items():
+            found[name] = str(answer.result().topic_id)
+    return found
+
+
+def describe(error: KafkaException) -> str:
+    """What Kafka says, on one line."""
+    cause = error.args[0] if error.args else error
+    text = cause.str() if isinstance(cause, KafkaError) else str(cause)
+    return " ".join(text.split())[:400]
+
+
+@contextmanager
+def _named(bootstrap: str) -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        raise BrokerUnavailable(f"Kafka at {bootstrap}: {describe(error)}") from error
+
+
+def _record(message: Message) -> Record:
+    return Record(_offset(message), message.timestamp()[1], _bytes(message.key()), _bytes(message.value()))
+
+
+def _offset(message: Message) -> int:
+    offset = message.offset()
+    return -1 if offset is None else offset
+
+
+def _bytes(given: bytes | str | None) -> bytes | None:
+    return given.encode() if isinstance(given, str) else given

@@ -1,0 +1,76 @@
+"""The rule log as every process of the detector sees it: read from Kafka up to a pin, parsed once, kept.
+
+All processes come to the same entries, because parsing is a pure function of a record, and what the driver refused for
+its cost travels with the pin.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from fraud_rules.errors import ConfigError, Reason
+from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.limits import RuleLimits
+from fraud_rules.rule_codec import read_entry
+from fraud_rules.ruleset import LogEntry, RuleTimeline
+from fraud_rules.schema import TransactionSchema
+
+__all__ = ["Refusals", "RuleLog", "check_rule_log"]
+
+Refusals = Mapping[int, Sequence[Reason]]
+"""Why the driver turned down records that are valid by themselves, by offset."""
+
+ReadRange = Callable[[int, int], Sequence[Record]]
+
+
+class RuleLog:
+    """A growing rule log. One a process; may be used by several threads."""
+
+    def __init__(self, read: ReadRange, schema: TransactionSchema, limits: RuleLimits) -> None:
+        """`read` gives the records of an offset range; see `on_kafka`."""
+        self._read = read
+        self._schema = schema
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._timeline = RuleTimeline()
+
+    @classmethod
+    def on_kafka(cls, bootstrap: str, topic: str, schema: TransactionSchema, limits: RuleLimits) -> RuleLog:
+        """The rule log of a topic."""
+
+        def read(start: int, end: int) -> Sequence[Record]:
+            with TopicReader(bootstrap, topic) as reader:
+                return list(reader.read(start, end))
+
+        return cls(read, schema, limits)
+
+    def up_to(self, end: int, refused: Refusals) -> RuleTimeline:
+        """The log below offset `end`. Reads only what is new to this process.
+
+        Raises BrokerUnavailable when Kafka does not have it.
+        """
+        with self._lock:
+            if end < self._timeline.end:
+                return RuleTimeline([each for each in self._timeline.entries if each.version < end], end)
+            if end > self._timeline.end:
+                self._timeline = self._timeline.extended(self.entries(self._timeline.end, end, refused), end)
+            return self._timeline
+
+    def entries(self, start: int, end: int, refused: Refusals) -> list[LogEntry]:
+        """The entries with versions in [start, end), not yet at their rule times."""
+        return [self._entry(record, refused.get(record.offset)) for record in self._read(start, end)]
+
+    def _entry(self, record: Record, reasons: Sequence[Reason] | None) -> LogEntry:
+        entry = read_entry(record.offset, record.append_ms, record.value, self._schema, self._limits)
+        return entry if reasons is None or entry.change is None else entry.refused(reasons)
+
+
+def check_rule_log(reader: TopicReader) -> None:
+    """Raise ConfigError when the topic cannot be a rule log: several partitions, or records lost."""
+    if len(reader.partitions()) != 1:
+        raise ConfigError(f"the rule log {reader.topic} must have one partition: its order is the order of the rules")
+    first, _ = reader.ends()
+    if first > 0:
+        lost = f"the rule log {reader.topic} has lost its first {first} records"
+        raise ConfigError(f"{lost}: it must be kept for ever, uncompacted")

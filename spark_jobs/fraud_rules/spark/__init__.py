@@ -1,0 +1,1 @@
+"""The detector as a Spark job: the only package that imports Spark."""

@@ -1,0 +1,180 @@
+"""What the driver does with a batch: pin, evaluate, merge, write.
+
+Runs in Spark's callback thread, one batch at a time. Any error ends the query, and so the process: the next start
+repeats the batch.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pyspark.sql import DataFrame, SparkSession
+
+from fraud_rules.errors import CheckpointDamaged, FraudError
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.output import KeyGroupOutput
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.spark.checkpoint import end_offsets, is_committed, query_id
+from fraud_rules.spark.marker import Marker
+from fraud_rules.spark.progress import Account, BatchOutputs, Latency, Place, progress_record
+from fraud_rules.spark.pulse import Pulse
+from fraud_rules.spark.records import (
+    Occasion,
+    alert_records,
+    export_records,
+    late_records,
+    quarantine_records,
+    rule_operation_records,
+)
+from fraud_rules.spark.rows import ASIDE, Aside
+from fraud_rules.spark.rule_desk import RuleDesk, RulesOfBatch
+from fraud_rules.spark.storage import Folder
+from fraud_rules.spark.worker import PIN_PROPERTY
+
+MAX_QUARANTINED_BYTES = 10_485_760
+
+_MS_A_S = 1_000
+
+
+class Draining(Exception):
+    """Raised in place of a batch that is not to be begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchParts:
+    """What a batch runner works with."""
+
+    spark: SparkSession
+    settings: DetectorSettings
+    folder: Folder
+    desk: RuleDesk
+    writer: BatchWriter
+    pulse: Pulse
+
+
+class BatchRunner:
+    """Runs the batches of one start of the detector."""
+
+    def __init__(self, parts: BatchParts, marker: Marker | None, resumed_at: int | None) -> None:
+        """`resumed_at` is the offset of the last stop in the rule log that somebody has lifted."""
+        self._parts = parts
+        self._written = marker
+        self._resumed_at = resumed_at
+        self._account = Account()
+        self._before: Latency | None = None
+        self._query_id: str | None = None
+        self._busy = False
+        self.draining = threading.Event()
+        self._last_batch = -1
+        self.stopped_at: int | None = None
+        self.failure: FraudError | None = None
+
+    def run(self, frame: DataFrame, batch_id: int) -> None:
+        """Spark's callback."""
+        if self.draining.is_set():
+            raise Draining
+        self._busy = True
+        try:
+            self._run(frame, batch_id)
+        except FraudError as error:
+            self.failure = error
+            raise
+        finally:
+            self._busy = False
+
+    def is_settled(self) -> bool:
+        """Whether no batch is in hand, and Spark too has finished the last one."""
+        return not self._busy and (self._last_batch < 0 or is_committed(self._parts.folder, self._last_batch))
+
+    def _run(self, frame: DataFrame, batch_id: int) -> None:
+        started = time.monotonic()
+        rules = self._parts.desk.rules_of(batch_id)
+        pinned = time.monotonic()
+        self._parts.spark.sparkContext.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
+        outputs = _collect(frame)
+        evaluated = time.monotonic()
+        self._account.note(outputs.groups)
+        if self._written is None or not self._written.covers(batch_id):
+            self._write(batch_id, rules, outputs)
+        written = time.monotonic()
+        self._before = _latency(batch_id, outputs, (started, pinned, evaluated, written))
+        newest_ms = outputs.append_ms(1.0)
+        if newest_ms is not None:
+            self._parts.desk.saw(outputs.rows, newest_ms)
+        self._parts.pulse.beat()
+        self._last_batch = batch_id
+        self._look_for_stop(rules)
+
+    def _write(self, batch_id: int, rules: RulesOfBatch, outputs: BatchOutputs) -> None:
+        if self._query_id is None:
+            self._query_id = query_id(self._parts.folder)
+        place = Place(self._query_id, batch_id, end_offsets(self._parts.folder, batch_id), rules.pin)
+        marker = Marker(place.query_id, batch_id, end_offsets(self._parts.folder, batch_id), rules.pin)
+        self._parts.writer.write(self._records(place, rules, outputs, marker))
+        self._written = marker
+
+    def _records(self, place: Place, rules: RulesOfBatch, outputs: BatchOutputs, marker: Marker) -> Iterator[OutRecord]:
+        """Everything a batch writes, in its order; the marker last."""
+        topics = self._parts.settings.topics
+        at = Occasion(place.batch_id, int(time.time() * _MS_A_S))
+        yield from alert_records(outputs.groups, topics)
+        yield from late_records(outputs.groups, topics)
+        refused = [record for aside in outputs.asides for record in aside.refused]
+        yield from quarantine_records(refused, topics, MAX_QUARANTINED_BYTES)
+        if self._parts.settings.evaluations:
+            for group in outputs.groups:
+                yield from (OutRecord(topics.evaluations, evaluation) for evaluation in group.evaluations)
+        yield from rule_operation_records(rules.new, at, topics)
+        yield from export_records(rules.new, rules.timeline, topics)
+        lag = self._parts.pulse.lag(place.end_offsets.get(topics.transactions, {}))
+        in_force = len(rules.timeline.latest.rules)
+        progress = progress_record(place, outputs, self._account, in_force, lag, self._before)
+        detector = self._parts.settings.detector.encode()
+        yield OutRecord(topics.detector_progress, progress, detector)
+        yield OutRecord(topics.detector_marker, marker.encode(), detector)
+
+    def _look_for_stop(self, rules: RulesOfBatch) -> None:
+        stopped_at = rules.timeline.latest.stopped_at
+        if stopped_at is not None and (self._resumed_at is None or stopped_at > self._resumed_at):
+            self.stopped_at = stopped_at
+            self.draining.set()
+
+
+def _collect(frame: DataFrame) -> BatchOutputs:
+    """Run the batch: this is the action, and the only one, so that each task runs once."""
+    table = frame.toArrow()
+    groups: list[KeyGroupOutput] = []
+    asides: list[Aside] = []
+    for key_group, blob in zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True):
+        if key_group == ASIDE:
+            asides.append(Aside.decode(blob))
+        else:
+            groups.append(KeyGroupOutput.decode(blob))
+    if len({group.key_group for group in groups}) != len(groups):
+        raise CheckpointDamaged("a key group was evaluated twice in one batch: this must not happen; report it")
+    groups.sort(key=lambda group: group.key_group)
+    return BatchOutputs(groups, asides)
+
+
+def _latency(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float, float]) -> Latency:
+    now_ms = int(time.time() * _MS_A_S)
+
+    def behind_ms(q: float) -> int | None:
+        append_ms = outputs.append_ms(q)
+        return None if append_ms is None else now_ms - append_ms
+
+    pin_ms, evaluate_ms, write_ms = (round((b - a) * _MS_A_S) for a, b in pairwise(at))
+    return Latency(
+        batch_id,
+        outputs.rows,
+        pin_ms,
+        evaluate_ms,
+        write_ms,
+        p50_ms=behind_ms(0.5),
+        p99_ms=behind_ms(0.01),
+        max_ms=behind_ms(0.0),
+    )

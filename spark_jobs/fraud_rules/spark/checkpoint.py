@@ -1,0 +1,194 @@
+"""Looks at a checkpoint before it is used: whose it is, and whether it is whole. Refuses by name, repairs nothing.
+
+Spark would take a folder whose metadata is gone for a new one and start again from the beginning, so everything that
+must be there is looked for here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.spark.pins import Pin, PinStore
+from fraud_rules.spark.storage import Folder
+
+MANIFEST: Final = "detector.json"
+FORMAT: Final = 1
+"""Raised when what a checkpoint holds changes its meaning."""
+
+_LOG_VERSIONS = ("v1", "v2")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a checkpoint says about its query. All None and empty for one that was never used.
+
+    `committed` is the last finished batch, `planned` the end offsets by topic and partition of the batches it still
+    knows, `pins` the pins of those.
+    """
+
+    query_id: str | None
+    committed: int | None
+    planned: Mapping[int, Mapping[str, Mapping[str, int]]]
+    pins: Mapping[int, Pin]
+
+
+def manifest(settings: DetectorSettings, schema: TransactionSchema, topic_ids: Mapping[str, str]) -> dict[str, Any]:
+    """What is fixed with a checkpoint, JSON-ready. `topic_ids` are Kafka's ids of the topics read, by name."""
+    fields = {field.name: [field.type.value, field.nullable, field.scale] for field in schema.fields}
+    return {
+        "format": FORMAT,
+        "detector": settings.detector,
+        "keyGroups": settings.key_groups,
+        "fields": fields,
+        "topics": dict(topic_ids),
+    }
+
+
+def claim(folder: Folder, wanted: Mapping[str, Any]) -> None:
+    """Make an empty folder this detector's, or check that it is.
+
+    Raises CheckpointForeign when it is another's, CheckpointDamaged when it holds something without saying whose.
+    """
+    text = folder.read(MANIFEST)
+    if text is None:
+        found = [name for name in folder.names() if not name.startswith(".")]
+        if found:
+            raise CheckpointDamaged(
+                f"{folder.root} has no {MANIFEST}, but {', '.join(found[:5])}: restore it, or name an empty folder"
+            )
+        folder.create(MANIFEST, json.dumps(wanted, indent=1).encode())
+        return
+    known = _parse(folder, MANIFEST, text.decode("utf-8", "replace"))
+    _check_manifest(folder, known, wanted)
+    if known["fields"] != wanted["fields"]:
+        folder.create(MANIFEST, json.dumps(wanted, indent=1).encode(), replace=True)
+
+
+def read_progress(folder: Folder) -> Progress:
+    """Read what the checkpoint says, all of it. Raises CheckpointDamaged for gaps and for files that cannot be read."""
+    query = _query_id(folder)
+    offsets, commits = _batches(folder, "offsets"), _batches(folder, "commits")
+    if query is None:
+        if offsets or commits or folder.names("state"):
+            raise CheckpointDamaged(f"{folder.root}/metadata is missing: restore the checkpoint")
+        return Progress(None, None, {}, {})
+    planned = {batch: _end_offsets(folder, batch) for batch in offsets}
+    for batch in commits:
+        _log_lines(folder, f"commits/{batch}", 2)
+    _check_sequence(folder, offsets, commits)
+    pins = {batch: pin for batch in offsets if (pin := PinStore(folder).read(batch)) is not None}
+    if any(batch not in pins for batch in commits if batch in planned):
+        raise CheckpointDamaged(f"{folder.root}/pins lacks pins of finished batches: restore the checkpoint")
+    return Progress(query, commits[-1] if commits else None, planned, pins)
+
+
+def query_id(folder: Folder) -> str:
+    """The id Spark has given the query. Raises CheckpointDamaged."""
+    known = _query_id(folder)
+    if known is None:
+        raise CheckpointDamaged(f"{folder.root}/metadata vanished: is somebody cleaning up?")
+    return known
+
+
+def end_offsets(folder: Folder, batch_id: int) -> dict[str, dict[str, int]]:
+    """Where a planned batch ends, by topic and partition (as text)."""
+    return _end_offsets(folder, batch_id)
+
+
+def _query_id(folder: Folder) -> str | None:
+    metadata = folder.read("metadata")
+    if metadata is None:
+        return None
+    known = _parse(folder, "metadata", metadata.decode("utf-8", "replace")).get("id")
+    if not isinstance(known, str):
+        raise CheckpointDamaged(f"{folder.root}/metadata names no query: restore the checkpoint")
+    return known
+
+
+def is_committed(folder: Folder, batch_id: int) -> bool:
+    """Whether Spark has finished a batch."""
+    return folder.exists(f"commits/{batch_id}")
+
+
+def _check_manifest(folder: Folder, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    for name in ("format", "detector", "keyGroups"):
+        if known.get(name) != wanted[name]:
+            raise CheckpointForeign(
+                f"{folder.root} was made with {name} {known.get(name)!r}, not {wanted[name]!r}: "
+                "use the setting it was made with, or name an empty folder"
+            )
+    topics = known.get("topics")
+    for topic, identity in wanted["topics"].items():
+        if isinstance(topics, dict) and topics.get(topic) not in (None, identity):
+            raise CheckpointForeign(
+                f"{folder.root} was made for another topic {topic} (id {topics[topic]}, now {identity}): its offsets "
+                "mean nothing here; restore the topic, or give the detector another name and an empty folder"
+            )
+    fields = known.get("fields")
+    if not isinstance(fields, dict):
+        raise CheckpointDamaged(f"{folder.root}/{MANIFEST} has no fields: restore the checkpoint")
+    for name, kind in fields.items():
+        if wanted["fields"].get(name) != kind:
+            raise CheckpointForeign(
+                f"{folder.root} was made with field {name} as {kind}, now {wanted['fields'].get(name)}: a field in use "
+                "cannot change; declare a new one beside it"
+            )
+    for name in wanted["fields"].keys() - fields.keys():
+        if not wanted["fields"][name][1]:
+            raise CheckpointForeign(
+                f"{folder.root} was made without field {name}: a field added later must be nullable"
+            )
+
+
+def _batches(folder: Folder, log: str) -> list[int]:
+    return sorted(int(name) for name in folder.names(log) if name.isdigit())
+
+
+def _check_sequence(folder: Folder, offsets: list[int], commits: list[int]) -> None:
+    for log, batches in (("offsets", offsets), ("commits", commits)):
+        if batches and batches != list(range(batches[0], batches[-1] + 1)):
+            raise CheckpointDamaged(f"{folder.root}/{log} has gaps: restore the checkpoint")
+    last_planned = offsets[-1] if offsets else -1
+    last_committed = commits[-1] if commits else -1
+    if not last_planned - 1 <= last_committed <= last_planned:
+        raise CheckpointDamaged(
+            f"{folder.root} plans up to batch {last_planned}, but finished {last_committed}: restore the checkpoint"
+        )
+    if commits and not folder.names("state"):
+        raise CheckpointDamaged(f"{folder.root}/state is missing: restore the checkpoint")
+
+
+def _end_offsets(folder: Folder, batch_id: int) -> dict[str, dict[str, int]]:
+    name = f"offsets/{batch_id}"
+    sources = _log_lines(folder, name, 3)[2:]
+    if len(sources) != 1:
+        raise CheckpointForeign(f"{folder.root}/{name} is of a query with {len(sources)} sources, not of this detector")
+    topics = _parse(folder, name, sources[0])
+    if not all(isinstance(partitions, dict) for partitions in topics.values()):
+        raise CheckpointForeign(f"{folder.root}/{name} holds no offsets of Kafka topics: not of this detector")
+    return topics
+
+
+def _log_lines(folder: Folder, name: str, least: int) -> list[str]:
+    """The lines of a file of Spark's logs: a version, then JSON."""
+    lines = (folder.read(name) or b"").decode("utf-8", "replace").splitlines()
+    if len(lines) < least or lines[0] not in _LOG_VERSIONS:
+        raise CheckpointDamaged(f"{folder.root}/{name} is cut short or of an unknown format: restore the checkpoint")
+    _parse(folder, name, lines[1])
+    return lines
+
+
+def _parse(folder: Folder, name: str, text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise CheckpointDamaged(f"{folder.root}/{name} cannot be read ({error}): restore the checkpoint") from error
+    if not isinstance(document, dict):
+        raise CheckpointDamaged(f"{folder.root}/{name} is not what it should be: restore the checkpoint")
+    return document

@@ -1,0 +1,116 @@
+"""The first stage: raw records in, one packed row a key group out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fraud_rules.codec import Decoded, decode_transactions
+from fraud_rules.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.spark.rows import ASIDE, Aside, Refused, append_quantiles_ms
+from fraud_rules.spark.worker import WorkerContext
+from fraud_rules.transaction import TransactionBatch
+
+MAX_REFUSED_BYTES = 4_194_304
+"""Quarantined bytes that travel in one row, but for a single larger record."""
+
+_OUT = pa.schema([("key_group", pa.int32()), ("blob", pa.binary())])
+_US_A_MS = 1_000
+
+Rows = list[tuple[int, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """The transaction records of one Arrow batch."""
+
+    values: list[bytes | None]
+    partition: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    append_ms: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class FanOutStage:
+    """Runs in a worker on one partition of a source batch."""
+
+    context: WorkerContext
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Columns in: value, partition, offset, timestamp (us), is_transaction. Rows out: see `rows`.
+
+        A record of another topic says nothing by itself: it is the occasion to visit every key group.
+        """
+        accepted: list[TransactionBatch] = []
+        ignored, visit_all = 0, False
+        for batch in batches:
+            mine = batch.filter(batch.column(4))
+            visit_all |= mine.num_rows < batch.num_rows
+            if not mine.num_rows:
+                continue
+            records = _records(mine)
+            decoded = self._decode(records)
+            accepted.append(decoded.batch)
+            ignored += decoded.ignored
+            for refused in _refused(records, decoded):
+                yield _rows([(ASIDE, Aside(refused=refused).encode())])
+        rows = self._fan_out(accepted, ignored)
+        if visit_all:
+            rows += [(group, EMPTY_BLOB) for group in range(self.context.settings.key_groups)]
+        if rows:
+            yield _rows(rows)
+
+    def _decode(self, records: _Records) -> Decoded:
+        settings = self.context.settings
+        return decode_transactions(
+            records.values,
+            records.partition,
+            records.offset,
+            records.append_ms,
+            self.context.schema,
+            settings.future_tolerance_ms,
+            settings.max_transaction_bytes,
+        )
+
+    def _fan_out(self, accepted: Sequence[TransactionBatch], ignored: int) -> Rows:
+        if not accepted:
+            return []
+        batch = TransactionBatch.concat(accepted)
+        rows = list(fan_out(batch, self.context.timeline(), self.context.settings.key_groups).items())
+        account = Aside(len(batch), ignored, append_quantiles_ms(batch.append_ms))
+        return [*rows, (ASIDE, account.encode())]
+
+
+def _records(batch: pa.RecordBatch) -> _Records:
+    return _Records(
+        batch.column(0).to_pylist(),
+        batch.column(1).to_numpy(),
+        batch.column(2).to_numpy(),
+        batch.column(3).cast(pa.int64()).to_numpy() // _US_A_MS,
+    )
+
+
+def _refused(records: _Records, decoded: Decoded) -> Iterator[tuple[Refused, ...]]:
+    """The rejected records, in portions of bounded size."""
+    portion: list[Refused] = []
+    size = 0
+    for reject in decoded.rejects:
+        raw = records.values[reject.index] or b""
+        if portion and size + len(raw) > MAX_REFUSED_BYTES:
+            yield tuple(portion)
+            portion, size = [], 0
+        size += len(raw)
+        partition, offset = int(records.partition[reject.index]), int(records.offset[reject.index])
+        append_ms = int(records.append_ms[reject.index])
+        portion.append(Refused(partition, offset, append_ms, reject.reason, reject.detail, raw))
+    if portion:
+        yield tuple(portion)
+
+
+def _rows(rows: Rows) -> pa.RecordBatch:
+    groups, blobs = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(groups, pa.int32()), pa.array(blobs, pa.binary())], schema=_OUT)

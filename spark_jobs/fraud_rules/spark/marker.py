@@ -1,0 +1,94 @@
+"""The marker: which batch's outputs Kafka holds, written in the transaction of these outputs.
+
+Together with the checkpoint it says what the next start has to do. One that does not fit the checkpoint means that one
+of the two is not what it was: then nothing may be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
+from fraud_rules.spark.checkpoint import Progress
+from fraud_rules.spark.pins import Pin
+
+Offsets = Mapping[str, Mapping[str, int]]
+"""End offsets by topic and partition (as text)."""
+
+
+class Marker(msgspec.Struct, frozen=True, rename="camel"):
+    """The last batch whose outputs are written."""
+
+    query_id: str
+    batch_id: int
+    end_offsets: dict[str, dict[str, int]]
+    pin: Pin
+
+    def encode(self) -> bytes:
+        """The marker as JSON; `decode` gives it back."""
+        return msgspec.json.encode(self)
+
+    @staticmethod
+    def decode(text: bytes) -> Marker:
+        """What `encode` made. Raises CheckpointForeign for anything else."""
+        try:
+            return _decode(text)
+        except msgspec.DecodeError as error:
+            raise CheckpointForeign(f"the marker in Kafka is not one of this version's: {error}") from error
+
+    def covers(self, batch_id: int) -> bool:
+        """Whether the outputs of a batch of the same query are written."""
+        return batch_id <= self.batch_id
+
+
+_decode = msgspec.json.Decoder(Marker).decode
+
+
+def check_fits(marker: Marker | None, checkpoint: Progress, where: str) -> None:
+    """Raise unless the marker and the checkpoint belong together.
+
+    `where` names the checkpoint. Raises CheckpointForeign, or CheckpointDamaged when one of them is older than it was.
+    """
+    if marker is None:
+        if checkpoint.committed is not None:
+            raise CheckpointForeign(
+                f"{where} has finished batch {checkpoint.committed}, but this Kafka holds no marker of this detector: "
+                "connect it to the Kafka it wrote to, or give the detector another name and an empty checkpoint"
+            )
+        return
+    if checkpoint.query_id is None:
+        raise CheckpointForeign(
+            f"{where} is empty, but batch {marker.batch_id} of this detector is written: restore its checkpoint "
+            f"(query {marker.query_id}), or start over from the marker's offsets with --adopt"
+        )
+    if marker.query_id != checkpoint.query_id:
+        raise CheckpointForeign(
+            f"{where} is of query {checkpoint.query_id}, but what is written comes from query {marker.query_id}: "
+            "point this detector at its own checkpoint"
+        )
+    _check_batch(marker, checkpoint, where)
+
+
+def _check_batch(marker: Marker, checkpoint: Progress, where: str) -> None:
+    committed = -1 if checkpoint.committed is None else checkpoint.committed
+    if marker.batch_id < committed:
+        raise CheckpointForeign(
+            f"{where} has finished batch {committed}, but Kafka's marker is of batch {marker.batch_id}: the outputs "
+            "after it are lost; restore the topics and the checkpoint of one time"
+        )
+    if marker.batch_id > committed + 1 or marker.batch_id not in checkpoint.planned:
+        raise CheckpointDamaged(
+            f"{where} ends at batch {committed}, but batch {marker.batch_id} is written already: it is "
+            "older than it was; restore the newest copy"
+        )
+    if checkpoint.planned[marker.batch_id] != marker.end_offsets:
+        raise CheckpointForeign(
+            f"{where} ends batch {marker.batch_id} at other offsets than the marker in Kafka says: "
+            "restore the checkpoint"
+        )
+    if checkpoint.pins.get(marker.batch_id) != marker.pin:
+        raise CheckpointForeign(
+            f"{where} has another pin for batch {marker.batch_id} than the marker in Kafka: restore the checkpoint"
+        )

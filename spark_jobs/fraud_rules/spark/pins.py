@@ -1,0 +1,88 @@
+"""Pins: up to where the rule log applies to a batch, decided once, before the batch is evaluated.
+
+A pin is a file beside the checkpoint, created only if absent: a batch that is repeated after a crash finds the pin of
+its first attempt and is evaluated under the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from fraud_rules.errors import CheckpointDamaged, Reason
+from fraud_rules.spark.storage import Folder
+
+FOLDER: Final = "pins"
+_KEPT: Final = 200
+"""Spark keeps the offsets of its last 100 batches; pins outlive them."""
+
+
+class Pin(msgspec.Struct, frozen=True, rename="camel"):
+    """Rules of a batch: the log below offset `rules_end`, without the records `refused` for their cost.
+
+    `refused` maps offsets (as text) to [field, message] pairs. It holds all ever refused, so the newest pin suffices.
+    """
+
+    batch_id: int
+    rules_end: int
+    refused: dict[str, list[tuple[str, str]]] = {}
+
+    def reasons(self) -> Mapping[int, list[Reason]]:
+        """Why records were refused, by offset."""
+        return {int(offset): [Reason(*pair) for pair in pairs] for offset, pairs in self.refused.items()}
+
+    def encode(self) -> bytes:
+        """The pin as JSON; `decode` gives it back."""
+        return msgspec.json.encode(self)
+
+    @staticmethod
+    def decode(text: bytes) -> Pin:
+        """What `encode` made. Raises msgspec.DecodeError."""
+        return _decode(text)
+
+
+_decode = msgspec.json.Decoder(Pin).decode
+
+NO_PIN: Final = Pin(-1, 0)
+"""Before the first batch: no rules."""
+
+
+class PinStore:
+    """The pins of one checkpoint."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def read(self, batch_id: int) -> Pin | None:
+        """A batch's pin. Raises CheckpointDamaged when it cannot be read."""
+        name = f"{FOLDER}/{batch_id}"
+        text = self._folder.read(name)
+        if text is None:
+            return None
+        try:
+            pin = Pin.decode(text)
+        except msgspec.DecodeError as error:
+            raise CheckpointDamaged(
+                f"{self._folder.root}/{name} is no pin ({error}): restore the checkpoint"
+            ) from error
+        if pin.batch_id != batch_id:
+            raise CheckpointDamaged(
+                f"{self._folder.root}/{name} is the pin of batch {pin.batch_id}: restore the checkpoint"
+            )
+        return pin
+
+    def create(self, pin: Pin) -> Pin:
+        """Make a pin durable, unless its batch has one already; the one in force is returned."""
+        if self._folder.create(f"{FOLDER}/{pin.batch_id}", pin.encode()):
+            self._folder.delete(f"{FOLDER}/{pin.batch_id - _KEPT}")
+            return pin
+        known = self.read(pin.batch_id)
+        if known is None:
+            raise CheckpointDamaged(f"{self._folder.root}/{FOLDER}/{pin.batch_id} vanished: is somebody cleaning up?")
+        return known
+
+    def batches(self) -> list[int]:
+        """The batches that have pins, ascending."""
+        return sorted(int(name) for name in self._folder.names(FOLDER) if name.isdigit())

@@ -1,0 +1,122 @@
+"""What the detector says about itself with every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from fraud_rules.output import KeyGroupOutput
+from fraud_rules.spark.pins import Pin
+from fraud_rules.spark.rows import Aside, merged_quantile_ms
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutputs:
+    """All that the workers handed in for a batch."""
+
+    groups: Sequence[KeyGroupOutput]
+    asides: Sequence[Aside]
+
+    @property
+    def rows(self) -> int:
+        """Transactions accepted by the parser."""
+        return sum(aside.rows for aside in self.asides)
+
+    @property
+    def refused(self) -> int:
+        """Records that go to quarantine."""
+        return sum(len(aside.refused) for aside in self.asides)
+
+    @property
+    def ignored(self) -> int:
+        """Tombstones."""
+        return sum(aside.ignored for aside in self.asides)
+
+    def append_ms(self, q: float) -> int | None:
+        """A quantile of the append times of the accepted transactions."""
+        return merged_quantile_ms(self.asides, q)
+
+
+class Latency(msgspec.Struct, frozen=True, rename="camel"):
+    """Of one batch, in ms: its parts, and from a transaction's append time to when its alerts could be read."""
+
+    batch_id: int
+    rows: int
+    pin_ms: int
+    evaluate_ms: int
+    write_ms: int
+    p50_ms: int | None
+    p99_ms: int | None
+    max_ms: int | None
+
+
+@dataclass(slots=True)
+class Account:
+    """What is known of the state as a whole: the last that each key group said."""
+
+    groups: dict[int, KeyGroupOutput] = field(default_factory=dict)
+
+    def note(self, outputs: Sequence[KeyGroupOutput]) -> None:
+        """Take over what key groups said in a batch."""
+        for output in outputs:
+            bare = msgspec.structs.replace(output, alerts=[], late=[], duplicates=[], evaluations=[])
+            self.groups[output.key_group] = bare
+
+    @property
+    def retained_events(self) -> int:
+        """Retained events, counted once a grouping."""
+        return sum(group.retained_events for group in self.groups.values())
+
+    @property
+    def retained_bytes(self) -> int:
+        """Memory of the views."""
+        return sum(group.retained_bytes for group in self.groups.values())
+
+    @property
+    def watermark_ms(self) -> int | None:
+        """The lowest watermark."""
+        known = [group.watermark_ms for group in self.groups.values() if group.watermark_ms is not None]
+        return min(known, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a batch is in the logs."""
+
+    query_id: str
+    batch_id: int
+    end_offsets: Mapping[str, Mapping[str, int]]
+    pin: Pin
+
+
+def progress_record(
+    place: Place, outputs: BatchOutputs, account: Account, rules: int, lag: int | None, before: Latency | None
+) -> bytes:
+    """One batch's progress as JSON. `lag` counts transactions not yet read; `before` is the batch before."""
+    return _encode(
+        {
+            "queryId": place.query_id,
+            "batchId": place.batch_id,
+            "endOffsets": place.end_offsets,
+            "rulesEnd": place.pin.rules_end,
+            "rulesRefused": sorted(int(offset) for offset in place.pin.refused),
+            "rows": outputs.rows,
+            "quarantined": outputs.refused,
+            "tombstones": outputs.ignored,
+            "alerts": sum(not alert.shadow for group in outputs.groups for alert in group.alerts),
+            "shadowAlerts": sum(alert.shadow for group in outputs.groups for alert in group.alerts),
+            "late": sum(len(group.late) for group in outputs.groups),
+            "duplicates": sum(len(group.duplicates) for group in outputs.groups),
+            "lag": lag,
+            "rulesInForce": rules,
+            "retainedEvents": account.retained_events,
+            "retainedBytes": account.retained_bytes,
+            "watermark": account.watermark_ms,
+            "newestAppendTime": outputs.append_ms(1.0),
+            "previous": before,
+        }
+    )

@@ -1,0 +1,57 @@
+"""The query: Kafka in, fan-out, shuffle by key group, engine, and what the driver does with a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from fraud_rules.spark.fanout_stage import FanOutStage
+from fraud_rules.spark.rows import ROW_SCHEMA
+from fraud_rules.spark.stateful_stage import KeyGroupProcessor
+from fraud_rules.spark.worker import WorkerContext
+
+QUERY_NAME = "fraud-detector"
+
+_MAX_FETCH_BYTES = "16777216"
+
+
+def start_query(
+    spark: SparkSession,
+    context: WorkerContext,
+    starting_offsets: str,
+    on_batch: Callable[[DataFrame, int], None],
+) -> StreamingQuery:
+    """Start the query on the context's checkpoint. `starting_offsets` matter to an empty one only."""
+    rows = _source(spark, context, starting_offsets).mapInArrow(FanOutStage(context).run, ROW_SCHEMA)
+    outputs = rows.groupBy("key_group").transformWithState(
+        KeyGroupProcessor(context), outputStructType=ROW_SCHEMA, outputMode="update", timeMode="none"
+    )
+    writer = outputs.writeStream.queryName(QUERY_NAME).outputMode("update").foreachBatch(on_batch)
+    return writer.option("checkpointLocation", context.checkpoint).start()
+
+
+def _source(spark: SparkSession, context: WorkerContext, starting_offsets: str) -> DataFrame:
+    """One source for all topics that give rise to a batch: planning a batch costs time by the source.
+
+    Rules and ticks are there only to start a batch; what the rules say is read up to the batch's pin.
+    """
+    topics, settings = context.settings.topics, context.settings
+    options = {
+        "kafka.bootstrap.servers": context.bootstrap,
+        "subscribe": f"{topics.transactions},{topics.rules},{topics.detector_ticks}",
+        "startingOffsets": starting_offsets,
+        "failOnDataLoss": "true",
+        "maxOffsetsPerTrigger": str(settings.max_offsets_per_trigger),
+        "kafka.isolation.level": "read_committed",
+        # At its default of 500 ms, a batch that has caught up with the producer waits that long for one more byte.
+        "kafka.fetch.max.wait.ms": "20",
+        "kafka.max.poll.records": "5000",
+        "kafka.fetch.max.bytes": _MAX_FETCH_BYTES,
+        "kafka.max.partition.fetch.bytes": _MAX_FETCH_BYTES,
+    }
+    records = spark.readStream.format("kafka").options(**options).load()
+    is_transaction = (f.col("topic") == f.lit(topics.transactions)).alias("is_transaction")
+    return records.select("value", "partition", "offset", "timestamp", is_transaction)

@@ -1,0 +1,142 @@
+"""From what the key groups hand in to the records a batch writes, in one order however the work was spread. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+import msgspec
+
+from fraud_rules.errors import Reason
+from fraud_rules.kafka.writer import OutRecord
+from fraud_rules.output import AlertRecord, KeyGroupOutput, LateRecord
+from fraud_rules.rule import Control, ControlType, Rule, RuleDeletion
+from fraud_rules.ruleset import LogEntry, RuleTimeline
+from fraud_rules.settings import TopicNames
+from fraud_rules.spark.rows import Refused
+
+RULE_KEY_CONTROL: Final = b"control"
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def alert_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Iterator[OutRecord]:
+    """Alerts, live and shadow, and restrictions, by (append time, partition, offset, rule id)."""
+    alerts = [alert for output in outputs for alert in output.alerts]
+    alerts.sort(key=_alert_place)
+    for alert in alerts:
+        key = alert.alert_id.encode()
+        yield OutRecord(topics.shadow_alerts if alert.shadow else topics.alerts, alert.json, key)
+        if alert.restriction is not None:
+            yield OutRecord(topics.restrictions, alert.restriction, key)
+
+
+def late_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Iterator[OutRecord]:
+    """One record a late transaction, with the lateness in each grouping concerned, largest first named."""
+    late = [record for output in outputs for record in output.late]
+    late.sort(key=_late_place)
+    for (append_ms, partition, offset), group in groupby(late, key=lambda record: _late_place(record)[:3]):
+        records = list(group)
+        document = {
+            "transaction": msgspec.Raw(records[0].json),
+            "latenessMs": max(record.lateness_ms for record in records),
+            "groupings": [
+                {"fields": record.grouping.split("&"), "latenessMs": record.lateness_ms} for record in records
+            ],
+            "partition": partition,
+            "offset": offset,
+            "appendTime": append_ms,
+        }
+        yield OutRecord(topics.late_transactions, _encode(document))
+
+
+def quarantine_records(refused: Iterable[Refused], topics: TopicNames, max_bytes: int) -> Iterator[OutRecord]:
+    """Refused records as they came, by place; where from and why is in the headers.
+
+    What is longer than `max_bytes` is cut and says so: a record too large to be written must not stop the detector.
+    """
+    for record in sorted(refused, key=lambda each: (each.append_ms, each.partition, each.offset)):
+        headers = {
+            "reason": record.reason,
+            "detail": record.detail,
+            "topic": topics.transactions,
+            "partition": str(record.partition),
+            "offset": str(record.offset),
+            "appendTime": str(record.append_ms),
+        }
+        if len(record.raw) > max_bytes:
+            headers["truncatedFrom"] = str(len(record.raw))
+        encoded = [(name, value.encode("utf-8", "backslashreplace")) for name, value in headers.items()]
+        yield OutRecord(topics.quarantine, record.raw[:max_bytes], headers=encoded)
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """When a batch makes rules live: its id, and the time in epoch ms."""
+
+    batch_id: int
+    time_ms: int
+
+
+def rule_operation_records(entries: Iterable[LogEntry], at: Occasion, topics: TopicNames) -> Iterator[OutRecord]:
+    """One record for each rule record that the batch's pin is the first to include: live, or rejected and why."""
+    for entry in entries:
+        document: dict[str, object] = {
+            "ruleId": entry.rule_id,
+            "ruleVersion": entry.version,
+            "operation": _operation(entry),
+            "status": "REJECTED" if entry.change is None else "LIVE",
+            "batchId": at.batch_id,
+            "time": at.time_ms,
+            "appendTime": entry.append_ms,
+        }
+        if entry.change is None:
+            document["reasons"] = [_reason(reason) for reason in entry.reasons]
+        key = RULE_KEY_CONTROL if entry.rule_id is None else str(entry.rule_id).encode()
+        yield OutRecord(topics.rule_operations, _encode(document), key)
+
+
+def export_records(new: Sequence[LogEntry], timeline: RuleTimeline, topics: TopicNames) -> Iterator[OutRecord]:
+    """For each EXPORT_RULES_CURRENT among the new entries, the rules in force there: one record a rule, by rule id."""
+    for entry in new:
+        if entry.change != Control(ControlType.EXPORT_RULES_CURRENT):
+            continue
+        count = sum(each.version <= entry.version for each in timeline.entries)
+        in_force = timeline.rule_set(count).rules
+        for position, rule_id in enumerate(sorted(in_force)):
+            rule = in_force[rule_id]
+            document: Mapping[str, object] = {
+                "export": entry.version,
+                "position": position,
+                "rules": len(in_force),
+                "ruleId": rule_id,
+                "ruleVersion": rule.version,
+                "rule": rule.rule.document,
+            }
+            yield OutRecord(topics.current_rules, _encode(document), str(rule_id).encode())
+
+
+def _operation(entry: LogEntry) -> str | None:
+    match entry.change:
+        case Rule() as rule:
+            return rule.state.value
+        case RuleDeletion():
+            return "DELETE"
+        case Control(control):
+            return control.value
+        case _:
+            return None
+
+
+def _reason(reason: Reason) -> Mapping[str, str]:
+    return {"field": reason.field, "message": reason.message}
+
+
+def _alert_place(alert: AlertRecord) -> tuple[int, int, int, int]:
+    return alert.append_ms, alert.partition, alert.offset, alert.rule_id
+
+
+def _late_place(record: LateRecord) -> tuple[int, int, int, str]:
+    return record.append_ms, record.partition, record.offset, record.grouping

@@ -1,0 +1,114 @@
+"""The driver's side of the rules: decides a batch's pin, and knows what the pin brings into force."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fraud_rules.budget import TrafficSeen, over_budget
+from fraud_rules.errors import Reason
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.rule_log import RuleLog
+from fraud_rules.rule import Rule
+from fraud_rules.ruleset import LogEntry, RuleTimeline
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
+
+_RATE_SPAN_MS = 600_000
+_LEAST_SPAN_MS = 60_000
+_MS_A_S = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RulesOfBatch:
+    """A batch's pin, the rule log up to it, and the entries that the batches before did not have."""
+
+    pin: Pin
+    timeline: RuleTimeline
+    new: Sequence[LogEntry]
+
+
+class RuleDesk:
+    """Decides pins, one batch after the other."""
+
+    def __init__(self, settings: DetectorSettings, log: RuleLog, reader: TopicReader, pins: PinStore) -> None:
+        """`reader` is on the rules topic. Begins at the newest pin there is."""
+        self._settings = settings
+        self._log = log
+        self._reader = reader
+        self._pins = pins
+        self._rate = RateSeen()
+        self._newest_pin = max(pins.batches(), default=NO_PIN.batch_id)
+
+    def stopped_at(self) -> int | None:
+        """The offset of the last CLEAR_STATE_ALL_STOP that a pin includes."""
+        pin = self._pins.read(self._newest_pin) or NO_PIN
+        return self._log.up_to(pin.rules_end, pin.reasons()).latest.stopped_at
+
+    def rules_of(self, batch_id: int) -> RulesOfBatch:
+        """The rules of a batch: those of its first attempt, or else all there are now, pinned durably."""
+        previous = self._pins.read(batch_id - 1) or NO_PIN
+        pin = self._pins.read(batch_id) if batch_id <= self._newest_pin else None
+        if pin is None:
+            pin = self._pins.create(self._decide(batch_id, previous))
+        self._newest_pin = max(self._newest_pin, batch_id)
+        timeline = self._log.up_to(pin.rules_end, pin.reasons())
+        new = (
+            [entry for entry in timeline.entries if entry.version >= previous.rules_end] if _grew(previous, pin) else []
+        )
+        return RulesOfBatch(pin, timeline, new)
+
+    def saw(self, rows: int, newest_append_ms: int) -> None:
+        """Take note of traffic."""
+        self._rate.saw(rows, newest_append_ms)
+
+    def _decide(self, batch_id: int, previous: Pin) -> Pin:
+        _, end = self._reader.ends()
+        refused = dict(previous.refused)
+        if end > previous.rules_end:
+            for offset, reason in self._over_budget(previous, end):
+                refused[str(offset)] = [(reason.field, reason.message)]
+        return Pin(batch_id, max(end, previous.rules_end), refused)
+
+    def _over_budget(self, previous: Pin, end: int) -> list[tuple[int, Reason]]:
+        """The new records whose rules would cost more state than there may be."""
+        settings = self._settings
+        lateness_ms = settings.max_out_of_orderness_ms
+        traffic = TrafficSeen(self._rate.per_s(), settings.state_bytes_per_event, lateness_ms)
+        found = []
+        timeline = self._log.up_to(previous.rules_end, previous.reasons())
+        for entry in self._log.entries(previous.rules_end, end, {}):
+            reason = None
+            if isinstance(entry.change, Rule):
+                reason = over_budget(entry.change, timeline.latest, traffic, settings.state_budget_bytes)
+            if reason is not None:
+                found.append((entry.version, reason))
+            timeline = timeline.extended([entry if reason is None else entry.refused([reason])])
+        return found
+
+
+class RateSeen:
+    """Transactions a second of append time, over the last ten minutes; a burst counts as spread over one."""
+
+    def __init__(self) -> None:
+        self._batches: deque[tuple[int, int]] = deque()
+        self._rows = 0
+
+    def saw(self, rows: int, newest_append_ms: int) -> None:
+        """Take note of a batch."""
+        self._batches.append((newest_append_ms, rows))
+        self._rows += rows
+        while self._batches[0][0] < newest_append_ms - _RATE_SPAN_MS:
+            self._rows -= self._batches.popleft()[1]
+
+    def per_s(self) -> float:
+        """The rate; 0 before any traffic."""
+        if not self._batches:
+            return 0.0
+        span_ms = self._batches[-1][0] - self._batches[0][0]
+        return self._rows * _MS_A_S / max(span_ms, _LEAST_SPAN_MS)
+
+
+def _grew(previous: Pin, pin: Pin) -> bool:
+    return pin.rules_end > previous.rules_end

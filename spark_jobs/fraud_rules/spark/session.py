@@ -1,0 +1,121 @@
+"""The Spark session of the detector: every setting that matters to it, with the reason where it is not obvious."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from fraud_rules.errors import ConfigError
+
+_STREAMING: Final = "spark.sql.streaming."
+_CHECKPOINTING: Final = "org.apache.spark.sql.execution.streaming.checkpointing."
+_STATE: Final = "org.apache.spark.sql.execution.streaming.state."
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """Where Spark runs. `checkpoint` is a path or URI; `ui_port` None means no UI; `jars` is a folder."""
+
+    checkpoint: str
+    jars: Path
+    master: str = "local[2]"
+    shuffle_partitions: int = 2
+    driver_memory: str = "1536m"
+    ui_port: int | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether driver and executors are one process on this host."""
+        return self.master.startswith("local")
+
+    @property
+    def checkpoints_to_disk(self) -> bool:
+        """Whether the checkpoint is on this host's own disk."""
+        return "://" not in self.checkpoint and not self.checkpoint.startswith("hdfs:")
+
+
+def build_session(options: SparkOptions) -> SparkSession:
+    """Start Spark. Raises ConfigError without the connector's jars."""
+    jars = sorted(options.jars.glob("*.jar"))
+    if not any(jar.name.startswith("spark-sql-kafka") for jar in jars):
+        raise ConfigError(f"{options.jars} has no Kafka connector for Spark: fetch the jars first (make jars)")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1" if options.is_local else "")
+    if not os.environ["SPARK_LOCAL_IP"]:
+        del os.environ["SPARK_LOCAL_IP"]
+    builder = SparkSession.builder.appName("fraud-detector").master(options.master)
+    for name, value in _settings(options, jars).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
+    settings = {**_placement(options, jars), **_STATE_STORE, **_LOW_LATENCY, **_WORKERS}
+    settings["spark.sql.shuffle.partitions"] = str(options.shuffle_partitions)
+    if options.checkpoints_to_disk:
+        settings |= _LOCAL_CHECKPOINT
+    return settings
+
+
+def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
+    settings = {
+        "spark.driver.memory": options.driver_memory,
+        # Spark looks at the text of errors with regular expressions that need the stack.
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m",
+        # Outputs are bounded by what a batch may take in; a limit here would fail the same batch for ever.
+        "spark.driver.maxResultSize": "0",
+        "spark.ui.enabled": str(options.ui_port is not None).lower(),
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if options.ui_port is not None:
+        settings["spark.ui.port"] = str(options.ui_port)
+    paths = [str(jar) for jar in jars]
+    if options.is_local:
+        settings["spark.driver.extraClassPath"] = os.pathsep.join(paths)
+        settings["spark.driver.bindAddress"] = settings["spark.driver.host"] = "127.0.0.1"
+    else:
+        settings["spark.driver.extraClassPath"] = os.pathsep.join(p for p in paths if "bare-naked" in p)
+        settings["spark.jars"] = ",".join(paths)
+    return settings
+
+
+_STATE_STORE: Final = {
+    _STREAMING + "stateStore.providerClass": _STATE + "RocksDBStateStoreProvider",
+    # A batch uploads what it changed, not whole files.
+    _STREAMING + "stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Each attempt of a batch writes files of its own, so a repeated task cannot mix with the first.
+    _STREAMING + "stateStore.checkpointFormatVersion": "2",
+    _STREAMING + "stateStore.rowChecksum.enabled": "true",
+    _STREAMING + "checkpoint.fileChecksum.enabled": "true",
+    _STREAMING + "stateStore.rocksdb.boundedMemoryUsage": "true",
+    _STREAMING + "stateStore.rocksdb.maxMemoryUsageMB": "256",
+}
+
+_LOW_LATENCY: Final = {
+    _STREAMING + "noDataMicroBatches.enabled": "false",
+    _STREAMING + "metricsEnabled": "false",
+    _STREAMING + "numRecentProgressUpdates": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.locality.wait": "0",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+}
+
+_WORKERS: Final = {
+    "spark.python.worker.reuse": "true",
+    # A worker that hangs is killed, and its task repeated.
+    "spark.python.worker.idleTimeoutSeconds": "300",
+    "spark.python.worker.killOnIdleTimeout": "true",
+}
+
+# Hadoop's local file system forks a process for each file it makes: tens of milliseconds a batch.
+_LOCAL_CHECKPOINT: Final = {
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    _STREAMING + "checkpointFileManagerClass": _CHECKPOINTING + "FileSystemBasedCheckpointFileManager",
+}

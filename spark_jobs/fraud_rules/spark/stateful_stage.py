@@ -1,0 +1,44 @@
+"""The second stage: the engine over each key group's packed rows, state in Spark's state store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from fraud_rules.engine import KeyGroupEngine
+from fraud_rules.spark.rows import ASIDE
+from fraud_rules.spark.state import StateStoreLog
+from fraud_rules.spark.worker import WorkerContext
+
+_MS_A_S = 1_000
+
+
+class KeyGroupProcessor(StatefulProcessor):
+    """Rows in and out: see `rows`. Spark makes one for each task and calls it once a key group."""
+
+    def __init__(self, context: WorkerContext) -> None:
+        self._context = context
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._log = StateStoreLog(handle)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        """Evaluate a key group's part of the batch; hand through what is aside."""
+        (key_group,) = key
+        if key_group == ASIDE:
+            for row in rows:
+                yield Row(key_group=key_group, blob=bytes(row[1]))
+            return
+        context = self._context
+        engine = KeyGroupEngine(key_group, context.schema, context.settings, self._log, context.views())
+        detection_ms = int(time.time() * _MS_A_S)
+        blobs = [bytes(row[1]) for row in rows]
+        output = engine.process(blobs, context.timeline(), context.batch_id(), detection_ms)
+        yield Row(key_group=key_group, blob=output.encode())
+
+    def close(self) -> None:
+        """Nothing is held between batches but what `worker` keeps."""

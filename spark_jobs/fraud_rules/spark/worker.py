@@ -1,0 +1,80 @@
+"""What a Python worker process keeps between batches: the rule log and the views of key groups.
+
+Workers are reused, so module-level state of an importable module survives; which worker runs which task is up to Spark,
+so nothing here is relied on for more than speed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pyspark import TaskContext
+
+from fraud_rules.errors import FraudError
+from fraud_rules.kafka.rule_log import RuleLog
+from fraud_rules.ruleset import RuleTimeline
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.spark.pins import Pin
+from fraud_rules.window.store import MappedViews, ViewStore
+
+PIN_PROPERTY = "fraud.pin"
+BATCH_PROPERTY = "streaming.sql.batchId"
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerContext:
+    """What every task needs; sent along with it. `checkpoint` tells the views of different detectors apart."""
+
+    schema: TransactionSchema
+    settings: DetectorSettings
+    bootstrap: str
+    checkpoint: str
+
+    def timeline(self) -> RuleTimeline:
+        """The rule log up to the pin of the batch this task belongs to."""
+        pin = Pin.decode(_property(PIN_PROPERTY).encode())
+        log = _rule_log(self.bootstrap, self.settings.topics.rules, self.schema, self.settings)
+        return log.up_to(pin.rules_end, pin.reasons())
+
+    def batch_id(self) -> int:
+        """The batch this task belongs to."""
+        return int(_property(BATCH_PROPERTY))
+
+    def views(self) -> ViewStore:
+        """The views of this host."""
+        return _views(view_folder(self.checkpoint))
+
+
+def view_folder(checkpoint: str) -> Path:
+    """Where this host keeps the views of a checkpoint: pictures of its state, safe to delete at any time.
+
+    Named after the host's boot, because a view that a power cut tore must not be believed.
+    """
+    boot = _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else "unknown"
+    name = hashlib.blake2b(f"{boot}\n{checkpoint}".encode(), digest_size=12).hexdigest()
+    return Path(tempfile.gettempdir()) / "fraud-rules-views" / name
+
+
+def _property(name: str) -> str:
+    context = TaskContext.get()
+    value = context.getLocalProperty(name) if context is not None else None
+    if value is None:
+        raise FraudError(f"a task of the detector runs without {name}: it must be started by its own driver")
+    return value
+
+
+@cache
+def _rule_log(bootstrap: str, topic: str, schema: TransactionSchema, settings: DetectorSettings) -> RuleLog:
+    return RuleLog.on_kafka(bootstrap, topic, schema, settings.limits)
+
+
+@cache
+def _views(folder: Path) -> MappedViews:
+    return MappedViews(folder)
