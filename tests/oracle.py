@@ -120,8 +120,8 @@ class _Judge:
 
     def take_everywhere(self, row: Row) -> None:
         """Judge a transaction in every grouping in force for it; alerts by rule id, late and duplicates once each."""
-        in_force = sum(entry.time_ms <= row.append_ms for entry in self._log[: row.pin])
-        standing = self._standings[in_force]
+        row.rules_seen = sum(entry.time_ms <= row.append_ms for entry in self._log[: row.pin])
+        standing = self._standings[row.rules_seen]
         verdicts: set[str] = set()
         alerts: list[dict[str, Any]] = []
         for grouping in sorted(standing.groupings):
@@ -166,13 +166,13 @@ class _Judge:
     def connected(self, x: Row, e: Row, grouping: Grouping) -> bool:
         """Whether no clear and no start of the grouping lies between the append times of two accepted rows.
 
-        Boundaries are those the later row's batch sees, also when their time is past its own append time: a row of a
-        slow partition may arrive after rows appended later. Rules come first at equal times, so a row appended in the
-        very millisecond of a boundary is after it. Rows count only where they were accepted, that is, while the
-        grouping existed for them under their own batch's pin.
+        Boundaries are those that either row saw, by its own append time and its own batch's pin: a row of a slow
+        partition may arrive after rows appended later, and a pin may hide a clear from the rows after it. Rules come
+        first at equal times, so a row appended in the very millisecond of a boundary is after it. Rows count only
+        where they were accepted, that is, while the grouping was in force for them.
         """
         first, last = sorted((x.append_ms, e.append_ms))
-        boundaries = self._standings[e.pin].boundaries(grouping)
+        boundaries = self._standings[max(x.rules_seen, e.rules_seen)].boundaries(grouping)
         return not any(first < boundary.time_ms <= last for boundary in boundaries)
 
     def _begin_history(self, history: Sequence[_Kept], epoch: tuple[_Place, int]) -> None:

@@ -35,7 +35,10 @@ class LogEntry:
 
 @dataclass
 class Row:
-    """One transaction record; `pin` is that of its batch, `values` are set once it parsed."""
+    """One transaction record; `pin` is that of its batch.
+
+    `values` are set once it parsed, `rules_seen` when it is judged: how many rule records are in force for it.
+    """
 
     append_ms: int
     partition: int
@@ -43,6 +46,7 @@ class Row:
     pin: int
     tx: Mapping[str, Any]
     arrival: int = -1
+    rules_seen: int = 0
     values: Mapping[str, Value] = field(default_factory=dict)
 
     @property

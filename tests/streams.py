@@ -1,8 +1,9 @@
 """Generated streams: documents of `fraud replay` with everything in them that a window kernel can get wrong.
 
-Few keys, few rule ids and a handful of times that fall on the edges of windows, lateness and retention, so that short
-streams already collide. A drawn script is a list of plain tuples that `_document` lays out in time; a step that shrinks
-to nothing leaves the others as they were.
+Each stream draws a small palette first (a few aggregates, windows, lags, amounts ...) and then only from it, so that
+its steps collide: most of what can go wrong takes three rows of one key at the right times (swarm testing, Groce et al.
+2012). Times fall on the edges of windows, lateness, cool-downs and retention. A drawn script is a list of plain tuples
+that `_document` lays out in time; a step that shrinks to nothing leaves the others as they were.
 """
 
 from __future__ import annotations
@@ -14,29 +15,45 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 START_MS = 1_700_000_000_000
-GROUPINGS = (["payeeId"], ["payeeId", "beneficiaryId"], ["beneficiaryId"], ["paymentType", "payeeId"])
 BIG = "9999999999999999.99"
+AGGREGATORS = ["COUNT", "SUM", "COUNT_WITH_RESET", "AVG", "MIN", "MAX", "COUNT_DISTINCT", "STDDEV"]
+GROUPINGS = [["payeeId"], ["payeeId", "beneficiaryId"], ["beneficiaryId"], ["paymentType", "payeeId"]]
+CONDITIONS = [
+    "paymentType = 'CSH'",
+    "paymentAmount >= 2",
+    "paymentType != 'CRD'",
+    "paymentAmount < 2.505",
+    "paymentAmount between 0 and 3",
+    "paymentAmount > points",
+    "points is null",
+    "points not in (3, 4)",
+    "beneficiaryId in (1, 3)",
+    "beneficiaryId is not null",
+    "payeeId = beneficiaryId",
+    f"eventTime >= {START_MS + 2000}",
+]
+UNREADABLE_AMOUNTS = ["6.005", "1e18", "x"]
 
-STEPS_MS = st.sampled_from([0, 0, 1, 1, 100, 500, 500, 1000, 1001, 2500])
-LAGS_MS = st.sampled_from([0, 0, 0, 0, 0, 1, 1, 500, 500, 1000, 1001, 2000, 3000, 4500, -500, -1500])
-AMOUNTS = st.sampled_from(["1", "2.50", "1.00", "1", "2", "3", None, "0", "-3", "0.01", "-0.02", BIG, f"-{BIG}"])
-POINTS = st.sampled_from([None, 0, 1, 3, -1, 2**63 - 1, -(2**63)])
-CONDITIONS = st.sampled_from(
-    [
-        "paymentType = 'CSH'",
-        "paymentType != 'CRD'",
-        "paymentAmount >= 2",
-        "paymentAmount < 2.505",
-        "paymentAmount between 0 and 3",
-        "paymentAmount > points",
-        "points is null",
-        "points not in (3, 4)",
-        "beneficiaryId in (1, 3)",
-        "beneficiaryId is not null",
-        "payeeId = beneficiaryId",
-        f"eventTime >= {START_MS + 2000}",
-    ]
-)
+
+class Palette(NamedTuple):
+    """What one stream is made of; lists are drawn from with equal chances."""
+
+    steps_ms: list[int]
+    lags_ms: list[int]
+    repeats: list[int]
+    payees: list[int]
+    beneficiaries: list[int | None]
+    types: list[str | None]
+    amounts: list[str | None]
+    points: list[int | None]
+    aggregators: list[str]
+    groupings: list[list[str]]
+    windows_s: list[int]
+    operators: list[str]
+    limits: list[str]
+    states: list[str]
+    cooldowns_s: list[int | None]
+    filters: list[str | None]
 
 
 class Tx(NamedTuple):
@@ -74,10 +91,37 @@ def weighted(*choices: tuple[int, SearchStrategy[Any]]) -> SearchStrategy[Any]:
     )
 
 
-def filters() -> SearchStrategy[str]:
+def _some(values: Sequence[Any], most: int) -> SearchStrategy[list[Any]]:
+    return st.lists(st.sampled_from(values), min_size=1, max_size=most)
+
+
+def palettes() -> SearchStrategy[Palette]:
+    """A few of each, the simplest first; repeated values weigh more."""
+    return st.builds(
+        Palette,
+        steps_ms=_some([0, 1, 500, 1000, 100, 1001, 250, 500, 1000, 2500, 20_000], 4),
+        lags_ms=_some([0, 500, 1, 1000, 1001, 2000, 3000, -500, -1000, 7000, -1500], 4).map(lambda lags: [0, *lags]),
+        repeats=_some([0, 1, 2, 5], 2).map(lambda repeats: [0, 0, 0, 0, 0, 0, *repeats]),
+        payees=_some([1, 2, 3], 2),
+        beneficiaries=_some([1, 1, 2, None], 3),
+        types=_some(["CSH", "CSH", "CRD", None], 3),
+        amounts=_some(["1", "2.50", "1.00", "2", "3", "0", None, "-3", "0.01", "-0.02", BIG, f"-{BIG}"], 4),
+        points=_some([1, None, 0, 3, -1, 2**63 - 1, -(2**63)], 3),
+        aggregators=_some([*AGGREGATORS, "COUNT_WITH_RESET"], 3),
+        groupings=_some(GROUPINGS, 2),
+        windows_s=_some([2, 3, 1, 20, 60], 3),
+        operators=_some([">=", ">", ">=", "!=", "<=", "<", "="], 2),
+        limits=_some(["1", "2", "0", "1", "2", "3", "2.5", "-1", "1.333333", BIG, "9223372036854775807"], 3),
+        states=_some(["ACTIVE", "SHADOW", "PAUSE"], 2).map(lambda states: ["ACTIVE", "ACTIVE", *states]),
+        cooldowns_s=_some([None, None, 1, 3, 60], 2),
+        filters=st.lists(_filters(), max_size=2).map(lambda filters: [None, *filters]),
+    )
+
+
+def _filters() -> SearchStrategy[str]:
     """Filter text with every connective, three-valued on the nullable fields."""
     return st.recursive(
-        CONDITIONS,
+        st.sampled_from(CONDITIONS),
         lambda inner: st.one_of(
             inner.map(lambda a: f"not ({a})"),
             st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda x: f"({x[0]}) {x[1]} ({x[2]})"),
@@ -87,34 +131,29 @@ def filters() -> SearchStrategy[str]:
 
 
 @st.composite
-def rules(draw: st.DrawFn) -> dict[str, Any]:
-    """A rule of any aggregator whose limit is near what short windows give; sometimes one to be rejected."""
-    aggregator = draw(
-        st.sampled_from(["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNT_WITH_RESET", "COUNT_DISTINCT", "STDDEV"])
-    )
-    rule = {
-        "ruleId": draw(st.integers(1, 3)),
-        "ruleState": draw(st.sampled_from(["ACTIVE", "ACTIVE", "ACTIVE", "SHADOW", "PAUSE"])),
-        "groupingKeyNames": draw(st.sampled_from([GROUPINGS[0], GROUPINGS[0], *GROUPINGS])),
-        "aggregatorFunctionType": aggregator,
+def rules(draw: st.DrawFn, palette: Palette) -> dict[str, Any]:
+    """A rule whose limit is near what short windows give; now and then one to be rejected."""
+    rule: dict[str, Any] = {
+        "ruleId": draw(st.sampled_from([1, 1, 2, 3])),
+        "ruleState": draw(st.sampled_from(palette.states)),
+        "groupingKeyNames": draw(st.sampled_from(palette.groupings)),
+        "aggregatorFunctionType": draw(st.sampled_from(palette.aggregators)),
         "aggregateFieldName": draw(st.sampled_from(["paymentAmount", "paymentAmount", "points"])),
         "unique": [],
-        "limitOperatorType": draw(st.sampled_from([">=", ">=", ">=", ">", ">", "!=", "<", "<=", "="])),
-        "limit": draw(st.sampled_from(["1", "0", "2", "3", "2.5", "-1", "1.75", BIG, "9223372036854775807"])),
-        "windowSeconds": draw(st.sampled_from([2, 1, 3])),
+        "limitOperatorType": draw(st.sampled_from(palette.operators)),
+        "limit": draw(st.sampled_from(palette.limits)),
+        "windowSeconds": draw(st.sampled_from(palette.windows_s)),
+        "filter": draw(st.sampled_from(palette.filters)),
+        "cooldownSeconds": draw(st.sampled_from(palette.cooldowns_s)),
     }
-    if aggregator == "COUNT_DISTINCT":
+    if rule["aggregatorFunctionType"] == "COUNT_DISTINCT":
         rule["unique"] = draw(st.sampled_from([["beneficiaryId"], ["paymentType"], ["beneficiaryId", "points"]]))
-    if draw(st.integers(0, 2)) == 2:
-        rule["filter"] = draw(filters())
-    if draw(st.integers(0, 3)) == 3:
-        rule["cooldownSeconds"] = draw(st.integers(1, 3))
-    if draw(st.integers(0, 19)) == 19:
+    if draw(st.integers(0, 29)) == 29:
         rule["limitOperatorType"] = "about"
-    return rule
+    return {name: value for name, value in rule.items() if value is not None}
 
 
-def controls() -> SearchStrategy[dict[str, Any]]:
+def _controls() -> SearchStrategy[dict[str, Any]]:
     """What ends things: deletes, clears, and a record that only exports."""
     control = st.sampled_from(["CLEAR_STATE_ALL", "DELETE_RULES_ALL", "CLEAR_STATE_ALL_STOP", "EXPORT_RULES_CURRENT"])
     return st.one_of(
@@ -123,40 +162,44 @@ def controls() -> SearchStrategy[dict[str, Any]]:
     )
 
 
-def transactions(partitions: int) -> SearchStrategy[Tx]:
-    """A transaction of one of few keys; most have an id of their own, some fields are null, few do not parse."""
+def _transactions(palette: Palette, partitions: int) -> SearchStrategy[Tx]:
+    """A transaction of one of few keys; most have an id of their own, few do not parse."""
     fields = st.fixed_dictionaries(
         {
-            "payeeId": st.sampled_from([1, 1, 1, 1, 1, 2, 3]),
-            "beneficiaryId": st.sampled_from([1, 1, 2, None]),
-            "paymentType": st.sampled_from(["CSH", "CSH", "CRD", None]),
-            "paymentAmount": weighted((40, AMOUNTS), (1, st.sampled_from(["6.005", "1e18", "x"]))),
-            "points": POINTS,
+            "payeeId": st.sampled_from(palette.payees),
+            "beneficiaryId": st.sampled_from(palette.beneficiaries),
+            "paymentType": st.sampled_from(palette.types),
+            "paymentAmount": weighted((40, st.sampled_from(palette.amounts)), (1, st.sampled_from(UNREADABLE_AMOUNTS))),
+            "points": st.sampled_from(palette.points),
         }
     )
-    repeats = st.sampled_from([0, 0, 0, 0, 0, 0, 1, 2, 5])
-    return st.builds(Tx, STEPS_MS, LAGS_MS, repeats, fields, st.integers(0, partitions - 1))
+    steps_ms, lags_ms = st.sampled_from(palette.steps_ms), st.sampled_from(palette.lags_ms)
+    return st.builds(Tx, steps_ms, lags_ms, st.sampled_from(palette.repeats), fields, st.integers(0, partitions - 1))
 
 
-def rule_records(content: SearchStrategy[dict[str, Any]]) -> SearchStrategy[RuleRecord]:
+def _rule_records(palette: Palette, content: SearchStrategy[dict[str, Any]]) -> SearchStrategy[RuleRecord]:
     """A rule record some time after the step before."""
-    return st.builds(RuleRecord, STEPS_MS, st.sampled_from([0, 0, 0, 700]), content)
+    return st.builds(RuleRecord, st.sampled_from(palette.steps_ms), st.sampled_from([0, 0, 0, 700]), content)
 
 
 @st.composite
 def documents(draw: st.DrawFn, partitions: int = 2, cut: bool = True) -> dict[str, Any]:
     """A document of up to 60 steps over `partitions` partitions; with `cut`, in batches with pins of their own."""
-    tx, rule = transactions(partitions), rule_records(rules())
-    step: SearchStrategy[Step] = weighted((2, st.none()), (30, tx), (5, rule), (1, rule_records(controls())))
+    palette = draw(palettes())
+    tx, rule = _transactions(palette, partitions), _rule_records(palette, rules(palette))
+    control = _rule_records(palette, _controls())
+    step: SearchStrategy[Step] = weighted((2, st.none()), (36, tx), (4, rule), (1, control))
     steps: list[Step] = [*draw(st.lists(rule, min_size=1, max_size=3)), *draw(st.lists(step, min_size=16, max_size=57))]
     document = _document(steps)
     document["keyGroups"] = draw(st.sampled_from([1, 3]))
     document["settings"] = {
-        "maxOutOfOrdernessMs": draw(st.sampled_from([1000, 0, 500, 2000])),
+        "maxOutOfOrdernessMs": draw(st.sampled_from([1000, 0, 500, 2000, 60_000])),
         "futureToleranceMs": draw(st.sampled_from([300_000, 1000])),
     }
     if cut:
-        batch = st.builds(Cut, st.tuples(st.integers(0, 9), st.integers(0, 9)), st.sampled_from([99, 99, 0, 1, 2, 3]))
+        batch = st.builds(
+            Cut, st.tuples(st.integers(0, 9), st.integers(0, 9)), st.sampled_from([99, 99, 99, 99, 0, 1, 2, 3])
+        )
         cuts = draw(st.lists(batch, max_size=12))
         document["batches"] = _batches(document, cuts, partitions)
     return document
@@ -168,12 +211,6 @@ def cuts_only(document: dict[str, Any], ends: Sequence[int]) -> dict[str, Any]:
     last = sum("tx" in step for step in document["steps"])
     bounds = sorted({*(min(end, last) for end in ends), last})
     return {**document, "batches": [{"offsets": {"transactions": {"0": end}}, "pin": pin} for end in bounds]}
-
-
-def in_stream_order(document: dict[str, Any]) -> bool:
-    """Whether the append times of transactions never go back."""
-    times = [step["at"] for step in document["steps"] if "tx" in step]
-    return times == sorted(times)
 
 
 def _document(steps: Sequence[Step]) -> dict[str, Any]:
