@@ -1,0 +1,129 @@
+"""The kernel on regions of thousands of rows, which the oracle's streams never reach, against a plain reading.
+
+All aggregators over one key or a few, out of order, with every evaluation compared; the cell's thresholds make it trim,
+grow and move regions many times.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fraud_rules.rule_codec import read_entry
+from fraud_rules.ruleset import GroupingInForce, RuleTimeline
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.transaction import Column, TransactionBatch
+from fraud_rules.window import layout as at
+from fraud_rules.window.arrays import HeapArrays
+from fraud_rules.window.cell import Cell
+
+SCHEMA = TransactionSchema.load(Path(__file__).parents[1] / "config" / "schema.yaml")
+START_MS = 1_700_000_000_000
+OUT_OF_ORDER_MS = 5_000
+AGGREGATORS = ("SUM", "COUNT", "MIN", "MAX", "AVG", "STDDEV", "COUNT_DISTINCT")
+
+
+def rules_of_all_kinds(window_seconds: int) -> GroupingInForce:
+    records = [
+        {
+            "ruleId": number,
+            "ruleState": "ACTIVE",
+            "groupingKeyNames": ["payeeId"],
+            "aggregateFieldName": "paymentAmount",
+            "aggregatorFunctionType": aggregator,
+            "unique": ["beneficiaryId"] if aggregator == "COUNT_DISTINCT" else [],
+            "limitOperatorType": ">=",
+            "limit": 0,
+            "windowSeconds": window_seconds,
+            **({"filter": "paymentType = 'CSH'"} if number % 2 else {}),
+        }
+        for number, aggregator in enumerate(AGGREGATORS, start=1)
+    ]
+    settings = DetectorSettings()
+    entries = [
+        read_entry(i, 1, json.dumps(record).encode(), SCHEMA, settings.limits) for i, record in enumerate(records)
+    ]
+    assert all(entry.change is not None for entry in entries)
+    return RuleTimeline(entries).latest.groupings[("payeeId",)]
+
+
+def stream(n: int, keys: int, seed: int) -> TransactionBatch:
+    random = np.random.default_rng(seed)
+    arrival = START_MS + np.arange(n) * 10
+    delay = np.where(random.random(n) < 0.3, random.integers(0, OUT_OF_ORDER_MS, n), 0)
+    nowhere = np.zeros(n, dtype=np.int64)
+    whole = {
+        "transactionId": np.arange(n),
+        "eventTime": arrival - delay,
+        "payeeId": random.integers(0, keys, n),
+        "beneficiaryId": random.integers(0, 50, n),
+        "paymentAmount": random.integers(-(10**17), 10**17, n),
+        "ingestionTimestamp": arrival,
+    }
+    columns = {name: Column(values.astype(np.int64), None, None) for name, values in whole.items()}
+    columns["paymentType"] = Column(random.integers(0, 2, n), None, ("CSH", "CRD"))
+    return TransactionBatch(arrival, nowhere.astype(np.int32), np.arange(n), columns)
+
+
+def plain_values(batch: TransactionBatch, i: int, window_ms: int, aggregator: str, filtered: bool) -> Iterator[object]:
+    """What the aggregate is, read off the columns; nothing where the rule does not look at row i."""
+    times, keys = batch.columns["eventTime"].values[: i + 1], batch.columns["payeeId"].values[: i + 1]
+    passes = batch.columns["paymentType"].values[: i + 1] == 0 if filtered else np.ones(i + 1, dtype=bool)
+    if not passes[i]:
+        return
+    inside = passes & (keys == keys[i]) & (times >= times[i] - window_ms) & (times <= times[i])
+    amounts = batch.columns["paymentAmount"].values[: i + 1][inside].tolist()
+    n, total = len(amounts), sum(amounts)
+    yield n
+    match aggregator:
+        case "SUM":
+            yield total
+        case "COUNT":
+            yield n
+        case "MIN":
+            yield min(amounts)
+        case "MAX":
+            yield max(amounts)
+        case "AVG":
+            yield Fraction(total, n)
+        case "STDDEV":
+            yield n * sum(amount * amount for amount in amounts) - total * total
+        case "COUNT_DISTINCT":
+            yield len(set(batch.columns["beneficiaryId"].values[: i + 1][inside].tolist()))
+
+
+def kernel_values(row: list[int], aggregator: str) -> list[object]:
+    total, n = (row[at.O_HIGH] << 32) + row[at.O_LOW], row[at.O_VALUES]
+    value: object = total
+    if aggregator == "AVG":
+        value = Fraction(total, n)
+    elif aggregator == "STDDEV":
+        value = n * sum(row[at.O_SQUARE + k] << (32 * k) for k in range(4)) - total * total
+    return [row[at.O_COUNT], value]
+
+
+@pytest.mark.parametrize(
+    ("n", "keys", "window_s", "seed"), [(24_000, 1, 60, 1), (9_000, 3, 20, 2), (6_000, 200, 10, 3)]
+)
+def test_every_evaluation_is_exact(n: int, keys: int, window_s: int, seed: int) -> None:
+    grouping, batch = rules_of_all_kinds(window_s), stream(n, keys, seed)
+    cell = Cell.create(SCHEMA, ("payeeId",), HeapArrays())
+    compared = 0
+    for start in range(0, n, 500):
+        part = batch.take(np.arange(start, min(start + 500, n)))
+        plan = cell.plan([grouping])
+        taken = cell.take(part, np.zeros(len(part), dtype=np.int64), plan, OUT_OF_ORDER_MS, explain=True)
+        assert set(taken.outcomes.tolist()) == {at.ROW_ACCEPTED}
+        for row in taken.output[:: 37 if keys == 1 else 11].tolist():
+            i, rule = start + row[at.O_ROW], plan.in_force[row[at.O_RULE]].rule
+            wanted = list(plain_values(batch, i, rule.window_ms, rule.aggregator, rule.filter is not None))
+            assert kernel_values(row, rule.aggregator) == wanted, (i, rule.aggregator)
+            compared += 1
+    assert compared > n // 20
+    assert cell.retained < n

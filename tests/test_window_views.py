@@ -1,0 +1,164 @@
+"""The view of a key group is a picture of its log: shared, torn or lost, the answers stay the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fraud_rules.codec import decode_transactions
+from fraud_rules.engine import KeyGroupEngine
+from fraud_rules.fanout import fan_out
+from fraud_rules.output import KeyGroupOutput
+from fraud_rules.rule_codec import read_entry
+from fraud_rules.ruleset import RuleTimeline
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.statelog import MemoryLog
+from fraud_rules.window.chunks import FAN
+from fraud_rules.window.journal import Head, _decode_head
+from fraud_rules.window.store import HeapViews, MappedViews, ViewStore
+
+SCHEMA = TransactionSchema.load(Path(__file__).parents[1] / "config" / "schema.yaml")
+SETTINGS = DetectorSettings(key_groups=1, max_out_of_orderness_ms=2_000)
+START_MS = 1_700_000_000_000
+RULES = [
+    ["payeeId", "paymentType"], ["payeeId"], ["payeeId", "beneficiaryId"],
+]  # fmt: skip
+
+
+def timeline() -> RuleTimeline:
+    common = {
+        "ruleState": "ACTIVE",
+        "aggregateFieldName": "paymentAmount",
+        "limitOperatorType": ">",
+        "windowSeconds": 10,
+    }
+    records = [
+        {**common, "ruleId": 1, "groupingKeyNames": RULES[0], "aggregatorFunctionType": "SUM", "limit": 300},
+        {**common, "ruleId": 2, "groupingKeyNames": RULES[1], "aggregatorFunctionType": "COUNT_WITH_RESET", "limit": 7},
+        {**common, "ruleId": 3, "groupingKeyNames": RULES[2], "aggregatorFunctionType": "MAX", "limit": 90,
+         "cooldownSeconds": 5},
+    ]  # fmt: skip
+    entries = [
+        read_entry(i, 1, json.dumps(record).encode(), SCHEMA, SETTINGS.limits) for i, record in enumerate(records)
+    ]
+    return RuleTimeline(entries)
+
+
+def blobs(batches: int, rows: int, seed: int = 1) -> list[bytes]:
+    """Packed batches of a stream in which keys, types and disorder vary."""
+    random, rules = np.random.default_rng(seed), timeline()
+    packed = []
+    for batch in range(batches):
+        number = batch * rows + np.arange(rows)
+        append = START_MS + number * 20
+        event = append - np.where(random.random(rows) < 0.2, random.integers(0, 3_000, rows), 0)
+        values = [
+            json.dumps(
+                {
+                    "transactionId": int(number[i] - (7 if random.random() < 0.02 else 0)),
+                    "eventTime": int(event[i]),
+                    "payeeId": int(random.integers(0, 9)),
+                    "beneficiaryId": int(random.integers(0, 4)),
+                    "paymentType": ("CSH", "CRD", "a type of many letters")[int(random.integers(0, 3))],
+                    "paymentAmount": f"{int(random.integers(100, 10_000)) / 100:.2f}",
+                }
+            ).encode()
+            for i in range(rows)
+        ]
+        decoded = decode_transactions(values, np.zeros(rows), number, append, SCHEMA, 300_000)
+        packed.append(fan_out(decoded.batch, rules, 1)[0])
+    return packed
+
+
+def comparable(output: KeyGroupOutput) -> tuple[object, ...]:
+    return ([(alert.alert_id, alert.json) for alert in output.alerts], output.late, output.duplicates, output.rows)
+
+
+def run(packed: list[bytes], log: MemoryLog, views: list[ViewStore]) -> list[tuple[object, ...]]:
+    """Give the batches in turn to engines over these views; a fresh view store stands for another worker."""
+    rules = timeline()
+    answers = []
+    for batch, blob in enumerate(packed):
+        engine = KeyGroupEngine(0, SCHEMA, SETTINGS, log, views[batch % len(views)])
+        answers.append(comparable(engine.process([blob], rules, batch, 0)))
+    return answers
+
+
+@pytest.fixture(scope="module")
+def packed() -> list[bytes]:
+    return blobs(batches=60, rows=40)
+
+
+@pytest.fixture(scope="module")
+def answers(packed: list[bytes]) -> list[tuple[object, ...]]:
+    found = run(packed, MemoryLog(), [HeapViews()])
+    assert sum(len(alerts) for alerts, *_ in found) > 50
+    return found
+
+
+def head_of(log: MemoryLog) -> Head:
+    encoded = log.head()
+    assert encoded is not None
+    return _decode_head(encoded)
+
+
+def test_two_workers_share_mapped_files(packed: list[bytes], answers: list[tuple[object, ...]], tmp_path: Path) -> None:
+    assert run(packed, MemoryLog(), [MappedViews(tmp_path), MappedViews(tmp_path)]) == answers
+
+
+def test_workers_without_shared_memory_start_from_the_log(
+    packed: list[bytes], answers: list[tuple[object, ...]]
+) -> None:
+    assert run(packed, MemoryLog(), [HeapViews(), HeapViews(), HeapViews()]) == answers
+
+
+def test_a_lost_view_is_made_anew(packed: list[bytes], answers: list[tuple[object, ...]]) -> None:
+    log, rules, found = MemoryLog(), timeline(), []
+    for batch, blob in enumerate(packed):
+        engine = KeyGroupEngine(0, SCHEMA, SETTINGS, log, HeapViews())
+        found.append(comparable(engine.process([blob], rules, batch, 0)))
+    assert found == answers
+
+
+def test_a_view_torn_by_a_death_is_not_believed(
+    packed: list[bytes], answers: list[tuple[object, ...]], tmp_path: Path
+) -> None:
+    """A worker dies after changing the view and before the log is committed: the batch runs again."""
+
+    class Died(Exception):
+        pass
+
+    class DyingLog(MemoryLog):
+        dies = False
+
+        def put_head(self, head: bytes) -> None:
+            if self.dies:
+                raise Died
+            super().put_head(head)
+
+    log, rules, found = DyingLog(), timeline(), []
+    for batch, blob in enumerate(packed):
+        if batch % 5 == 3:
+            before = dict(log._chunks)
+            log.dies = True
+            with pytest.raises(Died):
+                KeyGroupEngine(0, SCHEMA, SETTINGS, log, MappedViews(tmp_path)).process([blob], rules, batch, 0)
+            log.dies, log._chunks = False, before
+        engine = KeyGroupEngine(0, SCHEMA, SETTINGS, log, MappedViews(tmp_path))
+        found.append(comparable(engine.process([blob], rules, batch, 0)))
+    assert found == answers
+
+
+def test_the_log_stays_small() -> None:
+    """Chunks are merged and expired ones deleted: their number does not grow with the number of batches."""
+    log = MemoryLog()
+    run(blobs(batches=300, rows=10, seed=4), log, [HeapViews()])
+    head = head_of(log)
+    assert set(log._chunks) == {info.id for info in head.chunks}
+    assert len(head.chunks) <= 4 * FAN
+    rows_a_second, retained_s = 50, 12
+    assert sum(map(len, log._chunks.values())) < 60 * 2 * 3 * rows_a_second * retained_s * 8
