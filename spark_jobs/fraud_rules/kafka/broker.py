@@ -168,7 +168,7 @@ class Broker:
         shutil.rmtree(partial, ignore_errors=True)
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         done = subprocess.run(
-            self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._configure(partial))),
+            self._java("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", f"--config={self._configure(partial)}"),
             capture_output=True,
             text=True,
             errors="replace",
