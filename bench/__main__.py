@@ -1,0 +1,109 @@
+"""`python -m bench`: measure, keep the figures, render the page."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from bench import machine, report, results
+from bench.figures import QUICK, Rows, Scale
+from bench.lab import Lab
+from bench.rows import ALL
+from fraud_rules.project import Project
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the arguments ask for; exit code 1 when a measurement failed."""
+    given = _parse(arguments)
+    chosen = [rows for rows in ALL if _is_wanted(rows, given)]
+    if given.list:
+        for rows in chosen:
+            print(f"{rows.name:20} {rows.title}")
+        return 0
+    project = Project.find()
+    page = project.root / "docs" / "benchmarks.md"
+    # A process of this package, and the detector, are found from wherever this one was started.
+    os.chdir(project.root)
+    failed = [] if given.render else _measure_all(chosen, given, project)
+    if not given.quick:
+        known = {rows.name: found for rows in ALL if (found := results.read(rows.name)) is not None}
+        report.update(page, report.render(ALL, known))
+        print(f"rendered {page}")
+    for name in failed:
+        print(f"FAILED: {name}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    add = parser.add_argument
+    add(
+        "--only",
+        default="",
+        help="names of groups of rows, or how they begin, with commas between; default: all but soak",
+    )
+    add("--runs", type=int, default=3, help="of each group, taking turns with the others")
+    add("--list", action="store_true", help="name the groups and end")
+    add("--quick", action="store_true", help="small loads, one run, results and page left alone: does everything work?")
+    add("--render", action="store_true", help="only render the page from the results there are")
+    add("--soak-minutes", type=float, default=0, help="also the steady run, for so long (30 is what the page is about)")
+    return parser.parse_args(arguments)
+
+
+def _is_wanted(rows: Rows, given: argparse.Namespace) -> bool:
+    if rows.soak and not given.soak_minutes and not given.list:
+        return False
+    wanted = [name for name in given.only.split(",") if name]
+    return not wanted or any(rows.name.startswith(name) for name in wanted)
+
+
+def _measure_all(chosen: Sequence[Rows], given: argparse.Namespace, project: Project) -> list[str]:
+    """All runs, the groups taking turns, so that a busy minute does not hit one of them alone. Those that failed, by name."""
+    scale = replace(QUICK if given.quick else Scale(), soak_minutes=given.soak_minutes)
+    runs: dict[str, list[dict[str, Any]]] = {rows.name: [] for rows in chosen}
+    facts, failed = machine.describe(project), set()
+    with ExitStack() as stack:
+        lab = stack.enter_context(Lab.open(project)) if any(rows.needs_broker for rows in chosen) else None
+        for turn in range(1 if given.quick else given.runs):
+            for rows in chosen:
+                if rows.soak and turn:
+                    continue
+                try:
+                    runs[rows.name].append(_measure(rows, lab, scale))
+                except (AssertionError, RuntimeError, OSError) as error:
+                    failed.add(f"{rows.name}, run {turn + 1}: {error}")
+                    continue
+                if not given.quick:
+                    _keep(rows, runs[rows.name], facts)
+    return sorted(failed)
+
+
+def _measure(rows: Rows, lab: Lab | None, scale: Scale) -> dict[str, Any]:
+    """One run, told on the terminal."""
+    print(f"{rows.name} ...", flush=True)
+    before, started = machine.load_average(), time.monotonic()
+    values = rows.measure(lab, scale)  # type: ignore[arg-type]
+    told = {figure.key: report.number(values[figure.key]) for figure in rows.figures if figure.key in values}
+    print(f"{rows.name} [{time.monotonic() - started:.0f} s, load {before:.1f}] {told}", flush=True)
+    return {key: _rounded(value) for key, value in values.items()} | {"load_average": round(before, 1)}
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 3) if isinstance(value, float) else value
+
+
+def _keep(rows: Rows, runs: Sequence[Mapping[str, Any]], facts: Mapping[str, str]) -> None:
+    at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    command = f"python -m bench --only {rows.name}" + (" --soak-minutes 30" if rows.soak else f" --runs {len(runs)}")
+    results.write(results.Results(rows.name, at, command, facts, tuple(runs)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

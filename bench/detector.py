@@ -1,0 +1,98 @@
+"""One start of the detector as a process of its own: everything it starts in turn is known and ended with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import psutil
+
+from fraud_rules.project import Project
+
+READY = "detector: running"
+_READY_S = 180.0
+_DRAIN_S = 90.0
+_LOOK_S = 0.02
+
+
+class Detector:
+    """A running detector; `started` is when its process was begun (time.monotonic)."""
+
+    def __init__(self, project: Project, arguments: list[str], environ: Mapping[str, str], log: Path) -> None:
+        self.log = log
+        self._known: dict[int, psutil.Process] = {}
+        self.started = time.monotonic()
+        with log.open("ab") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, str(project.root / "spark_jobs" / "detector.py"), *arguments],
+                cwd=project.root,
+                env={**os.environ, **environ},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    def await_ready(self, timeout_s: float = _READY_S) -> None:
+        """Return once its query runs."""
+        deadline = time.monotonic() + timeout_s
+        while READY not in self.log.read_text(errors="replace"):
+            self.check()
+            assert time.monotonic() < deadline, f"the detector did not start within {timeout_s:g} s, see {self.log}"
+            time.sleep(_LOOK_S)
+
+    def check(self) -> None:
+        """Raise when it has ended."""
+        code = self._process.poll()
+        if code is not None:
+            tail = self.log.read_text(errors="replace")[-2_000:]
+            raise RuntimeError(f"the detector ended with exit code {code}: {tail}")
+
+    def processes(self) -> list[psutil.Process]:
+        """It, its JVM and its Python workers, as they run now."""
+        root = psutil.Process(self._process.pid)
+        found = [root, *root.children(recursive=True)]
+        self._known |= {each.pid: each for each in found}
+        return found
+
+    def stop(self) -> None:
+        """End it in order, and then whatever of it is left."""
+        if self._process.poll() is None:
+            self.processes()
+            self._process.terminate()
+            try:
+                self._process.wait(_DRAIN_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._end_the_rest()
+
+    def kill(self) -> None:
+        """kill -9 of everything at once: driver, JVM and workers."""
+        for process in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self._end_the_rest()
+
+    def _end_the_rest(self) -> None:
+        self._process.wait()
+        for process in self._known.values():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()  # psutil knows a process by its start too: never another with the same id
+        psutil.wait_procs(list(self._known.values()), timeout=10)
+
+
+@contextlib.contextmanager
+def command(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A process of a module of this package (`python -m` and these arguments), ended on leaving if it has not by itself."""
+    process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()

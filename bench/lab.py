@@ -1,0 +1,164 @@
+"""Where measurements take place: a broker for all, and for each session its own topics, checkpoint and detector."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from bench.detector import Detector
+from bench.rulesets import Document, encoded
+from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.consume import follow, read_topic, tail_of
+from fraud_rules.kafka.declared import load_topics
+from fraud_rules.kafka.rule_status import await_operations
+from fraud_rules.kafka.rule_writer import append_rules
+from fraud_rules.project import Project
+from fraud_rules.settings import TopicNames
+
+_LIVE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A broker that runs, and a folder for what the sessions leave."""
+
+    project: Project
+    broker: Broker
+    home: Path
+
+    @classmethod
+    @contextmanager
+    def open(cls, project: Project) -> Iterator[Lab]:
+        """A lab with a broker and a disk of its own, gone afterwards; the logs stay."""
+        home = project.var / "bench" / uuid.uuid4().hex[:8]
+        home.mkdir(parents=True)
+        port, controller_port = _free_ports(2)
+        broker = Broker(home / "broker", port, controller_port, project)
+        try:
+            broker.start()
+            yield cls(project, broker, home)
+        finally:
+            broker.stop()
+            shutil.rmtree(home / "broker", ignore_errors=True)
+
+    @contextmanager
+    def session(self, name: str) -> Iterator[Session]:
+        """Topics and a checkpoint of one's own, gone afterwards; a detector still running then is ended."""
+        prefix = f"{name}-{uuid.uuid4().hex[:6]}-"
+        declared = load_topics(self.project.config / "topics.yaml", prefix)
+        topic_admin.apply(self.broker.bootstrap, declared)
+        session = Session(self, prefix, self.home / f"{prefix}checkpoint")
+        try:
+            yield session
+        finally:
+            session.stop()
+            session.forget()
+            with suppress(BrokerUnavailable):
+                topic_admin.delete(self.broker.bootstrap, declared)
+
+
+class Session:
+    """The topics of one measurement, and the detector on them."""
+
+    def __init__(self, lab: Lab, prefix: str, checkpoint: Path) -> None:
+        self._lab = lab
+        self.bootstrap = lab.broker.bootstrap
+        self.checkpoint = checkpoint
+        self.names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
+        self._environ = {
+            f"FRAUD_TOPICS_{field.name.upper()}": getattr(self.names, field.name) for field in fields(TopicNames)
+        }
+        self._environ["FRAUD_DETECTOR"] = prefix.rstrip("-")
+        self._starts = 0
+        self.detector: Detector | None = None
+
+    @property
+    def running(self) -> Detector:
+        """The detector, which has been started."""
+        assert self.detector is not None
+        return self.detector
+
+    def apply(self, rules: tuple[Document, ...]) -> list[int]:
+        """Append rules to the rule log: their versions."""
+        return append_rules(self.bootstrap, self.names.rules, encoded(rules))
+
+    def await_live(self, versions: list[int]) -> None:
+        """Return once the detector has reported all of these versions live."""
+        reports = await_operations(self.bootstrap, self.names.rule_operations, set(versions), _LIVE_S)
+        missing = [version for version in versions if version not in reports]
+        refused = [report for report in reports.values() if report.rejected]
+        assert not missing and not refused, f"rules not live: {missing[:3]} missing, {refused[:3]} refused"
+
+    def launch(self) -> Detector:
+        """Start the detector's process and return at once."""
+        self._starts += 1
+        log = self.checkpoint.with_suffix(f".{self._starts}.log")
+        arguments = ["--bootstrap", self.bootstrap, "--checkpoint", str(self.checkpoint)]
+        self.detector = Detector(self._lab.project, arguments, self._environ, log)
+        return self.detector
+
+    def start(self, rules: tuple[Document, ...]) -> None:
+        """Start the detector and return once these rules are live."""
+        versions = self.apply(rules)
+        self.launch().await_ready()
+        self.await_live(versions)
+
+    def stop(self) -> None:
+        """End the detector, if it runs."""
+        if self.detector is not None:
+            self.detector.stop()
+            self.detector = None
+
+    def forget(self) -> None:
+        """Remove the checkpoint and the workers' views of it."""
+        shutil.rmtree(self.views(), ignore_errors=True)
+        shutil.rmtree(self.checkpoint, ignore_errors=True)
+
+    def views(self) -> Path:
+        """Where the workers keep their views of this checkpoint."""
+        from fraud_rules.spark.worker import view_folder
+
+        return view_folder(f"file:{self.checkpoint}")
+
+    def progress(self, last: int = 1) -> list[dict[str, Any]]:
+        """The newest progress records, oldest first."""
+        records = tail_of(self.bootstrap, self.names.detector_progress, 2 * last)
+        return [json.loads(record.value) for record in records if record.value is not None][-last:]
+
+    def await_judged(self, transactions: int, timeout_s: float = 300.0) -> dict[str, Any]:
+        """Return the progress record of the batch by which this many transactions have been judged."""
+        deadline = time.monotonic() + timeout_s
+        judged = 0
+        topics = [self.names.detector_progress]
+        for received in follow(self.bootstrap, topics, wanted=lambda: time.monotonic() < deadline, poll_s=0.2):
+            if received is None or received.record.value is None:
+                self.running.check()
+                continue
+            record = json.loads(received.record.value)
+            judged += record["rows"] + record["quarantined"]
+            if judged >= transactions:
+                return dict(record)
+        raise RuntimeError(f"{judged} of {transactions} transactions judged within {timeout_s:g} s")
+
+    def alerts(self) -> list[tuple[int, dict[str, Any]]]:
+        """(append time, alert) of every committed alert."""
+        records = [each for part in read_topic(self.bootstrap, self.names.alerts).values() for each in part]
+        return [(each.append_ms, json.loads(each.value)) for each in records if each.value is not None]
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]

@@ -1,0 +1,65 @@
+"""What the figures were measured on."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import psutil
+
+from fraud_rules.project import Project
+
+_PACKAGES = ("pyspark", "numba", "numpy", "pyarrow", "msgspec", "confluent-kafka")
+
+
+def describe(project: Project) -> dict[str, str]:
+    """Machine and versions, by name."""
+    facts = {
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+        "Python": platform.python_version(),
+        "Java": _java(),
+        "Kafka": _jar_version(project.jars / "broker", "kafka_"),
+        "Kafka connector": _jar_version(project.jars / "connector", "spark-sql-kafka"),
+        "revision": _revision(project),
+    }
+    return facts | {name: importlib.metadata.version(name) for name in _PACKAGES}
+
+
+def load_average() -> float:
+    """Processes that wanted a core over the last minute: more than the cores there are means a busy neighbour."""
+    return os.getloadavg()[0]
+
+
+def _processor() -> str:
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    found = re.search(r"model name\s*:\s*(.+)", text)
+    return found[1].strip() if found else platform.machine()
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is None:
+        return "none"
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "([^"]+)"', said)
+    return found[1] if found else "unknown"
+
+
+def _jar_version(folder: Path, prefix: str) -> str:
+    names = sorted(path.stem for path in folder.glob(f"{prefix}*.jar"))
+    return names[0].rsplit("-", 1)[-1] if names else "none"
+
+
+def _revision(project: Project) -> str:
+    """The commit, and whether what ran was changed since."""
+    asked = ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
+    done = subprocess.run(asked, cwd=project.root, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"

@@ -1,0 +1,39 @@
+"""Results on disk: one JSON file a group of rows, so that any of them can be measured again alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The runs of one group of rows: values by key, and what they were measured on, with and when (ISO, UTC)."""
+
+    name: str
+    measured: str
+    command: str
+    machine: Mapping[str, str]
+    runs: tuple[Mapping[str, float], ...]
+
+
+def write(results: Results, folder: Path = FOLDER) -> None:
+    """Keep the results, whole or not at all."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{results.name}.json"
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(asdict(results), indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def read(name: str, folder: Path = FOLDER) -> Results | None:
+    """The results of a group of rows; None when it was never measured."""
+    path = folder / f"{name}.json"
+    if not path.is_file():
+        return None
+    document = json.loads(path.read_text(encoding="utf-8"))
+    return Results(**(document | {"runs": tuple(document["runs"])}))

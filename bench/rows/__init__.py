@@ -1,0 +1,16 @@
+"""All groups of rows there are, in the order of the page."""
+
+from __future__ import annotations
+
+from bench.figures import Rows
+from bench.rows import backlog, kernel, latency, many_rules, operations, soak, state
+
+ALL: tuple[Rows, ...] = (
+    *backlog.ROWS,
+    *latency.ROWS,
+    *many_rules.ROWS,
+    *kernel.ROWS,
+    *operations.ROWS,
+    *state.ROWS,
+    *soak.ROWS,
+)

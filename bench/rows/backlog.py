@@ -1,0 +1,93 @@
+"""Throughput over a backlog.
+
+The clock: a warm, running, idle detector meets the whole load at one instant, when the Kafka transaction it was written in
+is committed. It stops with the append time of the last marker's alert. So start-up and writing the load are not in
+it, and everything from the first read to the transaction that holds the alerts is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from bench.figures import Figure, Rows, Scale, at_least
+from bench.lab import Lab, Session
+from bench.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
+from bench.producing import Backlog
+from bench.rulesets import RULES_1, RULES_10, Document
+
+APART_MS = 3_600_000
+"""Event time between two loads: more than any window and the lateness allowed, so that none sees the one before."""
+
+_WARM_PARTS = 5
+
+
+def warm_up(session: Session, backlog: Backlog, scale: Scale) -> Load:
+    """Have the detector judge `warm_100k`, in several batches: what follows begins after it."""
+    load = WARM_100K.first(scale.of(WARM_100K.count))
+    made = transactions(load)
+    for part in range(_WARM_PARTS):
+        backlog.hold(islice(made, load.count // _WARM_PARTS))
+        backlog.release()
+        session.await_judged(load.count // _WARM_PARTS * (part + 1))
+    return load
+
+
+def throughput(session: Session, load: Load, started_ms: int) -> float:
+    """Transactions a second up to the last marker, each of whose alerts must be there, once."""
+    seen = marker_times(session.alerts(), load)
+    assert len(seen) == load.markers, f"{len(seen)} of {load.markers} markers have alerts"
+    judged = load.count // load.marker_every * load.marker_every
+    return judged * 1_000 / (max(seen.values()) - started_ms)
+
+
+def marker_times(alerts: Sequence[tuple[int, Mapping[str, Any]]], load: Load) -> dict[int, int]:
+    """When the alert of rule 1 for each marker was appended, by position. Raises when one came twice."""
+    times: dict[int, int] = {}
+    for append_ms, alert in alerts:
+        i = alert["triggeringEvent"]["transactionId"] - load.id_base - 1
+        if alert["ruleId"] == 1 and 0 <= i < load.count and load.is_marker(i):
+            assert i not in times, f"marker {i} has two alerts"
+            times[i] = append_ms
+    return times
+
+
+def _measure(lab: Lab, scale: Scale, rules: tuple[Document, ...]) -> Mapping[str, float]:
+    with lab.session("backlog") as session:
+        session.start(rules)
+        backlog = Backlog(session.bootstrap, session.names.transactions)
+        before = warm_up(session, backlog, scale)
+        total, values = before.count, {}
+        for load in (UNIFORM_500K, ZIPF_500K):
+            load = load.first(scale.of(load.count)).after(before, APART_MS)
+            backlog.hold(transactions(load))
+            started_ms = backlog.release()
+            total += load.count
+            session.await_judged(total)
+            values[load.name] = throughput(session, load, started_ms)
+            before = load
+        values["zipf_share"] = 100 * values[ZIPF_500K.name] / values[UNIFORM_500K.name]
+        return values
+
+
+_HOW = (
+    "Exactly-once, checkpoints on. The detector is warm (`warm_100k`) and idle; the load was written in a Kafka transaction, "
+    "and the clock starts when that is committed, so that all of it becomes readable at once. It stops when the last "
+    "marker's alert is appended."
+)
+
+
+def _rows(name: str, rules: tuple[Document, ...], target: float, uniform: str, zipf: str) -> Rows:
+    figures = (
+        Figure(UNIFORM_500K.name, "`uniform_500k`", "tx/s", at_least(target), uniform),
+        Figure(ZIPF_500K.name, "`zipf_500k`", "tx/s", None, zipf),
+        Figure("zipf_share", "`zipf_500k` in % of `uniform_500k`", "%", at_least(80)),
+    )
+    return Rows(f"backlog_{name}", f"Backlog, `{name}`", _HOW, figures, lambda lab, scale: _measure(lab, scale, rules))
+
+
+ROWS = (
+    _rows("rules1", RULES_1, 85_000, "76,000-85,000", "2,500, falling to 900 once the hot window is full"),
+    _rows("rules10", RULES_10, 70_000, "9,200-10,400", "700, falling to 155 after 180 s"),
+)

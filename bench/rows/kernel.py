@@ -1,0 +1,157 @@
+"""The window kernel alone, one core: one grouping's cell takes rows in, and judges each by all rules.
+
+A row's whole way is in the time: the duplicate check, its insertion (out of order or not), expiry, and one evaluation a rule.
+20% of the rows are displaced, by up to `_DISPLACED` rows of their own key. All rules share the window, so that every
+evaluation ranges over the content stated. What fills the window first is not measured.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.figures import Figure, Rows, Scale, at_least
+from bench.lab import Lab
+from bench.rulesets import rule
+from fraud_rules.project import Project
+from fraud_rules.rule_codec import read_entry
+from fraud_rules.ruleset import RuleTimeline
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.transaction import Column, TransactionBatch
+from fraud_rules.window.arrays import HeapArrays
+from fraud_rules.window.cell import Cell
+
+_KEYS = 10
+_GAP_MS = 10
+_SHARE_DISPLACED = 0.2
+_DISPLACED = 50
+_BATCH = 50_000
+_START_MS = 1_700_000_000_000
+_NEVER = 10**14
+_CONTENTS = (100, 1_000, 10_000, 100_000)
+_MEASURED = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """A rule set: aggregators, and how many times over."""
+
+    key: str
+    title: str
+    aggregators: tuple[str, ...]
+    times: int
+
+    @property
+    def rules(self) -> int:
+        return len(self.aggregators) * self.times
+
+
+_ALL_EIGHT = ("SUM", "AVG", "MIN", "MAX", "COUNT", "COUNT_WITH_RESET", "COUNT_DISTINCT", "STDDEV")
+MIXES = (
+    Mix("sum", "20 SUM rules", ("SUM",), 20),
+    Mix("totals", "20 rules: SUM, AVG, COUNT, STDDEV", ("SUM", "AVG", "COUNT", "STDDEV"), 5),
+    Mix("eight", "24 rules: all eight aggregators", _ALL_EIGHT, 3),
+)
+
+
+def stream(rows: int, seed: int = 1) -> TransactionBatch:
+    """Rows over `_KEYS` keys, `_GAP_MS` apart in arrival, some displaced in event time."""
+    rng = np.random.default_rng(seed)
+    arrival = _START_MS + np.arange(rows, dtype=np.int64) * _GAP_MS
+    displaced = rng.random(rows) < _SHARE_DISPLACED
+    event = arrival - np.where(displaced, rng.integers(1, _DISPLACED * _KEYS + 1, rows) * _GAP_MS, 0)
+    nothing = np.zeros(rows, dtype=np.int64)
+    numbers = {
+        "transactionId": np.arange(rows, dtype=np.int64),
+        "eventTime": event,
+        "payeeId": rng.integers(0, _KEYS, rows),
+        "beneficiaryId": rng.integers(0, 1_000, rows),
+        "paymentAmount": rng.integers(100, 20_000, rows),
+        "ingestionTimestamp": arrival,
+    }
+    columns = {name: Column(values, None, None) for name, values in numbers.items()}
+    columns["paymentType"] = Column(nothing, None, ("CSH",))
+    return TransactionBatch(arrival, nothing.astype(np.int32), np.arange(rows, dtype=np.int64), columns)
+
+
+def evaluations_per_s(mix: Mix, content: int, measured: int) -> float:
+    """Millions of rule evaluations a second with `content` rows of a key in every window."""
+    root = Project.find()
+    schema, settings = TransactionSchema.load(root.config / "schema.yaml"), DetectorSettings()
+    timeline = _timeline(mix, content * _KEYS * _GAP_MS // 1_000, schema)
+    cell = Cell.create(schema, ("payeeId",), HeapArrays())
+    plan = cell.plan([timeline.latest.groupings["payeeId",]])
+    filling = (content + 2 * _DISPLACED) * _KEYS * 11 // 10
+    batch = stream(filling + measured)
+    versions = np.zeros(_BATCH, dtype=np.int64)
+    spent = 0.0
+    for start in (*range(0, filling, _BATCH), *range(filling, filling + measured, _BATCH)):
+        end = min(start + _BATCH, filling if start < filling else len(batch))
+        part = batch.take(np.arange(start, end))
+        before = time.perf_counter()
+        cell.take(part, versions[: len(part)], plan, settings.max_out_of_orderness_ms, explain=False)
+        spent += time.perf_counter() - before if start >= filling else 0.0
+    return measured * mix.rules / spent / 1e6
+
+
+def _timeline(mix: Mix, window_s: int, schema: TransactionSchema) -> RuleTimeline:
+    limits = DetectorSettings().limits
+    entries = []
+    for i in range(mix.rules):
+        aggregator = mix.aggregators[i % len(mix.aggregators)]
+        unique = ["beneficiaryId"] if aggregator == "COUNT_DISTINCT" else []
+        # Nothing fires; limits differ, so that no evaluation can stand for another.
+        limit = -1 - i if aggregator == "MIN" else _NEVER + i
+        operator = "LESS" if aggregator == "MIN" else "GREATER"
+        document = rule(
+            i + 1, ["payeeId"], aggregator, limit, windowSeconds=window_s, unique=unique, limitOperatorType=operator
+        )
+        entries.append(read_entry(i, 1, json.dumps(document).encode(), schema, limits))
+    assert all(entry.change for entry in entries), entries[0].reasons
+    return RuleTimeline(entries)
+
+
+def _measure(lab: Lab | None, scale: Scale) -> Mapping[str, float]:
+    measured = scale.of(_MEASURED, 50_000)
+    contents = [content for content in _CONTENTS if content <= _CONTENTS[-1] * scale.share]
+    values: dict[str, float] = {}
+    for mix in MIXES:
+        evaluations_per_s(mix, _CONTENTS[0], _BATCH)  # what is compiled or loaded once
+        for content in contents:
+            values[f"{mix.key}_{content}"] = evaluations_per_s(mix, content, measured)
+        values[f"{mix.key}_flat"] = flatness([values[f"{mix.key}_{content}"] for content in contents])
+    return values
+
+
+def flatness(speeds: Sequence[float]) -> float:
+    """The slowest of the speeds in % of the first."""
+    return 100 * min(speeds) / speeds[0]
+
+
+def _figures() -> list[Figure]:
+    found = []
+    for mix in MIXES:
+        for content in _CONTENTS:
+            title = f"{mix.title}; {content:,} in the window"
+            found.append(Figure(f"{mix.key}_{content}", title, "million evaluations/s", at_least(20)))
+        found.append(Figure(f"{mix.key}_flat", f"{mix.title}; slowest in % of 100 in the window", "%", at_least(90)))
+    return found
+
+
+ROWS = (
+    Rows(
+        "kernel",
+        "The kernel alone, one core",
+        f"{_KEYS} keys, {_SHARE_DISPLACED:.0%} of the rows out of order by up to {_DISPLACED} rows of their key (uniformly), batches "
+        f"of {_BATCH:,} rows. A row's whole way is in the time: duplicate check, insertion, expiry, one evaluation a rule. No "
+        "evaluation stands for another: limits differ, nothing fires.",
+        tuple(_figures()),
+        _measure,
+        needs_broker=False,
+    ),
+)

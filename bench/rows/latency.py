@@ -1,0 +1,108 @@
+"""Latency of alerts as a live reader of committed records sees it, under a steady load."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench.detector import command
+from bench.figures import Figure, Rows, Scale, Target, at_most
+from bench.lab import Lab, Session
+from bench.rulesets import CANARY, FIRE_ALL, RULES_10, Document, many
+
+_IDS_APART = 10_000_000
+_MANY_RULES, _MANY_GROUPINGS = 250, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """A steady load: its rate in tx/s, and how many seconds of its own start are not measured (None: as the scale says)."""
+
+    rate: float
+    skip_s: float | None = None
+    ids: int = 0
+
+
+def watched(session: Session, load: Steady, scale: Scale) -> Mapping[str, float]:
+    """Run the load and the reader in processes of their own: what the reader saw, and how punctual the load was."""
+    skip_s = scale.skip_s if load.skip_s is None else load.skip_s
+    seconds = scale.steady_s - scale.skip_s + skip_s
+    to = ["--bootstrap", session.bootstrap]
+    watching = ["bench.watching", *to, "--alerts", session.names.alerts, "--skip-seconds", str(skip_s)]
+    producing = ["bench.producing", *to, "--topic", session.names.transactions, "--rate", str(load.rate)]
+    producing += ["--seconds", str(seconds), "--id-base", str(load.ids)]
+    with command(*watching) as watch:
+        assert watch.stdout is not None
+        assert watch.stdout.readline() == "ready\n"
+        with command(*producing) as produce:
+            made, _ = produce.communicate(timeout=seconds + 60)
+        seen, _ = watch.communicate(timeout=120)
+    session.running.check()
+    found = json.loads(seen)
+    assert not found["duplicates"], f"{found['duplicates']} alerts came twice"
+    expected = int(load.rate * seconds)
+    assert found["alerts"] == expected, f"{found['alerts']} alerts for {expected} transactions"
+    return {name: found[name] for name in ("p50_ms", "p95_ms", "p99_ms", "max_ms")} | json.loads(made)
+
+
+def _measure_fire_all(lab: Lab, scale: Scale) -> Mapping[str, float]:
+    with lab.session("latency") as session:
+        session.start(FIRE_ALL)
+        fast = watched(session, Steady(1_000), scale)
+        slow = watched(session, Steady(10, skip_s=1.0, ids=_IDS_APART), scale)
+    return {**fast, **{f"slow_{name}": value for name, value in slow.items()}}
+
+
+def _measure_rules(lab: Lab, scale: Scale, rules: tuple[Document, ...]) -> Mapping[str, float]:
+    with lab.session("latency") as session:
+        session.start((*rules, CANARY))
+        return watched(session, Steady(1_000), scale)
+
+
+_HOW = (
+    "Latency is the wall clock when a live `read_committed` reader has the alert, less the wall clock when the producer wrote the "
+    "transaction. Reader and producer are processes of their own on the same machine."
+)
+_CANARY = f"{_HOW} To the rules one is added that fires on every transaction, so that every transaction has an alert."
+
+
+def _percentiles(
+    targets: Mapping[str, Target], flink: Mapping[str, str], prefix: str = "", of: str = ""
+) -> list[Figure]:
+    names = {"p50_ms": "p50", "p95_ms": "p95", "p99_ms": "p99", "max_ms": "largest"}
+    return [
+        Figure(prefix + key, f"{of}{title}", "ms", targets.get(key), flink.get(key, "")) for key, title in names.items()
+    ]
+
+
+ROWS = (
+    Rows(
+        "latency_fire_all",
+        "Latency, `fire_all`: every transaction alerts",
+        _HOW,
+        (
+            *_percentiles(
+                {"p50_ms": at_most(250), "p99_ms": at_most(500)},
+                {"p50_ms": "136 (12 with 5 ms buffers)", "p95_ms": "226 (17)", "p99_ms": "257 (19)"},
+                of="1,000 tx/s, ",
+            ),
+            *_percentiles({"p99_ms": at_most(500)}, {}, "slow_", of="10 tx/s, "),
+        ),
+        _measure_fire_all,
+    ),
+    Rows(
+        "latency_rules10",
+        "Latency, `rules10` at 1,000 tx/s",
+        _CANARY,
+        tuple(_percentiles({"p50_ms": at_most(400), "p99_ms": at_most(800)}, {})),
+        lambda lab, scale: _measure_rules(lab, scale, RULES_10),
+    ),
+    Rows(
+        "latency_250_rules",
+        "Latency, 250 rules over 20 groupings at 1,000 tx/s",
+        f"{_CANARY} All eight aggregators and windows of 1 to 20 minutes take turns.",
+        tuple(_percentiles({"p99_ms": at_most(1_000)}, {})),
+        lambda lab, scale: _measure_rules(lab, scale, many(_MANY_RULES, _MANY_GROUPINGS)),
+    ),
+)

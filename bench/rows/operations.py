@@ -1,0 +1,127 @@
+"""What operators wait for: a start, a rule change, a recovery after a kill."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import time
+from collections.abc import Iterator, Mapping
+
+from bench.detector import command
+from bench.figures import Figure, Rows, Scale, at_most
+from bench.lab import Lab, Session
+from bench.loads import UNIFORM_500K, transactions
+from bench.producing import Backlog, now_ms
+from bench.rulesets import FIRE_ALL, rule
+from bench.watching import quantile
+from fraud_rules.kafka.consume import Received, follow
+
+_RATE = 1_000
+_CHANGES = 20
+_WAIT_S = 120.0
+_WAITING = 1_000
+
+
+def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
+    with lab.session("operations") as session:
+        values = {"start_s": _start(session)}
+        changes = scale.of(_CHANGES, 5)
+        seconds = 2 * changes + 120
+        names = session.names
+        steady = ["bench.producing", "--bootstrap", session.bootstrap, "--topic", names.transactions]
+        steady += ["--rate", str(_RATE), "--seconds", str(seconds), "--id-base", "10000000"]
+        with command(*steady):
+            values |= _changes(session, changes)
+            values["recovery_s"] = _recovery(session)
+        return values
+
+
+def _start(session: Session) -> float:
+    """Seconds from starting the process to when a reader has the first alert; transactions are there before it."""
+    backlog = Backlog(session.bootstrap, session.names.transactions)
+    session.apply(FIRE_ALL)
+    backlog.hold(transactions(UNIFORM_500K.first(_WAITING)))
+    backlog.release()
+    detector = session.launch()
+    next(_received(session, session.names.alerts, from_start=True))
+    first_alert_s = time.monotonic() - detector.started
+    session.await_judged(1)
+    return first_alert_s
+
+
+def _changes(session: Session, count: int) -> dict[str, float]:
+    """Change the firing rule again and again under load, at times unrelated to the batches. In ms, from the rule record's
+    append time to when a reader has its rule operation, and the first alert under it."""
+    rng = random.Random(count)  # noqa: S311 - only to be out of step
+    topics = (session.names.rule_operations, session.names.alerts)
+    records = _received(session, *topics)
+    next(records)  # the load is under way
+    live, alerted = [], []
+    for n in range(count):
+        resume = time.monotonic() + 0.5 + rng.random()
+        next(itertools.dropwhile(lambda _: time.monotonic() < resume, records))
+        appended_ms = now_ms()
+        [version] = session.apply((rule(1, ["payeeId", "beneficiaryId"], "SUM", -1 - n),))
+        seen: dict[str, int] = {}
+        while len(seen) < len(topics):
+            received = next(records)
+            if json.loads(received.record.value or b"{}").get("ruleVersion") == version:
+                seen.setdefault(received.topic, received.received_ms)
+        live.append(seen[topics[0]] - appended_ms)
+        alerted.append(seen[topics[1]] - appended_ms)
+    return {
+        f"{name}_{label}": quantile(sorted(times), q)
+        for name, times in (("live", live), ("alerted", alerted))
+        for label, q in (("p50_ms", 0.5), ("p95_ms", 0.95), ("max_ms", 1.0))
+    }
+
+
+def _recovery(session: Session) -> float:
+    """Seconds from a kill -9 of all processes of the detector, restarted at once, to the next committed batch."""
+    progress = _received(session, session.names.detector_progress)
+    killed = time.monotonic()
+    session.running.kill()
+    session.launch()
+    next(progress)
+    return time.monotonic() - killed
+
+
+def _received(session: Session, *topics: str, from_start: bool = False) -> Iterator[Received]:
+    """Committed records as they become visible. Raises when none comes for long."""
+    deadline = time.monotonic() + _WAIT_S
+
+    def wanted() -> bool:
+        session.running.check()
+        return time.monotonic() < deadline
+
+    for received in follow(session.bootstrap, topics, wanted=wanted, from_start=from_start, poll_s=0.02):
+        if received is not None:
+            yield received
+            deadline = time.monotonic() + _WAIT_S
+    raise RuntimeError(f"nothing came on {', '.join(topics)} for {_WAIT_S:g} s")
+
+
+_LIVE = "rule record to its `rule-operations` record"
+_ALERTED = "rule record to the first alert under it"
+
+ROWS = (
+    Rows(
+        "operations",
+        "Starting, changing rules, recovering",
+        f"Start: from starting the process, its JVM included, to when a reader has the first alert of transactions that waited. Rule "
+        f"change: {_CHANGES} changes of a rule at {_RATE:,} tx/s. Recovery: kill -9 of driver, JVM and Python workers under the "
+        "same load, a new start at once, until a reader has the next committed batch.",
+        (
+            Figure("start_s", "start to first alert", "s", at_most(25)),
+            Figure("live_p50_ms", f"{_LIVE}, p50", "ms"),
+            Figure("live_p95_ms", f"{_LIVE}, p95", "ms", at_most(1_000)),
+            Figure("live_max_ms", f"{_LIVE}, largest", "ms", at_most(1_000)),
+            Figure("alerted_p50_ms", f"{_ALERTED}, p50", "ms"),
+            Figure("alerted_p95_ms", f"{_ALERTED}, p95", "ms", at_most(1_000)),
+            Figure("alerted_max_ms", f"{_ALERTED}, largest", "ms", at_most(1_000)),
+            Figure("recovery_s", "kill -9 to next committed batch", "s", at_most(30)),
+        ),
+        _measure,
+    ),
+)

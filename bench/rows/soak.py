@@ -1,0 +1,113 @@
+"""A steady run of half an hour: memory and checkpoint over time."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import psutil
+
+from bench.detector import command
+from bench.figures import Figure, Rows, Scale, at_most
+from bench.lab import Lab, Session
+from bench.rulesets import RULES_10, Document
+
+_RATE = 1_000
+_EVERY_S = 10.0
+_WINDOW_MINUTES = 2
+_MIB = 2**20
+_TOLERATED = 5
+KINDS = ("jvm_mib", "python_mib", "views_mib", "checkpoint_mib", "retained_events")
+
+RULES: tuple[Document, ...] = tuple({**rule, "windowMinutes": _WINDOW_MINUTES} for rule in RULES_10)
+
+
+def _measure(lab: Lab, scale: Scale) -> Mapping[str, Any]:
+    seconds = scale.soak_minutes * 60
+    with lab.session("soak") as session:
+        session.start(RULES)
+        steady = ["bench.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
+        with command(*steady, "--rate", str(_RATE), "--seconds", str(seconds)) as load:
+            series = _sample(session, lambda: load.poll() is None)
+    return summary(series) | {"series": series}
+
+
+def _sample(session: Session, wanted: Callable[[], bool]) -> list[dict[str, float]]:
+    """A sample every ten seconds while wanted; `at_s` counts from the first."""
+    samples: list[dict[str, float]] = []
+    start = time.monotonic()
+    while wanted():
+        session.running.check()
+        samples.append({"at_s": round(time.monotonic() - start), **_sizes(session)})
+        time.sleep(max(0.0, start + len(samples) * _EVERY_S - time.monotonic()))
+    return samples
+
+
+def _sizes(session: Session) -> dict[str, float]:
+    resident = {"jvm_mib": 0.0, "python_mib": 0.0}
+    for process in session.running.processes():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            kind = "jvm_mib" if process.name() == "java" else "python_mib"
+            resident[kind] += process.memory_info().rss / _MIB
+    last = session.progress()
+    return {
+        **resident,
+        "views_mib": _allocated_mib(session.views()),
+        "checkpoint_mib": _allocated_mib(session.checkpoint),
+        "retained_events": last[0]["retainedEvents"] if last else 0,
+        "p99_ms": (last[0]["previous"] or {}).get("p99Ms") or 0 if last else 0,
+    }
+
+
+def _allocated_mib(folder: Path) -> float:
+    """Disk space of a folder's files, in MiB; files come and go meanwhile."""
+    blocks = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            blocks += path.lstat().st_blocks
+    return blocks * 512 / _MIB
+
+
+def summary(series: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """By kind its mean in the last third, and by how many % that is above the mean of the third before."""
+    third = len(series) // 3
+    assert third, "too short a run to say anything"
+    found: dict[str, float] = {"minutes": series[-1]["at_s"] / 60}
+    for kind in KINDS:
+        before = fmean(sample[kind] for sample in series[third : 2 * third])
+        last = fmean(sample[kind] for sample in series[2 * third :])
+        found[kind] = last
+        found[f"{kind}_growth"] = 100 * (last / before - 1) if before else 0.0
+    return found
+
+
+def _figures() -> list[Figure]:
+    titles = {
+        "jvm_mib": "RSS of the JVM",
+        "python_mib": "RSS of the driver and the Python workers (pages they share count in each)",
+        "views_mib": "memory-mapped views",
+        "checkpoint_mib": "checkpoint on disk",
+    }
+    found = [Figure("minutes", "steady run", "minutes"), Figure("retained_events", "retained events", "")]
+    for kind, title in titles.items():
+        found.append(Figure(kind, f"{title}, last third", "MiB"))
+        found.append(Figure(f"{kind}_growth", f"{title}, last third above the one before", "%", at_most(_TOLERATED)))
+    return found
+
+
+ROWS = (
+    Rows(
+        "soak",
+        "Half an hour at a steady rate",
+        f"`rules10` with windows of {_WINDOW_MINUTES} minutes (and 5 minutes of lateness, so that the state is full after seven), "
+        f"{_RATE:,} tx/s; a sample every {_EVERY_S:g} s. Flat means: the mean of the last third is at most {_TOLERATED}% above that "
+        "of the third before.",
+        tuple(_figures()),
+        _measure,
+        soak=True,
+    ),
+)

@@ -1,0 +1,116 @@
+"""What a retained transaction costs: in memory (the views) and in the durable log (what the state store is given).
+
+The key groups' engines are driven here without Spark, over the same blobs; both are summed over all key groups. A transaction
+counts once a grouping that retains it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+import numpy as np
+
+from bench.figures import Figure, Rows, Scale
+from bench.lab import Lab
+from bench.loads import UNIFORM_500K, transactions
+from bench.producing import now_ms
+from bench.rulesets import RULES_1, RULES_10, Document, encoded
+from fraud_rules.codec import decode_transactions
+from fraud_rules.engine import KeyGroupEngine
+from fraud_rules.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.project import Project
+from fraud_rules.rule_codec import read_entry
+from fraud_rules.ruleset import RuleTimeline
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.statelog import MemoryLog
+from fraud_rules.transaction import TransactionBatch
+from fraud_rules.window.store import HeapViews
+
+_TRANSACTIONS = 250_000
+_BATCH = 5_000
+
+
+class SizedLog(MemoryLog):
+    """A log that knows its size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sizes: dict[int, int] = {}
+        self._head_bytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._head_bytes + sum(self._sizes.values())
+
+    def put_head(self, head: bytes) -> None:
+        super().put_head(head)
+        self._head_bytes = len(head)
+
+    def put_chunk(self, chunk_id: int, blob: bytes) -> None:
+        super().put_chunk(chunk_id, blob)
+        self._sizes[chunk_id] = len(blob)
+
+    def delete_chunk(self, chunk_id: int) -> None:
+        super().delete_chunk(chunk_id)
+        del self._sizes[chunk_id]
+
+
+def retained(rules: tuple[Document, ...], count: int) -> dict[str, float]:
+    """Bytes by event after so many transactions, and the events themselves."""
+    project = Project.find()
+    schema = TransactionSchema.load(project.config / "schema.yaml")
+    settings = DetectorSettings.load(project.config / "detector.yaml")
+    entries = [read_entry(i, 1, text, schema, settings.limits) for i, (_, text) in enumerate(encoded(rules))]
+    timeline, views = RuleTimeline(entries), HeapViews()
+    logs = [SizedLog() for _ in range(settings.key_groups)]
+    engines = [KeyGroupEngine(group, schema, settings, log, views) for group, log in enumerate(logs)]
+    outputs = []
+    for batch_id, batch in enumerate(_batches(count, schema)):
+        blobs = fan_out(batch, timeline, settings.key_groups)
+        outputs = [
+            engine.process([blobs.get(group, EMPTY_BLOB)], timeline, batch_id, now_ms())
+            for group, engine in enumerate(engines)
+        ]
+    events = sum(output.retained_events for output in outputs)
+    return {
+        "events": events,
+        "memory": sum(output.retained_bytes for output in outputs) / events,
+        "log": sum(log.nbytes for log in logs) / events,
+    }
+
+
+def _batches(count: int, schema: TransactionSchema) -> Iterator[TransactionBatch]:
+    made = transactions(UNIFORM_500K.first(count))
+    for start in range(0, count, _BATCH):
+        texts = [text for _, _, text in islice(made, _BATCH)]
+        places = np.arange(start, start + len(texts), dtype=np.int64)
+        append_ms = np.full(len(texts), now_ms(), dtype=np.int64)
+        yield decode_transactions(texts, np.zeros(len(texts), dtype=np.int32), places, append_ms, schema, 0).batch
+
+
+def _measure(lab: Lab | None, scale: Scale) -> Mapping[str, float]:
+    values = {}
+    for name, rules in (("rules1", RULES_1), ("rules10", RULES_10)):
+        values |= {f"{name}_{key}": value for key, value in retained(rules, scale.of(_TRANSACTIONS)).items()}
+    return values
+
+
+def _figures(name: str) -> Iterator[Figure]:
+    yield Figure(f"{name}_events", f"`{name}`: retained events, once a grouping", "")
+    yield Figure(f"{name}_memory", f"`{name}`: memory of the views", "bytes an event")
+    yield Figure(f"{name}_log", f"`{name}`: durable log (in the checkpoint)", "bytes an event")
+
+
+ROWS = (
+    Rows(
+        "state",
+        "State: bytes per retained event",
+        f"After {_TRANSACTIONS:,} transactions of `uniform_500k` in batches of {_BATCH:,}, when clean-up has long begun; an event is a "
+        "transaction in one grouping. Memory counts everything the kernel keeps, free room included.",
+        (*_figures("rules1"), *_figures("rules10")),
+        _measure,
+        needs_broker=False,
+    ),
+)

@@ -1,0 +1,101 @@
+"""The rule sets, as documents for the rule log. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+Document = Mapping[str, Any]
+
+PAIR = ("payeeId", "beneficiaryId")
+CANARY_ID = 1_000_000
+"""The rule that fires on every transaction, where a rule set would else be silent."""
+
+_NEVER = 10**15
+_FIELDS = ("payeeId", "beneficiaryId", "paymentType", "paymentAmount")
+_IDENTIFIED = (
+    ("transactionId", "payeeId"),
+    ("transactionId", "beneficiaryId"),
+    ("transactionId", "paymentType"),
+    ("transactionId", "paymentAmount"),
+    ("transactionId", "payeeId", "beneficiaryId"),
+)
+_AGGREGATORS = ("SUM", "AVG", "MIN", "MAX", "COUNT", "COUNT_WITH_RESET", "COUNT_DISTINCT", "STDDEV")
+_WINDOWS_MINUTES = (1, 2, 5, 10, 15, 20)
+
+
+def rule(rule_id: int, grouping: Sequence[str], aggregator: str, limit: float, **members: Any) -> Document:
+    """A rule over `paymentAmount` (or the field named) that is ACTIVE and compares with GREATER unless members say else."""
+    document = {
+        "ruleId": rule_id,
+        "ruleState": "ACTIVE",
+        "groupingKeyNames": list(grouping),
+        "unique": [],
+        "aggregateFieldName": "paymentAmount",
+        "aggregatorFunctionType": aggregator,
+        "limitOperatorType": "GREATER",
+        "limit": limit,
+    }
+    if "windowSeconds" not in members:
+        document["windowMinutes"] = 20
+    return document | members
+
+
+def _count(rule_id: int, grouping: Sequence[str], minutes: int) -> Document:
+    """A count as the Flink demo spells it."""
+    return rule(rule_id, grouping, "SUM", 10_000_000, aggregateFieldName="COUNT_FLINK", windowMinutes=minutes)
+
+
+_RULE_1 = rule(1, PAIR, "SUM", 100_000_000)
+
+RULES_1: tuple[Document, ...] = (_RULE_1,)
+FIRE_ALL: tuple[Document, ...] = (rule(1, PAIR, "SUM", 0),)
+RULES_10: tuple[Document, ...] = (
+    _RULE_1,
+    rule(2, ["payeeId"], "SUM", 100_000_000),
+    rule(3, ["beneficiaryId"], "SUM", 100_000_000, limitOperatorType="GREATER_EQUAL"),
+    _count(4, ["payeeId"], 20),
+    _count(5, PAIR, 10),
+    rule(6, ["payeeId"], "MAX", 100_000_000),
+    rule(7, ["beneficiaryId"], "MIN", 0, limitOperatorType="LESS"),
+    rule(8, ["payeeId", "paymentType"], "SUM", 100_000_000, windowMinutes=15),
+    _count(9, ["beneficiaryId", "paymentType"], 5),
+    rule(10, [*PAIR, "paymentType"], "SUM", 100_000_000),
+)
+CANARY = rule(CANARY_ID, PAIR, "SUM", 0)
+
+
+def groupings(count: int) -> tuple[tuple[str, ...], ...]:
+    """Up to 20 groupings: all subsets of four fields, the small ones first, then some with the transaction's own id."""
+    subsets = [subset for size in range(1, len(_FIELDS) + 1) for subset in combinations(_FIELDS, size)]
+    found = (*subsets, *_IDENTIFIED)[:count]
+    assert len(found) == count
+    return tuple(found)
+
+
+def many(rules: int, over: int) -> tuple[Document, ...]:
+    """Rules 1 to `rules` that share `over` groupings: rule 1 fires on markers, no other ever; all eight aggregators and
+    windows from 1 to 20 minutes take turns."""
+    shared = groupings(over)
+    # The aggregators move on by one with each round of groupings, so that every grouping gets all of them.
+    return (
+        _RULE_1,
+        *(_silent(i + 1, shared[i % over], (i + i // over) % len(_AGGREGATORS), i // over) for i in range(1, rules)),
+    )
+
+
+def _silent(rule_id: int, grouping: Sequence[str], aggregator: int, turn: int) -> Document:
+    kind = _AGGREGATORS[aggregator]
+    members: dict[str, Any] = {"windowMinutes": _WINDOWS_MINUTES[turn % len(_WINDOWS_MINUTES)]}
+    if kind == "COUNT_DISTINCT":
+        members["unique"] = ["beneficiaryId"]
+    if kind == "MIN":
+        return rule(rule_id, grouping, kind, -1, limitOperatorType="LESS", **members)
+    return rule(rule_id, grouping, kind, _NEVER, **members)
+
+
+def encoded(documents: Iterable[Document]) -> list[tuple[bytes, bytes]]:
+    """(key, value) records for the rule log."""
+    return [(str(each["ruleId"]).encode(), json.dumps(each, separators=(",", ":")).encode()) for each in documents]

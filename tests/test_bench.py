@@ -1,0 +1,171 @@
+"""The measuring itself: loads and rules are what they are said to be, and figures come out as they went in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from bench.figures import Figure, Rows, Spread, at_least, at_most, spread
+from bench.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
+from bench.report import number, render, replaced, verdict
+from bench.results import Results, read, write
+from bench.rows import ALL
+from bench.rows.backlog import APART_MS, marker_times
+from bench.rows.kernel import MIXES, evaluations_per_s, flatness
+from bench.rows.soak import KINDS, summary
+from bench.rows.state import retained
+from bench.rulesets import FIRE_ALL, RULES_1, RULES_10, encoded, groupings, many
+from bench.watching import quantile
+from bench.watching import summary as watched
+
+from fraud_rules.project import Project
+from fraud_rules.rule_codec import read_entry
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import RuleLimits
+
+
+@pytest.mark.parametrize(
+    ("load", "digest"),
+    [
+        (UNIFORM_500K, "9dd3d55de3a9171c"),
+        (ZIPF_500K, "2501c1818e110e5b"),
+        (WARM_100K, "c314cf68b8efa6b6"),
+    ],
+)
+def test_a_load_is_the_same_to_the_byte_everywhere(load: Load, digest: str) -> None:
+    lines = b"\n".join(text for _, _, text in transactions(load.first(10_000)))
+
+    assert hashlib.sha256(lines).hexdigest()[:16] == digest
+
+
+def test_two_in_every_five_thousand_transactions_are_markers() -> None:
+    load = UNIFORM_500K.first(10_000)
+    amounts = [json.loads(text)["paymentAmount"] for _, _, text in transactions(load)]
+
+    assert [i for i, amount in enumerate(amounts) if amount > 1_000_000] == [4_998, 4_999, 9_998, 9_999]
+    assert load.markers == 4
+
+
+def test_a_load_after_another_has_other_ids_and_later_times_and_is_otherwise_the_same() -> None:
+    later = UNIFORM_500K.after(WARM_100K, APART_MS)
+    first, moved = (json.loads(next(transactions(load))[2]) for load in (UNIFORM_500K, later))
+
+    assert moved["transactionId"] > WARM_100K.id_base + WARM_100K.count
+    assert moved["eventTime"] == WARM_100K.end_ms + APART_MS
+    assert {**moved, "transactionId": 1, "eventTime": UNIFORM_500K.start_ms, "paymentType": "CSH"} == first
+
+
+def test_the_hottest_key_of_zipf_has_a_fifth_of_the_transactions() -> None:
+    made = islice(transactions(replace(ZIPF_500K, marker_every=0)), 5_000)
+    pairs = Counter((each["payeeId"], each["beneficiaryId"]) for each in (json.loads(text) for _, _, text in made))
+
+    assert 0.18 < pairs.most_common(1)[0][1] / 5_000 < 0.24
+
+
+def test_every_rule_of_every_set_is_accepted(project: Project) -> None:
+    schema = TransactionSchema.load(project.config / "schema.yaml")
+    for rules in (RULES_1, RULES_10, FIRE_ALL, many(250, 20), many(1_000, 10)):
+        entries = [read_entry(i, 0, text, schema, RuleLimits()) for i, (_, text) in enumerate(encoded(rules))]
+
+        assert [entry.reasons for entry in entries if entry.change is None] == []
+
+
+@pytest.mark.parametrize(("rules", "over"), [(250, 20), (1_000, 10)])
+def test_many_rules_share_groupings_evenly_and_use_all_aggregators_in_each(rules: int, over: int) -> None:
+    made = many(rules, over)
+    by_grouping = Counter(tuple(each["groupingKeyNames"]) for each in made)
+    kinds = {(tuple(each["groupingKeyNames"]), each["aggregatorFunctionType"]) for each in made}
+
+    assert len({each["ruleId"] for each in made}) == rules
+    assert len(by_grouping) == len(set(groupings(over)) | {("payeeId", "beneficiaryId")}) == over
+    assert max(by_grouping.values()) - min(by_grouping.values()) <= 2
+    assert len(kinds) >= 8 * (over - 1)
+
+
+def test_throughput_wants_each_marker_once() -> None:
+    load = replace(UNIFORM_500K, count=5_000, id_base=70)
+
+    def alert(i: int, rule_id: int = 1) -> dict[str, object]:
+        return {"ruleId": rule_id, "triggeringEvent": {"transactionId": load.id_base + i + 1}}
+
+    alerts = [(1_000, alert(4_998)), (1_005, alert(4_999)), (1_001, alert(4_998, 2)), (900, alert(-10))]
+    assert marker_times(alerts, load) == {4_998: 1_000, 4_999: 1_005}
+    with pytest.raises(AssertionError, match="two alerts"):
+        marker_times([*alerts, alerts[0]], load)
+
+
+def test_percentiles_leave_out_the_first_seconds() -> None:
+    seen = [(sent_ms, 900.0 if sent_ms < 2_000 else sent_ms / 1_000) for sent_ms in range(1_000, 12_000, 10)]
+    found = watched(seen, skip_ms=1_000)
+
+    assert found["measured"] == 1_000
+    assert (found["p50_ms"], found["p99_ms"], found["max_ms"]) == (7.0, 11.9, 11.99)
+    assert quantile([1.0, 2.0], 1.0) == 2.0
+
+
+def test_flat_is_measured_against_the_third_before() -> None:
+    series = [{"at_s": 10 * i, **dict.fromkeys(KINDS, 50.0 if i < 3 else 100.0 if i < 6 else 110.0)} for i in range(9)]
+    found = summary(series)
+
+    assert found["jvm_mib"] == 110
+    assert found["jvm_mib_growth"] == pytest.approx(10)
+    assert flatness([50, 45, 60]) == 90
+
+
+@pytest.mark.parametrize(
+    ("figure", "values", "said"),
+    [
+        (Figure("a", "", "", at_least(10)), (10, 12), "reached"),
+        (Figure("a", "", "", at_least(10)), (9, 11, 12), "reached by the median"),
+        (Figure("a", "", "", at_most(10)), (9, 11, 12), "**not reached**"),
+        (Figure("a", "", ""), (9,), ""),
+    ],
+)
+def test_a_target_is_reached_when_every_run_reaches_it(figure: Figure, values: tuple[float, ...], said: str) -> None:
+    assert verdict(figure, Spread(values)) == said
+
+
+def test_numbers_are_for_people() -> None:
+    assert [number(value) for value in (85_432.1, 99.94, 1.0, 0.0123)] == ["85,432", "99.9", "1", "0.012"]
+
+
+def test_results_come_back_and_are_rendered_in_their_place(tmp_path: Path) -> None:
+    rows = Rows("one", "One", "How.", (Figure("speed", "speed", "tx/s", at_least(2), "1"),), lambda lab, scale: {})
+    kept = Results("one", "2024-01-01", "python -m bench", {"revision": "abc"}, ({"speed": 1.0}, {"speed": 3.0}))
+    write(kept, tmp_path)
+    found = read("one", tmp_path)
+
+    assert found == kept
+    assert read("two", tmp_path) is None
+    assert spread(kept.runs, "other") is None
+    parts = render([rows], {"one": kept})
+    assert "| speed, tx/s | ≥ 2 | 1 / 3 | 1 | **2** | 3 | reached by the median | 1 |" in parts["figures"]
+    page = "a\n<!-- figures: begin, generated -->\nold\n<!-- figures: end -->\nz"
+    assert replaced(page, "figures", "new") == page.replace("old", "new")
+    with pytest.raises(ValueError, match="no place"):
+        replaced(page, "other", "new")
+
+
+def test_names_are_unique_and_pages_have_all_places(project: Project) -> None:
+    assert len({rows.name for rows in ALL}) == len(ALL)
+    page = (project.root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    for name, part in render(ALL, {}).items():
+        assert replaced(page, name, part)
+
+
+def test_the_kernel_is_driven_with_every_mix() -> None:
+    for mix in MIXES:
+        assert evaluations_per_s(mix, content=100, measured=2_000) > 0
+
+
+def test_retained_events_are_counted_once_a_grouping() -> None:
+    found = retained(RULES_10, 5_000)
+
+    assert found["events"] == 6 * 5_000
+    assert found["memory"] > 0
+    assert found["log"] > 0
