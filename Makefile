@@ -26,7 +26,8 @@ demo: ## broker, detector, traffic with planted frauds, alerts on the screen; SE
 	@$(BIN)/fraud demo $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
 
 .PHONY: stop
-stop: setup ## stop the local broker of `fraud broker start`; the demo stops what it started by itself
+stop: setup ## stop what a demo left running, and the local broker of `fraud broker start`
+	@$(BIN)/fraud demo --stop
 	@$(BIN)/fraud broker stop
 
 .PHONY: test

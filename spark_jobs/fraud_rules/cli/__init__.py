@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import typer
 
 from fraud_rules import errors
-from fraud_rules.cli import alerts, broker, detect, generate, record, replay, rules, status, topics
+from fraud_rules.cli import alerts, broker, demo, detect, generate, record, replay, rules, status, topics
 from fraud_rules.errors import FraudError
 
 __all__ = ["app", "main"]
@@ -47,6 +47,7 @@ app = typer.Typer(
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
 app.add_typer(rules.app, name="rules")
+app.command()(demo.demo)
 app.command()(generate.generate)
 app.command()(detect.detect)
 app.command()(alerts.alerts)

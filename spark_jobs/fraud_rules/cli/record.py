@@ -18,8 +18,8 @@ def record(
 ) -> None:
     """Write what the detector has judged as a recording.
 
-    That is both logs since its checkpoint was made, and the cuts and pins it noted, up to its last batch; `fraud replay`
-    of the file gives the alerts that the detector published.
+    That is both logs since its checkpoint was made, and the cuts and pins it noted, up to its last batch; `fraud
+    replay` of the file gives the alerts that the detector published.
 
     \b
     Examples:

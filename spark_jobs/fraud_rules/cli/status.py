@@ -22,7 +22,8 @@ def status(
 ) -> None:
     """Say how broker and detector are doing.
 
-    Exit code 0 when the broker answers and the detector is alive, else 1. The detector reports with every batch, and makes one at least every `tick_ms` (config/detector.yaml).
+    Exit code 0 when the broker answers and the detector is alive, else 1. The detector reports with every batch, and
+    makes one at least every `tick_ms` (config/detector.yaml).
 
     \b
     Examples:

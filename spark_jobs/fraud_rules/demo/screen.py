@@ -1,0 +1,167 @@
+"""What the demo shows: on a terminal a picture that is renewed, elsewhere plain lines."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from fraud_rules.cli.alert_lines import alert_line
+from fraud_rules.demo.verdict import Verdict
+from fraud_rules.demo.watch import Seen, SeenAlert
+
+_PLAIN_EVERY_S = 5.0
+_FRAME_LINES = 8
+_PLAIN_WIDTH = 180
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How far the traffic is."""
+
+    records: int
+    planted: int
+    elapsed_s: float
+
+
+class Screen(Protocol):
+    """Where a run is shown."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None: ...
+
+    def show(self, seen: Seen, sending: Sending) -> None:
+        """Show what there is now."""
+
+    def note(self, text: str) -> None:
+        """Say something that stays on the screen."""
+
+
+def open_screen() -> Screen:
+    """A picture on a terminal, lines elsewhere."""
+    return _Picture() if sys.stdout.isatty() else _Lines()
+
+
+class _Picture:
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._live.stop()
+
+    def show(self, seen: Seen, sending: Sending) -> None:
+        rows = max(3, self._console.size.height - _FRAME_LINES)
+        self._live.update(picture(seen, sending, rows), refresh=True)
+
+    def note(self, text: str) -> None:
+        self._console.print(text)
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self._console = Console(highlight=False, width=_PLAIN_WIDTH)
+        self._shown = 0
+        self._status_due_s = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._console.file.flush()
+
+    def show(self, seen: Seen, sending: Sending) -> None:
+        total = seen.alerts + seen.shadow_alerts
+        for each in seen.recent[len(seen.recent) - min(total - self._shown, len(seen.recent)) :]:
+            self._console.print(_line(each), soft_wrap=True)
+        self._shown = total
+        if time.monotonic() >= self._status_due_s:
+            self._console.print(status_line(seen, sending), soft_wrap=True)
+            self._status_due_s = time.monotonic() + _PLAIN_EVERY_S
+        self._console.file.flush()
+
+    def note(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True)
+        self._console.file.flush()
+
+
+def picture(seen: Seen, sending: Sending, rows: int) -> RenderableType:
+    """The whole picture, with the newest alerts in at most so many rows."""
+    newest = [_line(each) for each in seen.recent[-rows:]]
+    alerts = Group(*newest) if newest else Text("no alerts yet: frauds are planted every few seconds", "dim")
+    title = f"alerts: {seen.alerts}, and {seen.shadow_alerts} of shadow rules"
+    return Group(
+        Panel(alerts, title=title, title_align="left", border_style="red", height=rows + 2),
+        Panel(status_line(seen, sending), title="detector", title_align="left", border_style="blue"),
+        Text("Ctrl-C stops everything this started. Beside it, in another terminal: .venv/bin/fraud rules list", "dim"),
+    )
+
+
+def status_line(seen: Seen, sending: Sending) -> Text:
+    """Rate, lag, latency, rules in force, batch time, and how many of the planted frauds were found."""
+    status, line = seen.status, Text()
+    parts = [("sent", f"{sending.records:,}"), ("elapsed", f"{sending.elapsed_s:.0f} s")]
+    if status is not None:
+        parts += [
+            ("rate", f"{status.rows_per_s:,.0f} tx/s"),
+            ("lag", "?" if status.lag is None else f"{status.lag:,}"),
+            ("batch", "?" if status.batch_ms is None else f"{status.batch_ms} ms"),
+            ("rules", str(status.rules_in_force)),
+        ]
+    parts.append(
+        ("latency p50/p99", f"{_milliseconds(seen.latencies_ms, 0.5)}/{_milliseconds(seen.latencies_ms, 0.99)}")
+    )
+    parts.append(("frauds found", f"{len(seen.found)} of {sending.planted} planted"))
+    for name, value in parts:
+        line.append(f"{name} ", "dim")
+        line.append(f"{value}   ", "bold")
+    return line
+
+
+def summary(verdict: Verdict, latencies_ms: Sequence[int]) -> Table:
+    """The figures of a run, and what was wrong with it."""
+    table = Table(box=box.SIMPLE, show_header=False, title="the run", title_justify="left")
+    for name, value in (
+        ("transactions", f"{verdict.transactions:,}"),
+        ("alerts", f"{verdict.alerts:,}, and {verdict.shadow_alerts:,} of shadow rules"),
+        ("planted frauds found", f"{verdict.found} of {verdict.planted}"),
+        ("alerts about ordinary traffic", f"{verdict.others:,}"),
+        ("latency p50 / p99", f"{_milliseconds(latencies_ms, 0.5)} / {_milliseconds(latencies_ms, 0.99)}"),
+        ("quarantined", f"{verdict.quarantined:,}"),
+        ("late", f"{verdict.late:,}"),
+        ("duplicates ignored", f"{verdict.duplicates:,}"),
+    ):
+        table.add_row(name, value)
+    if verdict.right:
+        table.add_row("verdict", Text("right: every alert equals the replay of the recorded logs", "bold green"))
+    for fault in verdict.faults:
+        table.add_row("wrong", Text(fault, "bold red"))
+    return table
+
+
+def _line(each: SeenAlert) -> Text:
+    return alert_line(each.alert, each.received_ms, f"planted: {each.planted}" if each.planted else "")
+
+
+def _milliseconds(latencies_ms: Sequence[int], quantile: float) -> str:
+    if not latencies_ms:
+        return "- ms"
+    ranked = sorted(latencies_ms)
+    return f"{ranked[min(len(ranked) - 1, int(quantile * len(ranked)))]:,} ms"

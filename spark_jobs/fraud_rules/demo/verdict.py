@@ -1,0 +1,115 @@
+"""Whether a run of the demo was right: the alerts published against a replay of the recorded logs. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fraud_rules.replay import alert_members
+from fraud_rules.schema import ID_FIELD
+
+_SHOWN = 3
+_ODD_PER_TRANSACTIONS = 1_000
+_ODD_AT_LEAST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What the detector wrote: decoded, in the order of its topics; `quarantined` counts records."""
+
+    alerts: Sequence[Mapping[str, Any]]
+    shadow_alerts: Sequence[Mapping[str, Any]]
+    late: Sequence[Mapping[str, Any]]
+    quarantined: int
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What was sent: how many records, and the labels of planted frauds by transaction id."""
+
+    records: int
+    planted: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The figures of a run, and everything wrong with it, a sentence each."""
+
+    transactions: int
+    alerts: int
+    shadow_alerts: int
+    planted: int
+    found: int
+    others: int
+    late: int
+    quarantined: int
+    duplicates: int
+    faults: tuple[str, ...]
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing was wrong."""
+        return not self.faults
+
+
+def judge(published: Published, answer: Mapping[str, Sequence[Any]], traffic: Traffic) -> Verdict:
+    """Compare what was published with the answer of `fraud replay`, and look for the planted frauds."""
+    everything = [*published.alerts, *published.shadow_alerts]
+    labels = [traffic.planted.get(alert["triggeringEvent"][ID_FIELD]) for alert in everything]
+    wanted = set(traffic.planted.values())
+    missed = sorted(wanted - set(labels))
+    others = sum(label is None for label in labels)
+    faults = [
+        *_differences([alert_members(alert) for alert in everything], answer["alerts"]),
+        *_misplaced(published),
+        *_unequal("late transactions", [each["transaction"][ID_FIELD] for each in published.late], answer["late"]),
+    ]
+    if published.quarantined != len(answer["quarantine"]):
+        faults.append(f"{published.quarantined} records quarantined, the replay says {len(answer['quarantine'])}")
+    if missed:
+        faults.append(f"planted frauds without an alert: {', '.join(missed)}")
+    if others > max(_ODD_AT_LEAST, traffic.records // _ODD_PER_TRANSACTIONS):
+        faults.append(f"{others} alerts about ordinary traffic: too many to be of use")
+    return Verdict(
+        transactions=traffic.records,
+        alerts=len(published.alerts),
+        shadow_alerts=len(published.shadow_alerts),
+        planted=len(wanted),
+        found=len(wanted) - len(missed),
+        others=others,
+        late=len(published.late),
+        quarantined=published.quarantined,
+        duplicates=len(answer["duplicates"]),
+        faults=tuple(faults),
+    )
+
+
+def _differences(got: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Every alert exactly once, with every member equal."""
+    twice = [identity for identity, count in Counter(alert["alertId"] for alert in got).items() if count > 1]
+    mine = {alert["alertId"]: alert for alert in got}
+    theirs = {alert["alertId"]: alert for alert in wanted}
+    kinds = {
+        "published twice": twice,
+        "not published, though the replay has them": theirs.keys() - mine.keys(),
+        "published, though the replay has them not": mine.keys() - theirs.keys(),
+        "with other values than the replay's": [
+            identity for identity in mine.keys() & theirs.keys() if mine[identity] != theirs[identity]
+        ],
+    }
+    return [f"{len(ids)} alerts {kind}: {', '.join(sorted(ids)[:_SHOWN])}" for kind, ids in kinds.items() if ids]
+
+
+def _misplaced(published: Published) -> list[str]:
+    wrong = sum(alert["shadow"] for alert in published.alerts)
+    wrong += sum(not alert["shadow"] for alert in published.shadow_alerts)
+    return [f"{wrong} alerts on the wrong one of the topics for live and shadow alerts"] if wrong else []
+
+
+def _unequal(what: str, got: Sequence[object], wanted: Sequence[object]) -> list[str]:
+    more, less = Counter(got) - Counter(wanted), Counter(wanted) - Counter(got)
+    if not more and not less:
+        return []
+    return [f"{what}: {more.total()} that the replay has not, {less.total()} missing"]

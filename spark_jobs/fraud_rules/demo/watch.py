@@ -1,0 +1,144 @@
+"""What the demo sees of the detector: its outputs as a reader of committed records gets them, in a thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fraud_rules.detector_status import DetectorStatus, Progress, decode_progress, detector_status
+from fraud_rules.errors import FraudError
+from fraud_rules.kafka.consume import Received, follow, topic_starts
+from fraud_rules.replay import decode_exactly
+from fraud_rules.schema import ID_FIELD
+from fraud_rules.settings import DetectorSettings
+
+_PROGRESS_KEPT = 400
+_RECENT_KEPT = 200
+_LATENCIES_KEPT = 100_000
+_LOOK_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAlert:
+    """An alert and when it could be read; `planted` is the label of the fraud that triggered it."""
+
+    alert: Mapping[str, Any]
+    received_ms: int
+    planted: str | None
+
+    @property
+    def latency_ms(self) -> int:
+        """From the transaction's append time to its alert here."""
+        return self.received_ms - int(self.alert["ingestionTime"])
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A picture of what was seen up to now."""
+
+    recent: tuple[SeenAlert, ...]
+    alerts: int
+    shadow_alerts: int
+    found: frozenset[str]
+    latencies_ms: tuple[int, ...]
+    status: DetectorStatus | None
+    judged: Mapping[int, int]
+    rules_live: int
+
+
+class Watch:
+    """Follows alerts, shadow alerts and progress from their beginnings. `planted` maps transaction ids to labels."""
+
+    def __init__(self, bootstrap: str, settings: DetectorSettings, planted: Mapping[int, str]) -> None:
+        self._bootstrap = bootstrap
+        self._settings = settings
+        self._planted = planted
+        self._changed = threading.Condition()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._failure: FraudError | None = None
+        self._recent: deque[SeenAlert] = deque(maxlen=_RECENT_KEPT)
+        self._latencies_ms: deque[int] = deque(maxlen=_LATENCIES_KEPT)
+        self._progress: deque[tuple[int, Progress]] = deque(maxlen=_PROGRESS_KEPT)
+        self._counts = {settings.topics.alerts: 0, settings.topics.shadow_alerts: 0}
+        self._found: set[str] = set()
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join()
+
+    def seen(self) -> Seen:
+        """What was seen up to now. Raises what ended the thread."""
+        with self._changed:
+            return self._seen()
+
+    def await_seen(self, wanted: Callable[[Seen], bool], timeout_s: float, check: Callable[[], bool]) -> bool:
+        """Wait until what is seen is as wanted; False when it is not in time, or when `check` says to give up.
+
+        `check` is called now and then, and may raise. Raises what ended the thread.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            while not wanted(self._seen()):
+                if time.monotonic() > deadline or not check():
+                    return False
+                self._changed.wait(_LOOK_S)
+        return True
+
+    def _seen(self) -> Seen:
+        if self._failure is not None:
+            raise self._failure
+        topics = self._settings.topics
+        newest = self._progress[-1][1] if self._progress else None
+        return Seen(
+            recent=tuple(self._recent),
+            alerts=self._counts[topics.alerts],
+            shadow_alerts=self._counts[topics.shadow_alerts],
+            found=frozenset(self._found),
+            latencies_ms=tuple(self._latencies_ms),
+            status=detector_status(list(self._progress), int(time.time() * 1_000), self._settings.tick_ms),
+            judged={} if newest is None else newest.ends_of(topics.transactions),
+            rules_live=0 if newest is None else newest.rules_end,
+        )
+
+    def _run(self) -> None:
+        topics = self._settings.topics
+        try:
+            starts = {
+                name: topic_starts(self._bootstrap, name)
+                for name in (topics.alerts, topics.shadow_alerts, topics.detector_progress)
+            }
+            for received in follow(self._bootstrap, starts, wanted=lambda: not self._stop.is_set()):
+                if received is not None:
+                    with self._changed:
+                        self._take(received)
+                        self._changed.notify_all()
+        except FraudError as error:
+            with self._changed:
+                self._failure = error
+                self._changed.notify_all()
+
+    def _take(self, received: Received) -> None:
+        value = received.record.value
+        if value is None:
+            return
+        if received.topic == self._settings.topics.detector_progress:
+            self._progress.append((received.record.append_ms, decode_progress(value)))
+            return
+        alert = decode_exactly(value)
+        label = self._planted.get(alert["triggeringEvent"][ID_FIELD])
+        seen = SeenAlert(alert, received.received_ms, label)
+        self._counts[received.topic] += 1
+        self._recent.append(seen)
+        self._latencies_ms.append(seen.latency_ms)
+        if label is not None:
+            self._found.add(label)
