@@ -96,5 +96,5 @@ clean: ## remove caches and what runs left behind; the environment, the jars and
 
 .PHONY: distclean
 distclean: clean ## remove everything git ignores here: the next command sets up from nothing
-	if [ -x $(BIN)/fraud ]; then $(BIN)/fraud broker stop; fi
+	if [ -x $(BIN)/fraud ]; then $(BIN)/fraud demo --stop; $(BIN)/fraud broker stop; fi
 	rm -rf .venv .tools .cache lib var

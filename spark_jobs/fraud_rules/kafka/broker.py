@@ -78,7 +78,7 @@ class Broker:
         handle = self._running()
         return BrokerStatus(self.bootstrap, handle.pid if handle else None, bool(handle) and self._answers(2.0))
 
-    def start(self, timeout_s: float = 60.0) -> bool:
+    def start(self, timeout_s: float = 120.0) -> bool:
         """Start unless it runs, and return once it answers: True when this call started it.
 
         Raises PortInUse when a port belongs to somebody else, ConfigError without jars or Java or with another port
@@ -167,8 +167,9 @@ class Broker:
         partial = self.home / "data.partial"
         shutil.rmtree(partial, ignore_errors=True)
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        options = (f"--cluster-id={cluster}", f"--config={self._configure(partial)}")
         done = subprocess.run(
-            self._java("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", f"--config={self._configure(partial)}"),
+            self._java("kafka.tools.StorageTool", "format", *options),
             capture_output=True,
             text=True,
             errors="replace",
