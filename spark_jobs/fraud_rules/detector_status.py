@@ -89,7 +89,7 @@ def detector_status(records: Sequence[tuple[int, Progress]], now_ms: int, tick_m
         return None
     written_ms, newest = records[-1]
     recent = [(at_ms, each) for at_ms, each in records if at_ms > written_ms - _SPAN_MS]
-    first_ms = records[-len(recent) - 1][0] if len(recent) < len(records) else recent[0][0]
+    span_ms = min(_SPAN_MS, written_ms - records[0][0])
     rows = sum(each.rows for _, each in recent)
     timed = [each.previous for _, each in recent if each.previous is not None and each.previous.rows > 0]
     p99 = [each.p99_ms for each in timed if each.p99_ms is not None]
@@ -97,7 +97,7 @@ def detector_status(records: Sequence[tuple[int, Progress]], now_ms: int, tick_m
         alive=now_ms - written_ms <= tick_ms + GRACE_MS,
         last_batch_age_ms=max(0, now_ms - written_ms),
         batch_id=newest.batch_id,
-        rows_per_s=round(rows * 1_000 / (written_ms - first_ms), 1) if written_ms > first_ms else 0.0,
+        rows_per_s=round(rows * 1_000 / span_ms, 1) if span_ms > 0 else 0.0,
         lag=newest.lag,
         latency_p50_ms=_middle([each.p50_ms for each in timed if each.p50_ms is not None]),
         latency_p99_ms=max(p99, default=None),

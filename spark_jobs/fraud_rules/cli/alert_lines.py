@@ -17,25 +17,35 @@ def alert_line(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> Te
 
     `mark` is put at the end; an alert of a shadow rule is dimmed and says so.
     """
+    when, severity, rule, who, value, remarks, latency = alert_cells(alert, received_ms, mark)
+    severity.pad_right(max(0, 8 - len(severity)))
+    rule.pad_right(max(0, 44 - len(rule)))
+    return Text("  ").join(part for part in (when, severity, rule, who, value, remarks, latency) if part)
+
+
+def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> tuple[Text, ...]:
+    """The parts of an alert's line: when, severity, rule, key, value, remarks, latency."""
     rule = alert["violatedRule"]
-    severity = str(rule.get("severity", ""))
-    line = Text(no_wrap=True, overflow="ellipsis")
-    line.append(_clock(alert["eventTime"]), "dim")
-    line.append(f"  {severity.upper() or 'ALERT':<8}", _SEVERITIES.get(severity.lower(), "bold"))
-    line.append(f"  rule {alert['ruleId']} {rule.get('name', '')}".ljust(44), "dim" if alert["shadow"] else "")
-    line.append("  " + ", ".join(f"{name}={value}" for name, value in alert["key"].items()))
-    aggregate = rule.get("aggregatorFunctionType", "")
-    line.append(f"  {aggregate} {_amount(alert['triggeringValue'])}", "bold")
-    line.append(f" {rule.get('limitOperatorType')} {rule.get('limit')}")
-    line.append(f" of {alert['windowCount']}", "dim")
+    severity = str(rule.get("severity", "alert"))
+    value = Text(f"{rule.get('aggregatorFunctionType', '')} {_amount(alert['triggeringValue'])}", "bold")
+    value.append(f" {rule.get('limitOperatorType', '')} {rule.get('limit', '')}", "not bold")
+    value.append(f" of {alert['windowCount']}", "not bold dim")
+    remarks = Text()
     if alert["shadow"]:
-        line.append("  shadow", "dim italic")
+        remarks.append("shadow ", "dim italic")
     if alert["suppressed"]:
-        line.append(f"  {alert['suppressed']} suppressed", "dim")
-    if mark:
-        line.append(f"  {mark}", "bold magenta")
-    line.append(f"  {received_ms - alert['ingestionTime']} ms", "green")
-    return line
+        remarks.append(f"{alert['suppressed']} suppressed ", "dim")
+    remarks.append(mark, "bold magenta")
+    remarks.rstrip()
+    return (
+        Text(_clock(alert["eventTime"]), "dim"),
+        Text(severity.upper(), _SEVERITIES.get(severity.lower(), "bold")),
+        Text(f"rule {alert['ruleId']} {rule.get('name', '')}", "dim" if alert["shadow"] else ""),
+        Text(", ".join(f"{name}={value}" for name, value in alert["key"].items())),
+        value,
+        remarks,
+        Text(f"{received_ms - alert['ingestionTime']} ms", "green"),
+    )
 
 
 def _clock(time_ms: int) -> str:

@@ -16,7 +16,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from fraud_rules.cli.alert_lines import alert_line
+from fraud_rules.cli.alert_lines import alert_cells, alert_line
 from fraud_rules.demo.verdict import Verdict
 from fraud_rules.demo.watch import Seen, SeenAlert
 
@@ -104,19 +104,50 @@ class _Lines:
 
 def picture(seen: Seen, sending: Sending, rows: int) -> RenderableType:
     """The whole picture, with the newest alerts in at most so many rows."""
-    newest = [_line(each) for each in seen.recent[-rows:]]
-    alerts = Group(*newest) if newest else Text("no alerts yet: frauds are planted every few seconds", "dim")
+    newest = seen.recent[-(rows - 1) :]
+    alerts = _table(newest) if newest else Text("no alerts yet: a fraud is planted every few seconds", "dim")
     title = f"alerts: {seen.alerts}, and {seen.shadow_alerts} of shadow rules"
     return Group(
         Panel(alerts, title=title, title_align="left", border_style="red", height=rows + 2),
-        Panel(status_line(seen, sending), title="detector", title_align="left", border_style="blue"),
-        Text("Ctrl-C stops everything this started. Beside it, in another terminal: .venv/bin/fraud rules list", "dim"),
+        Panel(_figures(seen, sending), title="detector", title_align="left", border_style="blue", height=4),
+        Text("Ctrl-C stops all of this. In another terminal: .venv/bin/fraud rules list", "dim"),
     )
 
 
+def _table(newest: Sequence[SeenAlert]) -> Table:
+    """Alerts in columns; what matters least is cut first where the terminal is narrow."""
+    table = Table(box=None, pad_edge=False, expand=True, header_style="dim")
+    for name, ratio in (("time", 0), ("severity", 0), ("rule", 4), ("about", 3), ("value", 4), ("", 0), ("after", 0)):
+        right = name == "after"
+        table.add_column(
+            name, no_wrap=True, overflow="ellipsis", ratio=ratio or None, justify="right" if right else "left"
+        )
+    for each in newest:
+        table.add_row(*alert_cells(each.alert, each.received_ms, _mark(each)))
+    return table
+
+
 def status_line(seen: Seen, sending: Sending) -> Text:
-    """Rate, lag, latency, rules in force, batch time, and how many of the planted frauds were found."""
-    status, line = seen.status, Text()
+    """Rate, lag, latency, rules in force, batch time, and how many of the planted frauds were found, in one line."""
+    return Text("   ").join(_part(*part) for part in _parts(seen, sending))
+
+
+def _figures(seen: Seen, sending: Sending) -> Table:
+    """The same in columns, two rows."""
+    parts = [_part(*part) for part in _parts(seen, sending)]
+    half = (len(parts) + 1) // 2
+    grid = Table.grid(padding=(0, 3))
+    grid.add_row(*parts[:half])
+    grid.add_row(*parts[half:])
+    return grid
+
+
+def _part(name: str, value: str) -> Text:
+    return Text.assemble((f"{name} ", "dim"), (value, "bold"))
+
+
+def _parts(seen: Seen, sending: Sending) -> list[tuple[str, str]]:
+    status = seen.status
     parts = [("sent", f"{sending.records:,}"), ("elapsed", f"{sending.elapsed_s:.0f} s")]
     if status is not None:
         parts += [
@@ -125,14 +156,10 @@ def status_line(seen: Seen, sending: Sending) -> Text:
             ("batch", "?" if status.batch_ms is None else f"{status.batch_ms} ms"),
             ("rules", str(status.rules_in_force)),
         ]
-    parts.append(
-        ("latency p50/p99", f"{_milliseconds(seen.latencies_ms, 0.5)}/{_milliseconds(seen.latencies_ms, 0.99)}")
-    )
+    half, most = _quantile(seen.latencies_ms, 0.5), _quantile(seen.latencies_ms, 0.99)
+    parts.append(("latency p50/p99", f"{half}/{most} ms"))
     parts.append(("frauds found", f"{len(seen.found)} of {sending.planted} planted"))
-    for name, value in parts:
-        line.append(f"{name} ", "dim")
-        line.append(f"{value}   ", "bold")
-    return line
+    return parts
 
 
 def summary(verdict: Verdict, latencies_ms: Sequence[int]) -> Table:
@@ -143,7 +170,7 @@ def summary(verdict: Verdict, latencies_ms: Sequence[int]) -> Table:
         ("alerts", f"{verdict.alerts:,}, and {verdict.shadow_alerts:,} of shadow rules"),
         ("planted frauds found", f"{verdict.found} of {verdict.planted}"),
         ("alerts about ordinary traffic", f"{verdict.others:,}"),
-        ("latency p50 / p99", f"{_milliseconds(latencies_ms, 0.5)} / {_milliseconds(latencies_ms, 0.99)}"),
+        ("latency p50 / p99", f"{_quantile(latencies_ms, 0.5)} / {_quantile(latencies_ms, 0.99)} ms"),
         ("quarantined", f"{verdict.quarantined:,}"),
         ("late", f"{verdict.late:,}"),
         ("duplicates ignored", f"{verdict.duplicates:,}"),
@@ -157,11 +184,15 @@ def summary(verdict: Verdict, latencies_ms: Sequence[int]) -> Table:
 
 
 def _line(each: SeenAlert) -> Text:
-    return alert_line(each.alert, each.received_ms, f"planted: {each.planted}" if each.planted else "")
+    return alert_line(each.alert, each.received_ms, _mark(each))
 
 
-def _milliseconds(latencies_ms: Sequence[int], quantile: float) -> str:
+def _mark(each: SeenAlert) -> str:
+    return f"planted: {each.planted}" if each.planted else ""
+
+
+def _quantile(latencies_ms: Sequence[int], quantile: float) -> str:
     if not latencies_ms:
-        return "- ms"
+        return "-"
     ranked = sorted(latencies_ms)
-    return f"{ranked[min(len(ranked) - 1, int(quantile * len(ranked)))]:,} ms"
+    return f"{ranked[min(len(ranked) - 1, int(quantile * len(ranked)))]:,}"

@@ -18,7 +18,7 @@ from fraud_rules.settings import DetectorSettings
 
 _PROGRESS_KEPT = 400
 _RECENT_KEPT = 200
-_LATENCIES_KEPT = 100_000
+_LATENCIES_KEPT = 10_000
 _LOOK_S = 0.25
 
 

@@ -1,0 +1,128 @@
+"""The demo's judgement of a run, and what it shows, on values made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from fraud_rules.demo.screen import Sending, picture, summary
+from fraud_rules.demo.verdict import Published, Traffic, judge
+from fraud_rules.demo.watch import Seen, SeenAlert
+from fraud_rules.detector_status import DetectorStatus
+from fraud_rules.replay import alert_members
+
+PLANTED = {7: "huge-payment-1", 8: "huge-payment-1", 9: "mule-fan-out-2"}
+
+
+def alert(identity: str, transaction_id: int, *, shadow: bool = False, **members: Any) -> dict[str, Any]:
+    return {
+        "alertId": identity,
+        "ruleId": 4,
+        "ruleVersion": 3,
+        "shadow": shadow,
+        "violatedRule": {"name": "Exceptional single payment", "severity": "critical", "limit": 5},
+        "key": {"payeeId": 1},
+        "triggeringValue": "72123.45",
+        "triggeringEvent": {"transactionId": transaction_id},
+        "windowStart": 0,
+        "windowEnd": 60_000,
+        "windowCount": 1,
+        "windowComplete": True,
+        "suppressed": 0,
+        "eventTime": 1_700_000_000_000,
+        "ingestionTime": 1_700_000_000_100,
+        **members,
+    }
+
+
+HUGE, MULES, TESTED = alert("a", 7), alert("b", 9), alert("c", 1, shadow=True)
+
+
+def published(*alerts: dict[str, Any], late: tuple[int, ...] = (5,), quarantined: int = 2) -> Published:
+    return Published(
+        alerts=[each for each in alerts if not each["shadow"]],
+        shadow_alerts=[each for each in alerts if each["shadow"]],
+        late=[{"transaction": {"transactionId": each}} for each in late],
+        quarantined=quarantined,
+    )
+
+
+def answer(*alerts: dict[str, Any]) -> dict[str, list[Any]]:
+    members = [alert_members(each) for each in alerts]
+    return {"alerts": members, "late": [5], "quarantine": [1, None], "duplicates": [3]}
+
+
+def test_a_run_is_right_when_everything_published_is_what_the_replay_says() -> None:
+    verdict = judge(published(HUGE, MULES, TESTED), answer(HUGE, MULES, TESTED), Traffic(1_000, PLANTED))
+    assert verdict.right
+    assert (verdict.planted, verdict.found, verdict.others, verdict.duplicates) == (2, 2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("got", "wanted", "says"),
+    [
+        (published(HUGE, MULES, HUGE), answer(HUGE, MULES), "1 alerts published twice: a"),
+        (published(HUGE, MULES), answer(HUGE, MULES, TESTED), "1 alerts not published, though the replay has them: c"),
+        (published(HUGE, MULES, TESTED), answer(HUGE, MULES), "1 alerts published, though the replay has them not: c"),
+        (
+            published(HUGE, alert("b", 9, windowCount=2)),
+            answer(HUGE, MULES),
+            "1 alerts with other values than the replay's: b",
+        ),
+        (published(HUGE), answer(HUGE), "planted frauds without an alert: mule-fan-out-2"),
+        (
+            published(HUGE, MULES, late=()),
+            answer(HUGE, MULES),
+            "late transactions: 0 that the replay has not, 1 missing",
+        ),
+        (published(HUGE, MULES, quarantined=3), answer(HUGE, MULES), "3 records quarantined, the replay says 2"),
+        (
+            Published([HUGE, MULES, TESTED], [], [{"transaction": {"transactionId": 5}}], 2),
+            answer(HUGE, MULES, TESTED),
+            "1 alerts on the wrong one of the topics for live and shadow alerts",
+        ),
+    ],
+)
+def test_every_fault_is_named(got: Published, wanted: dict[str, list[Any]], says: str) -> None:
+    assert judge(got, wanted, Traffic(1_000, PLANTED)).faults == (says,)
+
+
+def test_alerts_about_ordinary_traffic_must_be_few() -> None:
+    noise = [alert(f"noise-{each}", 100 + each) for each in range(6)]
+    everything = [HUGE, MULES, *noise]
+    assert judge(published(*everything), answer(*everything), Traffic(10_000, PLANTED)).right
+    (fault,) = judge(published(*everything), answer(*everything), Traffic(1_000, PLANTED)).faults
+    assert fault.startswith("6 alerts about ordinary traffic")
+
+
+def test_the_picture_fits_the_terminal_and_marks_what_was_planted() -> None:
+    status = DetectorStatus(True, 80, 41, 103.2, 12, 240, 480, 190, 7, 5_000, 2**20, None)
+    recent = tuple(
+        SeenAlert(alert(str(each), each), 1_700_000_000_400, "huge-payment-1" if each == 7 else None)
+        for each in range(20)
+    )
+    seen = Seen(recent, 20, 3, frozenset({"huge-payment-1"}), (300, 310, 500), status, {}, 7)
+    lines = shown(picture(seen, Sending(1_234, 2, 12.3), 16), 200).splitlines()
+    assert len(lines) <= 24
+    assert sum("Exceptional single payment" in line for line in lines) == 15
+    assert [line for line in lines if "planted: huge-payment-1" in line]
+    assert "300 ms" in lines[2]
+    (figures,) = [line for line in lines if "latency p50/p99" in line]
+    for part in ("rate 103 tx/s", "lag 12", "rules 7", "batch 190 ms", "310/500 ms", "1 of 2 planted"):
+        assert part in figures
+
+
+def test_the_summary_says_whether_the_run_was_right() -> None:
+    right = judge(published(HUGE, MULES), answer(HUGE, MULES), Traffic(1_000, PLANTED))
+    wrong = judge(published(HUGE), answer(HUGE), Traffic(1_000, PLANTED))
+    assert "right: every alert equals the replay" in shown(summary(right, (200, 400)))
+    assert "planted frauds without an alert: mule-fan-out-2" in shown(summary(wrong, ()))
+
+
+def shown(renderable: object, width: int = 120) -> str:
+    console = Console(width=width, force_terminal=False)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get()

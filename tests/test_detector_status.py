@@ -1,0 +1,58 @@
+"""What the detector's progress records add up to."""
+
+from __future__ import annotations
+
+import pytest
+
+from fraud_rules.detector_status import BatchLatency, Progress, decode_progress, detector_status
+
+TICK_MS = 10_000
+
+
+def progress(batch_id: int, rows: int = 100, p50_ms: int | None = 200) -> Progress:
+    before = BatchLatency(batch_id - 1, rows, 5, 150, 20, p50_ms, None if p50_ms is None else 2 * p50_ms, 500)
+    return Progress(
+        query_id="q", batch_id=batch_id, end_offsets={"transactions": {"0": 5, "1": 7}}, rules_end=3, rules_refused=[],
+        rows=rows, quarantined=0, alerts=0, shadow_alerts=0, late=0, duplicates=0, rules_in_force=7, retained_events=9,
+        lag=4, previous=before,
+    )  # fmt: skip
+
+
+def test_nothing_reported_is_no_status() -> None:
+    assert detector_status([], 1_000, TICK_MS) is None
+
+
+@pytest.mark.parametrize(("age_ms", "alive"), [(0, True), (25_000, True), (25_001, False)])
+def test_a_detector_that_is_silent_long_after_its_tick_is_not_alive(age_ms: int, alive: bool) -> None:
+    status = detector_status([(1_000, progress(1))], 1_000 + age_ms, TICK_MS)
+    assert status is not None
+    assert (status.alive, status.last_batch_age_ms) == (alive, age_ms)
+
+
+def test_figures_are_of_the_last_ten_seconds_before_the_last_batch() -> None:
+    records = [(0, progress(0, rows=50_000)), *((30_000 + 500 * each, progress(1 + each)) for each in range(20))]
+    status = detector_status(records, 40_000, TICK_MS)
+    assert status is not None
+    assert status.batch_id == 20
+    assert status.rows_per_s == 200
+    assert (status.latency_p50_ms, status.latency_p99_ms, status.batch_ms) == (200, 400, 175)
+    assert (status.rules_in_force, status.retained_events, status.lag) == (7, 9, 4)
+
+
+def test_idle_batches_have_no_latency() -> None:
+    status = detector_status(
+        [(0, progress(0, rows=0, p50_ms=None)), (10_000, progress(1, rows=0, p50_ms=None))], 10_000, TICK_MS
+    )
+    assert status is not None
+    assert (status.rows_per_s, status.latency_p50_ms, status.batch_ms) == (0.0, None, None)
+
+
+def test_a_record_is_read_as_the_detector_writes_it() -> None:
+    read = decode_progress(
+        b'{"queryId":"q","batchId":3,"endOffsets":{"transactions":{"0":5,"1":7}},"rulesEnd":2,"rulesRefused":[1],"rows":4,'
+        b'"quarantined":0,"tombstones":0,"alerts":1,"shadowAlerts":0,"late":0,"duplicates":0,"lag":null,"rulesInForce":1,'
+        b'"retainedEvents":4,"retainedBytes":100,"watermark":null,"newestAppendTime":9,"previous":null}'
+    )
+    assert read.ends_of("transactions") == {0: 5, 1: 7}
+    assert read.ends_of("rules") == {}
+    assert (read.rules_end, read.rules_refused, read.lag, read.previous) == (2, [1], None, None)
