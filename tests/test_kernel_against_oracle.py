@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
@@ -22,6 +22,7 @@ from fraud_rules.settings import DetectorSettings
 from tests import oracle
 from tests.conformance import Case, differences, load_cases, load_schema, same_answer
 from tests.long_streams import long_document
+from tests.shrinking import smallest
 from tests.streams import cuts_only, documents
 
 STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))
@@ -29,8 +30,12 @@ SEED = int(os.environ.get("FRAUD_SEED", "1"))
 NULLABLE = load_schema("nullable")
 SETTINGS = DetectorSettings()
 
-# The first example is always the simplest document there is, the second a random one.
-ONE_STREAM = settings(max_examples=2, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+# The first example is always the simplest document there is, the second a random one. `shrinking` makes it small.
+ONE_STREAM = settings(
+    max_examples=2, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+)
+Answer = Mapping[str, list[Any]]
+Engine = Callable[[dict[str, Any]], Answer]
 
 
 def _seeds(streams: int) -> pytest.MarkDecorator:
@@ -39,28 +44,38 @@ def _seeds(streams: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("stream_seed", range(first, first + max(streams, 1)))
 
 
-def _for_one_stream(stream_seed: int, strategy: SearchStrategy[Any], check: Callable[[Any], None]) -> None:
-    """Run a check on the stream of this seed, and shrink the stream if it fails."""
+def _draw(stream_seed: int, strategy: SearchStrategy[Any]) -> Any:
+    """What the strategy draws with this seed."""
+    drawn: list[Any] = []
 
     @seed(stream_seed)
-    @settings(ONE_STREAM)
+    @ONE_STREAM
     @given(strategy)
-    def run(drawn: Any) -> None:
-        check(drawn)
+    def keep(example: Any) -> None:
+        drawn.append(example)
 
-    run()
+    keep()
+    return drawn[-1]
 
 
-def _engine(document: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _engine(document: Mapping[str, Any]) -> Answer:
     return replay(document, NULLABLE, SETTINGS)
 
 
-def _assert_same(document: Mapping[str, Any], one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    """Fail with what a person needs to see: the differences, and the document one step a line."""
-    found = same_answer(one, other)
-    if found:
-        head = {name: value for name, value in document.items() if name != "steps"}
-        pytest.fail("\n".join([*found, json.dumps(head), *(json.dumps(step) for step in document["steps"])]))
+def _oracle(document: Mapping[str, Any]) -> Answer:
+    return oracle.evaluate(document, NULLABLE)
+
+
+def _assert_same(document: dict[str, Any], one: Engine, other: Engine) -> None:
+    """Fail with what a person needs to see: the differences of a small document, and that document one step a line."""
+
+    def differ(candidate: dict[str, Any]) -> list[str]:
+        return same_answer(one(candidate), other(candidate))
+
+    if differ(document):
+        small = smallest(document, lambda candidate: bool(differ(candidate)))
+        head = {name: value for name, value in small.items() if name != "steps"}
+        pytest.fail("\n".join([*differ(small), json.dumps(head), *(json.dumps(step) for step in small["steps"])]))
 
 
 @pytest.mark.parametrize("case", load_cases(), ids=str)
@@ -71,41 +86,33 @@ def test_engine_answers_every_case(case: Case) -> None:
 
 @_seeds(STREAMS)
 def test_engine_agrees_with_the_oracle(stream_seed: int) -> None:
-    def check(document: dict[str, Any]) -> None:
-        _assert_same(document, oracle.evaluate(document, NULLABLE), _engine(document))
-
-    _for_one_stream(stream_seed, documents(), check)
+    _assert_same(_draw(stream_seed, documents()), _oracle, _engine)
 
 
 @_seeds(STREAMS // 20)
 def test_engine_agrees_with_the_oracle_for_long(stream_seed: int) -> None:
-    document = long_document(stream_seed, transactions=100 + 200 * (stream_seed % 4))
-    found = same_answer(oracle.evaluate(document, NULLABLE), _engine(document))
-    assert not found, found[:3]
+    _assert_same(long_document(stream_seed, transactions=100 + 200 * (stream_seed % 4)), _oracle, _engine)
 
 
 @_seeds(STREAMS // 4)
 def test_one_partition_gives_one_answer_however_it_is_cut(stream_seed: int) -> None:
-    def check(drawn: tuple[dict[str, Any], list[int]]) -> None:
-        whole, cut = drawn[0], cuts_only(*drawn)
-        _assert_same(cut, _engine(whole), _engine(cut))
-
     ends = st.lists(st.integers(0, 40), max_size=12)
-    _for_one_stream(stream_seed, st.tuples(documents(partitions=1, cut=False), ends), check)
+    document, cut_at = _draw(stream_seed, st.tuples(documents(partitions=1, cut=False), ends))
+    _assert_same(document, _engine, lambda whole: _engine(cuts_only(whole, cut_at)))
 
 
 @_seeds(STREAMS // 4)
 def test_key_groups_split_watermarks_but_never_a_window(stream_seed: int) -> None:
     """With lateness and retention out of the way, the number of key groups can be seen in `windowComplete` only."""
+    document, key_groups = _draw(stream_seed, st.tuples(documents(partitions=1, cut=False), st.integers(2, 5)))
+    document["settings"]["maxOutOfOrdernessMs"] = 3_600_000
 
-    def check(drawn: tuple[dict[str, Any], int]) -> None:
-        document = {**drawn[0], "settings": {**drawn[0]["settings"], "maxOutOfOrdernessMs": 3_600_000}}
-        one, many = (_without_completeness(_engine({**document, "keyGroups": count})) for count in (1, drawn[1]))
-        _assert_same(document, one, many)
+    def spread_over(count: int) -> Engine:
+        return lambda whole: _without_completeness(_engine({**whole, "keyGroups": count}))
 
-    _for_one_stream(stream_seed, st.tuples(documents(partitions=1, cut=False), st.integers(2, 5)), check)
+    _assert_same(document, spread_over(1), spread_over(key_groups))
 
 
-def _without_completeness(answer: dict[str, list[Any]]) -> dict[str, list[Any]]:
+def _without_completeness(answer: Answer) -> Answer:
     alerts = [{name: value for name, value in alert.items() if name != "windowComplete"} for alert in answer["alerts"]]
     return {**answer, "alerts": alerts}
