@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fraud_rules.codec import Decoded, decode_transactions
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.spark.rows import ASIDE, Aside, Refused, append_quantiles_ms
-from fraud_rules.spark.worker import WorkerContext
+from fraud_rules.spark.worker import WorkerContext, settle
 from fraud_rules.transaction import TransactionBatch
 
 MAX_REFUSED_BYTES = 4_194_304
@@ -45,6 +45,7 @@ class FanOutStage:
 
         A record of another topic says nothing by itself: it is the occasion to visit every key group.
         """
+        settle()
         accepted: list[TransactionBatch] = []
         ignored, visit_all = 0, False
         for batch in batches:

@@ -39,20 +39,21 @@ class RuleDesk:
         self._reader = reader
         self._pins = pins
         self._rate = RateSeen()
-        self._newest_pin = max(pins.batches(), default=NO_PIN.batch_id)
+        self._newest = max(pins.batches(), default=NO_PIN.batch_id)
+        self._last = NO_PIN
 
     def stopped_at(self) -> int | None:
         """The offset of the last CLEAR_STATE_ALL_STOP that a pin includes."""
-        pin = self._pins.read(self._newest_pin) or NO_PIN
+        pin = self._pins.read(self._newest) or NO_PIN
         return self._log.up_to(pin.rules_end, pin.reasons()).latest.stopped_at
 
     def rules_of(self, batch_id: int) -> RulesOfBatch:
         """The rules of a batch: those of its first attempt, or else all there are now, pinned durably."""
-        previous = self._pins.read(batch_id - 1) or NO_PIN
-        pin = self._pins.read(batch_id) if batch_id <= self._newest_pin else None
+        previous = self._last if self._last.batch_id == batch_id - 1 else self._pins.read(batch_id - 1) or NO_PIN
+        pin = self._pins.read(batch_id) if batch_id <= self._newest else None
         if pin is None:
             pin = self._pins.create(self._decide(batch_id, previous))
-        self._newest_pin = max(self._newest_pin, batch_id)
+        self._newest, self._last = max(self._newest, batch_id), pin
         timeline = self._log.up_to(pin.rules_end, pin.reasons())
         new = (
             [entry for entry in timeline.entries if entry.version >= previous.rules_end] if _grew(previous, pin) else []

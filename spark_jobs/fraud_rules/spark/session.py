@@ -67,8 +67,7 @@ def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
 def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
     settings = {
         "spark.driver.memory": options.driver_memory,
-        # Spark looks at the text of errors with regular expressions that need the stack.
-        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m",
+        "spark.driver.extraJavaOptions": " ".join(_JVM),
         # Outputs are bounded by what a batch may take in; a limit here would fail the same batch for ever.
         "spark.driver.maxResultSize": "0",
         "spark.ui.enabled": str(options.ui_port is not None).lower(),
@@ -98,7 +97,24 @@ _STATE_STORE: Final = {
     _STREAMING + "stateStore.rocksdb.maxMemoryUsageMB": "256",
 }
 
+_JVM: Final = (
+    # A batch runs much code once: the thorough compiler's threads take a core for minutes and win nothing back.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    # Spark looks at the text of errors with regular expressions that need the stack.
+    "-Xss4m",
+)
+
+# A batch has a few rows in each task, whatever the load: what matters is what a task costs before its first row.
 _LOW_LATENCY: Final = {
+    # Generating code takes longer than interpreting it for a few rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.broadcast.compress": "false",
+    "spark.broadcast.checksum": "false",
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.checksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     _STREAMING + "noDataMicroBatches.enabled": "false",
     _STREAMING + "metricsEnabled": "false",
     _STREAMING + "numRecentProgressUpdates": "2",
@@ -109,6 +125,7 @@ _LOW_LATENCY: Final = {
 
 _WORKERS: Final = {
     "spark.python.worker.reuse": "true",
+    "spark.python.unix.domain.socket.enabled": "true",
     # A worker that hangs is killed, and its task repeated.
     "spark.python.worker.idleTimeoutSeconds": "300",
     "spark.python.worker.killOnIdleTimeout": "true",

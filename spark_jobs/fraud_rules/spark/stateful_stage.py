@@ -12,7 +12,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.spark.rows import ASIDE
 from fraud_rules.spark.state import StateStoreLog
-from fraud_rules.spark.worker import WorkerContext
+from fraud_rules.spark.worker import WorkerContext, settle
 
 _MS_A_S = 1_000
 
@@ -42,3 +42,4 @@ class KeyGroupProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is held between batches but what `worker` keeps."""
+        settle()

@@ -1,9 +1,13 @@
-"""Small files beside a checkpoint, on whatever file system it is: Hadoop's client, through the driver's JVM."""
+"""Small files beside a checkpoint: on this host's disk, or on any other file system through Hadoop's client."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import posixpath
-from typing import Any
+import uuid
+from pathlib import Path
+from typing import Any, Protocol
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -15,22 +19,107 @@ _EXISTS = "FileAlreadyExistsException"
 _MISSING = ("FileNotFoundException", "NoSuchFileException")
 
 
-class Folder:
-    """A folder of a Hadoop file system. Files appear whole or not at all."""
+class Folder(Protocol):
+    """A folder whose files appear whole or not at all. Names are relative, with slashes.
+
+    Every method raises CheckpointDamaged when the file system does not do what it should.
+    """
+
+    root: str
+
+    def names(self, folder: str = "") -> list[str]:
+        """What is in a sub-folder, sorted; nothing when it does not exist."""
+
+    def read(self, name: str) -> bytes | None:
+        """A file's content; None when there is no such file."""
+
+    def create(self, name: str, content: bytes, *, replace: bool = False) -> bool:
+        """Write a file; False, and nothing changed, when it exists and is not to be replaced."""
+
+    def delete(self, name: str) -> None:
+        """Remove a file, if it is there."""
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file or folder."""
+
+
+def open_folder(spark: SparkSession, root: str, *, on_disk: bool) -> Folder:
+    """The folder at a path of this host, or at a URI."""
+    return DiskFolder(Path(root)) if on_disk else HadoopFolder(spark, root)
+
+
+class DiskFolder:
+    """On this host's disk: Hadoop's client starts a process for each file it makes there."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.resolve()
+        self.root = str(self._path)
+
+    def names(self, folder: str = "") -> list[str]:
+        try:
+            return sorted(path.name for path in (self._path / folder).iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise self._damaged(folder, error) from error
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return (self._path / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._damaged(name, error) from error
+
+    def create(self, name: str, content: bytes, *, replace: bool = False) -> bool:
+        path = self._path / name
+        partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            if replace:
+                partial.replace(path)
+            else:
+                os.link(partial, path)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise self._damaged(name, error) from error
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                partial.unlink()
+        return True
+
+    def delete(self, name: str) -> None:
+        (self._path / name).unlink(missing_ok=True)
+
+    def exists(self, name: str) -> bool:
+        return (self._path / name).exists()
+
+    def _damaged(self, name: str, error: OSError) -> CheckpointDamaged:
+        return CheckpointDamaged(f"{self.root}/{name} cannot be used: {error.strerror}")
+
+
+class HadoopFolder:
+    """On any file system Hadoop has a client for, through the driver's JVM."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         jvm: Any = spark._jvm
+        session: Any = spark._jsparkSession
         self._jvm = jvm
-        self._conf: Any = spark._jsc.hadoopConfiguration()
+        self._conf: Any = session.sessionState().newHadoopConf()
         path: Any = jvm.org.apache.hadoop.fs.Path(root)
         self._fs = path.getFileSystem(self._conf)
         self.root: str = self._fs.makeQualified(path).toString()
         self._to_bytes = jvm.org.apache.commons.io.IOUtils.toByteArray
-        self._manager: Any = None
-        self._made: set[str] = set()
+        companion = jvm.java.lang.Class.forName(_MANAGER).getField("MODULE$").get(None)
+        # Spark's own way to write a file whole on this file system: by rename, or by the store's own means.
+        self._manager: Any = companion.create(jvm.org.apache.hadoop.fs.Path(self.root), self._conf)
 
     def names(self, folder: str = "") -> list[str]:
-        """What is in a sub-folder, sorted; nothing when it does not exist."""
         try:
             return sorted(status.getPath().getName() for status in self._fs.listStatus(self._path(folder)))
         except Py4JJavaError as error:
@@ -39,7 +128,6 @@ class Folder:
             raise self._damaged(folder, error) from error
 
     def read(self, name: str) -> bytes | None:
-        """A file's content; None when there is no such file."""
         try:
             stream = self._fs.open(self._path(name))
         except Py4JJavaError as error:
@@ -54,16 +142,11 @@ class Folder:
             stream.close()
 
     def create(self, name: str, content: bytes, *, replace: bool = False) -> bool:
-        """Write a file whole; False, and nothing changed, when it exists and is not to be replaced."""
-        manager = self._checkpoint_manager()
-        parent = posixpath.dirname(name)
-        if parent not in self._made:
-            self._fs.mkdirs(self._path(parent))
-            self._made.add(parent)
-        if not replace and self._fs.exists(self._path(name)):
+        if not replace and self.exists(name):
             return False
         try:
-            stream = manager.createAtomic(self._path(name), replace)
+            self._fs.mkdirs(self._path(posixpath.dirname(name)))
+            stream = self._manager.createAtomic(self._path(name), replace)
             stream.write(bytearray(content))
             stream.close()
         except Py4JJavaError as error:
@@ -73,19 +156,10 @@ class Folder:
         return True
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it is there."""
         self._fs.delete(self._path(name), False)
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file or folder."""
         return bool(self._fs.exists(self._path(name)))
-
-    def _checkpoint_manager(self) -> Any:
-        """Spark's own way to write a file whole on this file system (by rename, or a store's own means)."""
-        if self._manager is None:
-            companion = self._jvm.java.lang.Class.forName(_MANAGER).getField("MODULE$").get(None)
-            self._manager = companion.create(self._jvm.org.apache.hadoop.fs.Path(self.root), self._conf)
-        return self._manager
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}" if name else self.root)

@@ -6,6 +6,7 @@ so nothing here is relied on for more than speed.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import tempfile
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from fraud_rules.window.store import MappedViews, ViewStore
 
 PIN_PROPERTY = "fraud.pin"
 BATCH_PROPERTY = "streaming.sql.batchId"
+
+_SETTLED_AT = 2
+_tasks = 0
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -50,6 +54,19 @@ class WorkerContext:
     def views(self) -> ViewStore:
         """The views of this host."""
         return _views(view_folder(self.checkpoint))
+
+
+def settle() -> None:
+    """Put what the process has loaded beyond the reach of the garbage collector; call it once a task is set up.
+
+    Spark's daemon collects garbage after every task. Over the objects of numba, pyarrow and pyspark that takes longer
+    than the task itself; what a worker has loaded by its second task it keeps for good.
+    """
+    global _tasks  # noqa: PLW0603 - a count of this process
+    _tasks += 1
+    if _tasks == _SETTLED_AT:
+        gc.collect()
+        gc.freeze()
 
 
 def view_folder(checkpoint: str) -> Path:
