@@ -65,7 +65,7 @@ def _is_wanted(rows: Rows, given: argparse.Namespace) -> bool:
 
 
 def _measure_all(chosen: Sequence[Rows], given: argparse.Namespace, project: Project) -> list[str]:
-    """All runs, the groups taking turns, so that a busy minute does not hit one of them alone. Those that failed, by name."""
+    """All runs, the groups taking turns, so that a busy minute does not hit one of them alone. Those that failed."""
     scale = replace(QUICK if given.quick else Scale(), soak_minutes=given.soak_minutes)
     runs: dict[str, list[dict[str, Any]]] = {rows.name: [] for rows in chosen}
     facts, failed = machine.describe(project), set()
@@ -77,7 +77,8 @@ def _measure_all(chosen: Sequence[Rows], given: argparse.Namespace, project: Pro
                     continue
                 try:
                     runs[rows.name].append(_measure(rows, lab, scale))
-                except (AssertionError, RuntimeError, OSError) as error:
+                except Exception as error:  # noqa: BLE001 - what fails in one run must not cost the figures of the others
+                    print(f"{rows.name} FAILED: {error!r}", flush=True)
                     failed.add(f"{rows.name}, run {turn + 1}: {error}")
                     continue
                 if not given.quick:

@@ -88,7 +88,7 @@ class Detector:
 
 @contextlib.contextmanager
 def command(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A process of a module of this package (`python -m` and these arguments), ended on leaving if it has not by itself."""
+    """A process of a module (`python -m` and these arguments), ended on leaving if it has not ended by itself."""
     process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=subprocess.PIPE, text=True)
     try:
         yield process

@@ -35,7 +35,7 @@ def at_most(bound: float) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure: the `key` of its values, what it says, its unit, and what the Flink demo does where that is known."""
+    """One figure: the `key` of its values, what it says, its unit, and what the Flink demo does if that is known."""
 
     key: str
     title: str
@@ -46,8 +46,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much of everything a run does. `share` scales the sizes of loads, the seconds are those of a steady load at its
-    full rate: the first `skip_s` of it are not measured."""
+    """How much of everything a run does. `share` scales the sizes of loads; a steady load lasts `steady_s`, of which
+    the first `skip_s` are not measured."""
 
     share: float = 1.0
     steady_s: float = 40.0
@@ -64,8 +64,11 @@ QUICK = Scale(share=0.1, steady_s=10.0, skip_s=4.0)
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Figures that one measurement gives together. `measure` makes one run: the values by the figures' keys, and whatever
-    else is worth keeping. `lab` is None for those that need no broker. `soak` ones run once, and only when asked for."""
+    """Figures that one measurement gives together.
+
+    `measure` makes one run: the values by the figures' keys, and whatever else is worth keeping. Without `needs_broker`
+    it gets None for a lab. A `soak` runs once, and only when asked for.
+    """
 
     name: str
     title: str

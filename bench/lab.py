@@ -7,7 +7,7 @@ import shutil
 import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -18,14 +18,16 @@ from bench.rulesets import Document, encoded
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.consume import follow, read_topic, tail_of
+from fraud_rules.kafka.consume import Received, follow, read_topic, tail_of, topic_ends, topic_starts
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.rule_status import await_operations
 from fraud_rules.kafka.rule_writer import append_rules
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
 
-_LIVE_S = 60.0
+_LIVE_S = 120.0
+_JUDGED_S = 300.0
+_POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ class Session:
         reports = await_operations(self.bootstrap, self.names.rule_operations, set(versions), _LIVE_S)
         missing = [version for version in versions if version not in reports]
         refused = [report for report in reports.values() if report.rejected]
-        assert not missing and not refused, f"rules not live: {missing[:3]} missing, {refused[:3]} refused"
+        assert not missing, f"rules without a report: {missing[:3]}"
+        assert not refused, f"rules refused: {refused[:3]}"
 
     def launch(self) -> Detector:
         """Start the detector's process and return at once."""
@@ -135,20 +138,33 @@ class Session:
         records = tail_of(self.bootstrap, self.names.detector_progress, 2 * last)
         return [json.loads(record.value) for record in records if record.value is not None][-last:]
 
-    def await_judged(self, transactions: int, timeout_s: float = 300.0) -> dict[str, Any]:
+    def await_judged(self, transactions: int) -> dict[str, Any]:
         """Return the progress record of the batch by which this many transactions have been judged."""
-        deadline = time.monotonic() + timeout_s
         judged = 0
-        topics = [self.names.detector_progress]
-        for received in follow(self.bootstrap, topics, wanted=lambda: time.monotonic() < deadline, poll_s=0.2):
-            if received is None or received.record.value is None:
-                self.running.check()
-                continue
-            record = json.loads(received.record.value)
+        for received in self.received(self.names.detector_progress, from_start=True, patience_s=_JUDGED_S):
+            record: dict[str, Any] = json.loads(received.record.value or b"{}")
             judged += record["rows"] + record["quarantined"]
             if judged >= transactions:
-                return dict(record)
-        raise RuntimeError(f"{judged} of {transactions} transactions judged within {timeout_s:g} s")
+                return record
+        raise RuntimeError(f"only {judged} of {transactions} transactions were judged")
+
+    def received(self, *topics: str, from_start: bool = False, patience_s: float = 120.0) -> Iterator[Received]:
+        """Committed records as they become visible, from the topics' starts or from where they end now; ends when none
+        has come for `patience_s`, and raises when the detector has ended."""
+        places = topic_starts if from_start else topic_ends
+        return self._received({topic: places(self.bootstrap, topic) for topic in topics}, patience_s)
+
+    def _received(self, starts: Mapping[str, Mapping[int, int]], patience_s: float) -> Iterator[Received]:
+        deadline = time.monotonic() + patience_s
+
+        def wanted() -> bool:
+            self.running.check()
+            return time.monotonic() < deadline
+
+        for received in follow(self.bootstrap, starts, wanted=wanted, poll_s=_POLL_S):
+            if received is not None:
+                yield received
+                deadline = time.monotonic() + patience_s
 
     def alerts(self) -> list[tuple[int, dict[str, Any]]]:
         """(append time, alert) of every committed alert."""

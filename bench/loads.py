@@ -1,8 +1,9 @@
 """The loads: transactions as JSON lines, the same for the same seed. Pure.
 
-A transaction is `{"transactionId":long,"eventTime":epoch ms,"payeeId":long,"beneficiaryId":long,"paymentAmount":decimal
-with 2 digits,"paymentType":"CSH"|"CRD"}`. Two in every `marker_every` transactions are markers, one a partition: an amount
-and a key that no other has, which make every SUM and MAX rule of the rule sets fire, and nothing else does.
+A transaction is `{"transactionId":long,"eventTime":epoch ms,"payeeId":long,"beneficiaryId":long,
+"paymentAmount":decimal with 2 digits,"paymentType":"CSH"|"CRD"}`. Two in every `marker_every` transactions are markers,
+one a partition: an amount and a key that no other has, which make every SUM and MAX rule of the rule sets fire, and
+nothing else does.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def now_ms() -> int:
 
 
 class Backlog:
-    """A load written in a Kafka transaction: the broker has all of it, and a reader of committed records none of it, until
+    """A load written in a Kafka transaction: the broker has all of it, and a reader of committed records nothing, until
     `release`. So a running, idle, warm detector meets a whole backlog at one known instant."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:

@@ -27,7 +27,7 @@ _WINDOWS_MINUTES = (1, 2, 5, 10, 15, 20)
 
 
 def rule(rule_id: int, grouping: Sequence[str], aggregator: str, limit: float, **members: Any) -> Document:
-    """A rule over `paymentAmount` (or the field named) that is ACTIVE and compares with GREATER unless members say else."""
+    """An ACTIVE rule over `paymentAmount` that compares with GREATER over 20 minutes, unless members say otherwise."""
     document = {
         "ruleId": rule_id,
         "ruleState": "ACTIVE",

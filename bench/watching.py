@@ -1,8 +1,8 @@
 """Alert latency as a reader sees it: a live reader of committed records, in a process of its own.
 
-Latency is the wall clock at receipt less the transaction's eventTime, which the steady load sets to the wall clock when it
-writes. `python -m bench.watching --bootstrap B --alerts T` prints `ready` once it reads, and one line of JSON at its end:
-after `--idle` seconds without an alert.
+Latency is the wall clock at receipt less the transaction's eventTime, which the steady load sets to the wall clock when
+it writes. `python -m bench.watching --bootstrap B --alerts T` prints `ready` once it reads, and one line of JSON at its
+end: after `--idle` seconds without an alert.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Throughput over a backlog.
 
-The clock: a warm, running, idle detector meets the whole load at one instant, when the Kafka transaction it was written in
-is committed. It stops with the append time of the last marker's alert. So start-up and writing the load are not in
+The clock: a warm, running, idle detector meets the whole load at one instant, when the Kafka transaction it was written
+in is committed. It stops with the append time of the last marker's alert. So start-up and writing the load are not in
 it, and everything from the first read to the transaction that holds the alerts is.
 """
 
@@ -59,8 +59,8 @@ def _measure(lab: Lab, scale: Scale, rules: tuple[Document, ...]) -> Mapping[str
         backlog = Backlog(session.bootstrap, session.names.transactions)
         before = warm_up(session, backlog, scale)
         total, values = before.count, {}
-        for load in (UNIFORM_500K, ZIPF_500K):
-            load = load.first(scale.of(load.count)).after(before, APART_MS)
+        for whole in (UNIFORM_500K, ZIPF_500K):
+            load = whole.first(scale.of(whole.count)).after(before, APART_MS)
             backlog.hold(transactions(load))
             started_ms = backlog.release()
             total += load.count
@@ -72,9 +72,9 @@ def _measure(lab: Lab, scale: Scale, rules: tuple[Document, ...]) -> Mapping[str
 
 
 _HOW = (
-    "Exactly-once, checkpoints on. The detector is warm (`warm_100k`) and idle; the load was written in a Kafka transaction, "
-    "and the clock starts when that is committed, so that all of it becomes readable at once. It stops when the last "
-    "marker's alert is appended."
+    "Exactly-once, checkpoints on. The detector is warm (`warm_100k`) and idle; the load was written in a Kafka "
+    "transaction, and the clock starts when that is committed, so that all of it becomes readable at once. It stops "
+    "when the last marker's alert is appended."
 )
 
 

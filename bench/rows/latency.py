@@ -17,7 +17,8 @@ _MANY_RULES, _MANY_GROUPINGS = 250, 20
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """A steady load: its rate in tx/s, and how many seconds of its own start are not measured (None: as the scale says)."""
+    """A steady load: its rate in tx/s, how many seconds of its start are not measured (None: as the scale says), and
+    after which number its ids begin."""
 
     rate: float
     skip_s: float | None = None
@@ -61,8 +62,8 @@ def _measure_rules(lab: Lab, scale: Scale, rules: tuple[Document, ...]) -> Mappi
 
 
 _HOW = (
-    "Latency is the wall clock when a live `read_committed` reader has the alert, less the wall clock when the producer wrote the "
-    "transaction. Reader and producer are processes of their own on the same machine."
+    "Latency is the wall clock when a live `read_committed` reader has the alert, less the wall clock when the "
+    "producer wrote the transaction. Reader and producer are processes of their own on the same machine."
 )
 _CANARY = f"{_HOW} To the rules one is added that fires on every transaction, so that every transaction has an alert."
 

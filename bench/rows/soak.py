@@ -103,9 +103,9 @@ ROWS = (
     Rows(
         "soak",
         "Half an hour at a steady rate",
-        f"`rules10` with windows of {_WINDOW_MINUTES} minutes (and 5 minutes of lateness, so that the state is full after seven), "
-        f"{_RATE:,} tx/s; a sample every {_EVERY_S:g} s. Flat means: the mean of the last third is at most {_TOLERATED}% above that "
-        "of the third before.",
+        f"`rules10` with windows of {_WINDOW_MINUTES} minutes (and 5 minutes of lateness, so that the state is full "
+        f"after seven), {_RATE:,} tx/s; a sample every {_EVERY_S:g} s. Flat means: the mean of the last third is at "
+        f"most {_TOLERATED}% above that of the third before.",
         tuple(_figures()),
         _measure,
         soak=True,

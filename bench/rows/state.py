@@ -1,7 +1,7 @@
 """What a retained transaction costs: in memory (the views) and in the durable log (what the state store is given).
 
-The key groups' engines are driven here without Spark, over the same blobs; both are summed over all key groups. A transaction
-counts once a grouping that retains it.
+The key groups' engines are driven here without Spark, over the same blobs; both are summed over all key groups. A
+transaction counts once a grouping that retains it.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ ROWS = (
     Rows(
         "state",
         "State: bytes per retained event",
-        f"After {_TRANSACTIONS:,} transactions of `uniform_500k` in batches of {_BATCH:,}, when clean-up has long begun; an event is a "
-        "transaction in one grouping. Memory counts everything the kernel keeps, free room included.",
+        f"After {_TRANSACTIONS:,} transactions of `uniform_500k` in batches of {_BATCH:,}, when clean-up has long "
+        "begun; an event is a transaction in one grouping. Memory counts all that the kernel keeps, free room included.",
         (*_figures("rules1"), *_figures("rules10")),
         _measure,
         needs_broker=False,
