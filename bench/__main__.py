@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page = project.root / "docs" / "benchmarks.md"
     # A process of this package, and the detector, are found from wherever this one was started.
     os.chdir(project.root)
+    # Asked to end, it still ends what it started.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     failed = [] if given.render else _measure_all(chosen, given, project)
     if not given.quick:
         known = {rows.name: found for rows in ALL if (found := results.read(rows.name)) is not None}

@@ -108,7 +108,7 @@ ROWS = (
         "state",
         "State: bytes per retained event",
         f"After {_TRANSACTIONS:,} transactions of `uniform_500k` in batches of {_BATCH:,}, when clean-up has long "
-        "begun; an event is a transaction in one grouping. Memory counts all that the kernel keeps, free room included.",
+        "begun; an event is a transaction in one grouping. Memory counts all that the kernel keeps, free room too.",
         (*_figures("rules1"), *_figures("rules10")),
         _measure,
         needs_broker=False,
