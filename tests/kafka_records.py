@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from tests.waiting import until
 
 _TIMEOUT_S = 30.0
 
 
-def produce(bootstrap: str, topic: str, values: Iterable[bytes | None], partition: int = 0) -> None:
+def produce(
+    bootstrap: str, topic: str, values: Iterable[bytes | None], partition: int = 0, key: bytes | None = None
+) -> None:
     """Append records to one partition, in order, and return once the broker has them all."""
     producer = Producer(
         {
@@ -22,7 +26,9 @@ def produce(bootstrap: str, topic: str, values: Iterable[bytes | None], partitio
     )
     faults: list[object] = []
     for value in values:
-        producer.produce(topic, value, partition=partition, on_delivery=lambda error, _: error and faults.append(error))
+        producer.produce(
+            topic, value, key, partition=partition, on_delivery=lambda error, _: error and faults.append(error)
+        )
         producer.poll(0)
     left = producer.flush(_TIMEOUT_S)
     assert not faults, faults[:3]
@@ -48,8 +54,17 @@ def read_all(bootstrap: str, topic: str, *, committed: bool = True) -> list[Mess
         consumer.close()
 
 
+def _ends(consumer: Consumer, place: TopicPartition) -> tuple[int, int] | None:
+    try:
+        return consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+            raise
+        return None
+
+
 def _partition(consumer: Consumer, topic: str, partition: int) -> list[Message]:
-    first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_TIMEOUT_S)
+    first, end = until(lambda: _ends(consumer, TopicPartition(topic, partition)), "the partition has a leader")
     consumer.assign([TopicPartition(topic, partition, first)])
     messages: list[Message] = []
     # Transaction markers take offsets too and are never delivered: the position tells when the end is reached.

@@ -36,7 +36,9 @@ def alerts(
       fraud alerts --follow --json | jq .key
     """
     from fraud_rules.kafka import consume
+    from fraud_rules.kafka.reachable import require_broker
 
+    require_broker(bootstrap)
     topics = configured().settings.topics
     names = [topics.alerts, topics.shadow_alerts] if shadow else [topics.alerts]
     ends = {name: consume.topic_ends(bootstrap, name) for name in names}

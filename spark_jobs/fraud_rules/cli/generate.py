@@ -37,6 +37,7 @@ def generate(
       fraud generate --rate 1000 --seconds 60
       fraud generate --rate 200 --out-of-order 0.1 --late 0.01 --duplicates 0.01 --malformed 0.01
     """
+    from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.kafka.traffic_writer import TrafficWriter
     from fraud_rules.traffic import TrafficSettings
     from fraud_rules.traffic import generate as traffic
@@ -55,6 +56,7 @@ def generate(
         first_fraud_s=3.0 if frauds else _NEVER_S,
         fraud_every_s=fraud_every,
     )
+    require_broker(bootstrap)
     writer = TrafficWriter(bootstrap, settings.topics.transactions)
     stop = threading.Event()
     started_s = time.time()

@@ -27,8 +27,10 @@ def record(
       fraud record | fraud replay - | jq '.alerts | length'
     """
     from fraud_rules.errors import InputInvalid
+    from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.kafka.recorder import record_run
 
+    require_broker(bootstrap)
     recording = record_run(bootstrap, configured().settings)
     if output is None:
         sys.stdout.buffer.writelines(recording.lines())

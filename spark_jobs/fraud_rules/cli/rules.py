@@ -144,8 +144,10 @@ def control(
       fraud rules control EXPORT_RULES_CURRENT
       fraud rules control CLEAR_STATE_ALL --yes
     """
+    from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.kafka.rule_writer import append_rules
 
+    require_broker(bootstrap)
     if kind is not ControlType.EXPORT_RULES_CURRENT and not yes:
         typer.confirm(f"{kind} cannot be taken back. Write it?", abort=True)
     topic = configured().settings.topics.rules
@@ -183,6 +185,8 @@ def _key(applied: Applied) -> bytes:
 
 
 def _read_rules(context: Configured, bootstrap: str) -> RulesSeen:
+    from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.kafka.rule_status import read_rules
 
+    require_broker(bootstrap)
     return read_rules(bootstrap, context.schema, context.settings)

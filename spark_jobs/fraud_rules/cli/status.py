@@ -51,7 +51,9 @@ def read_status(bootstrap: str, context: Configured) -> DetectorStatus | None:
     """The detector's status; None when it has never reported. Raises BrokerUnavailable."""
     from fraud_rules.detector_status import decode_progress, detector_status
     from fraud_rules.kafka.consume import tail_of
+    from fraud_rules.kafka.reachable import require_broker
 
+    require_broker(bootstrap)
     settings = context.settings
     detector = settings.detector.encode()
     records = [

@@ -15,7 +15,13 @@ __all__ = ["Received", "follow", "read_topic", "tail_of", "topic_ends", "topic_s
 
 _BATCH = 1_000
 _PATIENCE_S = 30.0
-_PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
+_PASSING = (
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._RESOLVE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,7 @@ def _is_record(message: Message) -> bool:
     error = message.error()
     if error is None:
         return True
-    if error.code() not in _PASSING and not error.retriable():
+    if error.code() not in _PASSING:
         raise KafkaException(error)
     return False
 

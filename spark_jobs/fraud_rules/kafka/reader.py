@@ -21,6 +21,7 @@ __all__ = ["Record", "TopicReader", "describe", "topic_ids"]
 
 _TIMEOUT_S = 15.0
 _POLL_S = 0.2
+_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _QUIET = {"log_level": 2}
 
 
@@ -70,8 +71,7 @@ class TopicReader:
     def ends(self, partition: int = 0) -> tuple[int, int]:
         """The first offset still there, and the one after the last that is committed."""
         with _named(self._bootstrap):
-            place = TopicPartition(self.topic, partition)
-            ends = self._consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
+            ends = self._ends(TopicPartition(self.topic, partition))
         if ends is None:
             raise BrokerUnavailable(f"Kafka at {self._bootstrap} does not say where {self.topic}-{partition} ends")
         return int(ends[0]), int(ends[1])
@@ -96,6 +96,17 @@ class TopicReader:
                 if self._is_last(message, end):
                     return
         raise BrokerUnavailable(f"{self.topic}-{partition} cannot be read up to offset {end}: is it shorter now?")
+
+    def _ends(self, place: TopicPartition) -> tuple[int, int] | None:
+        """Asked again while the leader is moving, or has not taken up a topic just created."""
+        deadline = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                return self._consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
+            except KafkaException as error:
+                if error.args[0].code() not in _NO_LEADER or time.monotonic() > deadline:
+                    raise
+            time.sleep(_POLL_S)
 
     def _is_last(self, message: Message, end: int) -> bool:
         """Whether nothing below `end` is left after this message."""

@@ -1,0 +1,23 @@
+"""Whether there is a Kafka at an address: asked before anything else, so that a forgotten broker is named at once."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from fraud_rules.errors import BrokerUnavailable
+
+_TIMEOUT_S = 5.0
+
+
+def require_broker(bootstrap: str, timeout_s: float = _TIMEOUT_S) -> None:
+    """Raise BrokerUnavailable unless a broker at the address answers in time."""
+
+    def ignore(error: KafkaError) -> None:
+        """That nobody is there is what is being asked; the client must not print it."""
+
+    client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "error_cb": ignore})
+    try:
+        client.list_topics(timeout=timeout_s)
+    except KafkaException as error:
+        raise BrokerUnavailable(f"no Kafka answers at {bootstrap}: is it running? (fraud broker start)") from error

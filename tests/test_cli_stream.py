@@ -1,0 +1,186 @@
+"""`fraud generate`, `alerts`, `status`, `record`, `replay` on a real broker, with a detector's records by hand."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance import Case, differences, load_cases
+from tests.conftest import OwnTopics
+from tests.fraud_command import environment, fraud
+from tests.kafka_records import produce, read_all
+
+COUNT_RULE = {
+    "ruleId": 1,
+    "ruleState": "ACTIVE",
+    "groupingKeyNames": ["payeeId"],
+    "aggregatorFunctionType": "COUNT",
+    "limitOperatorType": ">=",
+    "limit": 2,
+    "windowMinutes": 1,
+}
+
+
+def payment(transaction_id: int) -> bytes:
+    now_ms = int(time.time() * 1_000)
+    about = b'"payeeId":1,"beneficiaryId":2,"paymentType":"CSH","paymentAmount":0.10'
+    return b'{"transactionId":%d,"eventTime":%d,%b}' % (transaction_id, now_ms, about)
+
+
+def progress(topics: OwnTopics, batch_id: int, ends: dict[str, int], rules_end: int, **members: Any) -> bytes:
+    return json.dumps(
+        {
+            "queryId": "q1", "batchId": batch_id, "endOffsets": {topics.names.transactions: ends},
+            "rulesEnd": rules_end, "rulesRefused": [], "rows": 4, "quarantined": 0, "alerts": 0, "shadowAlerts": 0,
+            "late": 0, "duplicates": 0, "lag": 0, "rulesInForce": 1, "retainedEvents": 4, "previous": None, **members,
+        }
+    ).encode()  # fmt: skip
+
+
+def report(topics: OwnTopics, *records: bytes) -> None:
+    produce(topics.bootstrap, topics.names.detector_progress, records, key=b"detector")
+
+
+# --- generate ---
+
+
+def test_generate_sends_what_was_asked_for(topics: OwnTopics) -> None:
+    env = environment(topics)
+    began_s = time.monotonic()
+    ended = fraud("generate", "--rate", "200", "--seconds", "2", "--malformed", "0.1", "--no-frauds", env=env)
+    assert ended.exit_code == 0
+    assert time.monotonic() - began_s > 1.5, "the pace is kept"
+    assert ended.out.startswith("sent 400 records")
+    assert "0 of planted frauds" in ended.out
+    assert len(read_all(topics.bootstrap, topics.names.transactions)) == 400
+
+
+def test_generate_names_a_topic_that_is_not_there(topics: OwnTopics) -> None:
+    env = environment(topics) | {"FRAUD_TOPICS_TRANSACTIONS": "nowhere"}
+    ended = fraud("generate", "--seconds", "1", env=env)
+    assert ended.exit_code == 7
+    assert "nowhere" in ended.err
+
+
+def test_generate_refuses_what_is_no_traffic(topics: OwnTopics) -> None:
+    assert fraud("generate", "--rate", "0", env=environment(topics)).exit_code == 3
+
+
+# --- alerts ---
+
+
+def test_alerts_shows_the_last_ones(topics: OwnTopics) -> None:
+    documents = [
+        {
+            "ruleId": 4, "shadow": False, "violatedRule": {"name": "Huge", "limitOperatorType": ">", "limit": 5},
+            "key": {"payeeId": place}, "triggeringValue": "72123.45", "windowCount": 1, "suppressed": 0,
+            "eventTime": 1_700_000_000_000, "ingestionTime": int(time.time() * 1_000),
+        }
+        for place in range(5)
+    ]  # fmt: skip
+    values = [json.dumps(document).encode() for document in documents]
+    produce(topics.bootstrap, topics.names.alerts, values)
+    env = environment(topics)
+    lines = fraud("alerts", "--last", "2", env=env).out.splitlines()
+    assert ["payeeId=3" in lines[0], "payeeId=4" in lines[1]] == [True, True]
+    assert "rule 4 Huge" in lines[0]
+    assert "72,123.45 > 5 of 1" in lines[0]
+    printed = fraud("alerts", "--last", "9", "--json", env=env).out.splitlines()
+    assert [json.loads(line) for line in printed] == documents
+    assert fraud("alerts", "--last", "0", env=env).out == ""
+
+
+# --- status ---
+
+
+def test_status_of_a_broker_that_is_away() -> None:
+    ended = fraud("status", "--json", "--bootstrap", "127.0.0.1:1")
+    assert ended.exit_code == 1
+    assert json.loads(ended.out)["broker"]["up"] is False
+
+
+def test_status_says_whether_the_detector_is_alive(topics: OwnTopics) -> None:
+    env = environment(topics)
+    never = fraud("status", env=env)
+    assert (never.exit_code, "has never reported" in never.out) == (1, True)
+    report(topics, progress(topics, 0, {"0": 4}, 1, rulesInForce=7))
+    alive = fraud("status", "--json", env=env)
+    assert alive.exit_code == 0
+    detector = json.loads(alive.out)["detector"]
+    assert (detector["alive"], detector["batchId"], detector["rulesInForce"]) == (True, 0, 7)
+    assert "7 in force" in fraud("status", env=env).out
+
+
+# --- record and replay ---
+
+
+@pytest.mark.parametrize("case", load_cases("semantics.json")[:4], ids=str)
+def test_replay_answers_a_case(case: Case, tmp_path: Path) -> None:
+    (tmp_path / "case.json").write_text(json.dumps(case.document))
+    ended = fraud("replay", str(tmp_path / "case.json"))
+    assert ended.exit_code == 0
+    assert not differences(case.expect, json.loads(ended.out))
+
+
+def test_replay_keeps_amounts_exact() -> None:
+    steps = [
+        {"at": 0, "rule": {**COUNT_RULE, "limit": 1, "groupingKeyNames": ["paymentAmount"]}},
+        {"at": 1, "tx": "AMOUNT"},
+    ]
+    record = '{"transactionId":1,"eventTime":0,"payeeId":1,"beneficiaryId":2,"paymentType":"CSH","paymentAmount":0.10}'
+    document = json.dumps({"steps": steps}).replace('"AMOUNT"', record)
+    ended = fraud("replay", "-", stdin=document)
+    assert '"key":{"paymentAmount":0.10}' in ended.out
+
+
+def test_replay_names_a_quarantined_transaction_by_the_id_it_has() -> None:
+    steps = [{"at": 1, "tx": {"transactionId": 7, "eventTime": "never"}}, {"at": 1, "tx": "garbage"}]
+    answer = json.loads(fraud("replay", "-", stdin=json.dumps({"steps": steps})).out)
+    assert answer == {"alerts": [], "late": [], "quarantine": [7, None], "duplicates": [], "rejected": []}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"steps": 1}', '{"steps": [{"at": 1}]}'])
+def test_replay_refuses_what_is_no_recording_in_one_line(content: str) -> None:
+    ended = fraud("replay", "-", stdin=content)
+    assert (ended.exit_code, ended.out) == (2, "")
+    assert ended.err.startswith("standard input is not a recording: ")
+    assert "\n" not in ended.err
+
+
+def test_replay_refuses_a_file_that_is_not_there() -> None:
+    ended = fraud("replay", "/nowhere/run.json")
+    assert (ended.exit_code, ended.err) == (2, "/nowhere/run.json cannot be read: No such file or directory")
+
+
+def test_a_recorded_run_replays_by_its_cuts_and_pins(topics: OwnTopics, tmp_path: Path) -> None:
+    """Four good payments of one payee: under the first pin there is no rule, and one is refused by the detector."""
+    env = environment(topics)
+    names = topics.names
+    produce(topics.bootstrap, names.rules, [json.dumps({**COUNT_RULE, "ruleId": each}).encode() for each in (1, 2)])
+    produce(topics.bootstrap, names.transactions, [payment(1), payment(2), b"\xff\x00junk", None])
+    produce(topics.bootstrap, names.transactions, [payment(3), b" " + payment(4), payment(5)], partition=1)
+    reasons = [{"field": "windowMinutes", "message": "too much state"}]
+    refusal = {"ruleVersion": 1, "status": "REJECTED", "batchId": 1, "time": 0, "reasons": reasons}
+    produce(topics.bootstrap, names.rule_operations, [json.dumps(refusal).encode()])
+    report(
+        topics,
+        progress(topics, 0, {"0": 2, "1": 0}, 0),
+        progress(topics, 1, {"0": 4, "1": 2}, 2, rulesRefused=[1]),
+    )
+
+    path = tmp_path / "run.json"
+    assert fraud("record", "--output", str(path), env=env).exit_code == 0
+    answer = json.loads(fraud("replay", str(path), env=env).out)
+    assert [(alert["ruleId"], alert["transactionId"]) for alert in answer["alerts"]] == [(1, 4)]
+    assert answer["quarantine"] == [None]
+    assert answer["rejected"] == [{"ruleVersion": 1, "reasons": ["windowMinutes: too much state"]}]
+
+
+def test_there_is_nothing_to_record_before_the_first_batch(topics: OwnTopics) -> None:
+    ended = fraud("record", env=environment(topics))
+    assert ended.exit_code == 1
+    assert "has not judged anything" in ended.err
