@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
@@ -16,7 +18,8 @@ def require_broker(bootstrap: str, timeout_s: float = _TIMEOUT_S) -> None:
     def ignore(error: KafkaError) -> None:
         """That nobody is there is what is being asked; the client must not print it."""
 
-    client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "error_cb": ignore})
+    configuration: dict[str, Any] = {"bootstrap.servers": bootstrap, "log_level": 0, "error_cb": ignore}
+    client = AdminClient(configuration)
     try:
         client.list_topics(timeout=timeout_s)
     except KafkaException as error:
