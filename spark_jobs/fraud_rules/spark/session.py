@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from fraud_rules.errors import ConfigError
@@ -54,6 +60,22 @@ def build_session(options: SparkOptions) -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Start Python workers on this host while the query is being made: a thread of its own, which nothing waits for."""
+
+    def run() -> None:
+        with contextlib.suppress(PySparkException, Py4JError):
+            spark.range(0, 2, 1, 2).mapInArrow(_nothing, "id long").toArrow()
+
+    threading.Thread(target=run, name="warm-up", daemon=True).start()
+
+
+def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        pass
+    yield from ()
 
 
 def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
@@ -126,6 +148,9 @@ _LOW_LATENCY: Final = {
 _WORKERS: Final = {
     "spark.python.worker.reuse": "true",
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.daemon.module": "fraud_rules.spark.daemon",
+    # Only one of the two stages would take it, and workers of different settings are not shared.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # A worker that hangs is killed, and its task repeated.
     "spark.python.worker.idleTimeoutSeconds": "300",
     "spark.python.worker.killOnIdleTimeout": "true",

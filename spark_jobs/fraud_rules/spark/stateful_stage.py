@@ -9,7 +9,6 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.spark.rows import ASIDE
 from fraud_rules.spark.state import StateStoreLog
 from fraud_rules.spark.worker import WorkerContext, settle
@@ -33,6 +32,9 @@ class KeyGroupProcessor(StatefulProcessor):
             for row in rows:
                 yield Row(key_group=key_group, blob=bytes(row[1]))
             return
+        # Spark asks the driver too for this class, to learn the state's shape: that need not load the kernel.
+        from fraud_rules.engine import KeyGroupEngine
+
         context = self._context
         engine = KeyGroupEngine(key_group, context.schema, context.settings, self._log, context.views())
         detection_ms = int(time.time() * _MS_A_S)

@@ -31,7 +31,7 @@ from fraud_rules.spark.pins import PinStore
 from fraud_rules.spark.pulse import Pulse
 from fraud_rules.spark.query import start_query
 from fraud_rules.spark.rule_desk import RuleDesk
-from fraud_rules.spark.session import SparkOptions, build_session
+from fraud_rules.spark.session import SparkOptions, build_session, warm_up
 from fraud_rules.spark.storage import Folder, open_folder
 from fraud_rules.spark.worker import WorkerContext
 
@@ -80,6 +80,7 @@ def _start(job: DetectorJob, stack: ExitStack) -> tuple[BatchRunner, StreamingQu
     )
     spark = build_session(job.spark)
     stack.callback(spark.stop)
+    warm_up(spark)
     folder = open_folder(spark, job.spark.checkpoint, on_disk=job.spark.checkpoints_to_disk)
     checkpoint.claim(folder, wanted)
     progress = checkpoint.read_progress(folder)
