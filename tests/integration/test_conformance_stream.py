@@ -1,0 +1,280 @@
+"""Every conformance case through the running detector: a real broker, real Spark, real cuts and pins.
+
+Cases with the same settings and schema share a detector. They follow one another on its logs, each a day later than
+the one before and after a DELETE_RULES_ALL, so that no window, watermark or mark reaches from one into the next. The
+records carry the append times that the case gives (topics with the producer's timestamps).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from fraud_rules.errors import DetectorStopped
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.project import Project
+from fraud_rules.replay import alert_members, claimed_id, decode_exactly
+from tests.conformance import SCHEMAS, Case, differences, load_cases
+from tests.detectors_in_turn import DetectorsInTurn
+from tests.kafka_records import read_all
+from tests.running_detector import Installation, covers
+from tests.timed_topics import Logs, Place, timed_topics
+from tests.waiting import until
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+DAY_MS = 86_400_000
+CHUNKS = 6
+_TIME = re.compile(r"(?<![\d.])1(?:69|70)\d{10}(?![\d.])")
+_STOP = {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL_STOP"}
+_FORGET = {"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"}
+
+Step = Mapping[str, Any]
+CASES = load_cases()
+
+
+@dataclass(frozen=True)
+class Group:
+    """What a detector is started with for a case."""
+
+    schema: str
+    key_groups: int
+    settings: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, case: Case) -> Group:
+        return cls(case.schema, case.document.get("keyGroups", 1), tuple(case.document.get("settings", {}).items()))
+
+    @property
+    def detector_settings(self) -> dict[str, int]:
+        return {"key_groups": self.key_groups, **{_snake(name): value for name, value in self.settings}}
+
+
+@dataclass
+class Shifted:
+    """A case some days later, and where its records are in the logs once they are written."""
+
+    case: Case
+    days: int
+    first_version: int = -1
+    places: set[Place] = dataclasses.field(default_factory=set)
+
+    @property
+    def steps(self) -> list[Step]:
+        return list(self._later(self.case.document["steps"]))
+
+    @property
+    def cuts(self) -> list[tuple[Mapping[str, int], int]]:
+        """The ends by partition and the pin of each batch; the last reads what is left."""
+        rules = sum("rule" in step for step in self.steps)
+        recorded = [
+            (batch["offsets"].get("transactions", {}), batch["pin"]) for batch in self.case.document.get("batches", [])
+        ]
+        return [*recorded, ({"0": len(self.steps), "1": len(self.steps)}, rules)]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it matters how the case is cut into batches."""
+        return "batches" in self.case.document or any(step.get("partition") for step in self.case.document["steps"])
+
+    @property
+    def stops(self) -> bool:
+        return "CLEAR_STATE_ALL_STOP" in json.dumps(self.case.document)
+
+    @property
+    def expect(self) -> Mapping[str, Any]:
+        expect: Mapping[str, Any] = self._later(self.case.expect)
+        return expect
+
+    def _later(self, part: Any) -> Any:
+        shift_ms = self.days * DAY_MS
+        return json.loads(_TIME.sub(lambda time: str(int(time[0]) + shift_ms), json.dumps(part)))
+
+
+def write(logs: Logs, steps: Sequence[Step]) -> list[Place]:
+    """Append the rules among these steps, then the transactions; where the latter are."""
+    for step in steps:
+        if "rule" in step:
+            logs.append_rule(_record(step["rule"]), step["at"])
+    logs.flush()
+    places = [logs.append(_record(step["tx"]), step["at"], step.get("partition", 0)) for step in steps if "tx" in step]
+    logs.flush()
+    return places
+
+
+def _record(content: Any) -> bytes:
+    return (content if isinstance(content, str) else json.dumps(content)).encode()
+
+
+@pytest.fixture(scope="module")
+def detectors(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DetectorsInTurn]:
+    turn = DetectorsInTurn(tmp_path_factory.mktemp("detectors"), project)
+    yield turn
+    turn.end()
+
+
+@pytest.fixture(scope="module")
+def answers(
+    broker: Broker, project: Project, detectors: DetectorsInTurn, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[Shifted, Mapping[str, Any]]]:
+    """By case, what was asked and what the detector answered."""
+    groups = defaultdict(list)
+    for case in CASES:
+        groups[Group.of(case)].append(case)
+    found = {}
+    for group, cases in groups.items():
+        topics = timed_topics(broker, project)
+        settings = {**group.detector_settings, "tick_ms": 500}
+        installation = Installation.make(
+            tmp_path_factory.mktemp("detector"), project, topics, SCHEMAS[group.schema], **settings
+        )
+        shifted = [Shifted(case, 1 + position) for position, case in enumerate(_ordered(cases))]
+        _run(shifted, installation, detectors)
+        found |= {each.case.name: (each, answer) for each, answer in _answers(shifted, installation)}
+    return found
+
+
+def _ordered(cases: Sequence[Case]) -> list[Case]:
+    """Those whose cuts matter first, those that stop the detector last."""
+    return sorted(cases, key=lambda case: (not Shifted(case, 0).is_cut, Shifted(case, 0).stops))
+
+
+def _run(shifted: Sequence[Shifted], installation: Installation, detectors: DetectorsInTurn) -> None:
+    """Write the cases to the logs while a detector reads them, until a stop at the end of them ends it."""
+    logs = Logs(installation.topics)
+
+    def judged() -> bool:
+        progress = installation.progress()
+        topics = installation.topics.names
+        return bool(progress) and covers(progress[-1], logs.ends, topics, logs.rules_end)
+
+    detectors.begin(installation)
+    detectors.wait_ready()
+    until(judged, "the first batch")
+    for each in (each for each in shifted if each.is_cut):
+        each.first_version = logs.rules_end
+        for steps in _batches(each):
+            with detectors.frozen():
+                each.places.update(write(logs, steps))
+            until(judged, f"a batch of {each.case.name}")
+        write(logs, [_end_of(each)])
+    chunks = _chunks([each for each in shifted if not each.is_cut])
+    for last, chunk in ((chunk is chunks[-1], chunk) for chunk in chunks):
+        with detectors.frozen():
+            for each, steps in chunk:
+                each.first_version = logs.rules_end if each.first_version < 0 else each.first_version
+                each.places.update(write(logs, steps))
+            if last:
+                at_ms = (shifted[-1].days + 1) * DAY_MS + shifted[-1].case.document["steps"][-1]["at"]
+                write(logs, [{"at": at_ms, "rule": _STOP}])
+        until(judged, "a batch")
+    assert detectors.wait_end() == DetectorStopped.exit_code, detectors.said()
+
+
+def _end_of(each: Shifted) -> Step:
+    return {"at": max(step["at"] for step in each.steps) + 1, "rule": _FORGET}
+
+
+def _batches(each: Shifted) -> Iterator[list[Step]]:
+    """The steps of each batch: the rules that its pin is the first to include, and its transactions."""
+    taken: dict[str, int] = defaultdict(int)
+    pinned = 0
+    by_partition: dict[str, list[Step]] = defaultdict(list)
+    for step in each.steps:
+        by_partition["rules" if "rule" in step else str(step.get("partition", 0))].append(step)
+    for ends, pin in each.cuts:
+        steps = by_partition["rules"][pinned:pin]
+        pinned = max(pin, pinned)
+        for partition, end in ends.items():
+            steps += by_partition[partition][taken[partition] : end]
+            taken[partition] = max(end, taken[partition])
+        if steps:
+            yield steps
+
+
+def _chunks(shifted: Sequence[Shifted]) -> list[list[tuple[Shifted, list[Step]]]]:
+    """Cases of one partition give the same answers however they are cut: so cut them anywhere. Stops come last."""
+    steps = [(each, step) for each in shifted for step in (*each.steps, _end_of(each))]
+    until_stop = next((i for i, (each, _) in enumerate(steps) if each.stops), len(steps))
+    draw = random.Random(len(steps))
+    cuts = sorted(draw.sample(range(1, until_stop + 1), min(CHUNKS, until_stop)))
+    return [
+        _by_case(steps[start:end])
+        for start, end in zip([0, *cuts], [*cuts, len(steps)], strict=True)
+        if start < end or end == len(steps)
+    ]
+
+
+def _by_case(steps: Sequence[tuple[Shifted, Step]]) -> list[tuple[Shifted, list[Step]]]:
+    """Neighbouring steps of one case together."""
+    found: list[tuple[Shifted, list[Step]]] = []
+    for each, step in steps:
+        if not found or found[-1][0] is not each:
+            found.append((each, []))
+        found[-1][1].append(step)
+    return found
+
+
+def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator[tuple[Shifted, Mapping[str, Any]]]:
+    """What the topics say about each case, in the form of `fraud replay`, live alerts before those of shadow rules."""
+    topics, bootstrap = installation.topics.names, installation.topics.bootstrap
+    alerts = [
+        alert_members(decode_exactly(message.value()))
+        for topic in (topics.alerts, topics.shadow_alerts)
+        for message in read_all(bootstrap, topic)
+    ]
+    late = [decode_exactly(message.value()) for message in read_all(bootstrap, topics.late_transactions)]
+    operations = [decode_exactly(message.value()) for message in read_all(bootstrap, topics.rule_operations)]
+    quarantine = [
+        (dict(message.headers() or ()), message.value()) for message in read_all(bootstrap, topics.quarantine)
+    ]
+    for each in shifted:
+        first = each.first_version
+        mine = range(first, first + sum("rule" in step for step in each.steps))
+        yield (
+            each,
+            {
+                "alerts": [
+                    {**alert, "ruleVersion": alert["ruleVersion"] - first}
+                    for alert in alerts
+                    if alert["ruleVersion"] in mine
+                ],
+                "late": [
+                    item["transaction"]["transactionId"]
+                    for item in late
+                    if (item["partition"], item["offset"]) in each.places
+                ],
+                "quarantine": [
+                    claimed_id(value)
+                    for headers, value in quarantine
+                    if (int(headers["partition"]), int(headers["offset"])) in each.places
+                ],
+                "duplicates": each.expect.get("duplicates", []),
+                "rejected": [
+                    {"ruleVersion": operation["ruleVersion"] - first}
+                    for operation in operations
+                    if operation["ruleVersion"] in mine and operation["status"] == "REJECTED"
+                ],
+            },
+        )
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), name)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_running_detector_answers_every_case(
+    case: Case, answers: Mapping[str, tuple[Shifted, Mapping[str, Any]]]
+) -> None:
+    asked, answer = answers[case.name]
+    expect = {**asked.expect, "alerts": sorted(asked.expect["alerts"], key=lambda alert: bool(alert.get("shadow")))}
+    assert not differences(expect, answer), case.shows

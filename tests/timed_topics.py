@@ -1,0 +1,79 @@
+"""Topics of which a test decides the append times: the two logs carry the producer's timestamps."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections import defaultdict
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.declared import Timestamp, load_topics
+from fraud_rules.project import Project
+from fraud_rules.settings import TopicNames
+from tests.conftest import OwnTopics
+
+_MAX_RECORD_BYTES = 12_000_000
+
+Place = tuple[int, int]
+"""Partition and offset."""
+
+
+def timed_topics(broker: Broker, project: Project) -> OwnTopics:
+    """All declared topics under a prefix of their own, transactions and rules with the producer's timestamps."""
+    prefix = f"c{uuid.uuid4().hex[:8]}-"
+    names = TopicNames(**{field.name: prefix + str(field.default) for field in dataclasses.fields(TopicNames)})
+    declared = tuple(
+        dataclasses.replace(topic, timestamp=Timestamp.CREATE, retention_ms=None)
+        if topic.name in (names.transactions, names.rules)
+        else topic
+        for topic in load_topics(project.config / "topics.yaml", prefix)
+    )
+    topic_admin.apply(broker.bootstrap, declared)
+    return OwnTopics(broker.bootstrap, prefix, names, declared)
+
+
+class Logs:
+    """The two logs a detector reads. Knows where they end, as nobody else writes to them."""
+
+    def __init__(self, topics: OwnTopics) -> None:
+        self._names = topics.names
+        self._failed: list[KafkaError] = []
+        self._producer = Producer(
+            {
+                "bootstrap.servers": topics.bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 1,
+                "message.max.bytes": _MAX_RECORD_BYTES,
+                "log_level": 0,
+            }
+        )
+        self.ends: dict[int, int] = defaultdict(int)
+        self.rules_end = 0
+
+    def append_rule(self, record: bytes | None, at_ms: int) -> int:
+        """Append to the rule log; the version it will have."""
+        self._append(self._names.rules, record, 0, at_ms)
+        self.rules_end += 1
+        return self.rules_end - 1
+
+    def append(self, record: bytes | None, at_ms: int, partition: int = 0) -> Place:
+        """Append a transaction; where it will be."""
+        self._append(self._names.transactions, record, partition, at_ms)
+        self.ends[partition] += 1
+        return partition, self.ends[partition] - 1
+
+    def flush(self) -> None:
+        """Return once the broker has everything."""
+        left = self._producer.flush(60.0)
+        assert not self._failed, self._failed[:3]
+        assert left == 0, f"{left} records not delivered"
+
+    def _append(self, topic: str, record: bytes | None, partition: int, at_ms: int) -> None:
+        self._producer.produce(topic, record, partition=partition, timestamp=at_ms, on_delivery=self._delivered)
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            self._failed.append(error)

@@ -1,0 +1,22 @@
+"""Waiting for what another process does: a condition looked at again and again, and a deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+_LOOK_S = 0.005
+_T = TypeVar("_T")
+
+
+def until(condition: Callable[[], _T | None], what: str, timeout_s: float = 180.0) -> _T:
+    """The first answer of `condition` that is neither None nor False. Fails with `what` after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        answer = condition()
+        if answer is not None and answer is not False:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout_s:g} s: {what}")
+        time.sleep(_LOOK_S)
