@@ -17,7 +17,7 @@ from fraud_rules.project import Project
 from tests.conftest import free_ports
 from tests.waiting import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("integration"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("integration"), pytest.mark.timeout(1_200)]
 
 SECONDS = 14
 
@@ -81,7 +81,7 @@ def test_the_demo_is_right_also_when_its_detector_is_killed(home: Path, environ:
     read_until(demo, " of 1 planted")
     detector = json.loads((home / "var" / "demo" / "detector.json").read_text())["pid"]
     os.kill(detector, signal.SIGKILL)
-    printed, _ = demo.communicate(timeout=400)
+    printed, _ = demo.communicate(timeout=800)
 
     assert demo.returncode == 0, printed
     assert "the detector was killed (signal 9): starting it again" in printed

@@ -19,15 +19,16 @@ def alert_line(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> Te
     """
     when, severity, rule, who, value, remarks, latency = alert_cells(alert, received_ms, mark)
     severity.pad_right(max(0, 8 - len(severity)))
-    rule.pad_right(max(0, 44 - len(rule)))
-    return Text("  ").join(part for part in (when, severity, rule, who, value, remarks, latency) if part)
+    rule.pad_right(max(0, 40 - len(rule)))
+    named = Text.assemble("rule ", rule)
+    return Text("  ").join(part for part in (when, severity, named, who, value, remarks, latency) if part)
 
 
 def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> tuple[Text, ...]:
     """The parts of an alert's line: when, severity, rule, key, value, remarks, latency."""
     rule = alert["violatedRule"]
     severity = str(rule.get("severity", "alert"))
-    value = Text(f"{rule.get('aggregatorFunctionType', '')} {_amount(alert['triggeringValue'])}", "bold")
+    value = Text(f"{_aggregator(rule)} {_amount(alert['triggeringValue'])}", "bold")
     value.append(f" {rule.get('limitOperatorType', '')} {rule.get('limit', '')}", "not bold")
     value.append(f" of {alert['windowCount']}", "not bold dim")
     remarks = Text()
@@ -40,12 +41,18 @@ def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> t
     return (
         Text(_clock(alert["eventTime"]), "dim"),
         Text(severity.upper(), _SEVERITIES.get(severity.lower(), "bold")),
-        Text(f"rule {alert['ruleId']} {rule.get('name', '')}", "dim" if alert["shadow"] else ""),
+        Text(f"{alert['ruleId']} {rule.get('name', '')}", "dim" if alert["shadow"] else ""),
         Text(", ".join(f"{name}={value}" for name, value in alert["key"].items())),
         value,
         remarks,
         Text(f"{received_ms - alert['ingestionTime']} ms", "green"),
     )
+
+
+def _aggregator(rule: Mapping[str, Any]) -> str:
+    """The aggregate; the Flink demo's rules name a count as the field that they sum."""
+    field = str(rule.get("aggregateFieldName", ""))
+    return field.removesuffix("_FLINK") if field.endswith("_FLINK") else str(rule.get("aggregatorFunctionType", ""))
 
 
 def _clock(time_ms: int) -> str:

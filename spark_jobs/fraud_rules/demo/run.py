@@ -39,7 +39,7 @@ from fraud_rules.traffic import TrafficSettings
 
 INTERRUPTED = 130
 
-_START_S = 240.0
+_START_S = 600.0
 _DRAIN_S = 120.0
 _FRAME_S = 0.25
 _RESTARTS = 3
@@ -132,6 +132,7 @@ class _Demo:
         self._compile()
         self._stack.callback(self._detector.stop)
         self._detector.start()
+        self._say("starting the detector (20 s where nothing else runs)")
         self._watch.start()
         self._stack.callback(self._watch.stop)
         live = self._watch.await_seen(lambda seen: seen.rules_live >= rules, _START_S, self._goes_on)

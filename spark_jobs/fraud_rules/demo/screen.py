@@ -117,7 +117,7 @@ def picture(seen: Seen, sending: Sending, rows: int) -> RenderableType:
 def _table(newest: Sequence[SeenAlert]) -> Table:
     """Alerts in columns; what matters least is cut first where the terminal is narrow."""
     table = Table(box=None, pad_edge=False, expand=True, header_style="dim")
-    for name, ratio in (("time", 0), ("severity", 0), ("rule", 4), ("about", 3), ("value", 4), ("", 0), ("after", 0)):
+    for name, ratio in (("time", 0), ("severity", 0), ("rule", 5), ("about", 4), ("value", 5), ("", 0), ("after", 0)):
         right = name == "after"
         table.add_column(
             name, no_wrap=True, overflow="ellipsis", ratio=ratio or None, justify="right" if right else "left"
