@@ -24,7 +24,7 @@ def parse(arguments: list[str], project: Project) -> DetectorJob:
     add("--settings", type=Path, default=project.config / "detector.yaml")
     add("--schema", type=Path, default=project.config / "schema.yaml")
     add("--jars", type=Path, default=project.jars / "connector")
-    add("--master", default="local[2]", help="Spark's master")
+    add("--master", default="local[2,4]", help="Spark's master; local[2,4]: two at a time, each task tried four times")
     add(
         "--shuffle-partitions",
         type=int,

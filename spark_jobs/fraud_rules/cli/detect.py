@@ -17,7 +17,7 @@ def detect(
     checkpoint: Annotated[
         str | None, typer.Option(help="A folder, or a URI of a shared file system.", show_default="var/checkpoint")
     ] = None,
-    master: Annotated[str, typer.Option(help="Spark's master.")] = "local[2]",
+    master: Annotated[str, typer.Option(help="Spark's master.")] = "local[2,4]",
     shuffle_partitions: Annotated[
         int, typer.Option(min=1, help="Parallel tasks of the stateful stage; fixed with a checkpoint.")
     ] = 2,

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from pyspark.sql import DataFrame, SparkSession
 
-from fraud_rules.errors import CheckpointDamaged, FraudError
+from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.output import KeyGroupOutput
 from fraud_rules.settings import DetectorSettings
@@ -71,7 +71,7 @@ class BatchRunner:
         self.draining = threading.Event()
         self._last_batch = -1
         self.stopped_at: int | None = None
-        self.failure: FraudError | None = None
+        self.failure: Exception | None = None
 
     def run(self, frame: DataFrame, batch_id: int) -> None:
         """Spark's callback."""
@@ -80,7 +80,7 @@ class BatchRunner:
         self._busy = True
         try:
             self._run(frame, batch_id)
-        except FraudError as error:
+        except Exception as error:
             self.failure = error
             raise
         finally:

@@ -1,8 +1,8 @@
 """Starts Python workers: Spark's own daemon, with what every worker needs loaded before the first one is forked.
 
 A worker of Spark's own loads pyarrow, numba and the compiled kernel after the fork, seconds of work in each, and Spark
-starts several at once. Forked from here they share it, memory included. Nothing may start a thread before the fork; that
-is why Kafka clients are opened by the workers.
+starts several at once. Forked from here they share it, memory included. Nothing may start a thread before the fork;
+that is why Kafka clients are opened by the workers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PRELOADED: Final = (
 
 
 def preload() -> None:
-    """Load what workers use, and put it beyond the reach of the garbage collector, which Spark runs after every task."""
+    """Load what workers use, beyond the reach of the garbage collector, which Spark runs after every task."""
     for name in _PRELOADED:
         importlib.import_module(name)
     _run_kernel()

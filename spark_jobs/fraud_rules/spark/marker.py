@@ -6,20 +6,18 @@ of the two is not what it was: then nothing may be written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
 from fraud_rules.spark.checkpoint import Progress
-from fraud_rules.spark.pins import Pin
-
-Offsets = Mapping[str, Mapping[str, int]]
-"""End offsets by topic and partition (as text)."""
+from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
+from fraud_rules.spark.storage import Folder
 
 
 class Marker(msgspec.Struct, frozen=True, rename="camel"):
-    """The last batch whose outputs are written."""
+    """The last batch whose outputs are written. `end_offsets` by topic and partition (as text)."""
 
     query_id: str
     batch_id: int
@@ -44,6 +42,25 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _decode = msgspec.json.Decoder(Marker).decode
+
+
+ADOPTED: Final = "adopted"
+"""A file beside the checkpoint: the marker where it was begun."""
+
+
+def adopt(folder: Folder, marker: Marker | None, checkpoint: Progress, *, wanted: bool) -> Marker | None:
+    """The marker at which this checkpoint begins, where it does not begin at the beginning.
+
+    `wanted` makes that so for an empty checkpoint: state is begun anew, outputs go on where they are.
+    """
+    known = folder.read(ADOPTED)
+    if known is not None:
+        return Marker.decode(known)
+    if not wanted or marker is None or checkpoint.query_id is not None:
+        return None
+    PinStore(folder).create(msgspec.structs.replace(marker.pin, batch_id=NO_PIN.batch_id))
+    folder.create(ADOPTED, marker.encode())
+    return marker
 
 
 def check_fits(marker: Marker | None, checkpoint: Progress, where: str) -> None:

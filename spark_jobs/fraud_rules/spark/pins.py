@@ -76,7 +76,8 @@ class PinStore:
     def create(self, pin: Pin) -> Pin:
         """Make a pin durable, unless its batch has one already; the one in force is returned."""
         if self._folder.create(f"{FOLDER}/{pin.batch_id}", pin.encode()):
-            self._folder.delete(f"{FOLDER}/{pin.batch_id - _KEPT}")
+            if pin.batch_id >= _KEPT:
+                self._folder.delete(f"{FOLDER}/{pin.batch_id - _KEPT}")
             return pin
         known = self.read(pin.batch_id)
         if known is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.errors import ConfigError
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _STREAMING: Final = "spark.sql.streaming."
 _CHECKPOINTING: Final = "org.apache.spark.sql.execution.streaming.checkpointing."
 _STATE: Final = "org.apache.spark.sql.execution.streaming.state."
@@ -29,7 +31,7 @@ class SparkOptions:
 
     checkpoint: str
     jars: Path
-    master: str = "local[2]"
+    master: str = "local[2,4]"
     shuffle_partitions: int = 2
     driver_memory: str = "1536m"
     ui_port: int | None = None
@@ -41,8 +43,13 @@ class SparkOptions:
 
     @property
     def checkpoints_to_disk(self) -> bool:
-        """Whether the checkpoint is on this host's own disk."""
-        return "://" not in self.checkpoint and not self.checkpoint.startswith("hdfs:")
+        """Whether the checkpoint is a path of this host: its own disk, or one that all hosts mount."""
+        return self.checkpoint.startswith("file:") or _SCHEME.match(self.checkpoint) is None
+
+    @property
+    def checkpoint_path(self) -> Path:
+        """The checkpoint as a path of this host."""
+        return Path(re.sub("^file:(//)?", "", self.checkpoint)).absolute()
 
 
 def build_session(options: SparkOptions) -> SparkSession:

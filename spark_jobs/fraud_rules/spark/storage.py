@@ -43,11 +43,6 @@ class Folder(Protocol):
         """Whether there is such a file or folder."""
 
 
-def open_folder(spark: SparkSession, root: str, *, on_disk: bool) -> Folder:
-    """The folder at a path of this host, or at a URI."""
-    return DiskFolder(Path(root)) if on_disk else HadoopFolder(spark, root)
-
-
 class DiskFolder:
     """On this host's disk: Hadoop's client starts a process for each file it makes there."""
 

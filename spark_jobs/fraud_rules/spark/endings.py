@@ -1,0 +1,71 @@
+"""How the detector ends: asked to, or by an error, which gets a name of this product's."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from fraud_rules import errors
+from fraud_rules.errors import DetectorFailed, FraudError
+
+_NAMED = re.compile(r"fraud_rules\.errors\.(\w+): (.+)")
+_CAUSE = re.compile(r"^(?:Caused by: )?([\w.$]*(?:Error|Exception): .+)$", re.MULTILINE)
+_MESSAGE_LENGTH = 500
+
+
+def named(error: BaseException) -> FraudError:
+    """What ended the query: the error of this product that a worker raised, or else the innermost cause there is."""
+    if isinstance(error, FraudError):
+        return error
+    if isinstance(error, Py4JError | OSError | EOFError) and not getattr(error, "java_exception", None):
+        return DetectorFailed("Spark's JVM has ended; the next start repeats the batch in hand")
+    text = str(error)
+    for name, message in _NAMED.findall(text):
+        kind = getattr(errors, name, None)
+        if isinstance(kind, type) and issubclass(kind, FraudError):
+            with suppress(TypeError):
+                return kind(message)
+    causes = _CAUSE.findall(text)
+    cause = causes[-1] if causes else " ".join(text.split())
+    return DetectorFailed(f"{cause[:_MESSAGE_LENGTH]}; the next start repeats the batch in hand")
+
+
+def stop_query(query: StreamingQuery) -> None:
+    """End the query, if its JVM is still there."""
+    with suppress(Py4JError, OSError):
+        query.stop()
+
+
+def stop_spark(spark: SparkSession) -> None:
+    """End Spark, if its JVM is still there."""
+    with suppress(Py4JError, OSError):
+        spark.stop()
+
+
+@contextmanager
+def signals(drain: threading.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT ask for an end in order; a second one ends at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if drain.is_set():
+            sys.exit(128 + number)
+        drain.set()
+
+    known = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in known.items():
+            signal.signal(number, handler)
