@@ -1,8 +1,9 @@
 """What the detector must answer, computed the slow and obvious way.
 
 Written from the specification alone. It keeps every transaction it ever accepted, looks at all of them for each new one
-and adds up fractions. It shares with the product the parsers of rules and filters and the documented hash of a key, and
-nothing that windows, orders, retains, aggregates or folds the rule log.
+and adds up fractions. It never forgets an epoch either, where the engine keeps a superseded one for ten minutes of
+append time, for partitions that lag behind. It shares with the product the parsers of rules and filters and the
+documented hash of a key, and nothing that windows, orders, retains, aggregates or folds the rule log.
 
 Where the specification leaves something open, the decision stands in a docstring:
 `_Judge.connected`, `_Judge.take`, `_Judge.evaluate`, `_Judge._begin_history`, `_Kept`, `_Marks`, `oracle_stream._cut`.
