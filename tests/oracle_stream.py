@@ -59,7 +59,15 @@ class Row:
 
 
 def read_rule_log(document: Document, schema: TransactionSchema) -> list[LogEntry]:
-    """The rule records; a rule's time is the running maximum by offset, a rejected one has used its version."""
+    """The rule records; a rule's time is the running maximum by offset, a rejected one has used its version.
+
+    So has one that a recorded batch says it refused, for the state it would have taken.
+    """
+    refused = {
+        int(version): [f"{field_name}: {reason}" for field_name, reason in reasons]
+        for batch in document.get("batches", [])
+        for version, reasons in batch.get("refused", {}).items()
+    }
     log: list[LogEntry] = []
     time_ms = LONG_AGO_MS
     for step in document["steps"]:
@@ -68,7 +76,9 @@ def read_rule_log(document: Document, schema: TransactionSchema) -> list[LogEntr
         time_ms = max(time_ms, step["at"])
         record = step["rule"] if isinstance(step["rule"], str) else json.dumps(step["rule"])
         try:
-            log.append(LogEntry(len(log), time_ms, parse_rule_record(record.encode(), schema, RuleLimits())))
+            change = parse_rule_record(record.encode(), schema, RuleLimits())
+            reasons = refused.get(len(log), [])
+            log.append(LogEntry(len(log), time_ms, None if reasons else change, reasons))
         except RuleRejected as rejection:
             log.append(LogEntry(len(log), time_ms, None, [str(reason) for reason in rejection.reasons]))
     return log

@@ -23,7 +23,7 @@ from tests import oracle
 from tests.conformance import Case, differences, load_cases, load_schema, same_answer
 from tests.long_streams import long_document
 from tests.shrinking import smallest
-from tests.streams import cuts_only, documents
+from tests.streams import START_MS, cuts_only, documents
 
 STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))
 SEED = int(os.environ.get("FRAUD_SEED", "1"))
@@ -82,6 +82,34 @@ def _assert_same(document: dict[str, Any], one: Engine, other: Engine) -> None:
 def test_engine_answers_every_case(case: Case) -> None:
     answer = replay(case.document, load_schema(case.schema), SETTINGS)
     assert not differences(case.expect, answer), case.shows
+
+
+@pytest.mark.parametrize("engine", [_oracle, _engine])
+def test_a_rule_refused_by_a_recorded_batch_is_never_in_force(engine: Engine) -> None:
+    rule = {
+        "ruleId": 1,
+        "ruleState": "ACTIVE",
+        "groupingKeyNames": ["payeeId"],
+        "aggregatorFunctionType": "COUNT",
+        "limitOperatorType": ">=",
+        "limit": 1,
+        "windowSeconds": 1,
+    }
+    document = {
+        "steps": [
+            {"at": START_MS, "rule": rule},
+            {"at": START_MS, "rule": {**rule, "limit": 0}},
+            {"at": START_MS, "tx": {"transactionId": 1, "eventTime": START_MS, "payeeId": 1}},
+            {"at": START_MS + 9, "tx": {"transactionId": 2, "eventTime": START_MS, "payeeId": 1}},
+        ],
+        "batches": [
+            {"offsets": {"transactions": {"0": 1}}, "pin": 2, "refused": {"1": [["state", "too much"]]}},
+            {"offsets": {"transactions": {"0": 2}}, "pin": 2},
+        ],
+    }
+    answer = engine(document)
+    assert [(alert["transactionId"], alert["ruleVersion"]) for alert in answer["alerts"]] == [(1, 0), (2, 0)]
+    assert [rejected["ruleVersion"] for rejected in answer["rejected"]] == [1]
 
 
 @_seeds(STREAMS)
