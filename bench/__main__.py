@@ -64,7 +64,8 @@ def _is_wanted(rows: Rows, given: argparse.Namespace) -> bool:
     if rows.soak and not given.soak_minutes and not given.list:
         return False
     wanted = [name for name in given.only.split(",") if name]
-    return not wanted or any(rows.name.startswith(name) for name in wanted)
+    names = {each.name for each in ALL}
+    return not wanted or any(rows.name == name or (name not in names and rows.name.startswith(name)) for name in wanted)
 
 
 def _measure_all(chosen: Sequence[Rows], given: argparse.Namespace, project: Project) -> list[str]:

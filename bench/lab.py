@@ -25,8 +25,7 @@ from fraud_rules.kafka.rule_writer import append_rules
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
 
-_LIVE_S = 120.0
-_JUDGED_S = 300.0
+_PATIENCE_S = 300.0
 _POLL_S = 0.02
 
 
@@ -96,7 +95,7 @@ class Session:
 
     def await_live(self, versions: list[int]) -> None:
         """Return once the detector has reported all of these versions live."""
-        reports = await_operations(self.bootstrap, self.names.rule_operations, set(versions), _LIVE_S)
+        reports = await_operations(self.bootstrap, self.names.rule_operations, set(versions), _PATIENCE_S)
         missing = [version for version in versions if version not in reports]
         refused = [report for report in reports.values() if report.rejected]
         assert not missing, f"rules without a report: {missing[:3]}"
@@ -140,22 +139,22 @@ class Session:
 
     def await_judged(self, transactions: int) -> dict[str, Any]:
         """Return the progress record of the batch by which this many transactions have been judged."""
+        records = self.received(self.names.detector_progress, from_start=True)
         judged = 0
-        for received in self.received(self.names.detector_progress, from_start=True, patience_s=_JUDGED_S):
-            record: dict[str, Any] = json.loads(received.record.value or b"{}")
+        while True:
+            record: dict[str, Any] = json.loads(next(records).record.value or b"{}")
             judged += record["rows"] + record["quarantined"]
             if judged >= transactions:
                 return record
-        raise RuntimeError(f"only {judged} of {transactions} transactions were judged")
 
-    def received(self, *topics: str, from_start: bool = False, patience_s: float = 120.0) -> Iterator[Received]:
-        """Committed records as they become visible, from the topics' starts or from where they end now; ends when none
-        has come for `patience_s`, and raises when the detector has ended."""
+    def received(self, *topics: str, from_start: bool = False) -> Iterator[Received]:
+        """Committed records as they become visible, from the topics' starts or from where they end now. Raises
+        RuntimeError when none comes for long, or the detector has ended."""
         places = topic_starts if from_start else topic_ends
-        return self._received({topic: places(self.bootstrap, topic) for topic in topics}, patience_s)
+        return self._received({topic: places(self.bootstrap, topic) for topic in topics})
 
-    def _received(self, starts: Mapping[str, Mapping[int, int]], patience_s: float) -> Iterator[Received]:
-        deadline = time.monotonic() + patience_s
+    def _received(self, starts: Mapping[str, Mapping[int, int]]) -> Iterator[Received]:
+        deadline = time.monotonic() + _PATIENCE_S
 
         def wanted() -> bool:
             self.running.check()
@@ -164,7 +163,8 @@ class Session:
         for received in follow(self.bootstrap, starts, wanted=wanted, poll_s=_POLL_S):
             if received is not None:
                 yield received
-                deadline = time.monotonic() + patience_s
+                deadline = time.monotonic() + _PATIENCE_S
+        raise RuntimeError(f"nothing came on {', '.join(starts)} for {_PATIENCE_S:g} s")
 
     def alerts(self) -> list[tuple[int, dict[str, Any]]]:
         """(append time, alert) of every committed alert."""

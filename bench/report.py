@@ -64,8 +64,12 @@ def _table(rows: Rows, results: Results) -> Iterator[str]:
         if values is not None:
             yield _line(figure, values)
     busiest = max((run.get("load_average", 0.0) for run in results.runs), default=0.0)
-    yield from ("", f"`{results.command}`, {results.measured}, revision {results.machine['revision']}; ", "")
-    yield from (f"load average before the runs at most {busiest:.1f}.", "") if busiest else ()
+    yield ""
+    yield (
+        f"`{results.command}`, {results.measured}, revision {results.machine['revision']}; load average before the "
+        f"runs at most {busiest:.1f}"
+    )
+    yield ""
 
 
 def _line(figure: Figure, values: Spread) -> str:
