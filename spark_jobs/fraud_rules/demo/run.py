@@ -185,13 +185,14 @@ class _Demo:
         self._say(f"kernel ready ({time.monotonic() - began_s:.0f} s)")
 
     def _goes_on(self, note: Callable[[str], None] | None = None) -> bool:
-        """False once interrupted. Starts a detector that somebody killed anew; raises when it ended by itself."""
+        """False once interrupted. Starts a detector again that was killed or fell over; raises when it gave up."""
         code = self._detector.exit_code()
-        if code is not None:
+        if code is not None and not self._stop.is_set():
             self._restarts += 1
-            if code >= 0 or self._restarts > _RESTARTS:
+            if (code >= 0 and code != DetectorFailed.exit_code) or self._restarts > _RESTARTS:
                 raise self._detector.failure()
-            (note or self._say)(f"the detector was killed (signal {-code}): starting it again, it goes on where it was")
+            why = f"was killed (signal {-code})" if code < 0 else "fell over"
+            (note or self._say)(f"the detector {why}: starting it again, it goes on where it was")
             self._detector.start()
         return not self._stop.is_set()
 
