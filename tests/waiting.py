@@ -11,11 +11,11 @@ _T = TypeVar("_T")
 
 
 def until(condition: Callable[[], _T | None], what: str, timeout_s: float = 180.0) -> _T:
-    """The first answer of `condition` that is neither None nor False. Fails with `what` after `timeout_s`."""
+    """The first answer of `condition` that is true, or a list that is not empty. Fails with `what` after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while True:
         answer = condition()
-        if answer is not None and answer is not False:
+        if answer:
             return answer
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout_s:g} s: {what}")

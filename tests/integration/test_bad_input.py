@@ -1,0 +1,249 @@
+"""Hostile input to the running detector: set aside with a reason, never a failed batch, and the rest is judged.
+
+The times of the logs are the corpus's, in 2023, so that its records are as early, late or ahead as they say.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.project import Project
+from fraud_rules.replay import decode_exactly
+from tests.kafka_records import read_all
+from tests.record_corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED
+from tests.running_detector import Installation, RunningDetector, covers
+from tests.timed_topics import Logs, timed_topics
+from tests.waiting import until
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+SECONDS = 20.0
+"""What "within seconds" is on a crowded machine."""
+
+RULE = {
+    "ruleId": 1,
+    "ruleState": "ACTIVE",
+    "groupingKeyNames": ["payeeId"],
+    "aggregatorFunctionType": "COUNT",
+    "limitOperatorType": ">=",
+    "limit": 1,
+    "windowMinutes": 60,
+}
+
+DEEP = 10_000
+HOSTILE_RULES: Mapping[str, tuple[bytes, set[str]]] = {
+    "no JSON, no text form": (b"drop table rules", {"record"}),
+    "nothing": (b"", {"record"}),
+    "NUL": (b"\x00", {"record"}),
+    "not UTF-8": (b'{"ruleId": 1, "name": "\xff"}', {"record"}),
+    "cut short": (b'{"ruleId": 1, "ruleState": "ACT', {"record"}),
+    "a rule without anything": (
+        b"{}",
+        {
+            "ruleState",
+            "ruleId",
+            "groupingKeyNames",
+            "aggregatorFunctionType",
+            "limitOperatorType",
+            "limit",
+            "windowMinutes",
+        },
+    ),
+    "unknown members, operator and aggregate": (
+        json.dumps(
+            {**RULE, "limitOperatorType": "about", "aggregatorFunctionType": "GUESS", "cooldownSecond": 1}
+        ).encode(),
+        {"limitOperatorType", "aggregatorFunctionType", "cooldownSecond"},
+    ),
+    "a window of a hundred years, for an unknown field": (
+        json.dumps({**RULE, "windowMinutes": 52_560_000, "groupingKeyNames": ["iban"]}).encode(),
+        {"windowMinutes", "groupingKeyNames"},
+    ),
+    "a limit of 5,000 digits": (json.dumps(RULE).replace('"limit": 1', '"limit": ' + "9" * 5_000).encode(), {"limit"}),
+    "a limit that is no number": (json.dumps({**RULE, "limit": float("nan")}).encode(), {"limit"}),
+    "a filter 10,000 parentheses deep": (
+        json.dumps({**RULE, "filter": "(" * DEEP + "payeeId = 1" + ")" * DEEP}).encode(),
+        {"filter"},
+    ),
+    "JSON 10,000 deep": (b'{"ruleId":' + b"[" * DEEP + b"]" * DEEP + b"}", {"record"}),
+    "code for a filter": (json.dumps({**RULE, "filter": "__import__('os').system('true')"}).encode(), {"filter"}),
+    "five megabytes": (json.dumps({**RULE, "name": "x" * 5_000_000}).encode(), {"record"}),
+}
+
+
+@dataclass
+class Site:
+    """A running detector, and the logs it reads. `now_ms` is the append time of what comes next."""
+
+    installation: Installation
+    detector: RunningDetector
+    logs: Logs
+    now_ms: int = APPEND_MS
+    transactions: int = 1_000_000
+
+    def read(self, role: str) -> list[Message]:
+        return read_all(self.installation.topics.bootstrap, getattr(self.installation.topics.names, role))
+
+    def documents(self, role: str) -> list[Any]:
+        return [decode_exactly(message.value()) for message in self.read(role)]
+
+    def judge(self) -> None:
+        """Return once the detector has judged everything written."""
+        self.logs.flush()
+        until(self._has_judged, "everything is judged", 120.0)
+
+    def rule(self, record: Mapping[str, Any] | bytes) -> int:
+        """Append to the rule log; its version."""
+        return self.logs.append_rule(record if isinstance(record, bytes) else json.dumps(record).encode(), self.now_ms)
+
+    def transaction(self, **members: Any) -> int:
+        """Append a good transaction with an id of its own; that id."""
+        self.transactions += 1
+        tx = {
+            "transactionId": self.transactions,
+            "eventTime": self.now_ms,
+            "payeeId": 1,
+            "beneficiaryId": 2,
+            "paymentType": "CSH",
+            "paymentAmount": "1.00",
+            **members,
+        }
+        self.logs.append(json.dumps(tx).encode(), self.now_ms)
+        return self.transactions
+
+    def operations(self, versions: Sequence[int]) -> list[dict[str, Any]]:
+        """What the detector says about these rule records."""
+        return [each for each in self.documents("rule_operations") if each["ruleVersion"] in versions]
+
+    def _has_judged(self) -> bool:
+        assert self.detector.exit_code is None, self.detector.said()[-2000:]
+        progress = self.installation.progress()
+        names = self.installation.topics.names
+        return bool(progress) and covers(progress[-1], self.logs.ends, names, self.logs.rules_end)
+
+
+@pytest.fixture(scope="module")
+def site(broker: Broker, project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One detector for all tests here: none of them may harm it."""
+    topics = timed_topics(broker, project)
+    home = tmp_path_factory.mktemp("detector")
+    installation = Installation.make(home, project, topics, future_tolerance_ms=FUTURE_TOLERANCE_MS)
+    detector = RunningDetector(installation)
+    try:
+        site = Site(installation, detector, Logs(topics))
+        site.rule(RULE)
+        detector.wait_ready()
+        site.judge()
+        yield site
+        assert detector.stop() == 0
+    finally:
+        detector.kill()
+
+
+def test_every_bad_record_is_set_aside_as_it_came_and_every_good_one_is_judged(site: Site) -> None:
+    names = site.installation.topics.names
+    good, expected = [], {}
+    before = sum(progress.rows for progress in site.installation.progress())
+    for position, rejected in enumerate(REJECTED):
+        place = site.logs.append(rejected.record, site.now_ms, partition=position % 2)
+        expected[place] = (rejected.reason, rejected.record)
+        good.append(site.transaction())
+    for accepted in ACCEPTED:
+        site.logs.append(accepted.record, site.now_ms, partition=1)
+    for partition in (0, 1):
+        site.logs.append(None, site.now_ms, partition)  # a tombstone is ignored
+    site.judge()
+
+    aside = {}
+    for message in site.read("quarantine"):
+        headers = {name: value.decode() for name, value in message.headers()}
+        place = int(headers["partition"]), int(headers["offset"])
+        assert place not in aside, "twice in quarantine"
+        assert headers["topic"] == names.transactions
+        aside[place] = (headers["reason"], message.value())
+    assert aside == expected
+    alerted = [alert["triggeringEvent"]["transactionId"] for alert in site.documents("alerts")]
+    assert [identity for identity in alerted if identity in set(good)] == good
+    progress = site.installation.progress()
+    assert sum(each.rows for each in progress) - before == len(good) + len(ACCEPTED)
+
+
+def test_hostile_rules_are_rejected_with_every_reason_and_change_nothing(site: Site) -> None:
+    in_force = site.installation.progress()[-1].rules_in_force
+    expected = {site.rule(record): fields for record, fields in HOSTILE_RULES.values()}
+    site.judge()
+    tombstone = site.logs.append_rule(None, site.now_ms)
+    site.judge()
+
+    operations = site.operations([*expected, tombstone])
+    assert {each["ruleVersion"]: each["status"] for each in operations} == dict.fromkeys(
+        [*expected, tombstone], "REJECTED"
+    )
+    for operation in operations:
+        wanted = expected.get(operation["ruleVersion"], {"record"})
+        assert {reason["field"] for reason in operation["reasons"]} == wanted, operation
+    assert site.installation.progress()[-1].rules_in_force == in_force
+    identity = site.transaction()
+    site.judge()
+    (alert,) = (a for a in site.documents("alerts") if a["triggeringEvent"]["transactionId"] == identity)
+    assert (alert["ruleId"], alert["ruleVersion"]) == (1, 0)
+
+
+def test_a_new_grouping_and_a_new_field_need_no_restart(site: Site) -> None:
+    site.now_ms += 1
+    first = site.transaction(payeeId=77, beneficiaryId=5)
+    site.judge()
+    site.now_ms += 1
+    of_known_grouping = {
+        "ruleId": 2, "aggregatorFunctionType": "SUM", "aggregateFieldName": "beneficiaryId", "limit": 11,
+    }  # fmt: skip
+    of_new_grouping = {"ruleId": 3, "groupingKeyNames": ["paymentType", "beneficiaryId"], "limit": 2}
+    site.rule({**RULE, **of_known_grouping})
+    site.rule({**RULE, **of_new_grouping})
+    site.judge()
+    second, third = (site.transaction(payeeId=77, beneficiaryId=6, paymentType="NEW") for _ in range(2))
+    site.judge()
+
+    found = [
+        (alert["ruleId"], alert["triggeringEvent"]["transactionId"], alert["triggeringValue"], alert["windowCount"])
+        for alert in site.documents("alerts")
+        if alert["ruleId"] in (2, 3)
+    ]
+    assert first < second < third
+    # The known grouping's history is there at once, also for a field no rule has used; a new grouping's begins now.
+    assert found == [(2, second, "11", 2), (2, third, "17", 3), (3, third, "2", 2)]
+
+
+def test_controls_act_when_no_transaction_comes(site: Site) -> None:
+    site.now_ms += 1
+    began = time.monotonic()
+    version = site.rule({"ruleState": "CONTROL", "controlType": "EXPORT_RULES_CURRENT"})
+    site.logs.flush()
+    until(lambda: site.operations([version]), "the export is done", SECONDS)
+    exported = until(lambda: _exported(site, version), "the export can be read", SECONDS)
+    deleted = site.rule({"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"})
+    site.logs.flush()
+    until(lambda: site.operations([deleted]), "the delete is done", SECONDS)
+    assert time.monotonic() - began < SECONDS
+
+    assert [each["ruleId"] for each in exported] == [1, 2, 3]
+    assert exported[0]["rule"] == RULE
+    assert site.installation.progress()[-1].rules_in_force == 0
+
+
+def _exported(site: Site, version: int) -> list[Any]:
+    return [each for each in site.documents("current_rules") if each["export"] == version]
+
+
+def test_no_batch_failed(site: Site) -> None:
+    batches = [progress.batch_id for progress in site.installation.progress()]
+    assert batches == list(range(len(batches)))
+    assert "ERROR" not in site.detector.said()
