@@ -32,6 +32,7 @@ from fraud_rules.spark.records import (
 )
 from fraud_rules.spark.rows import ASIDE, Aside
 from fraud_rules.spark.rule_desk import RuleDesk, RulesOfBatch
+from fraud_rules.spark.spill import Spill, is_file
 from fraud_rules.spark.storage import Folder
 from fraud_rules.spark.worker import PIN_PROPERTY
 
@@ -54,6 +55,7 @@ class BatchParts:
     desk: RuleDesk
     writer: BatchWriter
     pulse: Pulse
+    spill: Spill
 
 
 class BatchRunner:
@@ -76,6 +78,7 @@ class BatchRunner:
     def run(self, frame: DataFrame, batch_id: int) -> None:
         """Spark's callback."""
         if self.draining.is_set():
+            self._parts.spark.sparkContext.setLogLevel("OFF")  # Spark would report what comes now as an error
             raise Draining
         self._busy = True
         try:
@@ -95,11 +98,13 @@ class BatchRunner:
         rules = self._parts.desk.rules_of(batch_id)
         pinned = time.monotonic()
         self._parts.spark.sparkContext.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
-        outputs = _collect(frame)
+        outputs, spilled = _collect(frame, self._parts.spill)
         evaluated = time.monotonic()
         self._account.note(outputs.groups)
         if self._written is None or not self._written.covers(batch_id):
             self._write(batch_id, rules, outputs)
+        if spilled:
+            self._parts.spill.clean()
         written = time.monotonic()
         self._before = _latency(batch_id, outputs, (started, pinned, evaluated, written))
         newest_ms = outputs.append_ms(1.0)
@@ -144,20 +149,22 @@ class BatchRunner:
             self.draining.set()
 
 
-def _collect(frame: DataFrame) -> BatchOutputs:
-    """Run the batch: this is the action, and the only one, so that each task runs once."""
+def _collect(frame: DataFrame, spill: Spill) -> tuple[BatchOutputs, bool]:
+    """Run the batch; also whether files were used. The action, and the only one, so that each task runs once."""
     table = frame.toArrow()
     groups: list[KeyGroupOutput] = []
     asides: list[Aside] = []
+    spilled = False
     for key_group, blob in zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True):
         if key_group == ASIDE:
             asides.append(Aside.decode(blob))
         else:
-            groups.append(KeyGroupOutput.decode(blob))
+            spilled |= is_file(blob)
+            groups.append(KeyGroupOutput.decode(spill.unpack(blob)))
     if len({group.key_group for group in groups}) != len(groups):
         raise CheckpointDamaged("a key group was evaluated twice in one batch: this must not happen; report it")
     groups.sort(key=lambda group: group.key_group)
-    return BatchOutputs(groups, asides)
+    return BatchOutputs(groups, asides), spilled
 
 
 def _latency(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float, float]) -> Latency:

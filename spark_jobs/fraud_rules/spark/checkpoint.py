@@ -72,11 +72,9 @@ def claim(folder: Folder, wanted: Mapping[str, Any]) -> None:
 
 def read_progress(folder: Folder) -> Progress:
     """Read what the checkpoint says, all of it. Raises CheckpointDamaged for gaps and for files that cannot be read."""
-    query = _query_id(folder)
+    query = known_query(folder)
     offsets, commits = _batches(folder, "offsets"), _batches(folder, "commits")
     if query is None:
-        if offsets or commits or folder.names("state"):
-            raise CheckpointDamaged(f"{folder.root}/metadata is missing: restore the checkpoint")
         return Progress(None, None, {}, {})
     planned = {batch: _end_offsets(folder, batch) for batch in offsets}
     for batch in commits:
@@ -90,7 +88,7 @@ def read_progress(folder: Folder) -> Progress:
 
 def query_id(folder: Folder) -> str:
     """The id Spark has given the query. Raises CheckpointDamaged."""
-    known = _query_id(folder)
+    known = known_query(folder)
     if known is None:
         raise CheckpointDamaged(f"{folder.root}/metadata vanished: is somebody cleaning up?")
     return known
@@ -101,9 +99,12 @@ def end_offsets(folder: Folder, batch_id: int) -> dict[str, dict[str, int]]:
     return _end_offsets(folder, batch_id)
 
 
-def _query_id(folder: Folder) -> str | None:
+def known_query(folder: Folder) -> str | None:
+    """The same, or None in a checkpoint that was never used. Raises CheckpointDamaged."""
     metadata = folder.read("metadata")
     if metadata is None:
+        if any(folder.names(part) for part in ("offsets", "commits", "state")):
+            raise CheckpointDamaged(f"{folder.root}/metadata is missing: restore the checkpoint")
         return None
     known = _parse(folder, "metadata", metadata.decode("utf-8", "replace")).get("id")
     if not isinstance(known, str):
@@ -129,6 +130,12 @@ def _check_manifest(folder: Folder, known: Mapping[str, Any], wanted: Mapping[st
             raise CheckpointForeign(
                 f"{folder.root} was made for another topic {topic} (id {topics[topic]}, now {identity}): its offsets "
                 "mean nothing here; restore the topic, or give the detector another name and an empty folder"
+            )
+    for topic in topics if isinstance(topics, dict) else ():
+        if topic not in wanted["topics"]:
+            raise CheckpointForeign(
+                f"{folder.root} was made for a topic {topic} that is not read now: name the topics as they were, or "
+                "give the detector another name and an empty folder"
             )
     fields = known.get("fields")
     if not isinstance(fields, dict):

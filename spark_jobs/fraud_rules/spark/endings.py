@@ -15,10 +15,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules import errors
-from fraud_rules.errors import DetectorFailed, FraudError
+from fraud_rules.errors import CheckpointDamaged, DetectorFailed, FraudError
 
 _NAMED = re.compile(r"fraud_rules\.errors\.(\w+): (.+)")
 _CAUSE = re.compile(r"^(?:Caused by: )?([\w.$]*(?:Error|Exception): .+)$", re.MULTILINE)
+_STATE_NOT_WHOLE = re.compile(
+    r"CANNOT_READ_STREAMING_STATE_FILE|CHECKSUM_VERIFICATION_FAILED|ROW_CHECKSUM|ChecksumException"
+    r"|FileNotFoundException: [^\n]*/state/"
+)
+"""How Spark says that a file of the state is missing, or is not what was written."""
+
 _MESSAGE_LENGTH = 500
 
 
@@ -36,6 +42,10 @@ def named(error: BaseException) -> FraudError:
                 return kind(message)
     causes = _CAUSE.findall(text)
     cause = causes[-1] if causes else " ".join(text.split())
+    if _STATE_NOT_WHOLE.search(text):
+        return CheckpointDamaged(
+            f"the checkpoint's state is not whole: {cause[:_MESSAGE_LENGTH]}; restore the checkpoint"
+        )
     return DetectorFailed(f"{cause[:_MESSAGE_LENGTH]}; the next start repeats the batch in hand")
 
 

@@ -53,14 +53,20 @@ def adopt(folder: Folder, marker: Marker | None, checkpoint: Progress, *, wanted
 
     `wanted` makes that so for an empty checkpoint: state is begun anew, outputs go on where they are.
     """
-    known = folder.read(ADOPTED)
+    known = adopted_at(folder)
     if known is not None:
-        return Marker.decode(known)
+        return known
     if not wanted or marker is None or checkpoint.query_id is not None:
         return None
     PinStore(folder).create(msgspec.structs.replace(marker.pin, batch_id=NO_PIN.batch_id))
     folder.create(ADOPTED, marker.encode())
     return marker
+
+
+def adopted_at(folder: Folder) -> Marker | None:
+    """The marker at which this checkpoint was begun, if it was not begun at the beginning."""
+    known = folder.read(ADOPTED)
+    return None if known is None else Marker.decode(known)
 
 
 def check_fits(marker: Marker | None, checkpoint: Progress, where: str) -> None:
@@ -75,17 +81,25 @@ def check_fits(marker: Marker | None, checkpoint: Progress, where: str) -> None:
                 "connect it to the Kafka it wrote to, or give the detector another name and an empty checkpoint"
             )
         return
-    if checkpoint.query_id is None:
+    check_query(marker, checkpoint.query_id, where)
+    _check_batch(marker, checkpoint, where)
+
+
+def check_query(marker: Marker, query_id: str | None, where: str) -> None:
+    """Raise CheckpointForeign unless the checkpoint's query is the one that has written.
+
+    This much can be said while another detector still works on the same checkpoint.
+    """
+    if query_id is None:
         raise CheckpointForeign(
             f"{where} is empty, but batch {marker.batch_id} of this detector is written: restore its checkpoint "
             f"(query {marker.query_id}), or start over from the marker's offsets with --adopt"
         )
-    if marker.query_id != checkpoint.query_id:
+    if marker.query_id != query_id:
         raise CheckpointForeign(
-            f"{where} is of query {checkpoint.query_id}, but what is written comes from query {marker.query_id}: "
+            f"{where} is of query {query_id}, but what is written comes from query {marker.query_id}: "
             "point this detector at its own checkpoint"
         )
-    _check_batch(marker, checkpoint, where)
 
 
 def _check_batch(marker: Marker, checkpoint: Progress, where: str) -> None:

@@ -15,6 +15,9 @@ from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.ticks import TickWriter
 
 _LOOK_S = 1.0
+_WARM_BATCHES = 30
+"""A JVM that has just started takes several times as long for a batch: the first of them are run before they matter."""
+
 _MS_A_S = 1_000
 
 
@@ -26,6 +29,7 @@ class Pulse:
         self._transactions = transactions
         self._tick_s = tick_ms / _MS_A_S
         self._beat = time.monotonic()
+        self._batches = 0
         self._ends: dict[str, int] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
@@ -43,6 +47,9 @@ class Pulse:
     def beat(self) -> None:
         """A batch has ended."""
         self._beat = time.monotonic()
+        self._batches += 1
+        if self._batches <= _WARM_BATCHES:
+            self._ticks.tick()
 
     def lag(self, end_offsets: Mapping[str, int]) -> int | None:
         """Transactions appended beyond these offsets, as of a second ago at most; None while unknown."""

@@ -40,7 +40,7 @@ class KeyGroupProcessor(StatefulProcessor):
         detection_ms = int(time.time() * _MS_A_S)
         blobs = [bytes(row[1]) for row in rows]
         output = engine.process(blobs, context.timeline(), context.batch_id(), detection_ms)
-        yield Row(key_group=key_group, blob=output.encode())
+        yield Row(key_group=key_group, blob=context.spill().pack(output.encode(), context.batch_id()))
 
     def close(self) -> None:
         """Nothing is held between batches but what `worker` keeps."""

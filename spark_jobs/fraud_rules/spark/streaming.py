@@ -23,7 +23,7 @@ from fraud_rules.settings import DetectorSettings
 from fraud_rules.spark import checkpoint
 from fraud_rules.spark.batch import BatchParts, BatchRunner
 from fraud_rules.spark.endings import named, signals, stop_query, stop_spark
-from fraud_rules.spark.marker import Marker, adopt, check_fits
+from fraud_rules.spark.marker import Marker, adopt, adopted_at, check_fits, check_query
 from fraud_rules.spark.pins import PinStore
 from fraud_rules.spark.pulse import Pulse
 from fraud_rules.spark.query import start_query
@@ -93,9 +93,10 @@ def _start(job: DetectorJob, stack: ExitStack) -> tuple[BatchRunner, StreamingQu
         admitted = _admit(job, folder, rules)
     transactions = stack.enter_context(TopicReader(job.bootstrap, topics.transactions))
     pulse = Pulse(TickWriter(job.bootstrap, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
-    parts = BatchParts(spark, settings, folder, admitted.desk, admitted.writer, pulse)
-    runner = BatchRunner(parts, admitted.marker, admitted.resumed_at)
     context = WorkerContext(job.schema, settings, job.bootstrap, folder.root)
+    parts = BatchParts(spark, settings, folder, admitted.desk, admitted.writer, pulse, context.spill())
+    parts.spill.clean()
+    runner = BatchRunner(parts, admitted.marker, admitted.resumed_at)
     query = start_query(spark, context, admitted.starting_offsets, runner.run)
     stack.callback(stop_query, query)
     pulse.start()
@@ -111,23 +112,36 @@ def _spark(options: SparkOptions, stack: ExitStack) -> SparkSession:
 
 
 def _admit(job: DetectorJob, folder: Folder, rules: TopicReader) -> _Admitted:
-    """Check that this start fits the checkpoint and what is written in Kafka, fencing every other detector first."""
+    """Check that this start fits the checkpoint and what is written in Kafka, fencing every other detector.
+
+    What is mistaken for sure is refused before that, so that it ends no detector that works. All else is read after,
+    when another that worked on this checkpoint until now can write no more.
+    """
     topics, settings = job.settings.topics, job.settings
     read = [topics.transactions, topics.rules, topics.detector_ticks]
     checkpoint.claim(folder, checkpoint.manifest(settings, job.schema, topic_ids(job.bootstrap, read)))
+    _check_whose(job, folder)
+    writer = BatchWriter(job.bootstrap, f"fraud-rules-{settings.detector}")
+    writer.open()
+    marker = _read_marker(job)
     progress = checkpoint.read_progress(folder)
     log = RuleLog.on_kafka(job.bootstrap, topics.rules, job.schema, settings.limits)
     desk = RuleDesk(settings, log, rules, PinStore(folder))
     resumed_at = _check_stop(folder, desk.stopped_at(), resume=job.resume)
-    writer = BatchWriter(job.bootstrap, f"fraud-rules-{settings.detector}")
-    writer.open()
-    marker = _read_marker(job)
     adopted = adopt(folder, marker, progress, wanted=job.adopt)
     if adopted is not None and marker == adopted:
         marker = None
     check_fits(marker, progress, folder.root)
     starting = "earliest" if adopted is None else msgspec.json.encode(adopted.end_offsets).decode()
     return _Admitted(desk, writer, marker, starting, resumed_at)
+
+
+def _check_whose(job: DetectorJob, folder: Folder) -> None:
+    """Raise CheckpointForeign when the checkpoint's query is not the one that has written."""
+    marker, query = _read_marker(job), checkpoint.known_query(folder)
+    if marker is None or marker == adopted_at(folder) or (job.adopt and query is None):
+        return
+    check_query(marker, query, folder.root)
 
 
 def _read_marker(job: DetectorJob) -> Marker | None:

@@ -21,6 +21,7 @@ from fraud_rules.ruleset import RuleTimeline
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.spark.pins import Pin
+from fraud_rules.spark.spill import Spill
 from fraud_rules.window.store import MappedViews, ViewStore
 
 PIN_PROPERTY = "fraud.pin"
@@ -46,6 +47,10 @@ class WorkerContext:
         pin = Pin.decode(_property(PIN_PROPERTY).encode())
         log = _rule_log(self.bootstrap, self.settings.topics.rules, self.schema, self.settings)
         return log.up_to(pin.rules_end, pin.reasons())
+
+    def spill(self) -> Spill:
+        """Where outputs go that are too large for a row."""
+        return Spill(self.checkpoint, self.settings.spill_output_bytes)
 
     def batch_id(self) -> int:
         """The batch this task belongs to."""
