@@ -30,8 +30,12 @@ class OwnTopics:
     declared: tuple[Topic, ...]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with servers run in one worker, one after the other: one broker, one JVM, kills that hit only their own."""
+    """Tests with servers run in one worker, one after the other: one broker, one JVM, kills that hit only their own.
+
+    First of its kind: xdist reads the groups in the same hook.
+    """
     for item in items:
         if _SHARED.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.integration)
