@@ -21,7 +21,7 @@ _FILE: Final = b"\x01"
 
 @dataclass(frozen=True, slots=True)
 class Spill:
-    """The files of one checkpoint, on a file system that workers and driver share; rows have at most `limit_bytes`."""
+    """The files of a checkpoint, on a file system that workers and driver share; rows have at most `limit_bytes`."""
 
     checkpoint: str
     limit_bytes: int

@@ -1,0 +1,179 @@
+"""From what key groups hand in to the records of a batch: one order, late transactions once, nothing too large."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from fraud_rules.errors import FraudError, Reason, StateDamaged
+from fraud_rules.kafka.writer import OutRecord
+from fraud_rules.output import AlertRecord, KeyGroupOutput, LateRecord
+from fraud_rules.project import Project
+from fraud_rules.rule_codec import read_entry
+from fraud_rules.ruleset import RuleLimits, RuleTimeline
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import TopicNames
+from fraud_rules.spark.endings import named
+from fraud_rules.spark.progress import Account, BatchOutputs
+from fraud_rules.spark.records import (
+    Occasion,
+    alert_records,
+    export_records,
+    late_records,
+    quarantine_records,
+    rule_operation_records,
+)
+from fraud_rules.spark.rows import Aside, Refused, append_quantiles_ms, merged_quantile_ms
+from fraud_rules.spark.spill import Spill, is_file
+
+TOPICS = TopicNames()
+
+
+def output(key_group: int = 0, **parts: Any) -> KeyGroupOutput:
+    empty: dict[str, Any] = {"alerts": [], "late": [], "duplicates": [], "evaluations": []}
+    return KeyGroupOutput(key_group, 0, 10, 100, 1_000 + key_group, **{**empty, **parts})
+
+
+def alert(append_ms: int, partition: int, offset: int, rule_id: int, **parts: Any) -> AlertRecord:
+    name = f"{append_ms}/{partition}/{offset}/{rule_id}"
+    return AlertRecord(
+        append_ms, partition, offset, rule_id, name, parts.get("shadow", False), b"{}", parts.get("restriction")
+    )
+
+
+def keys(records: list[OutRecord]) -> list[str]:
+    return [(record.key or b"").decode() for record in records]
+
+
+def test_alerts_are_in_arrival_order_and_then_by_rule_however_they_were_spread() -> None:
+    groups = [
+        output(0, alerts=[alert(2, 0, 8, 1), alert(1, 1, 3, 2)]),
+        output(1, alerts=[alert(1, 0, 9, 1), alert(1, 1, 3, 1)]),
+    ]
+    expected = ["1/0/9/1", "1/1/3/1", "1/1/3/2", "2/0/8/1"]
+    assert keys(list(alert_records(groups, TOPICS))) == expected
+    assert keys(list(alert_records(groups[::-1], TOPICS))) == expected
+
+
+def test_shadow_alerts_and_restrictions_have_topics_of_their_own() -> None:
+    groups = [output(alerts=[alert(1, 0, 1, 1, shadow=True), alert(1, 0, 2, 1, restriction=b"{}")])]
+    assert [record.topic for record in alert_records(groups, TOPICS)] == ["shadow-alerts", "alerts", "restrictions"]
+
+
+def test_a_late_transaction_is_written_once_with_every_grouping_concerned() -> None:
+    def late(offset: int, grouping: str, lateness_ms: int) -> LateRecord:
+        return LateRecord(5, 0, offset, grouping, lateness_ms, b'{"transactionId":%d}' % offset)
+
+    groups = [output(0, late=[late(7, "payeeId", 30)]), output(1, late=[late(7, "a&b", 40), late(6, "payeeId", 20)])]
+    documents = [json.loads(record.value or b"") for record in late_records(groups, TOPICS)]
+    assert [document["transaction"]["transactionId"] for document in documents] == [6, 7]
+    assert documents[1]["latenessMs"] == 40
+    assert documents[1]["groupings"] == [
+        {"fields": ["a", "b"], "latenessMs": 40},
+        {"fields": ["payeeId"], "latenessMs": 30},
+    ]
+
+
+def test_quarantined_records_keep_their_bytes_and_say_why() -> None:
+    refused = [Refused(1, 9, 5, "malformed_json", "x\udcff", b"\x00{"), Refused(0, 4, 5, "empty", "", b"")]
+    first, second = quarantine_records(refused, TOPICS, 100)
+    assert (first.value, second.value) == (b"", b"\x00{")
+    assert dict(second.headers)["reason"] == b"malformed_json"
+    assert dict(second.headers)["offset"] == b"9"
+    assert dict(second.headers)["detail"] == b"x\\udcff"
+
+
+def test_a_record_too_large_to_be_written_is_cut_and_says_so() -> None:
+    (record,) = quarantine_records([Refused(0, 1, 1, "too_large", "", b"x" * 50)], TOPICS, 10)
+    assert record.value == b"x" * 10
+    assert dict(record.headers)["truncatedFrom"] == b"50"
+
+
+@pytest.fixture
+def timeline(project: Project) -> RuleTimeline:
+    rule = (
+        b'{"ruleId":%d,"ruleState":"ACTIVE","groupingKeyNames":["payeeId"],"aggregatorFunctionType":"COUNT",'
+        b'"limitOperatorType":">","limit":1.50,"windowMinutes":1}'
+    )
+    control = b'{"ruleState":"CONTROL","controlType":"EXPORT_RULES_CURRENT"}'
+    values = [rule % 2, b"?", rule % 1, control, b'{"ruleId":1,"ruleState":"DELETE"}']
+    schema = TransactionSchema.load(project.config / "schema.yaml")
+    entries = [read_entry(i, 100 + i, value, schema, RuleLimits()) for i, value in enumerate(values)]
+    entries[2] = entries[2].refused([Reason("windowMinutes", "too wide")])
+    return RuleTimeline(entries)
+
+
+def test_each_rule_record_is_reported_once_live_or_rejected(timeline: RuleTimeline) -> None:
+    records = list(rule_operation_records(timeline.entries, Occasion(7, 999), TOPICS))
+    documents = [json.loads(record.value or b"") for record in records]
+    assert [document["status"] for document in documents] == ["LIVE", "REJECTED", "REJECTED", "LIVE", "LIVE"]
+    assert [document["ruleVersion"] for document in documents] == [0, 1, 2, 3, 4]
+    assert [document["operation"] for document in documents] == [
+        "ACTIVE", None, None, "EXPORT_RULES_CURRENT", "DELETE",
+    ]  # fmt: skip
+    assert documents[2]["reasons"] == [{"field": "windowMinutes", "message": "too wide"}]
+    assert {document["batchId"] for document in documents} == {7}
+    assert keys(records)[0] == "2"
+
+
+def test_an_export_has_the_rules_in_force_at_its_place(timeline: RuleTimeline) -> None:
+    records = list(export_records(timeline.entries, timeline, TOPICS))
+    assert keys(records) == ["2"]
+    document = json.loads(records[0].value or b"")
+    assert (document["export"], document["rules"], document["ruleVersion"]) == (3, 1, 0)
+    assert b'"limit":1.50' in (records[0].value or b"")
+
+
+def test_latency_comes_from_append_times_weighted_by_rows() -> None:
+    quick = Aside(900, 0, append_quantiles_ms(np.arange(900)))
+    slow = Aside(100, 0, append_quantiles_ms(np.full(100, 5_000)))
+    assert merged_quantile_ms([quick, slow], 0.5) == pytest.approx(500, abs=20)
+    assert merged_quantile_ms([quick, slow, Aside()], 1.0) == 5_000
+    assert merged_quantile_ms([Aside()], 0.5) is None
+    assert Aside.decode(quick.encode()) == quick
+
+
+def test_the_account_keeps_the_last_word_of_each_key_group() -> None:
+    account = Account()
+    account.note([output(0, alerts=[alert(1, 0, 1, 1)]), output(1)])
+    account.note([msgspec.structs.replace(output(1), retained_events=50)])
+    assert account.retained_events == 60
+    assert account.watermark_ms == 1_000
+    assert account.groups[0].alerts == []
+
+
+def test_a_batch_counts_what_its_tasks_found() -> None:
+    refused = (Refused(0, 1, 1, "empty", "", b""),)
+    outputs = BatchOutputs([], [Aside(5, 1, (1,)), Aside(refused=refused), Aside(7, 0, (2,))])
+    assert (outputs.rows, outputs.ignored, outputs.refused) == (12, 1, 1)
+
+
+def test_a_large_output_travels_as_a_file(tmp_path: Any) -> None:
+    spill = Spill(str(tmp_path), 10)
+    small, large = spill.pack(b"small", 4), spill.pack(b"much too large", 4)
+    assert (is_file(small), is_file(large)) == (False, True)
+    assert (spill.unpack(small), spill.unpack(large)) == (b"small", b"much too large")
+    spill.clean()
+    spill.clean()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "says"),
+    [
+        (StateDamaged("lost"), StateDamaged, "lost"),
+        (RuntimeError("Traceback\n  fraud_rules.errors.StateDamaged: lost chunk 3\n"), StateDamaged, "lost chunk 3"),
+        (ConnectionRefusedError(111, "refused"), FraudError, "JVM has ended"),
+        (RuntimeError("a\njava.io.IOException: No space left\n\tat x"), FraudError, "No space left"),
+        (RuntimeError("something"), FraudError, "something"),
+    ],
+)
+def test_every_ending_has_a_name(error: Exception, kind: type[FraudError], says: str) -> None:
+    result = named(error)
+    assert isinstance(result, kind)
+    assert says in str(result)
+    assert "\n" not in str(result)

@@ -1,0 +1,196 @@
+"""What a checkpoint must look like to be used, and whether it fits what is written in Kafka."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
+from fraud_rules.project import Project
+from fraud_rules.schema import Field, FieldType, TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.spark.checkpoint import Progress, claim, manifest, read_progress
+from fraud_rules.spark.marker import Marker, adopt, check_fits
+from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
+from fraud_rules.spark.storage import DiskFolder
+
+QUERY = "5b8bf551-4353-4c42-9e48-d17a75685ffe"
+ENDS = {"transactions": {"0": 5, "1": 6}, "rules": {"0": 1}}
+SETTINGS = DetectorSettings()
+TOPIC_IDS = {"transactions": "a", "rules": "b"}
+
+
+@pytest.fixture
+def schema(project: Project) -> TransactionSchema:
+    return TransactionSchema.load(project.config / "schema.yaml")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> DiskFolder:
+    return DiskFolder(tmp_path / "checkpoint")
+
+
+def write_batches(folder: DiskFolder, planned: range, committed: range) -> None:
+    """The files Spark and the pins leave behind."""
+    folder.create("metadata", json.dumps({"id": QUERY}).encode())
+    folder.create("state/0/0/1.changelog", b"x")
+    for batch in planned:
+        folder.create(f"offsets/{batch}", f"v1\n{{}}\n{json.dumps(ENDS)}".encode())
+        PinStore(folder).create(Pin(batch, 1))
+    for batch in committed:
+        folder.create(f"commits/{batch}", b"v1\n{}")
+
+
+def test_an_empty_checkpoint_becomes_ours_and_stays_so(folder: DiskFolder, schema: TransactionSchema) -> None:
+    ours = manifest(SETTINGS, schema, TOPIC_IDS)
+    claim(folder, ours)
+    claim(folder, ours)
+    assert read_progress(folder) == Progress(None, None, {}, {})
+
+
+def test_progress_is_what_the_logs_say(folder: DiskFolder) -> None:
+    write_batches(folder, range(3, 6), range(3, 5))
+    progress = read_progress(folder)
+    assert (progress.query_id, progress.committed) == (QUERY, 4)
+    assert progress.planned == {3: ENDS, 4: ENDS, 5: ENDS}
+    assert progress.pins[5] == Pin(5, 1)
+
+
+def changed(**members: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda ours: {**ours, **members}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (changed(detector="other"), "detector"),
+        (changed(keyGroups=8), "keyGroups"),
+        (changed(format=0), "format"),
+        (changed(topics={"transactions": "z", "rules": "b"}), "another topic transactions"),
+    ],
+)
+def test_another_detectors_checkpoint_is_foreign(
+    change: Callable[[dict[str, Any]], dict[str, Any]], says: str, folder: DiskFolder, schema: TransactionSchema
+) -> None:
+    ours = manifest(SETTINGS, schema, TOPIC_IDS)
+    claim(folder, change(ours))
+    with pytest.raises(CheckpointForeign, match=says):
+        claim(folder, ours)
+
+
+def test_a_schema_may_grow_by_nullable_fields_and_change_nothing_else(
+    folder: DiskFolder, schema: TransactionSchema
+) -> None:
+    claim(folder, manifest(SETTINGS, schema, TOPIC_IDS))
+    grown = replace(schema, fields=(*schema.fields, Field("channel", FieldType.STRING, nullable=True)))
+    claim(folder, manifest(SETTINGS, grown, TOPIC_IDS))
+
+    with pytest.raises(CheckpointForeign, match="channel"):
+        claim(folder, manifest(SETTINGS, schema, TOPIC_IDS))
+    demanding = replace(grown, fields=(*grown.fields, Field("branch", FieldType.LONG)))
+    with pytest.raises(CheckpointForeign, match="branch"):
+        claim(folder, manifest(SETTINGS, demanding, TOPIC_IDS))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("detector.json", None),
+        ("detector.json", b""),
+        ("metadata", None),
+        ("metadata", b""),
+        ("metadata", b"{}"),
+        ("offsets/4", None),
+        ("offsets/4", b""),
+        ("offsets/4", b"v1\n{}\n"),
+        ("offsets/4", b'v1\n{}\n{"transactions"'),
+        ("commits/3", b""),
+        ("commits/4", b"v9\n{}"),
+        ("pins/4", None),
+        ("pins/4", b"{"),
+    ],
+)
+def test_damage_is_named(name: str, content: bytes | None, folder: DiskFolder, schema: TransactionSchema) -> None:
+    ours = manifest(SETTINGS, schema, TOPIC_IDS)
+    claim(folder, ours)
+    write_batches(folder, range(3, 6), range(3, 6))
+    if content is None:
+        folder.delete(name)
+    else:
+        folder.create(name, content, replace=True)
+    with pytest.raises(CheckpointDamaged, match="restore"):
+        look_at(folder, ours)
+
+
+def test_a_gap_between_plans_and_commits_is_damage(folder: DiskFolder) -> None:
+    write_batches(folder, range(3, 6), range(3, 4))
+    with pytest.raises(CheckpointDamaged, match="plans up to batch 5, but finished 3"):
+        read_progress(folder)
+
+
+def look_at(folder: DiskFolder, ours: dict[str, Any]) -> Progress:
+    claim(folder, ours)
+    return read_progress(folder)
+
+
+EMPTY = Progress(None, None, {}, {})
+AT_5 = Progress(QUERY, 5, {4: ENDS, 5: ENDS, 6: ENDS}, {4: Pin(4, 1), 5: Pin(5, 1), 6: Pin(6, 1)})
+
+
+def marker(batch: int, query: str = QUERY, ends: dict[str, dict[str, int]] = ENDS, rules_end: int = 1) -> Marker:
+    return Marker(query, batch, ends, Pin(batch, rules_end))
+
+
+@pytest.mark.parametrize(
+    ("written", "progress"),
+    [(None, EMPTY), (None, replace(AT_5, committed=None)), (marker(5), AT_5), (marker(6), AT_5)],
+    ids=["nothing yet", "died in the first batch", "died before the next", "died between writing and committing"],
+)
+def test_a_marker_that_fits(written: Marker | None, progress: Progress) -> None:
+    check_fits(written, progress, "here")
+
+
+@pytest.mark.parametrize(
+    ("written", "progress", "error", "says"),
+    [
+        (None, AT_5, CheckpointForeign, "no marker"),
+        (marker(5), EMPTY, CheckpointForeign, "is empty"),
+        (marker(5, query="other"), AT_5, CheckpointForeign, "of query"),
+        (marker(4), AT_5, CheckpointForeign, "outputs"),
+        (marker(7), AT_5, CheckpointDamaged, "older than it was"),
+        (marker(5, ends={"transactions": {"0": 9}}), AT_5, CheckpointForeign, "other offsets"),
+        (marker(5, rules_end=2), AT_5, CheckpointForeign, "another pin"),
+    ],
+)
+def test_a_marker_that_does_not_fit(
+    written: Marker | None, progress: Progress, error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        check_fits(written, progress, "here")
+
+
+def test_an_empty_checkpoint_can_go_on_where_the_outputs_are(folder: DiskFolder) -> None:
+    written = marker(5)
+    assert adopt(folder, written, EMPTY, wanted=False) is None
+    assert adopt(folder, None, EMPTY, wanted=True) is None
+    assert adopt(folder, written, AT_5, wanted=True) is None
+
+    assert adopt(folder, written, EMPTY, wanted=True) == written
+    assert adopt(folder, marker(9), EMPTY, wanted=False) == written
+    assert PinStore(folder).read(NO_PIN.batch_id) == replace_pin(written)
+
+
+def replace_pin(written: Marker) -> Pin:
+    return Pin(NO_PIN.batch_id, written.pin.rules_end, written.pin.refused)
+
+
+def test_a_marker_survives_its_encoding() -> None:
+    written = Marker(QUERY, 5, ENDS, Pin(5, 3, {"1": [("limit", "is too large")]}))
+    assert Marker.decode(written.encode()) == written
+    with pytest.raises(CheckpointForeign):
+        Marker.decode(b"{}")

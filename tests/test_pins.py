@@ -1,0 +1,165 @@
+"""Pins: decided once a batch, durable before it runs, and the same for every process that follows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_rules.errors import CheckpointDamaged, Reason
+from fraud_rules.kafka.reader import Record
+from fraud_rules.kafka.rule_log import RuleLog
+from fraud_rules.limits import RuleLimits
+from fraud_rules.project import Project
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
+from fraud_rules.spark.rule_desk import RateSeen, RuleDesk
+from fraud_rules.spark.storage import DiskFolder
+
+RULE: Mapping[str, Any] = {
+    "ruleId": 1,
+    "ruleState": "ACTIVE",
+    "groupingKeyNames": ["payeeId"],
+    "aggregateFieldName": "paymentAmount",
+    "aggregatorFunctionType": "SUM",
+    "limitOperatorType": ">",
+    "limit": 10,
+    "windowMinutes": 20,
+}
+
+
+@dataclass
+class Log:
+    """A rule log in memory: what the desk asks of a topic."""
+
+    values: list[bytes] = field(default_factory=list)
+    reads: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, **members: Any) -> None:
+        self.values.append(json.dumps({**RULE, **members}).encode())
+
+    def ends(self, partition: int = 0) -> tuple[int, int]:
+        return 0, len(self.values)
+
+    def read(self, start: int, end: int) -> Sequence[Record]:
+        self.reads.append((start, end))
+        return [Record(offset, 1_000 + offset, None, self.values[offset]) for offset in range(start, end)]
+
+
+@pytest.fixture
+def schema(project: Project) -> TransactionSchema:
+    return TransactionSchema.load(project.config / "schema.yaml")
+
+
+def desk_of(log: Log, schema: TransactionSchema, home: Path, **settings: Any) -> RuleDesk:
+    rules = RuleLog(log.read, schema, RuleLimits())
+    return RuleDesk(DetectorSettings(**settings), rules, log, PinStore(DiskFolder(home)))  # type: ignore[arg-type]
+
+
+def test_a_pin_is_created_once_and_kept(tmp_path: Path) -> None:
+    store = PinStore(DiskFolder(tmp_path))
+    first = Pin(3, 7, {"5": [("windowMinutes", "too wide")]})
+
+    assert store.create(first) == first
+    assert store.create(Pin(3, 9)) == first
+    assert store.read(3) == first
+    assert store.read(4) is None
+    assert store.batches() == [3]
+    assert first.reasons() == {5: [Reason("windowMinutes", "too wide")]}
+
+
+def test_old_pins_go(tmp_path: Path) -> None:
+    store = PinStore(DiskFolder(tmp_path))
+    for batch in range(260):
+        store.create(Pin(batch, batch))
+    assert store.batches()[0] == 60
+    assert store.batches()[-1] == 259
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"batchId":2}', b'{"batchId":4,"rulesEnd":1}'])
+def test_a_damaged_pin_is_refused_by_name(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "pins").mkdir()
+    (tmp_path / "pins" / "2").write_bytes(content)
+    with pytest.raises(CheckpointDamaged, match="pins/2"):
+        PinStore(DiskFolder(tmp_path)).read(2)
+
+
+def test_a_batch_is_pinned_at_the_end_of_the_log_and_hands_over_what_is_new(
+    schema: TransactionSchema, tmp_path: Path
+) -> None:
+    log = Log()
+    desk = desk_of(log, schema, tmp_path)
+    assert desk.rules_of(0).pin == Pin(0, 0)
+
+    log.add(ruleId=1)
+    log.add(ruleId=2, limitOperatorType="about")
+    rules = desk.rules_of(1)
+    assert rules.pin == Pin(1, 2)
+    assert [entry.version for entry in rules.new] == [0, 1]
+    assert [entry.change is None for entry in rules.new] == [False, True]
+    assert list(rules.timeline.latest.rules) == [1]
+
+    assert desk.rules_of(2).new == []
+
+
+def test_a_repeated_batch_has_the_rules_of_its_first_attempt(schema: TransactionSchema, tmp_path: Path) -> None:
+    log = Log()
+    log.add(ruleId=1)
+    first = desk_of(log, schema, tmp_path).rules_of(0)
+    log.add(ruleId=2)
+
+    again = desk_of(log, schema, tmp_path).rules_of(0)
+    assert again.pin == first.pin
+    assert [entry.version for entry in again.new] == [0]
+    assert list(again.timeline.latest.rules) == [1]
+
+    after = desk_of(log, schema, tmp_path).rules_of(1)
+    assert after.pin == Pin(1, 2)
+    assert [entry.version for entry in after.new] == [1]
+
+
+def test_a_rule_over_budget_stays_refused_for_whoever_reads_the_log(schema: TransactionSchema, tmp_path: Path) -> None:
+    log = Log()
+    desk = desk_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
+    desk.rules_of(0)
+    desk.saw(600_000, 1_000)
+
+    log.add(ruleId=1)
+    log.add(ruleId=2, force=True)
+    refused = desk.rules_of(1)
+    assert list(refused.timeline.latest.rules) == [2]
+    assert [reason.field for reason in refused.new[0].reasons] == ["windowMinutes"]
+    assert list(desk.rules_of(2).timeline.latest.rules) == [2]
+
+    pin = PinStore(DiskFolder(tmp_path)).read(2) or NO_PIN
+    elsewhere = RuleLog(log.read, schema, RuleLimits()).up_to(pin.rules_end, pin.reasons())
+    assert list(elsewhere.latest.rules) == [2]
+
+
+def test_the_rule_log_is_read_only_where_it_is_new(schema: TransactionSchema) -> None:
+    log = Log()
+    for rule_id in range(1, 6):
+        log.add(ruleId=rule_id)
+    rules = RuleLog(log.read, schema, RuleLimits())
+
+    assert len(rules.up_to(3, {})) == 3
+    assert len(rules.up_to(5, {})) == 5
+    assert log.reads == [(0, 3), (3, 5)]
+    assert list(rules.up_to(2, {}).latest.rules) == [1, 2]
+    assert len(rules.up_to(5, {})) == 5
+    assert log.reads == [(0, 3), (3, 5)]
+
+
+def test_the_rate_is_that_of_append_times_and_a_burst_counts_as_a_minute() -> None:
+    rate = RateSeen()
+    assert rate.per_s() == 0.0
+    rate.saw(60_000, 0)
+    assert rate.per_s() == 1_000.0
+    for second in range(1, 1_200):
+        rate.saw(100, second * 1_000)
+    assert rate.per_s() == pytest.approx(100, rel=0.01)
