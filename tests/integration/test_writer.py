@@ -54,11 +54,11 @@ def test_a_writer_is_fenced_by_the_next_of_its_name(topics: OwnTopics) -> None:
     assert values(topics, topics.names.alerts) == [b"1", b"2"]
 
 
-def test_a_record_larger_than_its_topic_takes_fails_the_batch_by_name(topics: OwnTopics) -> None:
+def test_a_record_larger_than_any_topic_takes_fails_the_batch_by_name(topics: OwnTopics) -> None:
     writer = BatchWriter(topics.bootstrap, topics.prefix)
     writer.open()
     with pytest.raises(BrokerUnavailable):
-        writer.write([OutRecord(topics.names.alerts, os.urandom(4_000_000))])
+        writer.write([OutRecord(topics.names.alerts, os.urandom(17_000_000))])
     assert values(topics, topics.names.alerts) == []
 
 
