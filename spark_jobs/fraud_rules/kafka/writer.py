@@ -14,6 +14,7 @@ __all__ = ["BatchWriter", "OutRecord", "last_record"]
 
 _INIT_TIMEOUT_S = 60.0
 _COMMIT_TIMEOUT_S = 60.0
+_ABORT_TIMEOUT_S = 5.0
 _MAX_RECORD_BYTES = 16_777_216
 _POLL_EVERY = 1_000
 
@@ -93,8 +94,19 @@ class BatchWriter:
         if error is not None:
             self._failed = error
 
+    def _fatal(self, error: KafkaException) -> KafkaException:
+        """Why the client has given up: to a record it is handed it only says that it has."""
+        try:
+            self._producer.abort_transaction(_ABORT_TIMEOUT_S)
+        except KafkaException as reason:
+            return reason
+        return error
+
     def _named(self, error: KafkaException) -> Fenced | BrokerUnavailable:
         cause = error.args[0]
+        if isinstance(cause, KafkaError) and cause.code() == KafkaError._FATAL:
+            error = self._fatal(error)
+            cause = error.args[0]
         if isinstance(cause, KafkaError) and cause.code() in _FENCED:
             return Fenced(f"another detector writes as {self._id}; this one ends without writing")
         return BrokerUnavailable(f"the transaction of {self._id} at {self._bootstrap} failed: {describe(error)}")
