@@ -1,0 +1,89 @@
+"""Nothing is lost, written twice or wrong, whatever is killed.
+
+`FRAUD_KILLS` says how many kills (20), in rounds of 20, each with a detector and topics of its own; `FRAUD_SEED` which.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import uuid
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.consume import topic_ends
+from fraud_rules.kafka.declared import load_topics
+from fraud_rules.project import Project
+from fraud_rules.settings import TopicNames
+from tests.conftest import OwnTopics, free_ports
+from tests.recovery.kills import Experiment, plans
+from tests.recovery.load import Load
+from tests.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
+from tests.recovery.verdict import differences
+from tests.recovery.watch import Watch
+from tests.running_detector import Installation
+
+pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(3_600)]
+
+KILLS = int(os.environ.get("FRAUD_KILLS", "20"))
+SEED = int(os.environ.get("FRAUD_SEED") or random.randrange(1_000_000))
+A_ROUND = 20
+ROWS_A_KILL = 150
+RATE = 60.0
+
+
+@pytest.fixture(scope="module")
+def own_broker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker these tests may kill."""
+    own = Broker(tmp_path_factory.mktemp("own-broker"), *free_ports(2), project)
+    own.start()
+    yield own
+    own.kill()
+
+
+@pytest.fixture
+def own_topics(own_broker: Broker, project: Project) -> OwnTopics:
+    """All declared topics on that broker, for one round."""
+    prefix = f"r{uuid.uuid4().hex[:8]}-"
+    declared = load_topics(project.config / "topics.yaml", prefix)
+    topic_admin.apply(own_broker.bootstrap, declared)
+    names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
+    return OwnTopics(own_broker.bootstrap, prefix, names, declared)
+
+
+@pytest.mark.parametrize("number", range(-(-KILLS // A_ROUND)))
+def test_what_is_written_is_what_the_oracle_says(
+    number: int, own_broker: Broker, own_topics: OwnTopics, project: Project, tmp_path: Path
+) -> None:
+    seed = SEED + number
+    print(f"\nFRAUD_SEED={SEED}, round {number} with seed {seed}")  # noqa: T201
+    installation = Installation.make(
+        tmp_path,
+        project,
+        own_topics,
+        max_out_of_orderness_ms=OUT_OF_ORDERNESS_MS,
+        future_tolerance_ms=FUTURE_TOLERANCE_MS,
+        tick_ms=1_000,
+    )
+    names = own_topics.names
+
+    with (
+        Watch(installation) as watch,
+        Load(own_topics, seed, RATE) as load,
+        Experiment(installation, own_broker, watch, load) as experiment,
+    ):
+        experiment.run(plans(seed, min(A_ROUND, KILLS - number * A_ROUND)), ROWS_A_KILL)
+        experiment.stop_by_rule()
+        load.finish()
+        transactions = topic_ends(own_topics.bootstrap, names.transactions)
+        rules = topic_ends(own_topics.bootstrap, names.rules)
+        experiment.drain(lambda: watch.ends == transactions and watch.rules_end == rules[0])
+    print("\n".join(experiment.story.lines()))  # noqa: T201
+    found, counts = differences(installation, load.traffic.documents)
+    print(counts)  # noqa: T201
+    assert not found, "\n".join([f"seed {seed}", *found])

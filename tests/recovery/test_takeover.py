@@ -1,0 +1,154 @@
+"""One writer: a detector that another has taken over from ends without writing, also when it was only asleep.
+
+And a disk that is full stops it by name, and costs nothing but the time until there is space again.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, DetectorFailed, Fenced
+from fraud_rules.kafka.consume import topic_ends
+from fraud_rules.project import Project
+from tests.conftest import OwnTopics
+from tests.recovery.load import Load
+from tests.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
+from tests.recovery.verdict import differences
+from tests.recovery.watch import Watch
+from tests.running_detector import Installation, RunningDetector
+from tests.waiting import until
+
+pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(900)]
+
+RATE = 40.0
+ROWS = 800
+SMALL_DISK = "size=1m"
+LARGE_DISK = "size=64m"
+
+
+class Site:
+    """One installation under load, and every start of its detector."""
+
+    def __init__(self, home: Path, project: Project, topics: OwnTopics, seed: int) -> None:
+        self.installation = Installation.make(
+            home,
+            project,
+            topics,
+            max_out_of_orderness_ms=OUT_OF_ORDERNESS_MS,
+            future_tolerance_ms=FUTURE_TOLERANCE_MS,
+            tick_ms=500,
+        )
+        self.watch = Watch(self.installation)
+        self.load = Load(topics, seed, RATE)
+        self.starts: list[RunningDetector] = []
+
+    def start(self) -> RunningDetector:
+        self.starts.append(RunningDetector(self.installation))
+        return self.starts[-1]
+
+    def await_batches(self, count: int) -> None:
+        wanted = self.watch.batch_id + count
+        until(lambda: self.watch.batch_id >= wanted, f"batch {wanted} is written")
+
+    def assert_right(self) -> None:
+        """Let the last start read what is left, end it, and compare everything with the oracle."""
+        names, bootstrap = self.installation.topics.names, self.installation.topics.bootstrap
+        self.load.finish()
+        transactions = topic_ends(bootstrap, names.transactions)
+        rules = topic_ends(bootstrap, names.rules)
+        until(lambda: self.watch.ends == transactions and self.watch.rules_end == rules[0], "everything is read")
+        assert self.starts[-1].stop() == 0, self.starts[-1].said()[-2000:]
+        found, _ = differences(self.installation, self.load.traffic.documents)
+        assert not found, "\n".join(found)
+
+
+@contextmanager
+def working(site: Site) -> Iterator[Site]:
+    """The site with its load on."""
+    with site.watch, site.load:
+        site.load.allow(ROWS)
+        try:
+            yield site
+        finally:
+            for detector in site.starts:
+                detector.signal_all(signal.SIGCONT)
+                detector.kill()
+
+
+def test_a_detector_taken_over_from_while_it_works_ends(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+    with working(Site(tmp_path, project, topics, seed=1)) as site:
+        first = site.start()
+        site.await_batches(3)
+        second = site.start()
+        second.wait_ready()
+        assert first.wait_end() == Fenced.exit_code, first.said()[-2000:]
+        site.await_batches(3)
+        site.assert_right()
+
+
+def test_a_start_that_is_refused_harms_nobody(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+    """Somebody starts it again with a wrong checkpoint: that one is refused, and the one that works goes on."""
+    with working(Site(tmp_path, project, topics, seed=4)) as site:
+        site.start()
+        site.await_batches(3)
+        mistaken = RunningDetector(site.installation, checkpoint=tmp_path / "empty")
+        assert mistaken.wait_end() == CheckpointForeign.exit_code, mistaken.said()[-2000:]
+        site.await_batches(3)
+        site.assert_right()
+
+
+@pytest.mark.parametrize("moment", ["planned", "pinned", "written", "finished"])
+def test_a_zombie_is_fenced_and_writes_nothing(
+    moment: str, project: Project, topics: OwnTopics, tmp_path: Path
+) -> None:
+    """Frozen at some moment of a batch, and woken when another has long gone on."""
+    with working(Site(tmp_path, project, topics, seed=2)) as site:
+        zombie = site.start()
+        site.await_batches(3)
+        begun = site.watch.newest(moment)
+        until(lambda: site.watch.newest(moment) > begun, f"a batch is {moment}")
+        zombie.signal_all(signal.SIGSTOP)
+        site.start().wait_ready()
+        site.await_batches(3)
+        zombie.signal_all(signal.SIGCONT)
+        # Between two batches it is Spark that notices first, in the checkpoint.
+        assert zombie.wait_end() in (Fenced.exit_code, DetectorFailed.exit_code), zombie.said()[-2000:]
+        site.await_batches(3)
+        site.assert_right()
+
+
+def test_a_full_disk_stops_it_by_name_and_loses_nothing(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+    site = Site(tmp_path, project, topics, seed=3)
+    with disk(site.installation.checkpoint) as enlarge, working(site):
+        detector = site.start()
+        code = detector.wait_end(300.0)
+        assert code in (CheckpointDamaged.exit_code, DetectorFailed.exit_code), detector.said()[-2000:]
+        assert "No space left on device" in detector.said()
+        enlarge()
+        site.start()
+        site.await_batches(3)
+        site.assert_right()
+
+
+@contextmanager
+def disk(mounted_at: Path) -> Iterator[Callable[[], None]]:
+    """A small disk of its own, and how to enlarge it; skips where one cannot be mounted."""
+    mounted_at.mkdir()
+
+    def mount(options: str) -> bool:
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(mounted_at)]
+        return os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    if not mount(SMALL_DISK):
+        pytest.skip("needs the right to mount a file system")
+    try:
+        yield lambda: mount(f"remount,{LARGE_DISK}") or pytest.fail("the disk cannot be enlarged")
+    finally:
+        subprocess.run(["umount", "-l", str(mounted_at)], check=True)

@@ -1,0 +1,140 @@
+"""Transactions and rules drawn from a seed, with everything in them that a detector under fire must get right."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+OUT_OF_ORDERNESS_MS = 2_000
+FUTURE_TOLERANCE_MS = 2_000
+PARTITIONS = 2
+
+_LAGS_MS = ((50, 0, 0), (28, 1, 900), (12, 900, 2_000), (6, 2_000, 9_000), (3, -900, -1), (1, -600_000, -60_000))
+"""How far an eventTime lies behind the clock: weight, from, to. The last ones are too far ahead to be accepted."""
+
+_RULE_IDS = (1, 2, 3, 4, 5, 6)
+_GROUPINGS = (
+    ["payeeId"], ["payeeId"], ["beneficiaryId"], ["payeeId", "beneficiaryId"], ["paymentType", "payeeId"],
+    ["payeeId", "paymentType"],
+)  # fmt: skip
+_CONDITIONS = (("COUNT", 4), ("SUM", 40), ("AVG", 14), ("MIN", 3), ("MAX", 19), ("STDDEV", 6), ("COUNT_DISTINCT", 2))
+_FILTERS = (None, None, "paymentType = 'CSH'", "paymentAmount >= 5 or payeeId in (1, 2, 3)", "not (beneficiaryId = 4)")
+_HOSTILE_RULES = (
+    '{"ruleId": 0, "ruleState": "ACTIVE"}',
+    '{"ruleId": 3, "ruleState": "ACTIVE", "limitOperatorType": "about", "unknown": 1}',
+    "9,(active),(nobody),,(paymentAmount),(SUM),(>),(50),(20)",
+    "not a rule",
+)
+
+
+@dataclass
+class Traffic:
+    """Draws records. `documents` says what each transaction record is: its members, or None where it is malformed."""
+
+    seed: int
+    documents: dict[bytes, dict[str, Any] | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+        self._next_id = 0
+        self._recent: deque[bytes] = deque(maxlen=150)
+        self._recent_ids: deque[int] = deque(maxlen=150)
+
+    def transaction(self, now_ms: int) -> tuple[int, bytes | None]:
+        """The next record, None for a tombstone, and its partition."""
+        draw = self._random.random()
+        if draw < 0.005:
+            return self._partition(), None
+        if draw < 0.03:
+            return self._partition(), self._malformed(now_ms)
+        if draw < 0.05 and self._recent:
+            return self._partition(), self._random.choice(self._recent)  # the same record, delivered again
+        tx = self._members(now_ms)
+        raw = self._written(tx)
+        self.documents[raw] = tx
+        self._recent.append(raw)
+        return self._partition(), raw
+
+    def rule(self) -> bytes:
+        """The next record of the rule log; stops are the experiment's business."""
+        draw = self._random.random()
+        if draw < 0.03:
+            return self._random.choice(_HOSTILE_RULES).encode()
+        if draw < 0.12:
+            return _json({"ruleId": self._random.choice(_RULE_IDS), "ruleState": "DELETE"})
+        if draw < 0.20:
+            controls = ("CLEAR_STATE_ALL", "EXPORT_RULES_CURRENT", "CLEAR_STATE_ALL", "DELETE_RULES_ALL")
+            return _json({"ruleState": "CONTROL", "controlType": self._random.choice(controls)})
+        return _json(self._rule())
+
+    def _rule(self) -> dict[str, Any]:
+        pick = self._random.choice
+        aggregator, limit = pick((*_CONDITIONS, ("COUNT_WITH_RESET", 3), ("COUNT_WITH_RESET", 2)))
+        rule = {
+            "ruleId": pick(_RULE_IDS),
+            "ruleState": pick(("ACTIVE", "ACTIVE", "ACTIVE", "SHADOW", "PAUSE")),
+            "groupingKeyNames": pick(_GROUPINGS),
+            "aggregatorFunctionType": aggregator,
+            "aggregateFieldName": "paymentAmount",
+            "unique": ["beneficiaryId"] if aggregator == "COUNT_DISTINCT" else [],
+            "limitOperatorType": pick((">", ">=")),
+            "limit": limit,
+            "windowSeconds": pick((1, 3, 8, 20)),
+            "cooldownSeconds": pick((None, None, 1, 5)),
+            "filter": pick(_FILTERS),
+            "action": pick((None, None, "RESTRICT")),
+        }
+        return {name: value for name, value in rule.items() if value is not None}
+
+    def _members(self, now_ms: int) -> dict[str, Any]:
+        choose = self._random
+        weights, froms, tos = zip(*_LAGS_MS, strict=True)
+        (kind,) = choose.choices(range(len(_LAGS_MS)), weights)
+        too_far_ahead = kind == len(_LAGS_MS) - 1
+        if choose.random() < 0.03 and self._recent_ids and not too_far_ahead:
+            identity = choose.choice(self._recent_ids)  # an id used again for something else
+        else:
+            identity = self._next_id = self._next_id + 1
+            if not too_far_ahead:
+                self._recent_ids.append(identity)
+        return {
+            "transactionId": identity,
+            "eventTime": now_ms - choose.randint(froms[kind], tos[kind]),
+            "payeeId": int(40 * choose.random() ** 2),  # some are paid from more than others
+            "beneficiaryId": int(25 * choose.random() ** 2),
+            "paymentType": choose.choice(("CSH", "CRD", "CSH", "SEPA")),
+            "paymentAmount": f"{choose.randint(1, 2000) / 100:.2f}",
+        }
+
+    def _malformed(self, now_ms: int) -> bytes:
+        """A record to be quarantined; each is unlike any other."""
+        self._next_id += 1
+        tx = _json({**self._members(now_ms), "transactionId": self._next_id})
+        raw = self._random.choice(
+            (
+                tx[:-3],
+                tx + b" x",
+                tx.replace(b'"paymentAmount": "', b'"paymentAmount": "1e99'),
+                tx.replace(b'"payeeId": ', b'"payeeId": 1.5'),
+                tx.replace(b'"eventTime"', b'"eventTime": 1, "eventTime"'),
+                b"\xff\x00" + tx,
+            )
+        )
+        self.documents[raw] = None
+        return raw
+
+    def _written(self, tx: dict[str, Any]) -> bytes:
+        """JSON mostly, and now and then a CSV line."""
+        if self._random.random() < 0.1:
+            return (",".join(str(value) for value in tx.values()) + ",").encode()
+        return _json(tx)
+
+    def _partition(self) -> int:
+        return self._random.randrange(PARTITIONS)
+
+
+def _json(document: dict[str, Any]) -> bytes:
+    return json.dumps(document).encode()
