@@ -62,6 +62,10 @@ bench: setup ## the yardstick's loads with exactly-once and checkpoints on; writ
 chaos: setup ## 200 kills of driver, workers and broker under load (prints its seed; FRAUD_SEED repeats it)
 	FRAUD_KILLS=$${FRAUD_KILLS:-200} $(BIN)/pytest -m recovery --timeout 0 $(ARGS)
 
+.PHONY: conformance
+conformance: setup ## every conformance case, and bad input, through the running detector (minutes)
+	$(BIN)/pytest -m "integration and long" $(ARGS)
+
 .PHONY: oracle-long
 oracle-long: setup ## kernel against oracle on 2,000 generated streams (FRAUD_STREAMS, FRAUD_SEED)
 	FRAUD_STREAMS=$${FRAUD_STREAMS:-2000} $(BIN)/pytest --timeout 0 tests/test_kernel_against_oracle.py $(ARGS)

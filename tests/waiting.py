@@ -11,7 +11,8 @@ _T = TypeVar("_T")
 
 
 def until(condition: Callable[[], _T | None], what: str, timeout_s: float = 180.0) -> _T:
-    """The first answer of `condition` that is true, or a list that is not empty. Fails with `what` after `timeout_s`."""
+    """The first answer of `condition` that is true, or a list that is not empty. Fails with `what` after
+    `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while True:
         answer = condition()

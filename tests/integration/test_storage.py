@@ -16,7 +16,7 @@ from fraud_rules.spark.storage import DiskFolder, Folder, HadoopFolder
 @pytest.fixture(scope="module")
 def spark(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     checkpoint = str(tmp_path_factory.mktemp("checkpoint"))
-    session = build_session(SparkOptions(checkpoint, project.jars / "connector", driver_memory="512m"))
+    session = build_session(SparkOptions(checkpoint, project.jars / "connector"))
     yield session
     session.stop()
 
