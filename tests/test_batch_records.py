@@ -29,6 +29,7 @@ from fraud_rules.spark.records import (
 )
 from fraud_rules.spark.rows import Aside, Refused, append_quantiles_ms, merged_quantile_ms
 from fraud_rules.spark.spill import Spill, is_file
+from fraud_rules.spark.squeeze import expand, squeeze
 
 TOPICS = TopicNames()
 
@@ -177,3 +178,16 @@ def test_every_ending_has_a_name(error: Exception, kind: type[FraudError], says:
     assert isinstance(result, kind)
     assert says in str(result)
     assert "\n" not in str(result)
+
+
+@pytest.mark.parametrize("size", [0, 1, 16_383, 16_384, 1_000_000])
+def test_a_blob_comes_back_from_its_journey_as_it_was(size: int) -> None:
+    blob = bytes(range(256)) * (size // 256 + 1)
+    squeezed = squeeze(blob[:size])
+    assert expand(squeezed) == blob[:size]
+    assert len(squeezed) < max(16_400, size // 10)
+
+
+def test_a_blob_of_another_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown kind"):
+        expand(b"\x07blob")

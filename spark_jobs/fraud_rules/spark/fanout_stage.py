@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fraud_rules.codec import Decoded, decode_transactions
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.spark.rows import ASIDE, Aside, Refused, append_quantiles_ms
+from fraud_rules.spark.squeeze import squeeze
 from fraud_rules.spark.worker import WorkerContext, settle
 from fraud_rules.transaction import TransactionBatch
 
@@ -61,7 +62,7 @@ class FanOutStage:
                 yield _rows([(ASIDE, Aside(refused=refused).encode())])
         rows = self._fan_out(accepted, ignored)
         if visit_all:
-            rows += [(group, EMPTY_BLOB) for group in range(self.context.settings.key_groups)]
+            rows += [(group, squeeze(EMPTY_BLOB)) for group in range(self.context.settings.key_groups)]
         if rows:
             yield _rows(rows)
 
@@ -81,7 +82,8 @@ class FanOutStage:
         if not accepted:
             return []
         batch = TransactionBatch.concat(accepted)
-        rows = list(fan_out(batch, self.context.timeline(), self.context.settings.key_groups).items())
+        blobs = fan_out(batch, self.context.timeline(), self.context.settings.key_groups)
+        rows = [(key_group, squeeze(blob)) for key_group, blob in blobs.items()]
         account = Aside(len(batch), ignored, append_quantiles_ms(batch.append_ms))
         return [*rows, (ASIDE, account.encode())]
 

@@ -13,6 +13,8 @@ from typing import Final
 
 from pyarrow import fs
 
+from fraud_rules.spark.squeeze import expand, squeeze
+
 FOLDER: Final = "outputs"
 
 _INLINE: Final = b"\x00"
@@ -29,24 +31,25 @@ class Spill:
     def pack(self, output: bytes, batch_id: int) -> bytes:
         """The row for an output, after writing its file if it needs one. Each attempt of a task has files of its
         own."""
-        if len(output) <= self.limit_bytes:
-            return _INLINE + output
+        squeezed = squeeze(output)
+        if len(squeezed) <= self.limit_bytes:
+            return _INLINE + squeezed
         name = f"{batch_id}/{uuid.uuid4().hex}"
         system, root = self._system()
         path = posixpath.join(root, name)
         system.create_dir(posixpath.dirname(path), recursive=True)
         with system.open_output_stream(path) as stream:
-            stream.write(output)
+            stream.write(squeezed)
         return _FILE + name.encode()
 
     def unpack(self, row: bytes) -> bytes:
         """The output of a row."""
         kind, rest = row[:1], row[1:]
         if kind == _INLINE:
-            return rest
+            return expand(rest)
         system, root = self._system()
         with system.open_input_stream(posixpath.join(root, rest.decode())) as stream:
-            return bytes(stream.read())
+            return expand(bytes(stream.read()))
 
     def clean(self) -> None:
         """Remove all files; call it when no batch is in hand."""

@@ -10,6 +10,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from fraud_rules.spark.rows import ASIDE
+from fraud_rules.spark.squeeze import expand
 from fraud_rules.spark.state import StateStoreLog
 from fraud_rules.spark.worker import WorkerContext, settle
 
@@ -38,7 +39,7 @@ class KeyGroupProcessor(StatefulProcessor):
         context = self._context
         engine = KeyGroupEngine(key_group, context.schema, context.settings, self._log, context.views())
         detection_ms = int(time.time() * _MS_A_S)
-        blobs = [bytes(row[1]) for row in rows]
+        blobs = [expand(bytes(row[1])) for row in rows]
         output = engine.process(blobs, context.timeline(), context.batch_id(), detection_ms)
         yield Row(key_group=key_group, blob=context.spill().pack(output.encode(), context.batch_id()))
 
