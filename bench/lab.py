@@ -20,8 +20,8 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import Received, follow, read_topic, tail_of, topic_ends, topic_starts
 from fraud_rules.kafka.declared import load_topics
+from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.rule_status import await_operations
-from fraud_rules.kafka.rule_writer import append_rules
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
 
@@ -57,7 +57,7 @@ class Lab:
         """Topics and a checkpoint of one's own, gone afterwards; a detector still running then is ended."""
         prefix = f"{name}-{uuid.uuid4().hex[:6]}-"
         declared = load_topics(self.project.config / "topics.yaml", prefix)
-        topic_admin.apply(self.broker.bootstrap, declared)
+        topic_admin.apply(self.broker.kafka, declared)
         session = Session(self, prefix, self.home / f"{prefix}checkpoint")
         try:
             yield session
@@ -65,7 +65,7 @@ class Lab:
             session.stop()
             session.forget()
             with suppress(BrokerUnavailable):
-                topic_admin.delete(self.broker.bootstrap, declared)
+                topic_admin.delete(self.broker.kafka, declared)
 
 
 class Session:
@@ -74,6 +74,7 @@ class Session:
     def __init__(self, lab: Lab, prefix: str, checkpoint: Path) -> None:
         self._lab = lab
         self.bootstrap = lab.broker.bootstrap
+        self.kafka = lab.broker.kafka
         self.checkpoint = checkpoint
         self.names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
         self._environ = {
@@ -91,11 +92,11 @@ class Session:
 
     def apply(self, rules: tuple[Document, ...]) -> list[int]:
         """Append rules to the rule log: their versions."""
-        return append_rules(self.bootstrap, self.names.rules, encoded(rules))
+        return append_records(self.kafka, self.names.rules, encoded(rules))
 
     def await_live(self, versions: list[int]) -> None:
         """Return once the detector has reported all of these versions live."""
-        reports = await_operations(self.bootstrap, self.names.rule_operations, set(versions), _PATIENCE_S)
+        reports = await_operations(self.kafka, self.names.rule_operations, set(versions), _PATIENCE_S)
         missing = [version for version in versions if version not in reports]
         refused = [report for report in reports.values() if report.rejected]
         assert not missing, f"rules without a report: {missing[:3]}"
@@ -134,7 +135,7 @@ class Session:
 
     def progress(self, last: int = 1) -> list[dict[str, Any]]:
         """The newest progress records, oldest first."""
-        records = tail_of(self.bootstrap, self.names.detector_progress, 2 * last)
+        records = tail_of(self.kafka, self.names.detector_progress, 2 * last)
         return [json.loads(record.value) for record in records if record.value is not None][-last:]
 
     def await_judged(self, transactions: int) -> dict[str, Any]:
@@ -151,7 +152,7 @@ class Session:
         """Committed records as they become visible, from the topics' starts or from where they end now. Raises
         RuntimeError when none comes for long, or the detector has ended."""
         places = topic_starts if from_start else topic_ends
-        return self._received({topic: places(self.bootstrap, topic) for topic in topics})
+        return self._received({topic: places(self.kafka, topic) for topic in topics})
 
     def _received(self, starts: Mapping[str, Mapping[int, int]]) -> Iterator[Received]:
         deadline = time.monotonic() + _PATIENCE_S
@@ -160,7 +161,7 @@ class Session:
             self.running.check()
             return time.monotonic() < deadline
 
-        for received in follow(self.bootstrap, starts, wanted=wanted, poll_s=_POLL_S):
+        for received in follow(self.kafka, starts, wanted=wanted, poll_s=_POLL_S):
             if received is not None:
                 yield received
                 deadline = time.monotonic() + _PATIENCE_S
@@ -168,7 +169,7 @@ class Session:
 
     def alerts(self) -> list[tuple[int, dict[str, Any]]]:
         """(append time, alert) of every committed alert."""
-        records = [each for part in read_topic(self.bootstrap, self.names.alerts).values() for each in part]
+        records = [each for part in read_topic(self.kafka, self.names.alerts).values() for each in part]
         return [(each.append_ms, json.loads(each.value)) for each in records if each.value is not None]
 
 

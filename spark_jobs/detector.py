@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from fraud_rules.errors import FraudError
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
@@ -45,7 +46,8 @@ def parse(arguments: list[str], project: Project) -> DetectorJob:
         ui_port=given.ui_port,
     )
     settings, schema = DetectorSettings.load(given.settings), TransactionSchema.load(given.schema)
-    return DetectorJob(settings, schema, given.bootstrap, options, resume=given.resume, adopt=given.adopt)
+    kafka = KafkaConnection.load(given.bootstrap)
+    return DetectorJob(settings, schema, kafka, options, resume=given.resume, adopt=given.adopt)
 
 
 def main() -> int:

@@ -13,6 +13,7 @@ import pytest
 
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import Topic, load_topics
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
@@ -28,6 +29,11 @@ class OwnTopics:
     prefix: str
     names: TopicNames
     declared: tuple[Topic, ...]
+
+    @property
+    def kafka(self) -> KafkaConnection:
+        """How a client reaches them."""
+        return KafkaConnection(self.bootstrap)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -74,6 +80,6 @@ def topics(broker: Broker, project: Project) -> Iterator[OwnTopics]:
     prefix = f"t{uuid.uuid4().hex[:8]}-"
     declared = load_topics(project.config / "topics.yaml", prefix)
     names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
-    topic_admin.apply(broker.bootstrap, declared)
+    topic_admin.apply(broker.kafka, declared)
     yield OwnTopics(broker.bootstrap, prefix, names, declared)
-    topic_admin.delete(broker.bootstrap, declared)
+    topic_admin.delete(broker.kafka, declared)

@@ -29,7 +29,7 @@ def own(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """A broker these tests may kill."""
     own = Broker(tmp_path_factory.mktemp("own-broker"), *free_ports(2), project)
     own.start()
-    topics.apply(own.bootstrap, [LOG])
+    topics.apply(own.kafka, [LOG])
     yield own
     own.kill()
 

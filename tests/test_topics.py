@@ -55,6 +55,7 @@ def test_a_prefix_comes_before_every_name(project: Project) -> None:
         ("{topics: {a: {partitions: 1, retention: 1d}}, replication: -1}", "replication"),
         ("topics: {a: {partitions: 0, retention: x}, b: {partitions: 0, retention: x}}", "b.retention"),
         ("topics: [", "cannot be read as YAML"),
+        ("topics: {a: {partitions: 1, retention: 1d}, a: {partitions: 2, retention: 1d}}", "a is given twice"),
     ],
 )
 def test_a_wrong_declaration_is_refused(text: str, said: str, tmp_path: Path) -> None:
@@ -87,29 +88,29 @@ def test_plan(declared: Topic, observed: Observed | None, kind: StepKind) -> Non
 
 
 def test_apply_twice_changes_nothing(topics: OwnTopics) -> None:
-    assert {step.kind for step in topic_admin.apply(topics.bootstrap, topics.declared)} == {StepKind.UNCHANGED}
+    assert {step.kind for step in topic_admin.apply(topics.kafka, topics.declared)} == {StepKind.UNCHANGED}
 
 
 def test_a_refusal_names_the_topic_and_leaves_all_as_it_was(topics: OwnTopics) -> None:
     transactions, rules, *_ = topics.declared
     wanted = [replace(transactions, partitions=9), replace(rules, cleanup=Cleanup.COMPACT)]
     with pytest.raises(ConfigError, match=rf"{rules.name}: cleanup.policy is delete, declared compact"):
-        topic_admin.apply(topics.bootstrap, wanted)
-    assert topic_admin.apply(topics.bootstrap, [transactions])[0].kind is StepKind.UNCHANGED
+        topic_admin.apply(topics.kafka, wanted)
+    assert topic_admin.apply(topics.kafka, [transactions])[0].kind is StepKind.UNCHANGED
 
 
 def test_a_safe_change_is_made(topics: OwnTopics) -> None:
     wanted = replace(topics.declared[0], partitions=3, retention_ms=None, max_record_bytes=12_000_000)
-    assert topic_admin.apply(topics.bootstrap, [wanted])[0].kind is StepKind.CHANGE
-    assert topic_admin.apply(topics.bootstrap, [wanted])[0].kind is StepKind.UNCHANGED
+    assert topic_admin.apply(topics.kafka, [wanted])[0].kind is StepKind.CHANGE
+    assert topic_admin.apply(topics.kafka, [wanted])[0].kind is StepKind.UNCHANGED
 
 
 def test_a_setting_kafka_does_not_know_is_refused(topics: OwnTopics) -> None:
     strange = replace(topics.declared[0], settings=(("colour", "red"),))
     with pytest.raises(ConfigError, match="colour"):
-        topic_admin.apply(topics.bootstrap, [strange])
+        topic_admin.apply(topics.kafka, [strange])
     with pytest.raises(ConfigError, match="colour"):
-        topic_admin.apply(topics.bootstrap, [replace(strange, name=f"{topics.prefix}new")])
+        topic_admin.apply(topics.kafka, [replace(strange, name=f"{topics.prefix}new")])
 
 
 def test_transactions_take_large_records_and_the_brokers_time(topics: OwnTopics) -> None:

@@ -31,7 +31,7 @@ def timed_topics(broker: Broker, project: Project) -> OwnTopics:
         else topic
         for topic in load_topics(project.config / "topics.yaml", prefix)
     )
-    topic_admin.apply(broker.bootstrap, declared)
+    topic_admin.apply(broker.kafka, declared)
     return OwnTopics(broker.bootstrap, prefix, names, declared)
 
 

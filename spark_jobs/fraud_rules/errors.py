@@ -114,3 +114,39 @@ class DetectorFailed(FraudError):
     """The detector's query ended by an error that has no name of its own; the next start repeats the batch."""
 
     exit_code = 14
+
+
+class AirflowFailed(FraudError):
+    """A component of the local Airflow ended, or did not become healthy."""
+
+    exit_code = 20
+
+
+class Superseded(FraudError):
+    """Somebody else's decision about the detector came first, or a newer one has come since."""
+
+    exit_code = 15
+
+
+class ReleaseInvalid(FraudError):
+    """A release whose code is not what it should be, or fails its self-check; nothing was touched."""
+
+    exit_code = 16
+
+
+class MasterUnavailable(FraudError):
+    """Spark's master cannot be reached, or is none that Spark knows."""
+
+    exit_code = 17
+
+
+class HistoryLost(FraudError):
+    """A rebuild needs records that retention has removed; it goes on without them only when told to."""
+
+    exit_code = 18
+
+
+class AttemptUnreachable(FraudError):
+    """A detector runs on this checkout's files where this agent can neither see nor end it."""
+
+    exit_code = 19

@@ -14,9 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-import yaml
-
 from fraud_rules.errors import ConfigError
+from fraud_rules.yaml_file import read_yaml
 
 ID_FIELD: Final = "transactionId"
 TIME_FIELD: Final = "eventTime"
@@ -81,11 +80,7 @@ class TransactionSchema:
     @classmethod
     def load(cls, path: Path) -> TransactionSchema:
         """Read a schema file; raises ConfigError with every fault in it."""
-        try:
-            document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ConfigError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
-        return cls.parse(document, str(path))
+        return cls.parse(read_yaml(path), str(path))
 
     @classmethod
     def parse(cls, document: object, where: str = "schema") -> TransactionSchema:

@@ -14,11 +14,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import yaml
-
 from fraud_rules.errors import ConfigError
 from fraud_rules.limits import RuleLimits
 from fraud_rules.safe_text import shown
+from fraud_rules.yaml_file import read_yaml
 
 __all__ = ["ENV_PREFIX", "DetectorSettings", "RuleLimits", "TopicNames"]
 
@@ -61,6 +60,8 @@ class TopicNames:
     evaluations: str = _topic("evaluations")
     detector_marker: str = _topic("detector-marker")
     detector_ticks: str = _topic("detector-ticks")
+    detector_intents: str = _topic("detector-intents")
+    detector_attempts: str = _topic("detector-attempts")
 
 
 _LIMITS = RuleLimits()
@@ -94,10 +95,7 @@ class DetectorSettings:
     @classmethod
     def load(cls, path: Path, environ: Mapping[str, str] = os.environ) -> DetectorSettings:
         """Read the settings file and overlay the environment. Raises ConfigError with everything wrong in either."""
-        try:
-            document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ConfigError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
+        document = read_yaml(path)
         return cls.parse({} if document is None else document, environ, str(path))
 
     @classmethod

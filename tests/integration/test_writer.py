@@ -20,12 +20,12 @@ def values(topics: OwnTopics, topic: str) -> list[bytes | None]:
 
 
 def test_a_batch_is_seen_whole_in_its_order(topics: OwnTopics) -> None:
-    writer = BatchWriter(topics.bootstrap, topics.prefix)
+    writer = BatchWriter(topics.kafka, topics.prefix)
     writer.open()
     alerts = [OutRecord(topics.names.alerts, b"%d" % i, headers=[("h", b"1")]) for i in range(2_500)]
     assert writer.write([*alerts, OutRecord(topics.names.detector_marker, b"m", b"d")]) == 2_501
     assert values(topics, topics.names.alerts) == [b"%d" % i for i in range(2_500)]
-    assert last_record(topics.bootstrap, topics.names.detector_marker, b"d") == b"m"
+    assert last_record(topics.kafka, topics.names.detector_marker, b"d") == b"m"
 
 
 def test_of_a_batch_that_fails_nothing_is_seen(topics: OwnTopics) -> None:
@@ -33,18 +33,18 @@ def test_of_a_batch_that_fails_nothing_is_seen(topics: OwnTopics) -> None:
         yield OutRecord(topics.names.alerts, b"first")
         raise ZeroDivisionError
 
-    writer = BatchWriter(topics.bootstrap, topics.prefix)
+    writer = BatchWriter(topics.kafka, topics.prefix)
     writer.open()
     with pytest.raises(ZeroDivisionError):
         writer.write(records())  # type: ignore[arg-type]
-    successor = BatchWriter(topics.bootstrap, topics.prefix)
+    successor = BatchWriter(topics.kafka, topics.prefix)
     successor.open()
     successor.write([OutRecord(topics.names.alerts, b"second")])
     assert values(topics, topics.names.alerts) == [b"second"]
 
 
 def test_a_writer_is_fenced_by_the_next_of_its_name(topics: OwnTopics) -> None:
-    first, second = BatchWriter(topics.bootstrap, topics.prefix), BatchWriter(topics.bootstrap, topics.prefix)
+    first, second = BatchWriter(topics.kafka, topics.prefix), BatchWriter(topics.kafka, topics.prefix)
     first.open()
     first.write([OutRecord(topics.names.alerts, b"1")])
     second.open()
@@ -55,7 +55,7 @@ def test_a_writer_is_fenced_by_the_next_of_its_name(topics: OwnTopics) -> None:
 
 
 def test_a_record_larger_than_any_topic_takes_fails_the_batch_by_name(topics: OwnTopics) -> None:
-    writer = BatchWriter(topics.bootstrap, topics.prefix)
+    writer = BatchWriter(topics.kafka, topics.prefix)
     writer.open()
     with pytest.raises(BrokerUnavailable):
         writer.write([OutRecord(topics.names.alerts, os.urandom(17_000_000))])
@@ -72,7 +72,7 @@ def test_reading_ends_at_the_end_also_where_transactions_left_marks_there(topics
         producer.produce(topic, value)
         producer.flush()
         ends()
-    with TopicReader(topics.bootstrap, topic) as reader:
+    with TopicReader(topics.kafka, topic) as reader:
         first, end = reader.ends()
         records = list(reader.read(first, end))
         assert (first, end) == (0, 6)
@@ -84,24 +84,24 @@ def test_reading_ends_at_the_end_also_where_transactions_left_marks_there(topics
 
 def test_the_newest_record_of_a_key_is_found_among_others(topics: OwnTopics) -> None:
     topic = topics.names.detector_marker
-    assert last_record(topics.bootstrap, topic, b"a") is None
+    assert last_record(topics.kafka, topic, b"a") is None
     for key, value in ((b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"b", b"4")):
         produce(topics.bootstrap, topic, [value], key=key)
-    assert last_record(topics.bootstrap, topic, b"a") == b"3"
+    assert last_record(topics.kafka, topic, b"a") == b"3"
 
 
 def test_a_rule_log_has_one_partition(topics: OwnTopics) -> None:
-    with TopicReader(topics.bootstrap, topics.names.rules) as reader:
+    with TopicReader(topics.kafka, topics.names.rules) as reader:
         check_rule_log(reader)
-    with TopicReader(topics.bootstrap, topics.names.transactions) as reader, pytest.raises(ConfigError, match="one"):
+    with TopicReader(topics.kafka, topics.names.transactions) as reader, pytest.raises(ConfigError, match="one"):
         check_rule_log(reader)
 
 
 def test_topics_have_ids_and_a_missing_topic_is_named(topics: OwnTopics) -> None:
     names = [topics.names.rules, topics.names.transactions]
-    ids = topic_ids(topics.bootstrap, names)
+    ids = topic_ids(topics.kafka, names)
     assert sorted(ids) == sorted(names)
     assert len(set(ids.values())) == 2
-    assert topic_ids(topics.bootstrap, names) == ids
-    with TopicReader(topics.bootstrap, "nowhere") as reader, pytest.raises(BrokerUnavailable, match="nowhere"):
+    assert topic_ids(topics.kafka, names) == ids
+    with TopicReader(topics.kafka, "nowhere") as reader, pytest.raises(BrokerUnavailable, match="nowhere"):
         reader.partitions()

@@ -51,7 +51,7 @@ def own_topics(own_broker: Broker, project: Project) -> OwnTopics:
     """All declared topics on that broker, for one round."""
     prefix = f"r{uuid.uuid4().hex[:8]}-"
     declared = load_topics(project.config / "topics.yaml", prefix)
-    topic_admin.apply(own_broker.bootstrap, declared)
+    topic_admin.apply(own_broker.kafka, declared)
     names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
     return OwnTopics(own_broker.bootstrap, prefix, names, declared)
 
@@ -80,8 +80,8 @@ def test_what_is_written_is_what_the_oracle_says(
         experiment.run(plans(seed, min(A_ROUND, KILLS - number * A_ROUND)), ROWS_A_KILL)
         experiment.stop_by_rule()
         load.finish()
-        transactions = topic_ends(own_topics.bootstrap, names.transactions)
-        rules = topic_ends(own_topics.bootstrap, names.rules)
+        transactions = topic_ends(own_topics.kafka, names.transactions)
+        rules = topic_ends(own_topics.kafka, names.rules)
         experiment.drain(lambda: watch.ends == transactions and watch.rules_end == rules[0])
     print("\n".join(experiment.story.lines()))  # noqa: T201
     found, counts = differences(installation, load.traffic.documents)

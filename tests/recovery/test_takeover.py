@@ -59,10 +59,10 @@ class Site:
 
     def assert_right(self) -> None:
         """Let the last start read what is left, end it, and compare everything with the oracle."""
-        names, bootstrap = self.installation.topics.names, self.installation.topics.bootstrap
+        names, kafka = self.installation.topics.names, self.installation.topics.kafka
         self.load.finish()
-        transactions = topic_ends(bootstrap, names.transactions)
-        rules = topic_ends(bootstrap, names.rules)
+        transactions = topic_ends(kafka, names.transactions)
+        rules = topic_ends(kafka, names.rules)
         until(lambda: self.watch.ends == transactions and self.watch.rules_end == rules[0], "everything is read")
         assert self.starts[-1].stop() == 0, self.starts[-1].said()[-2000:]
         found, _ = differences(self.installation, self.load.traffic.documents)

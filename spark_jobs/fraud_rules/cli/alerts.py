@@ -9,7 +9,7 @@ import typer
 
 from fraud_rules.cli.configured import configured
 from fraud_rules.cli.interrupts import interrupts_set
-from fraud_rules.cli.options import Bootstrap
+from fraud_rules.cli.options import Kafka
 
 if TYPE_CHECKING:
     from fraud_rules.kafka.consume import Received
@@ -19,7 +19,7 @@ _OFFSETS_EACH = 2
 
 
 def alerts(
-    bootstrap: Bootstrap,
+    kafka: Kafka,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")] = False,
     last: Annotated[int, typer.Option("--last", "-n", min=0, help="How many of those there are already.")] = 10,
     shadow: Annotated[bool, typer.Option("--shadow", help="Those of shadow rules too.")] = False,
@@ -38,14 +38,14 @@ def alerts(
     from fraud_rules.kafka import consume
     from fraud_rules.kafka.reachable import require_broker
 
-    require_broker(bootstrap)
+    require_broker(kafka)
     topics = configured().settings.topics
     names = [topics.alerts, topics.shadow_alerts] if shadow else [topics.alerts]
-    ends = {name: consume.topic_ends(bootstrap, name) for name in names}
+    ends = {name: consume.topic_ends(kafka, name) for name in names}
     known = [
         consume.Received(name, 0, record, record.append_ms)
         for name in names
-        for record in consume.tail_of(bootstrap, name, _OFFSETS_EACH * last, ends[name][0])
+        for record in consume.tail_of(kafka, name, _OFFSETS_EACH * last, ends[name][0])
     ]
     for received in sorted(known, key=lambda each: each.record.append_ms)[len(known) - min(last, len(known)) :]:
         _print(received, as_json)
@@ -53,7 +53,7 @@ def alerts(
         return
     stop = threading.Event()
     with interrupts_set(stop):
-        for found in consume.follow(bootstrap, ends, wanted=lambda: not stop.is_set()):
+        for found in consume.follow(kafka, ends, wanted=lambda: not stop.is_set()):
             if found is not None:
                 _print(found, as_json)
     raise typer.Exit(130)

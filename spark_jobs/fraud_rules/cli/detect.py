@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from fraud_rules.cli.configured import configured
-from fraud_rules.cli.options import Bootstrap
+from fraud_rules.cli.options import Kafka
 
 
 def detect(
-    bootstrap: Bootstrap,
+    kafka: Kafka,
     checkpoint: Annotated[
         str | None, typer.Option(help="A folder, or a URI of a shared file system.", show_default="var/checkpoint")
     ] = None,
@@ -52,7 +52,7 @@ def detect(
         driver_memory=driver_memory,
         ui_port=ui_port,
     )
-    job = DetectorJob(context.settings, context.schema, bootstrap, options, resume=resume, adopt=adopt)
+    job = DetectorJob(context.settings, context.schema, kafka, options, resume=resume, adopt=adopt)
     run(job, on_ready=lambda: _say(f"the detector runs, checkpoint {options.checkpoint}"))
     _say("the detector has ended in order")
 

@@ -10,13 +10,13 @@ import typer
 
 from fraud_rules.cli.configured import configured
 from fraud_rules.cli.interrupts import interrupts_set
-from fraud_rules.cli.options import Bootstrap
+from fraud_rules.cli.options import Kafka
 
 _NEVER_S = 1e9
 
 
 def generate(
-    bootstrap: Bootstrap,
+    kafka: Kafka,
     rate: Annotated[float, typer.Option(help="Ordinary transactions a second.")] = 100,
     seconds: Annotated[float | None, typer.Option(help="How long.", show_default="until Ctrl-C")] = None,
     keys: Annotated[int, typer.Option(help="Payers; fewer than ten a transaction a second look suspicious.")] = 20_000,
@@ -56,8 +56,8 @@ def generate(
         first_fraud_s=3.0 if frauds else _NEVER_S,
         fraud_every_s=fraud_every,
     )
-    require_broker(bootstrap)
-    writer = TrafficWriter(bootstrap, settings.topics.transactions)
+    require_broker(kafka)
+    writer = TrafficWriter(kafka, settings.topics.transactions)
     stop = threading.Event()
     started_s = time.time()
     with interrupts_set(stop):

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from fraud_rules.kafka.connection import KafkaConnection
+
 BOOTSTRAP_VARIABLE = "FRAUD_BOOTSTRAP"
 
 
@@ -19,12 +21,14 @@ def default_bootstrap(environ: Mapping[str, str] = os.environ) -> str:
     return environ.get(BOOTSTRAP_VARIABLE) or f"{HOST}:{port_setting(PORT_VARIABLE, 9092, environ)}"
 
 
-Bootstrap = Annotated[
-    str,
+Kafka = Annotated[
+    KafkaConnection,
     typer.Option(
         "--bootstrap",
+        metavar="HOST:PORT,...",
+        parser=KafkaConnection.load,
         default_factory=default_bootstrap,
         show_default="FRAUD_BOOTSTRAP, else the local broker",
-        help="Kafka's bootstrap servers, host:port with commas between.",
+        help="Kafka's bootstrap servers. SASL and TLS: see FRAUD_KAFKA_PROPERTIES in docs/cli.md.",
     ),
 ]

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from fraud_rules.cli.configured import configured
-from fraud_rules.cli.options import Bootstrap
+from fraud_rules.cli.options import Kafka
 
 
 def record(
-    bootstrap: Bootstrap,
+    kafka: Kafka,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file.", show_default="stdout")] = None,
 ) -> None:
     """Write what the detector has judged as a recording.
@@ -30,8 +30,8 @@ def record(
     from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.kafka.recorder import record_run
 
-    require_broker(bootstrap)
-    recording = record_run(bootstrap, configured().settings)
+    require_broker(kafka)
+    recording = record_run(kafka, configured().settings)
     if output is None:
         sys.stdout.buffer.writelines(recording.lines())
         return

@@ -9,8 +9,9 @@ import typer
 
 from fraud_rules.cli import rule_tables as show
 from fraud_rules.cli.configured import Configured, configured
-from fraud_rules.cli.options import Bootstrap
+from fraud_rules.cli.options import Kafka
 from fraud_rules.errors import FraudError, InputInvalid
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.rule import ControlType
 from fraud_rules.rule_apply import Applied, RulesRejected, control_record, judge
 from fraud_rules.rule_apply import plan as plan_rules
@@ -59,7 +60,7 @@ def check(paths: Paths, as_json: AsJson = False) -> None:
 @app.command()
 def apply(
     paths: Paths,
-    bootstrap: Bootstrap,
+    kafka: Kafka,
     source: Source = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
     wait: Wait = 0,
@@ -80,19 +81,19 @@ def apply(
     if rejected:
         show.print_rejected(rejected)
         raise RulesRejected(f"{len(rejected)} of {len(judged)} rules are not valid; nothing was written")
-    seen = _read_rules(context, bootstrap)
+    seen = _read_rules(context, kafka)
     applied = plan_rules(judged, seen.timeline.latest, source)
     if dry_run:
         show.print_applied(applied, {}, "would be ")
         return
-    versions = write(context, bootstrap, applied)
+    versions = write(context, kafka, applied)
     show.print_applied(applied, versions, "")
     if wait > 0 and versions:
-        _await_live(context, bootstrap, set(versions.values()), wait)
+        _await_live(context, kafka, set(versions.values()), wait)
 
 
 @app.command(name="list")
-def list_rules(bootstrap: Bootstrap, as_json: AsJson = False) -> None:
+def list_rules(kafka: Kafka, as_json: AsJson = False) -> None:
     """List the rules in force, as the rule log folds to them, and since when the detector has them live.
 
     \b
@@ -100,12 +101,12 @@ def list_rules(bootstrap: Bootstrap, as_json: AsJson = False) -> None:
       fraud rules list
       fraud rules list --json | jq '.[].ruleId'
     """
-    show.print_rules(_read_rules(configured(), bootstrap), as_json)
+    show.print_rules(_read_rules(configured(), kafka), as_json)
 
 
 @app.command()
 def export(
-    bootstrap: Bootstrap,
+    kafka: Kafka,
     form: Annotated[RuleFormat, typer.Option("--format", help="How to write them.")] = RuleFormat.YAML,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file.", show_default="stdout")] = None,
 ) -> None:
@@ -116,7 +117,7 @@ def export(
       fraud rules export > rules.yaml
       fraud rules export --format json --output rules.json
     """
-    in_force = _read_rules(configured(), bootstrap).timeline.latest.rules
+    in_force = _read_rules(configured(), kafka).timeline.latest.rules
     text = export_rules((in_force[rule_id].rule for rule_id in sorted(in_force)), form)
     if output is None:
         print(text, end="")
@@ -130,7 +131,7 @@ def export(
 @app.command()
 def control(
     kind: Annotated[ControlType, typer.Argument(metavar="TYPE", help=", ".join(ControlType), show_default=False)],
-    bootstrap: Bootstrap,
+    kafka: Kafka,
     source: Source = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before something is cleared or deleted.")] = False,
 ) -> None:
@@ -145,31 +146,31 @@ def control(
       fraud rules control CLEAR_STATE_ALL --yes
     """
     from fraud_rules.kafka.reachable import require_broker
-    from fraud_rules.kafka.rule_writer import append_rules
+    from fraud_rules.kafka.record_writer import append_records
 
-    require_broker(bootstrap)
+    require_broker(kafka)
     if kind is not ControlType.EXPORT_RULES_CURRENT and not yes:
         typer.confirm(f"{kind} cannot be taken back. Write it?", abort=True)
     topic = configured().settings.topics.rules
-    (version,) = append_rules(bootstrap, topic, [(b"control", control_record(kind.value, source))])
+    (version,) = append_records(kafka, topic, [(b"control", control_record(kind.value, source))])
     print(f"{kind} written to {topic} as version {version}")
 
 
-def write(context: Configured, bootstrap: str, applied: list[Applied]) -> dict[int, int]:
+def write(context: Configured, kafka: KafkaConnection, applied: list[Applied]) -> dict[int, int]:
     """Append what is to be written; the version of each, by its position in `applied`."""
-    from fraud_rules.kafka.rule_writer import append_rules
+    from fraud_rules.kafka.record_writer import append_records
 
     positions = [position for position, each in enumerate(applied) if each.effect.writes]
     records = [(_key(applied[position]), applied[position].record) for position in positions]
-    versions = append_rules(bootstrap, context.settings.topics.rules, records) if records else []
+    versions = append_records(kafka, context.settings.topics.rules, records) if records else []
     return dict(zip(positions, versions, strict=True))
 
 
-def _await_live(context: Configured, bootstrap: str, versions: set[int], timeout_s: float) -> None:
+def _await_live(context: Configured, kafka: KafkaConnection, versions: set[int], timeout_s: float) -> None:
     """Return once the detector has all live. Raises RulesRejected, and FraudError when it has not reported in time."""
     from fraud_rules.kafka.rule_status import await_operations
 
-    reports = await_operations(bootstrap, context.settings.topics.rule_operations, versions, timeout_s)
+    reports = await_operations(kafka, context.settings.topics.rule_operations, versions, timeout_s)
     refused = [report for report in reports.values() if report.rejected]
     if refused:
         why = "; ".join(f"{each.field}: {each.message}" for report in refused for each in report.reasons)
@@ -184,9 +185,9 @@ def _key(applied: Applied) -> bytes:
     return b"control" if applied.rule_id is None else str(applied.rule_id).encode()
 
 
-def _read_rules(context: Configured, bootstrap: str) -> RulesSeen:
+def _read_rules(context: Configured, kafka: KafkaConnection) -> RulesSeen:
     from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.kafka.rule_status import read_rules
 
-    require_broker(bootstrap)
-    return read_rules(bootstrap, context.schema, context.settings)
+    require_broker(kafka)
+    return read_rules(kafka, context.schema, context.settings)

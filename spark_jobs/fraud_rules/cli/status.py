@@ -9,16 +9,17 @@ from typing import Annotated
 import typer
 
 from fraud_rules.cli.configured import Configured, configured
-from fraud_rules.cli.options import Bootstrap
+from fraud_rules.cli.options import Kafka
 from fraud_rules.detector_status import DetectorStatus
 from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.connection import KafkaConnection
 
 _RECORDS = 400
 _NOT_ALIVE_EXIT_CODE = 1
 
 
 def status(
-    bootstrap: Bootstrap, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
+    kafka: Kafka, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
 ) -> None:
     """Say how broker and detector are doing.
 
@@ -33,32 +34,32 @@ def status(
     from fraud_rules.cli.output import print_json
 
     try:
-        detector, fault = read_status(bootstrap, configured()), None
+        detector, fault = read_status(kafka, configured()), None
     except BrokerUnavailable as error:
         detector, fault = None, str(error)
     if as_json:
-        broker = {"bootstrap": bootstrap, "up": fault is None, "fault": fault}
+        broker = {"bootstrap": kafka, "up": fault is None, "fault": fault}
         print_json({"broker": broker, "detector": detector})
     else:
-        print(f"broker    {bootstrap} {'answers' if fault is None else f'is away: {fault}'}")
+        print(f"broker    {kafka} {'answers' if fault is None else f'is away: {fault}'}")
         for line in status_lines(detector) if fault is None else []:
             print(line)
     if detector is None or not detector.alive:
         raise typer.Exit(_NOT_ALIVE_EXIT_CODE)
 
 
-def read_status(bootstrap: str, context: Configured) -> DetectorStatus | None:
+def read_status(kafka: KafkaConnection, context: Configured) -> DetectorStatus | None:
     """The detector's status; None when it has never reported. Raises BrokerUnavailable."""
     from fraud_rules.detector_status import decode_progress, detector_status
     from fraud_rules.kafka.consume import tail_of
     from fraud_rules.kafka.reachable import require_broker
 
-    require_broker(bootstrap)
+    require_broker(kafka)
     settings = context.settings
     detector = settings.detector.encode()
     records = [
         (record.append_ms, decode_progress(record.value))
-        for record in tail_of(bootstrap, settings.topics.detector_progress, _RECORDS)
+        for record in tail_of(kafka, settings.topics.detector_progress, _RECORDS)
         if record.key == detector and record.value is not None
     ]
     return detector_status(records, int(time.time() * 1_000), settings.tick_ms)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fraud_rules.cli.options import Bootstrap
+from fraud_rules.cli.options import Kafka
 from fraud_rules.project import Project
 
 app = typer.Typer(help="The topics that config/topics.yaml declares.", no_args_is_help=True, rich_markup_mode=None)
@@ -17,7 +17,7 @@ Prefix = Annotated[str, typer.Option("--prefix", help="Put before every topic's 
 
 
 @app.command()
-def apply(bootstrap: Bootstrap, file: File = None, prefix: Prefix = "") -> None:
+def apply(kafka: Kafka, file: File = None, prefix: Prefix = "") -> None:
     """Create what is missing and make safe changes; refuse, by name and before doing anything, what would lose data.
 
     \b
@@ -29,12 +29,12 @@ def apply(bootstrap: Bootstrap, file: File = None, prefix: Prefix = "") -> None:
     from fraud_rules.kafka.declared import load_topics
 
     declared = load_topics(file or Project.find().config / "topics.yaml", prefix)
-    for step in topics.apply(bootstrap, declared):
+    for step in topics.apply(kafka, declared):
         print(" ".join([f"{step.kind.done:<9}", step.topic.name, *(f"[{entry}]" for entry in step.differences)]))
 
 
 @app.command()
-def plan(bootstrap: Bootstrap, file: File = None, prefix: Prefix = "") -> None:
+def plan(kafka: Kafka, file: File = None, prefix: Prefix = "") -> None:
     """Show what apply would do, and what it would refuse, without doing it.
 
     \b
@@ -45,7 +45,7 @@ def plan(bootstrap: Bootstrap, file: File = None, prefix: Prefix = "") -> None:
     from fraud_rules.kafka.declared import load_topics
 
     declared = load_topics(file or Project.find().config / "topics.yaml", prefix)
-    with topics.admin_client(bootstrap) as client:
+    with topics.admin_client(kafka) as client:
         steps = topics.plan(declared, topics.observe(client, declared))
     for step in steps:
         print(" ".join([f"{step.kind.value:<9}", step.topic.name, *(f"[{entry}]" for entry in step.differences)]))

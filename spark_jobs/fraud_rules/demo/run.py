@@ -111,8 +111,8 @@ class _Demo:
         self._places = places_of(context)
         self._broker = _broker(context)
         self._detector = _detector(context, self._broker)
-        self._sender = Sender(self._broker.bootstrap, context.settings.topics.transactions, options.traffic)
-        self._watch = Watch(self._broker.bootstrap, context.settings, self._sender.planted)
+        self._sender = Sender(self._broker.kafka, context.settings.topics.transactions, options.traffic)
+        self._watch = Watch(self._broker.kafka, context.settings, self._sender.planted)
         self._restarts = 0
 
     def bring_up(self) -> bool:
@@ -126,7 +126,7 @@ class _Demo:
         self._broker.start()
         self._say(f"broker at {self._broker.bootstrap} ({time.monotonic() - began_s:.0f} s)")
         declared = load_topics(self._context.project.config / "topics.yaml")
-        topic_admin.apply(self._broker.bootstrap, declared)
+        topic_admin.apply(self._broker.kafka, declared)
         rules = self._apply_seed_rules()
         self._say(f"{len(declared)} topics, {rules} seed rules of {self._context.project.config / 'rules'}")
         self._compile()
@@ -157,8 +157,8 @@ class _Demo:
         """End the detector, recompute the run from its recording, and say how it was."""
         self._detector.stop()
         self._watch.stop()
-        settings, bootstrap = self._context.settings, self._broker.bootstrap
-        recording = record_run(bootstrap, settings)
+        settings = self._context.settings
+        recording = record_run(self._broker.kafka, settings)
         recording.write(self._places.recording)
         answer = replay_recording(recording, self._context.schema, settings)
         verdict = judge(self._published(), answer, Traffic(self._sender.sent.records, self._sender.planted))
@@ -175,7 +175,7 @@ class _Demo:
         limits, schema = self._context.settings.limits, self._context.schema
         judged = judge_rules([self._context.project.config / "rules"], schema, limits)
         applied = plan_rules(judged, RuleSet(), None)
-        return len(write_rules(self._context, self._broker.bootstrap, applied))
+        return len(write_rules(self._context, self._broker.kafka, applied))
 
     def _compile(self) -> None:
         """Make the machine code of the kernel, which the detector's workers then find, once and not in each of them."""
@@ -199,7 +199,7 @@ class _Demo:
     def _drain(self, screen: Screen) -> None:
         """Wait until the detector has judged everything sent."""
         self._sender.stop()
-        ends = topic_ends(self._broker.bootstrap, self._context.settings.topics.transactions)
+        ends = topic_ends(self._broker.kafka, self._context.settings.topics.transactions)
 
         def check() -> bool:
             screen.show(self._watch.seen(), self._sending())
@@ -225,7 +225,7 @@ class _Demo:
         )
 
     def _values(self, topic: str) -> list[bytes]:
-        records = read_topic(self._broker.bootstrap, topic)
+        records = read_topic(self._broker.kafka, topic)
         return [record.value or b"" for partition in sorted(records) for record in records[partition]]
 
     def _sending(self) -> Sending:

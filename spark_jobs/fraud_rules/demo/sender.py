@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from fraud_rules.demo.screen import Sending
 from fraud_rules.errors import FraudError
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.traffic_writer import Sent, TrafficWriter
 from fraud_rules.traffic import TrafficRecord, TrafficSettings, generate
 
@@ -15,8 +16,8 @@ from fraud_rules.traffic import TrafficRecord, TrafficSettings, generate
 class Sender:
     """One run of traffic."""
 
-    def __init__(self, bootstrap: str, topic: str, settings: TrafficSettings) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, kafka: KafkaConnection, topic: str, settings: TrafficSettings) -> None:
+        self._kafka = kafka
         self._topic = topic
         self._settings = settings
         self._planted: dict[int, str] = {}
@@ -55,7 +56,7 @@ class Sender:
 
     def _run(self) -> None:
         try:
-            writer = TrafficWriter(self._bootstrap, self._topic)
+            writer = TrafficWriter(self._kafka, self._topic)
             self.sent = writer.sent
             writer.send(generate(self._settings, int(self._started_s * 1_000)), self._stop, self._note)
         except FraudError as error:

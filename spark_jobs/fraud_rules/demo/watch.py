@@ -11,6 +11,7 @@ from typing import Any
 
 from fraud_rules.detector_status import DetectorStatus, Progress, decode_progress, detector_status
 from fraud_rules.errors import FraudError
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import Received, follow, topic_starts
 from fraud_rules.replay import decode_exactly
 from fraud_rules.schema import ID_FIELD
@@ -53,8 +54,8 @@ class Seen:
 class Watch:
     """Follows alerts, shadow alerts and progress from their beginnings. `planted` maps transaction ids to labels."""
 
-    def __init__(self, bootstrap: str, settings: DetectorSettings, planted: Mapping[int, str]) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, kafka: KafkaConnection, settings: DetectorSettings, planted: Mapping[int, str]) -> None:
+        self._kafka = kafka
         self._settings = settings
         self._planted = planted
         self._changed = threading.Condition()
@@ -114,10 +115,10 @@ class Watch:
         topics = self._settings.topics
         try:
             starts = {
-                name: topic_starts(self._bootstrap, name)
+                name: topic_starts(self._kafka, name)
                 for name in (topics.alerts, topics.shadow_alerts, topics.detector_progress)
             }
-            for received in follow(self._bootstrap, starts, wanted=lambda: not self._stop.is_set()):
+            for received in follow(self._kafka, starts, wanted=lambda: not self._stop.is_set()):
                 if received is not None:
                     with self._changed:
                         self._take(received)

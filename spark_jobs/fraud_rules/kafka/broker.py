@@ -25,6 +25,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from fraud_rules.errors import BrokerUnavailable, ConfigError, PortInUse
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.process import ProcessHandle, holder_of
 from fraud_rules.project import Project, port_setting
 
@@ -68,6 +69,11 @@ class Broker:
     @property
     def bootstrap(self) -> str:
         return f"{HOST}:{self.port}"
+
+    @property
+    def kafka(self) -> KafkaConnection:
+        """How a client reaches it."""
+        return KafkaConnection(self.bootstrap)
 
     @property
     def log(self) -> Path:
@@ -225,13 +231,12 @@ class Broker:
     def _answers(self, timeout_s: float) -> bool:
         """Whether it serves metadata with itself in it, waiting up to `timeout_s` for that."""
         settings: dict[str, Any] = {
-            "bootstrap.servers": self.bootstrap,
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 100,
             "log_level": 0,
             "error_cb": lambda _: None,  # an unreachable broker is the expected case here, not worth a line on stderr
         }
-        client = AdminClient(settings)
+        client = AdminClient(self.kafka.confluent(settings))
         try:
             return bool(client.list_topics(timeout=timeout_s).brokers)
         except KafkaException:

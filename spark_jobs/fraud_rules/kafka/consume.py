@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader, describe
 
 __all__ = ["Received", "follow", "read_topic", "tail_of", "topic_ends", "topic_starts"]
@@ -34,38 +35,38 @@ class Received:
     received_ms: int
 
 
-def read_topic(bootstrap: str, topic: str) -> dict[int, list[Record]]:
+def read_topic(kafka: KafkaConnection, topic: str) -> dict[int, list[Record]]:
     """Every committed record there is now, by partition. Raises BrokerUnavailable."""
-    with TopicReader(bootstrap, topic) as reader:
+    with TopicReader(kafka, topic) as reader:
         return {partition: list(reader.read(*reader.ends(partition), partition)) for partition in reader.partitions()}
 
 
-def tail_of(bootstrap: str, topic: str, count: int, end: int | None = None) -> list[Record]:
+def tail_of(kafka: KafkaConnection, topic: str, count: int, end: int | None = None) -> list[Record]:
     """The last records below `end` (the end there is now) of a one-partition topic: what its last `count` offsets hold.
 
     That may be fewer: the markers of transactions take offsets too. Raises BrokerUnavailable.
     """
-    with TopicReader(bootstrap, topic) as reader:
+    with TopicReader(kafka, topic) as reader:
         reader.partitions()
         first, newest = reader.ends()
         until = newest if end is None else end
         return list(reader.read(max(first, until - count), until))
 
 
-def topic_ends(bootstrap: str, topic: str) -> dict[int, int]:
+def topic_ends(kafka: KafkaConnection, topic: str) -> dict[int, int]:
     """The offset after the last committed record, by partition. Raises BrokerUnavailable."""
-    with TopicReader(bootstrap, topic) as reader:
+    with TopicReader(kafka, topic) as reader:
         return {partition: reader.ends(partition)[1] for partition in reader.partitions()}
 
 
-def topic_starts(bootstrap: str, topic: str) -> dict[int, int]:
+def topic_starts(kafka: KafkaConnection, topic: str) -> dict[int, int]:
     """The first offset still there, by partition. Raises BrokerUnavailable."""
-    with TopicReader(bootstrap, topic) as reader:
+    with TopicReader(kafka, topic) as reader:
         return {partition: reader.ends(partition)[0] for partition in reader.partitions()}
 
 
 def follow(
-    bootstrap: str, starts: Mapping[str, Mapping[int, int]], *, wanted: Callable[[], bool], poll_s: float = 0.1
+    kafka: KafkaConnection, starts: Mapping[str, Mapping[int, int]], *, wanted: Callable[[], bool], poll_s: float = 0.1
 ) -> Iterator[Received | None]:
     """Records as they become visible, from start offsets by topic and partition, until `wanted` says no.
 
@@ -73,28 +74,29 @@ def follow(
     when it does not come back in 30 s.
     """
     consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "fraud-follow",  # asked for by the client; nothing is ever committed
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "error",
-            "fetch.wait.max.ms": 20,
-            "reconnect.backoff.max.ms": 500,
-            "log_level": 2,
-        }
+        kafka.confluent(
+            {
+                "group.id": "fraud-follow",  # asked for by the client; nothing is ever committed
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 20,
+                "reconnect.backoff.max.ms": 500,
+                "log_level": 2,
+            }
+        )
     )
     try:
         consumer.assign([TopicPartition(topic, *place) for topic, places in starts.items() for place in places.items()])
-        yield from _received(consumer, bootstrap, wanted, poll_s)
+        yield from _received(consumer, kafka, wanted, poll_s)
     except KafkaException as error:
-        raise BrokerUnavailable(f"Kafka at {bootstrap}: {describe(error)}") from error
+        raise BrokerUnavailable(f"Kafka at {kafka}: {describe(error)}") from error
     finally:
         consumer.close()
 
 
 def _received(
-    consumer: Consumer, bootstrap: str, wanted: Callable[[], bool], poll_s: float
+    consumer: Consumer, kafka: KafkaConnection, wanted: Callable[[], bool], poll_s: float
 ) -> Iterator[Received | None]:
     away_since_s: float | None = None
     while wanted():
@@ -108,7 +110,7 @@ def _received(
         else:
             away_since_s = away_since_s or time.monotonic()
             if time.monotonic() - away_since_s > _PATIENCE_S:
-                raise BrokerUnavailable(f"Kafka at {bootstrap} has been away for {_PATIENCE_S:g} s")
+                raise BrokerUnavailable(f"Kafka at {kafka} has been away for {_PATIENCE_S:g} s")
         if not records:
             yield None
 

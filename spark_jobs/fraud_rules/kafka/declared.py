@@ -10,9 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-import yaml
-
 from fraud_rules.errors import ConfigError
+from fraud_rules.yaml_file import read_yaml
 
 __all__ = ["Cleanup", "Timestamp", "Topic", "load_topics"]
 
@@ -74,10 +73,7 @@ class Topic:
 
 def load_topics(path: Path, prefix: str = "") -> tuple[Topic, ...]:
     """Read the declaration; `prefix` is put before every name. Raises ConfigError with everything wrong in it."""
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
+    document = read_yaml(path)
     if not isinstance(document, dict) or not isinstance(document.get("topics"), dict) or not document["topics"]:
         raise ConfigError(f"{path}: must be a mapping with `topics`, by name")
     faults = [f"{name} is not known here" for name in document if name not in {"topics", "replication"}]

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.connection import KafkaConnection
 
 _TIMEOUT_S = 5.0
 
 
-def require_broker(bootstrap: str, timeout_s: float = _TIMEOUT_S) -> None:
+def require_broker(kafka: KafkaConnection, timeout_s: float = _TIMEOUT_S) -> None:
     """Raise BrokerUnavailable unless a broker at the address answers in time."""
 
     def ignore(error: KafkaError) -> None:
         """That nobody is there is what is being asked; the client must not print it."""
 
-    configuration: dict[str, Any] = {"bootstrap.servers": bootstrap, "log_level": 0, "error_cb": ignore}
-    client = AdminClient(configuration)
+    client = AdminClient(kafka.confluent({"log_level": 0, "error_cb": ignore}))
     try:
         client.list_topics(timeout=timeout_s)
     except KafkaException as error:
-        raise BrokerUnavailable(f"no Kafka answers at {bootstrap}: is it running? (fraud broker start)") from error
+        raise BrokerUnavailable(f"no Kafka answers at {kafka}: is it running? (fraud broker start)") from error

@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.connection import KafkaConnection
 
 __all__ = ["Record", "TopicReader", "describe", "topic_ids"]
 
@@ -38,20 +39,21 @@ class Record:
 class TopicReader:
     """Reads committed records of one topic; one thread at a time. Every method raises BrokerUnavailable."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, kafka: KafkaConnection, topic: str) -> None:
+        self._kafka = kafka
         self.topic = topic
         self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": "fraud-rules",  # asked for by the client; nothing is ever committed
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "error",
-                "fetch.wait.max.ms": 20,
-                **_QUIET,
-            }
+            kafka.confluent(
+                {
+                    "group.id": "fraud-rules",  # asked for by the client; nothing is ever committed
+                    "enable.auto.commit": False,
+                    "enable.partition.eof": True,
+                    "isolation.level": "read_committed",
+                    "auto.offset.reset": "error",
+                    "fetch.wait.max.ms": 20,
+                    **_QUIET,
+                }
+            )
         )
 
     def __enter__(self) -> Self:
@@ -62,7 +64,7 @@ class TopicReader:
 
     def partitions(self) -> list[int]:
         """The topic's partitions."""
-        with _named(self._bootstrap):
+        with _named(self._kafka):
             metadata = self._consumer.list_topics(self.topic, timeout=_TIMEOUT_S).topics[self.topic]
         if metadata.error is not None:
             raise BrokerUnavailable(f"there is no topic {self.topic}: create the topics first (fraud topics apply)")
@@ -70,10 +72,10 @@ class TopicReader:
 
     def ends(self, partition: int = 0) -> tuple[int, int]:
         """The first offset still there, and the one after the last that is committed."""
-        with _named(self._bootstrap):
+        with _named(self._kafka):
             ends = self._ends(TopicPartition(self.topic, partition))
         if ends is None:
-            raise BrokerUnavailable(f"Kafka at {self._bootstrap} does not say where {self.topic}-{partition} ends")
+            raise BrokerUnavailable(f"Kafka at {self._kafka} does not say where {self.topic}-{partition} ends")
         return int(ends[0]), int(ends[1])
 
     def read(self, start: int, end: int, partition: int = 0) -> Iterator[Record]:
@@ -83,11 +85,11 @@ class TopicReader:
         """
         if start >= end:
             return
-        with _named(self._bootstrap):
+        with _named(self._kafka):
             self._consumer.assign([TopicPartition(self.topic, partition, start)])
         deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
-            with _named(self._bootstrap):
+            with _named(self._kafka):
                 messages = self._consumer.consume(1000, timeout=_POLL_S)
             for message in messages:
                 if message.error() is None and _offset(message) < end:
@@ -117,13 +119,13 @@ class TopicReader:
             return _offset(message) >= end
         if error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
             return False
-        raise BrokerUnavailable(f"{self.topic} at {self._bootstrap}: {error.str()}")
+        raise BrokerUnavailable(f"{self.topic} at {self._kafka}: {error.str()}")
 
 
-def topic_ids(bootstrap: str, topics: Sequence[str]) -> dict[str, str]:
+def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:
     """Kafka's own ids of topics, by name: a topic deleted and made again has another. Raises BrokerUnavailable."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
-    with _named(bootstrap):
+    admin = AdminClient(kafka.confluent(_QUIET))
+    with _named(kafka):
         asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S)
         found = {}
         for name, answer in asked.items():
@@ -139,11 +141,11 @@ def describe(error: KafkaException) -> str:
 
 
 @contextmanager
-def _named(bootstrap: str) -> Iterator[None]:
+def _named(kafka: KafkaConnection) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        raise BrokerUnavailable(f"Kafka at {bootstrap}: {describe(error)}") from error
+        raise BrokerUnavailable(f"Kafka at {kafka}: {describe(error)}") from error
 
 
 def _record(message: Message) -> Record:

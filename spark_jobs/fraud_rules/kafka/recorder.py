@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fraud_rules.detector_status import Progress, decode_progress
 from fraud_rules.errors import FraudError
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_status import RuleOperation, read_operations
@@ -27,15 +28,15 @@ class _Run:
         return self.batches[-1].ends_of(topic)
 
 
-def record_run(bootstrap: str, settings: DetectorSettings) -> Recording:
+def record_run(kafka: KafkaConnection, settings: DetectorSettings) -> Recording:
     """Everything the detector of these settings has judged since its checkpoint was made, up to its last batch.
 
     Raises BrokerUnavailable, and FraudError when it has judged nothing or some of it is no longer in Kafka.
     """
     topics = settings.topics
-    run = _last_run(bootstrap, settings)
+    run = _last_run(kafka, settings)
     transactions: list[RecordedTransaction] = []
-    with TopicReader(bootstrap, topics.transactions) as reader:
+    with TopicReader(kafka, topics.transactions) as reader:
         for partition, end in sorted(run.ends(topics.transactions).items()):
             start = run.starts.get(partition, 0)
             _check_kept(topics.transactions, partition, reader.ends(partition)[0], start)
@@ -43,23 +44,23 @@ def record_run(bootstrap: str, settings: DetectorSettings) -> Recording:
                 RecordedTransaction(record.append_ms, partition, record.offset, record.value)
                 for record in reader.read(start, end, partition)
             ]
-    with TopicReader(bootstrap, topics.rules) as reader:
+    with TopicReader(kafka, topics.rules) as reader:
         _check_kept(topics.rules, 0, reader.ends()[0], 0)
         rules = [
             RecordedRule(record.offset, record.append_ms, record.value)
             for record in reader.read(0, run.batches[-1].rules_end)
         ]
-    operations = read_operations(bootstrap, topics.rule_operations)
+    operations = read_operations(kafka, topics.rule_operations)
     batches = [_batch(progress, topics.transactions, operations) for progress in run.batches]
     return Recording(rules, transactions, batches, settings.key_groups, _settings(settings))
 
 
-def _last_run(bootstrap: str, settings: DetectorSettings) -> _Run:
+def _last_run(kafka: KafkaConnection, settings: DetectorSettings) -> _Run:
     detector = settings.detector.encode()
-    records = [record for each in read_topic(bootstrap, settings.topics.detector_progress).values() for record in each]
+    records = [record for each in read_topic(kafka, settings.topics.detector_progress).values() for record in each]
     batches = [decode_progress(record.value) for record in records if record.key == detector and record.value]
     if not batches:
-        raise FraudError(f"the detector {settings.detector} has not judged anything at {bootstrap} yet")
+        raise FraudError(f"the detector {settings.detector} has not judged anything at {kafka} yet")
     query_id = batches[-1].query_id
     own = [progress for progress in batches if progress.query_id == query_id]
     before = [progress for progress in batches if progress.query_id != query_id]

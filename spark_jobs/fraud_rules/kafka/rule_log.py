@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from fraud_rules.errors import ConfigError, Reason
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.limits import RuleLimits
 from fraud_rules.rule_codec import read_entry
@@ -36,11 +37,11 @@ class RuleLog:
         self._timeline = RuleTimeline()
 
     @classmethod
-    def on_kafka(cls, bootstrap: str, topic: str, schema: TransactionSchema, limits: RuleLimits) -> RuleLog:
+    def on_kafka(cls, kafka: KafkaConnection, topic: str, schema: TransactionSchema, limits: RuleLimits) -> RuleLog:
         """The rule log of a topic."""
 
         def read(start: int, end: int) -> Sequence[Record]:
-            with TopicReader(bootstrap, topic) as reader:
+            with TopicReader(kafka, topic) as reader:
                 return list(reader.read(start, end))
 
         return cls(read, schema, limits)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fraud_rules.errors import Reason
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import follow, read_topic, topic_starts
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_log import RuleLog, check_rule_log
@@ -49,36 +50,36 @@ class RulesSeen:
 _decode = msgspec.json.Decoder(RuleOperation).decode
 
 
-def read_rules(bootstrap: str, schema: TransactionSchema, settings: DetectorSettings) -> RulesSeen:
+def read_rules(kafka: KafkaConnection, schema: TransactionSchema, settings: DetectorSettings) -> RulesSeen:
     """The rules as they are now. Raises BrokerUnavailable, and ConfigError for a topic that cannot be a rule log."""
-    operations = read_operations(bootstrap, settings.topics.rule_operations)
+    operations = read_operations(kafka, settings.topics.rule_operations)
     refused = {
         version: [Reason(reason.field, reason.message) for reason in report.reasons]
         for version, report in operations.items()
         if report.rejected
     }
-    with TopicReader(bootstrap, settings.topics.rules) as reader:
+    with TopicReader(kafka, settings.topics.rules) as reader:
         check_rule_log(reader)
         _, end = reader.ends()
-    log = RuleLog.on_kafka(bootstrap, settings.topics.rules, schema, settings.limits)
+    log = RuleLog.on_kafka(kafka, settings.topics.rules, schema, settings.limits)
     return RulesSeen(log.up_to(end, refused), operations)
 
 
-def read_operations(bootstrap: str, topic: str) -> dict[int, RuleOperation]:
+def read_operations(kafka: KafkaConnection, topic: str) -> dict[int, RuleOperation]:
     """The newest report of each version."""
-    records = [record for each in read_topic(bootstrap, topic).values() for record in each]
+    records = [record for each in read_topic(kafka, topic).values() for record in each]
     reports = (_decode(record.value) for record in records if record.value is not None)
     return {report.rule_version: report for report in reports}
 
 
-def await_operations(bootstrap: str, topic: str, versions: set[int], timeout_s: float) -> dict[int, RuleOperation]:
+def await_operations(
+    kafka: KafkaConnection, topic: str, versions: set[int], timeout_s: float
+) -> dict[int, RuleOperation]:
     """Wait until the detector has reported on these versions; fewer when it has not within the time."""
     deadline = time.monotonic() + timeout_s
     found: dict[int, RuleOperation] = {}
-    starts = {topic: topic_starts(bootstrap, topic)}
-    for received in follow(
-        bootstrap, starts, wanted=lambda: time.monotonic() < deadline and not versions <= found.keys()
-    ):
+    starts = {topic: topic_starts(kafka, topic)}
+    for received in follow(kafka, starts, wanted=lambda: time.monotonic() < deadline and not versions <= found.keys()):
         if received is not None and received.record.value is not None:
             report = _decode(received.record.value)
             found[report.rule_version] = report

@@ -17,6 +17,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import KafkaError, NoError, TopicAlreadyExistsError, for_code
 
 from fraud_rules.errors import BrokerUnavailable, ConfigError
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import Topic
 
 __all__ = ["Difference", "Observed", "Step", "StepKind", "admin_client", "apply", "delete", "observe", "plan"]
@@ -80,21 +81,21 @@ class Step:
 
 
 @contextmanager
-def admin_client(bootstrap: str, timeout_ms: int = _CONNECT_TIMEOUT_MS) -> Iterator[KafkaAdminClient]:
+def admin_client(kafka: KafkaConnection, timeout_ms: int = _CONNECT_TIMEOUT_MS) -> Iterator[KafkaAdminClient]:
     """A connected administrator. Raises BrokerUnavailable, also for whatever fails inside the block."""
     try:
         client = KafkaAdminClient(
-            bootstrap_servers=bootstrap,
+            **kafka.kafka_python(),
             bootstrap_timeout_ms=timeout_ms,
             request_timeout_ms=_TIMEOUT_MS,
             reconnect_backoff_max_ms=500,
         )
     except (KafkaError, ValueError, OSError) as error:
-        raise BrokerUnavailable(f"no Kafka answers at {bootstrap}: is it running? (fraud broker start)") from error
+        raise BrokerUnavailable(f"no Kafka answers at {kafka}: is it running? (fraud broker start)") from error
     try:
         yield client
     except KafkaError as error:
-        raise BrokerUnavailable(f"Kafka at {bootstrap} refused: {' '.join(str(error).split())[:400]}") from error
+        raise BrokerUnavailable(f"Kafka at {kafka} refused: {' '.join(str(error).split())[:400]}") from error
     finally:
         client.close()
 
@@ -123,12 +124,12 @@ def plan(topics: Sequence[Topic], observed: Mapping[str, Observed]) -> tuple[Ste
     return tuple(_step(topic, observed.get(topic.name)) for topic in topics)
 
 
-def apply(bootstrap: str, topics: Sequence[Topic]) -> tuple[Step, ...]:
+def apply(kafka: KafkaConnection, topics: Sequence[Topic]) -> tuple[Step, ...]:
     """Create and change topics as declared and return once they can be used: what was done, in declared order.
 
     Safe to run again and by several at once. Raises ConfigError, before anything is done, when a difference is refused.
     """
-    with admin_client(bootstrap) as client:
+    with admin_client(kafka) as client:
         steps = plan(topics, observe(client, topics))
         refused = [f"{step.topic.name}: {', '.join(_refusals(step))}" for step in steps if step.kind is StepKind.REFUSE]
         if refused:
@@ -155,9 +156,9 @@ def _await_seen(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
         time.sleep(_POLL_S)
 
 
-def delete(bootstrap: str, topics: Sequence[Topic]) -> None:
+def delete(kafka: KafkaConnection, topics: Sequence[Topic]) -> None:
     """Delete those of the topics that exist, with all their records."""
-    with admin_client(bootstrap) as client:
+    with admin_client(kafka) as client:
         existing = set(client.list_topics())
         names = [topic.name for topic in topics if topic.name in existing]
         if names:

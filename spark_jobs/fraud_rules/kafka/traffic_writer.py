@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader, describe
 from fraud_rules.traffic import TrafficRecord
 
@@ -29,21 +30,22 @@ class Sent:
 class TrafficWriter:
     """Writes records when they are due; one thread at a time."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, kafka: KafkaConnection, topic: str) -> None:
         """Raises BrokerUnavailable when there is no such topic."""
-        with TopicReader(bootstrap, topic) as reader:
+        with TopicReader(kafka, topic) as reader:
             reader.partitions()
-        self._bootstrap = bootstrap
+        self._kafka = kafka
         self._topic = topic
         self._failed: KafkaError | None = None
         self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "enable.idempotence": True,
-                "linger.ms": 2,
-                "queue.buffering.max.messages": 1_000_000,
-                "log_level": 2,
-            }
+            kafka.confluent(
+                {
+                    "enable.idempotence": True,
+                    "linger.ms": 2,
+                    "queue.buffering.max.messages": 1_000_000,
+                    "log_level": 2,
+                }
+            )
         )
         self.sent = Sent()
 
@@ -65,10 +67,10 @@ class TrafficWriter:
                 self._produce(record, stop)
             left = self._producer.flush(_FLUSH_S)
         except KafkaException as error:
-            raise BrokerUnavailable(f"{self._topic} at {self._bootstrap}: {describe(error)}") from error
+            raise BrokerUnavailable(f"{self._topic} at {self._kafka}: {describe(error)}") from error
         if self._failed is not None or left:
             said = self._failed.str() if self._failed is not None else f"{left} records not taken in {_FLUSH_S:g} s"
-            raise BrokerUnavailable(f"{self._topic} at {self._bootstrap}: {said}")
+            raise BrokerUnavailable(f"{self._topic} at {self._kafka}: {said}")
         return self.sent
 
     def _await(self, due_ms: int, stop: threading.Event) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from fraud_rules.errors import BrokerUnavailable, Fenced
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader, describe
 
 __all__ = ["BatchWriter", "OutRecord", "last_record"]
@@ -34,22 +35,23 @@ class OutRecord:
 class BatchWriter:
     """The one writer of a detector: opening it fences every earlier one with the same transactional id."""
 
-    def __init__(self, bootstrap: str, transactional_id: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, kafka: KafkaConnection, transactional_id: str) -> None:
+        self._kafka = kafka
         self._id = transactional_id
         self._failed: KafkaError | None = None
         self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "transactional.id": transactional_id,
-                "transaction.timeout.ms": 60_000,
-                "linger.ms": 0,
-                "message.max.bytes": _MAX_RECORD_BYTES,
-                "queue.buffering.max.messages": 1_000_000,
-                "queue.buffering.max.kbytes": 1_048_576,
-                "compression.type": "lz4",
-                "log_level": 2,
-            }
+            kafka.confluent(
+                {
+                    "transactional.id": transactional_id,
+                    "transaction.timeout.ms": 60_000,
+                    "linger.ms": 0,
+                    "message.max.bytes": _MAX_RECORD_BYTES,
+                    "queue.buffering.max.messages": 1_000_000,
+                    "queue.buffering.max.kbytes": 1_048_576,
+                    "compression.type": "lz4",
+                    "log_level": 2,
+                }
+            )
         )
 
     def open(self) -> None:
@@ -76,7 +78,7 @@ class BatchWriter:
         except KafkaException as error:
             raise self._named(error) from error
         if self._failed is not None:
-            raise BrokerUnavailable(f"Kafka at {self._bootstrap} did not take a record: {self._failed.str()}")
+            raise BrokerUnavailable(f"Kafka at {self._kafka} did not take a record: {self._failed.str()}")
         return count
 
     def _produce(self, record: OutRecord) -> None:
@@ -108,14 +110,14 @@ class BatchWriter:
             error = self._fatal(error)
             cause = error.args[0]
         if isinstance(cause, KafkaError) and cause.code() in _FENCED:
-            return Fenced(f"another detector writes as {self._id}; this one ends without writing")
-        return BrokerUnavailable(f"the transaction of {self._id} at {self._bootstrap} failed: {describe(error)}")
+            return Fenced(f"another process writes as {self._id}; this one ends without writing")
+        return BrokerUnavailable(f"the transaction of {self._id} at {self._kafka} failed: {describe(error)}")
 
 
-def last_record(bootstrap: str, topic: str, key: bytes) -> bytes | None:
+def last_record(kafka: KafkaConnection, topic: str, key: bytes) -> bytes | None:
     """The newest committed value under a key of a compacted topic, read to its end; None without one."""
     found: bytes | None = None
-    with TopicReader(bootstrap, topic) as reader:
+    with TopicReader(kafka, topic) as reader:
         for partition in reader.partitions():
             for record in reader.read(*reader.ends(partition), partition):
                 if record.key == key:

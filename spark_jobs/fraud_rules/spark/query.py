@@ -40,7 +40,7 @@ def _source(spark: SparkSession, context: WorkerContext, starting_offsets: str) 
     """
     topics, settings = context.settings.topics, context.settings
     options = {
-        "kafka.bootstrap.servers": context.bootstrap,
+        **context.kafka.spark(),
         "subscribe": f"{topics.transactions},{topics.rules},{topics.detector_ticks}",
         "startingOffsets": starting_offsets,
         "failOnDataLoss": "true",

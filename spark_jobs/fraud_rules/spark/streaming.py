@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules.errors import DetectorStopped
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.rule_log import RuleLog, check_rule_log
 from fraud_rules.kafka.ticks import TickWriter
@@ -46,7 +47,7 @@ class DetectorJob:
 
     settings: DetectorSettings
     schema: TransactionSchema
-    bootstrap: str
+    kafka: KafkaConnection
     spark: SparkOptions
     resume: bool = False
     adopt: bool = False
@@ -80,7 +81,7 @@ def run(job: DetectorJob, on_ready: Callable[[], None] = lambda: None) -> None:
 
 def _start(job: DetectorJob, stack: ExitStack) -> tuple[BatchRunner, StreamingQuery]:
     topics, settings, options = job.settings.topics, job.settings, job.spark
-    rules = stack.enter_context(TopicReader(job.bootstrap, topics.rules))
+    rules = stack.enter_context(TopicReader(job.kafka, topics.rules))
     check_rule_log(rules)
     admitted = None
     folder: Folder
@@ -91,9 +92,9 @@ def _start(job: DetectorJob, stack: ExitStack) -> tuple[BatchRunner, StreamingQu
     if admitted is None:
         folder = HadoopFolder(spark, options.checkpoint)
         admitted = _admit(job, folder, rules)
-    transactions = stack.enter_context(TopicReader(job.bootstrap, topics.transactions))
-    pulse = Pulse(TickWriter(job.bootstrap, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
-    context = WorkerContext(job.schema, settings, job.bootstrap, folder.root)
+    transactions = stack.enter_context(TopicReader(job.kafka, topics.transactions))
+    pulse = Pulse(TickWriter(job.kafka, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
+    context = WorkerContext(job.schema, settings, job.kafka, folder.root)
     parts = BatchParts(spark, settings, folder, admitted.desk, admitted.writer, pulse, context.spill())
     parts.spill.clean()
     runner = BatchRunner(parts, admitted.marker, admitted.resumed_at)
@@ -119,13 +120,13 @@ def _admit(job: DetectorJob, folder: Folder, rules: TopicReader) -> _Admitted:
     """
     topics, settings = job.settings.topics, job.settings
     read = [topics.transactions, topics.rules, topics.detector_ticks]
-    checkpoint.claim(folder, checkpoint.manifest(settings, job.schema, topic_ids(job.bootstrap, read)))
+    checkpoint.claim(folder, checkpoint.manifest(settings, job.schema, topic_ids(job.kafka, read)))
     _check_whose(job, folder)
-    writer = BatchWriter(job.bootstrap, f"fraud-rules-{settings.detector}")
+    writer = BatchWriter(job.kafka, f"fraud-rules-{settings.detector}")
     writer.open()
     marker = _read_marker(job)
     progress = checkpoint.read_progress(folder)
-    log = RuleLog.on_kafka(job.bootstrap, topics.rules, job.schema, settings.limits)
+    log = RuleLog.on_kafka(job.kafka, topics.rules, job.schema, settings.limits)
     desk = RuleDesk(settings, log, rules, PinStore(folder))
     resumed_at = _check_stop(folder, desk.stopped_at(), resume=job.resume)
     adopted = adopt(folder, marker, progress, wanted=job.adopt)
@@ -145,7 +146,7 @@ def _check_whose(job: DetectorJob, folder: Folder) -> None:
 
 
 def _read_marker(job: DetectorJob) -> Marker | None:
-    text = last_record(job.bootstrap, job.settings.topics.detector_marker, job.settings.detector.encode())
+    text = last_record(job.kafka, job.settings.topics.detector_marker, job.settings.detector.encode())
     return None if text is None else Marker.decode(text)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from pyspark import TaskContext
 
 from fraud_rules.errors import FraudError
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.ruleset import RuleTimeline
 from fraud_rules.schema import TransactionSchema
@@ -39,13 +40,13 @@ class WorkerContext:
 
     schema: TransactionSchema
     settings: DetectorSettings
-    bootstrap: str
+    kafka: KafkaConnection
     checkpoint: str
 
     def timeline(self) -> RuleTimeline:
         """The rule log up to the pin of the batch this task belongs to."""
         pin = Pin.decode(_property(PIN_PROPERTY).encode())
-        log = _rule_log(self.bootstrap, self.settings.topics.rules, self.schema, self.settings)
+        log = _rule_log(self.kafka, self.settings.topics.rules, self.schema, self.settings)
         return log.up_to(pin.rules_end, pin.reasons())
 
     def spill(self) -> Spill:
@@ -93,8 +94,8 @@ def _property(name: str) -> str:
 
 
 @cache
-def _rule_log(bootstrap: str, topic: str, schema: TransactionSchema, settings: DetectorSettings) -> RuleLog:
-    return RuleLog.on_kafka(bootstrap, topic, schema, settings.limits)
+def _rule_log(kafka: KafkaConnection, topic: str, schema: TransactionSchema, settings: DetectorSettings) -> RuleLog:
+    return RuleLog.on_kafka(kafka, topic, schema, settings.limits)
 
 
 @cache

@@ -1,0 +1,99 @@
+"""The two topics of deployment: intents, and what is said of the attempts at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from fraud_rules.deployment.attempt import AgentStatus, Attempt, AttemptStatus, DeploymentSeen, Supervision
+from fraud_rules.deployment.intent import Intent, IntentLog, IntentRecord, read_intents
+from fraud_rules.errors import Superseded
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
+
+__all__ = ["DeploymentLog", "append_intent", "read_deployment", "read_intent_log", "write_supervision"]
+
+_AGENT = "agent"
+_SUPERVISION = "supervision"
+_decode_attempt = msgspec.json.Decoder(AttemptStatus).decode
+_decode_agent = msgspec.json.Decoder(AgentStatus).decode
+_decode_supervision = msgspec.json.Decoder(Supervision).decode
+_encode = msgspec.json.encode
+
+
+def read_intent_log(kafka: KafkaConnection, topic: str, detector: str) -> IntentLog:
+    """All intents about a detector. Raises BrokerUnavailable."""
+    with TopicReader(kafka, topic) as reader:
+        reader.partitions()
+        records = [(record.offset, record.append_ms, record.value) for record in reader.read(*reader.ends())]
+    return read_intents(detector, records)
+
+
+def append_intent(kafka: KafkaConnection, topic: str, intent: Intent) -> IntentRecord:
+    """Append an intent and return it at its epoch, once it is known to count.
+
+    Raises Superseded when somebody else's came first: nothing follows from this one then. Raises BrokerUnavailable,
+    when it may or may not be written: read the log, and look for its attempt id, before deciding again.
+    """
+    (epoch,) = append_records(kafka, topic, [(intent.detector.encode(), intent.encode())])
+    log = read_intent_log(kafka, topic, intent.detector)
+    record = log.at(epoch)
+    if record is None or record.void:
+        raise Superseded(
+            f"another decision about {intent.detector} came first (epoch {log.epoch}): look again, then decide again"
+        )
+    return record
+
+
+def read_deployment(kafka: KafkaConnection, topic: str, detector: str) -> DeploymentSeen:
+    """What agents and supervisors have said about a detector. Raises BrokerUnavailable."""
+    attempts: dict[str, Attempt] = {}
+    agent: tuple[int, AgentStatus] | None = None
+    supervision: tuple[int, Supervision] | None = None
+    with TopicReader(kafka, topic) as reader:
+        reader.partitions()
+        for record in reader.read(*reader.ends()):
+            of, _, part = (record.key or b"").decode("utf-8", "replace").partition("/")
+            if of != detector or record.value is None:
+                continue
+            if part == _AGENT:
+                agent = record.append_ms, _decode_agent(record.value)
+            elif part == _SUPERVISION:
+                supervision = record.append_ms, _decode_supervision(record.value)
+            else:
+                attempts[part] = Attempt(record.append_ms, _decode_attempt(record.value))
+    return DeploymentSeen(attempts, agent, supervision)
+
+
+def write_supervision(kafka: KafkaConnection, topic: str, supervision: Supervision) -> None:
+    """Say that somebody has looked. Raises BrokerUnavailable."""
+    append_records(kafka, topic, [(_key(supervision.detector, _SUPERVISION), _encode(supervision))])
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentLog:
+    """The one agent that writes about a detector: opening it fences every earlier one."""
+
+    topic: str
+    writer: BatchWriter
+
+    @classmethod
+    def open(cls, kafka: KafkaConnection, topic: str, detector: str) -> DeploymentLog:
+        """Take over from whoever was the agent. Raises BrokerUnavailable, Fenced."""
+        writer = BatchWriter(kafka, f"fraud-agent-{detector}")
+        writer.open()
+        return cls(topic, writer)
+
+    def write(self, agent: AgentStatus, attempts: Sequence[AttemptStatus] = ()) -> None:
+        """A heartbeat, and what has changed of attempts with it. Raises Fenced, BrokerUnavailable."""
+        records = [OutRecord(self.topic, _encode(each), _key(each.detector, each.attempt_id)) for each in attempts]
+        heartbeat = OutRecord(self.topic, _encode(agent), _key(agent.detector, _AGENT))
+        self.writer.write([*records, heartbeat])
+
+
+def _key(detector: str, part: str) -> bytes:
+    return f"{detector}/{part}".encode()

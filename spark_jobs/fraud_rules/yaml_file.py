@@ -1,0 +1,40 @@
+"""Reads a YAML file of this product's: plain values only, and no key given twice, which YAML itself lets pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fraud_rules.errors import ConfigError
+
+__all__ = ["UniqueKeysLoader", "parse_yaml", "read_yaml"]
+
+
+class UniqueKeysLoader(yaml.SafeLoader):
+    """YAML's safe loader, strict about keys: of two equal ones the first would be lost without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value]
+        for key, _ in node.value:
+            if isinstance(key.value, str) and names.count(key.value) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value} is given twice", key.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> Any:
+    """The decoded file. Raises ConfigError when it cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """The decoded text; `where` names it in errors. Raises ConfigError."""
+    try:
+        return yaml.load(text, UniqueKeysLoader)  # noqa: S506 - a SafeLoader, stricter
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where}: cannot be read as YAML: {' '.join(str(error).split())}") from error

@@ -1,0 +1,98 @@
+"""Intents and releases: what counts, and what two equal releases are."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.deployment.intent import NO_EPOCH, Intent, IntentKind, Rebuild, decode_intent, read_intents
+from fraud_rules.deployment.release import Release, fingerprint, settings_of
+from fraud_rules.errors import ConfigError
+
+RELEASE = Release(
+    code="c0de",
+    settings="detector: cards\n",
+    schema="fields: [{name: transactionId, type: long}, {name: eventTime, type: timestamp}]",
+    checkpoint="/data/checkpoint",
+    bootstrap="kafka:9092",
+)
+
+
+def run(after: int, attempt_id: str = "a", detector: str = "cards", release: Release = RELEASE) -> Intent:
+    return Intent(detector, IntentKind.RUN, attempt_id, after, "because", "me", "test", 0, release)
+
+
+def drain(after: int, attempt_id: str = "d") -> Intent:
+    return Intent("cards", IntentKind.DRAIN, attempt_id, after, "because", "me", "test", 0)
+
+
+@pytest.mark.parametrize(
+    ("log", "valid", "epoch"),
+    [
+        ([], [], NO_EPOCH),
+        ([run(-1)], [0], 0),
+        ([run(0)], [], NO_EPOCH),
+        ([run(-1), run(-1)], [0], 0),  # two who decide at once: the first wins
+        ([run(-1), run(-1), run(0)], [0, 2], 2),
+        ([run(-1), drain(0), run(0)], [0, 1], 1),
+        ([run(-1), run(1)], [0], 0),  # decided on one that is void
+        ([run(-1, detector="other"), run(0), run(-1)], [2], 2),
+        ([run(-1), None, run(0)], [0, 2], 2),
+    ],
+)
+def test_what_counts(log: list[Intent | None], valid: list[int], epoch: int) -> None:
+    records = [(offset, offset * 10, None if each is None else each.encode()) for offset, each in enumerate(log)]
+    folded = read_intents("cards", records)
+    assert [record.epoch for record in folded.valid] == valid
+    assert folded.epoch == epoch
+    assert list(folded.unreadable) == [offset for offset, each in enumerate(log) if each is None]
+
+
+def test_an_intent_comes_back_as_it_was() -> None:
+    intent = msgspec.structs.replace(run(3), resume=True, rebuild=Rebuild(partial=True))
+    assert decode_intent(intent.encode()) == intent
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"{}",
+        b"",
+        run(0).encode().replace(b"RUN", b"WALK"),
+        run(0).encode().replace(b'"after"', b'"before":1,"after"'),
+        run(0).encode().replace(b"RUN", b"DRAIN"),
+    ],
+)
+def test_what_is_no_intent_of_this_version_is_refused(text: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        decode_intent(text)
+
+
+def test_a_fingerprint_is_of_everything_in_a_release() -> None:
+    changed = {
+        "code": "b", "settings": "x", "schema": "x", "checkpoint": "x", "bootstrap": "x", "wheel": "x", "master": "x",
+        "shuffle_partitions": 3, "driver_memory": "1g", "spark": {"a": "b"}, "kafka_properties": "x", "ui_port": 1,
+        "metrics_port": 1,
+    }  # fmt: skip
+    assert changed.keys() == set(RELEASE.__struct_fields__)
+    others = [msgspec.structs.replace(RELEASE, **{name: value}) for name, value in changed.items()]
+    assert len({fingerprint(each) for each in [RELEASE, *others]}) == len(others) + 1
+    ordered, otherwise = ({"a": "1", "b": "2"}, {"b": "2", "a": "1"})
+    one, other = (msgspec.structs.replace(RELEASE, spark=spark) for spark in (ordered, otherwise))
+    assert fingerprint(one) == fingerprint(other)
+
+
+def test_a_release_knows_its_settings() -> None:
+    settings, schema = settings_of(RELEASE, {"FRAUD_TICK_MS": "500"})
+    assert (settings.detector, settings.tick_ms) == ("cards", 500)
+    assert schema.names == ("transactionId", "eventTime")
+
+
+def test_a_wrong_release_names_everything_wrong() -> None:
+    with pytest.raises(ConfigError, match=r"key_groups.*schema: must hold a list"):
+        settings_of(msgspec.structs.replace(RELEASE, settings="key_groups: 0", schema="[]"), {})
+
+
+def test_phases() -> None:
+    assert {phase for phase in AttemptPhase if phase.is_failure} < {p for p in AttemptPhase if p.is_terminal}

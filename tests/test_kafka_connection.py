@@ -1,0 +1,90 @@
+"""One value for how to reach a Kafka, and what each client makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.errors import ConfigError
+from fraud_rules.kafka.connection import KafkaConnection
+
+SASL = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "detector",
+    "sasl.password": 'a"b\\c',
+    "ssl.endpoint.identification.algorithm": "none",
+}
+
+
+def test_without_properties_it_is_an_address() -> None:
+    plain = KafkaConnection.load("a:1,b:2", {})
+    assert plain == KafkaConnection("a:1,b:2")
+    assert plain.confluent({"linger.ms": 0}) == {"bootstrap.servers": "a:1,b:2", "linger.ms": 0}
+    assert plain.kafka_python() == {"bootstrap_servers": ["a:1", "b:2"], "ssl_check_hostname": True}
+    assert plain.spark() == {"kafka.bootstrap.servers": "a:1,b:2"}
+
+
+def test_a_file_and_the_environment_over_it(tmp_path: Path) -> None:
+    file = tmp_path / "kafka.properties"
+    file.write_text(
+        "# of the bank\nsecurity.protocol=SASL_SSL\n\nsasl.username = detector\nsasl.password=in-the-file\n"
+    )
+    environ = {"FRAUD_KAFKA_PROPERTIES": str(file), "FRAUD_KAFKA_SASL_PASSWORD": "over=it"}
+    loaded = KafkaConnection.load("a:1", environ)
+    assert dict(loaded.security) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.username": "detector",
+        "sasl.password": "over=it",
+    }
+
+
+def test_each_client_has_its_own_words(tmp_path: Path) -> None:
+    for name in ("ca", "cert", "key"):
+        (tmp_path / name).write_text(f"PEM of {name}")
+    tls = {
+        "ssl.ca.location": str(tmp_path / "ca"),
+        "ssl.certificate.location": str(tmp_path / "cert"),
+        "ssl.key.location": str(tmp_path / "key"),
+    }
+    kafka = KafkaConnection.of("a:1", SASL | tls)
+    assert kafka.confluent({})["sasl.username"] == "detector"
+    assert kafka.kafka_python()["sasl_plain_password"] == SASL["sasl.password"]
+    assert kafka.kafka_python()["ssl_check_hostname"] is False
+    spark = kafka.spark()
+    assert spark["kafka.sasl.jaas.config"] == (
+        'org.apache.kafka.common.security.plain.PlainLoginModule required username="detector" password="a\\"b\\\\c";'
+    )
+    assert spark["kafka.ssl.truststore.certificates"] == "PEM of ca"
+    assert spark["kafka.ssl.keystore.key"] == "PEM of key"
+    assert spark["kafka.ssl.endpoint.identification.algorithm"] == ""
+
+
+def test_it_shows_no_secret() -> None:
+    kafka = KafkaConnection.of("a:1", SASL)
+    assert SASL["sasl.password"] not in f"{kafka} {kafka!r}"
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({"sasl.jaas.config": "x"}, "sasl.jaas.config is not known here"),
+        ({"security.protocol": "TLS"}, "security.protocol must be one of"),
+        ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism must be one of"),
+        ({"sasl.username": "x"}, "sasl.username and sasl.password go together"),
+        ({"ssl.key.location": "x"}, "ssl.key.location and ssl.certificate.location go together"),
+    ],
+)
+def test_what_is_wrong_is_named(properties: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        KafkaConnection.of("a:1", properties)
+
+
+@pytest.mark.parametrize("text", [None, "no separator"])
+def test_a_file_that_is_none_is_named(text: str | None, tmp_path: Path) -> None:
+    file = tmp_path / "kafka.properties"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(ConfigError, match=r"kafka\.properties"):
+        KafkaConnection.load("a:1", {"FRAUD_KAFKA_PROPERTIES": str(file)})
