@@ -9,6 +9,7 @@ import pytest
 
 from fraud_rules.errors import BrokerUnavailable, ConfigError
 from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import Cleanup, Timestamp, Topic, load_topics
 from fraud_rules.kafka.topics import Observed, StepKind, plan
 from fraud_rules.project import Project
@@ -126,6 +127,6 @@ def test_an_absent_kafka_is_named() -> None:
     (port,) = free_ports(1)
     with (
         pytest.raises(BrokerUnavailable, match=f"127.0.0.1:{port}"),
-        topic_admin.admin_client(f"127.0.0.1:{port}", 500),
+        topic_admin.admin_client(KafkaConnection(f"127.0.0.1:{port}"), 500),
     ):
         pass
