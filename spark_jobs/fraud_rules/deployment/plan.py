@@ -1,0 +1,99 @@
+"""What past attempts mean for the next: how long to wait, when to call somebody, when to go back. Pure.
+
+A failed start is an attempt that ended badly before it had committed enough batches to count as proven. One that ran
+well and died later is no failed start: it is started again at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fraud_rules.deployment.attempt import Attempt, AttemptPhase, DeploymentSeen
+from fraud_rules.deployment.intent import IntentKind, IntentLog, IntentRecord
+from fraud_rules.deployment.release import Release
+
+__all__ = ["Outlook", "PlanLimits", "outlook"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLimits:
+    """After the k-th failed start in a row the next one waits for `first_wait_ms` times 2^(k-1), at most `longest`."""
+
+    first_wait_ms: int = 5_000
+    longest_wait_ms: int = 300_000
+    alarm_after: int = 3
+    roll_back_after: int = 5
+    proven_batches: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """`failed_starts` in a row of the release wanted now; `due_ms` is when the next start may be, 0 for at once.
+
+    `alarm` says that somebody should know. `roll_back_to` is, once the release wanted has failed too often, the newest
+    other one that has proven itself and has not failed since, if there is one.
+    """
+
+    failed_starts: int
+    due_ms: int
+    alarm: bool
+    roll_back_to: Release | None
+
+
+def outlook(intents: IntentLog, deployment: DeploymentSeen, now_ms: int, limits: PlanLimits | None = None) -> Outlook:
+    """What follows from the attempts so far. A `due_ms` never lies further ahead of `now_ms` than the longest wait."""
+    limits = limits or PlanLimits()
+    row = _row(intents)
+    failures = _failures(row, deployment, limits)
+    count = len(failures)
+    due_ms = 0
+    if count:
+        wait_ms = min(limits.first_wait_ms * 2 ** (count - 1), limits.longest_wait_ms)
+        due_ms = min(failures[0].append_ms, now_ms) + wait_ms
+    target = None
+    if row and count >= limits.roll_back_after:
+        target = _proven_before(row[0], intents, deployment, limits)
+    return Outlook(count, due_ms, count >= limits.alarm_after, target)
+
+
+def _row(intents: IntentLog) -> Sequence[IntentRecord]:
+    """The newest intents to run one and the same release, newest first. Somebody who drained begins a new row."""
+    row: list[IntentRecord] = []
+    for record in reversed(intents.valid):
+        if record.intent.kind is not IntentKind.RUN:
+            break
+        if row and record.intent.fingerprint != row[0].intent.fingerprint:
+            break
+        row.append(record)
+    return row
+
+
+def _failures(row: Sequence[IntentRecord], deployment: DeploymentSeen, limits: PlanLimits) -> Sequence[Attempt]:
+    """The failed starts since the last attempt that proved itself, newest first."""
+    failures = []
+    for record in row:
+        attempt = deployment.attempts.get(record.intent.attempt_id)
+        if attempt is None:
+            continue
+        if attempt.status.batches_committed >= limits.proven_batches:
+            break
+        if attempt.status.phase.is_failure:
+            failures.append(attempt)
+    return failures
+
+
+def _proven_before(
+    wanted: IntentRecord, intents: IntentLog, deployment: DeploymentSeen, limits: PlanLimits
+) -> Release | None:
+    judged = {wanted.intent.fingerprint}
+    for record in reversed(intents.valid):
+        release, attempt = record.intent.release, deployment.attempts.get(record.intent.attempt_id)
+        if release is None or attempt is None or record.intent.fingerprint in judged:
+            continue
+        status = attempt.status
+        if status.batches_committed >= limits.proven_batches:
+            return release
+        if status.phase.is_failure or status.phase is AttemptPhase.SUPERSEDED:
+            judged.add(record.intent.fingerprint)
+    return None
