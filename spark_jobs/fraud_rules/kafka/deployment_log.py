@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -11,11 +11,11 @@ from fraud_rules.deployment.attempt import AgentStatus, Attempt, AttemptStatus, 
 from fraud_rules.deployment.intent import Intent, IntentLog, IntentRecord, read_intents
 from fraud_rules.errors import Superseded
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 
-__all__ = ["DeploymentLog", "append_intent", "read_deployment", "read_intent_log", "write_supervision"]
+__all__ = ["DeploymentLog", "append_intent", "read_deployment", "read_intent_log", "told", "write_supervision"]
 
 _AGENT = "agent"
 _SUPERVISION = "supervision"
@@ -51,21 +51,24 @@ def append_intent(kafka: KafkaConnection, topic: str, intent: Intent) -> IntentR
 
 def read_deployment(kafka: KafkaConnection, topic: str, detector: str) -> DeploymentSeen:
     """What agents and supervisors have said about a detector. Raises BrokerUnavailable."""
-    attempts: dict[str, Attempt] = {}
-    agent: tuple[int, AgentStatus] | None = None
-    supervision: tuple[int, Supervision] | None = None
     with TopicReader(kafka, topic) as reader:
         reader.partitions()
-        for record in reader.read(*reader.ends()):
-            of, _, part = (record.key or b"").decode("utf-8", "replace").partition("/")
-            if of != detector or record.value is None:
-                continue
-            if part == _AGENT:
-                agent = record.append_ms, _decode_agent(record.value)
-            elif part == _SUPERVISION:
-                supervision = record.append_ms, _decode_supervision(record.value)
-            else:
-                attempts[part] = Attempt(record.append_ms, _decode_attempt(record.value))
+        return told(DeploymentSeen(), detector, reader.read(*reader.ends()))
+
+
+def told(seen: DeploymentSeen, detector: str, records: Iterable[Record]) -> DeploymentSeen:
+    """What is known of a detector once these records, which follow on what was seen, are read too."""
+    attempts, agent, supervision = dict(seen.attempts), seen.agent, seen.supervision
+    for record in records:
+        of, _, part = (record.key or b"").decode("utf-8", "replace").partition("/")
+        if of != detector or record.value is None:
+            continue
+        if part == _AGENT:
+            agent = record.append_ms, _decode_agent(record.value)
+        elif part == _SUPERVISION:
+            supervision = record.append_ms, _decode_supervision(record.value)
+        else:
+            attempts[part] = Attempt(record.append_ms, _decode_attempt(record.value))
     return DeploymentSeen(attempts, agent, supervision)
 
 

@@ -1,0 +1,111 @@
+"""What is new at the end of a few topics, looked at again and again by one process, at hardly any cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import Record, describe
+
+__all__ = ["TopicsTail"]
+
+_TIMEOUT_S = 10.0
+_POLL_S = 0.2
+_BATCH = 10_000
+_PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
+
+
+class TopicsTail:
+    """Follows partition 0 of topics; committed records only. One thread at a time.
+
+    `last` says for each topic how many of the last offsets to begin with; None begins at its beginning. Records are
+    fetched once a second, so that following a busy topic does not cost a request for each of its records.
+    """
+
+    def __init__(self, kafka: KafkaConnection, last: Mapping[str, int | None]) -> None:
+        self._kafka = kafka
+        self._last = last
+        self._begun = False
+        self._consumer = Consumer(
+            kafka.confluent(
+                {
+                    "group.id": "fraud-tail",  # asked for by the client; nothing is ever committed
+                    "enable.auto.commit": False,
+                    "enable.partition.eof": True,
+                    "isolation.level": "read_committed",
+                    "auto.offset.reset": "error",
+                    "fetch.wait.max.ms": 1_000,
+                    "fetch.min.bytes": 1_048_576,
+                    "log_level": 0,
+                }
+            )
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the brokers."""
+        self._consumer.close()
+
+    def new(self) -> dict[str, list[Record]]:
+        """Records by topic since the last call, all there are at the first one. Raises BrokerUnavailable."""
+        found: dict[str, list[Record]] = {topic: [] for topic in self._last}
+        try:
+            self._consumer.list_topics(next(iter(self._last)), timeout=_TIMEOUT_S)  # nothing else tells of a broker gone
+            unread = set() if self._begun else self._begin()
+            self._begun = True
+            self._read(unread, found)
+        except KafkaException as error:
+            raise BrokerUnavailable(f"Kafka at {self._kafka}: {describe(error)}") from error
+        return found
+
+    def _read(self, unread: set[str], found: dict[str, list[Record]]) -> None:
+        """Take what is there, and wait for the ends of the topics not read to their end yet."""
+        deadline = time.monotonic() + _TIMEOUT_S
+        while True:
+            messages = self._consumer.consume(_BATCH, timeout=_POLL_S if unread else 0)
+            unread -= self._take(messages, found)
+            if messages:
+                deadline = time.monotonic() + _TIMEOUT_S
+            elif not unread:
+                return
+            elif time.monotonic() > deadline:
+                raise BrokerUnavailable(f"{', '.join(sorted(unread))} at {self._kafka} cannot be read to the end")
+
+    def _begin(self) -> set[str]:
+        places = []
+        for topic, last in self._last.items():
+            first, end = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_TIMEOUT_S) or (0, 0)
+            places.append(TopicPartition(topic, 0, first if last is None else max(first, end - last)))
+        self._consumer.assign(places)
+        return set(self._last)
+
+    def _take(self, messages: list[Message], found: dict[str, list[Record]]) -> set[str]:
+        """Keep the records; the topics whose end was reached."""
+        ended = set()
+        for message in messages:
+            topic, error = str(message.topic()), message.error()
+            if error is None:
+                key, value = message.key(), message.value()
+                record = Record(
+                    message.offset() or 0,
+                    message.timestamp()[1],
+                    key.encode() if isinstance(key, str) else key,
+                    value.encode() if isinstance(value, str) else value,
+                )
+                found[topic].append(record)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ended.add(topic)
+            elif error.code() not in _PASSING:
+                raise BrokerUnavailable(f"{topic} at {self._kafka}: {error.str()}")
+        return ended
