@@ -112,11 +112,12 @@ class Cell:
         n = len(batch)
         arrivals = Arrivals(self._rows_of(batch), _passes(plan.measures, batch.columns, n), versions)
         outcomes, lateness_ms = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
-        lefts = np.empty(len(plan.measures.windows_ms), dtype=np.int64)
+        lefts, ahead = np.empty(len(plan.measures.windows_ms), dtype=np.int64), np.empty(n, dtype=np.int64)
+        shared = np.full((plan.rules.shared, 2), -1, dtype=np.int64)
         self.header[at.H_OUT] = 0
         start = 0
         while True:
-            results = Results(outcomes, lateness_ms, self._output, lefts, self._limbs)
+            results = Results(outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs)
             start, need = advance(
                 self._view.state,
                 self._view.kept,

@@ -79,6 +79,7 @@ from fraud_rules.window.layout import (
     R_NEGATE,
     R_OPERATOR,
     R_RULE,
+    R_SHARED,
     R_TO_HIGH,
     R_TO_LOW,
     R_TREE,
@@ -93,9 +94,13 @@ from fraud_rules.window.layout import (
     S_TAIL,
     S_WIDTH,
 )
+from fraud_rules.window.prefetch import fetch
 from fraud_rules.window.region import LOW_MASK, insert, make_room, seek
 from fraud_rules.window.state import Arrivals, Ints, Kept, Results, Rules, State
-from fraud_rules.window.tables import ensure_mark, find_event, find_mark, find_slot, make_slot
+from fraud_rules.window.tables import AHEAD, ensure_mark, find_event, find_mark, find_slot, id_place, make_slot
+
+NEAR = 4
+"""Rows whose regions are asked for before their turn, when their slots have come."""
 
 _TWO_32 = 4294967296.0
 
@@ -116,14 +121,23 @@ def advance(
     With `explain` 1 the output has every evaluation, else alerts and suppressed ones only.
     """
     header = state.header
-    for i in range(start, arrivals.rows.shape[0]):
+    end = arrivals.rows.shape[0]
+    for i in range(start, min(start + AHEAD, end)):
+        _look_ahead(state, kept, arrivals, results, i)
+    for i in range(start, end):
+        if i + AHEAD < end:
+            _look_ahead(state, kept, arrivals, results, i + AHEAD)
+        if i + NEAR < end and results.ahead[i + NEAR] >= 0:
+            _touch_region(state, kept, results.ahead[i + NEAR])
         version = arrivals.versions[i]
         need = _room_for(state, results, rules.starts[version + 1] - rules.starts[version])
         if need != DONE:
             return i, need
         time = arrivals.rows[i, kept.time_column]
         bound = header[H_BOUND]
-        slot = find_slot(state, kept, arrivals.rows, i)
+        slot = results.ahead[i]
+        if slot < 0:
+            slot = find_slot(state, kept, arrivals.rows, i)
         if slot >= 0:
             known = state.id_table[find_event(state, kept, slot, arrivals.rows[i, kept.id_column])] - 1
             if known >= 0 and (bound == NONE or state.events[known, kept.time_column] >= bound):
@@ -151,7 +165,26 @@ def advance(
         reach = header[H_WATERMARK] - rules.widest[version]
         if bound == NONE or reach > bound:
             header[H_BOUND] = reach
-    return arrivals.rows.shape[0], DONE
+    return end, DONE
+
+
+@inlined
+def _look_ahead(state: State, kept: Kept, arrivals: Arrivals, results: Results, i: int) -> None:
+    """Find row i's slot, and ask memory for what the row will read: it is elsewhere in memory for every row."""
+    slot = find_slot(state, kept, arrivals.rows, i)
+    results.ahead[i] = slot
+    if slot >= 0:
+        fetch(state.slots, slot)
+        fetch(state.id_table, id_place(state, slot, arrivals.rows[i, kept.id_column]))
+
+
+@inlined
+def _touch_region(state: State, kept: Kept, slot: int) -> None:
+    """Ask memory for the two ends of a slot's windows."""
+    base = state.slots[slot, S_BASE]
+    fetch(state.pool, base + state.slots[slot, S_TAIL])
+    for w in range(kept.windows.shape[0]):
+        fetch(state.pool, base + state.slots[slot, S_WIDTH + w])
 
 
 @inlined
@@ -263,13 +296,12 @@ def _evaluate(
         high = _between(pool, base, first, last, column + 1) + (low >> 32)
         low &= LOW_MASK
     elif kind == KIND_EXTREME:
-        cap = state.slots[slot, S_CAP]
-        low = extremes.best_of(state, kept.trees, rules.rows[r, R_TREE], base, cap, first, last)
+        low = _shared(state, kept, rules.rows, results.shared, i, r, slot, first, last)
         high = low >> 32
         low &= LOW_MASK
     else:
         if kind == KIND_DISTINCT:
-            values = multiset.count(state, kept, slot, rules.rows[r, R_DISTINCT], first, last)
+            values = _shared(state, kept, rules.rows, results.shared, i, r, slot, first, last)
         elif kind == KIND_RESET:
             count = _count_since_reset(state, rules, r, slot, first, last, count)
             values = count
@@ -307,6 +339,24 @@ def _evaluate(
 def _write_squares(pool: Ints, output: Ints, at: int, base: int, first: int, last: int, column: int) -> None:
     for k in range(4):
         output[at, O_SQUARE + k] = _between(pool, base, first, last, column + k)
+
+
+@inlined
+def _shared(
+    state: State, kept: Kept, rows: Ints, shared: Ints, i: int, r: int, slot: int, first: int, last: int
+) -> int:
+    """Rule r's extreme or number of distinct values, read once for all rules that want the same of row i."""
+    number = rows[r, R_SHARED]
+    if shared[number, 0] != i:
+        shared[number, 0] = i
+        if rows[r, R_KIND] == KIND_DISTINCT:
+            shared[number, 1] = multiset.count(state, kept, slot, rows[r, R_DISTINCT], first, last)
+        else:
+            base, cap, tail = state.slots[slot, S_BASE], state.slots[slot, S_CAP], state.slots[slot, S_TAIL]
+            tree = rows[r, R_TREE]
+            best = extremes.best_of(state, tree, base, cap, first, last, tail)
+            shared[number, 1] = extremes.rank(kept.trees, tree, best)
+    return shared[number, 1]
 
 
 @compiled

@@ -93,7 +93,8 @@ R_TO_HIGH = 14
 R_TO_LOW = 15
 R_NEGATE = 16
 R_ACTIVE = 17  # 0: paused
-R_WIDTH = 18
+R_SHARED = 18  # rules with the same number have the same aggregate: extremes and distinct values
+R_WIDTH = 19
 
 KIND_SUM = 0
 KIND_COUNT = 1

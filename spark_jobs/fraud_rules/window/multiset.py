@@ -1,6 +1,12 @@
-"""COUNT_DISTINCT: a multiset of the values of a key's current window, moved from window to window."""
+"""COUNT_DISTINCT: a multiset of the values of a key's current window, moved from window to window.
+
+Each row of the pool remembers its value's entry in the multiset (`members`), so that a row is looked up once, however
+often windows move over it.
+"""
 
 from __future__ import annotations
+
+import numpy as np
 
 from fraud_rules.window.compiler import compiled, inlined
 from fraud_rules.window.layout import (
@@ -13,10 +19,14 @@ from fraud_rules.window.layout import (
     H_DISTINCT,
     P_EVENT,
     S_BASE,
+    S_TAIL,
     S_WIDTH,
 )
 from fraud_rules.window.state import Kept, State
 from fraud_rules.window.tables import find_distinct
+
+_UNKNOWN = 0
+_COUNTS_NOT = -1
 
 
 @inlined
@@ -39,13 +49,12 @@ def _counts(state: State, kept: Kept, measure: int, event: int) -> bool:
 
 
 @compiled
-def change(state: State, kept: Kept, measure: int, slot: int, event: int, delta: int) -> int:
-    """Add (1) or take (-1) one event; the change of the number of distinct values."""
+def _look_up(state: State, kept: Kept, measure: int, slot: int, event: int) -> int:
+    """The entry of the event's value plus one, made if there is none; _COUNTS_NOT for an event that does not count."""
     if not _counts(state, kept, measure, event):
-        return 0
+        return _COUNTS_NOT
     at = find_distinct(state, kept, measure, slot, event)
-    entry = state.distinct_table[at] - 1
-    if entry < 0:
+    if state.distinct_table[at] == 0:
         entry = state.header[H_DISTINCT]
         state.header[H_DISTINCT] += 1
         state.distinct_table[at] = entry + 1
@@ -53,6 +62,19 @@ def change(state: State, kept: Kept, measure: int, slot: int, event: int, delta:
         state.distinct[entry, D_SLOT] = slot
         state.distinct[entry, D_EVENT] = event
         state.distinct[entry, D_COUNT] = 0
+    return np.int64(state.distinct_table[at])
+
+
+@inlined
+def _change(state: State, kept: Kept, measure: int, slot: int, row: int, delta: int) -> int:
+    """Add (1) or take (-1) one row of the pool; the change of the number of distinct values."""
+    member = state.members[row, measure]
+    if member == _UNKNOWN:
+        member = _look_up(state, kept, measure, slot, state.pool[row, P_EVENT])
+        state.members[row, measure] = member
+    if member == _COUNTS_NOT:
+        return 0
+    entry = member - 1
     before = state.distinct[entry, D_COUNT]
     state.distinct[entry, D_COUNT] = before + delta
     if before == 0:
@@ -61,16 +83,20 @@ def change(state: State, kept: Kept, measure: int, slot: int, event: int, delta:
 
 
 @compiled
-def inserted(state: State, kept: Kept, slot: int, event: int, at: int) -> None:
-    """A row came in at offset `at`, before others: windows shift, and one that spans it has one more."""
+def inserted(state: State, kept: Kept, slot: int, at: int, tail: int) -> None:
+    """A row came in at offset `at` of `tail` rows: windows after it shift, and one that spans it has one more."""
+    row = state.slots[slot, S_BASE] + at
     for measure in range(kept.distincts.shape[0]):
+        state.members[row, measure] = _UNKNOWN
+        if at == tail:
+            continue
         word = words_of(kept, measure)
         if at <= state.slots[slot, word]:
             state.slots[slot, word] += 1
             state.slots[slot, word + 1] += 1
         elif at < state.slots[slot, word + 1]:
             state.slots[slot, word + 1] += 1
-            state.slots[slot, word + 2] += change(state, kept, measure, slot, event, 1)
+            state.slots[slot, word + 2] += _change(state, kept, measure, slot, row, 1)
 
 
 @compiled
@@ -82,8 +108,7 @@ def forget(state: State, kept: Kept, slot: int, expired: int) -> None:
         low = state.slots[slot, word]
         high = state.slots[slot, word + 1]
         while low < expired and low < high:
-            event = state.pool[base + low, P_EVENT]
-            state.slots[slot, word + 2] += change(state, kept, measure, slot, event, -1)
+            state.slots[slot, word + 2] += _change(state, kept, measure, slot, base + low, -1)
             low += 1
         state.slots[slot, word] = max(low - expired, 0)
         state.slots[slot, word + 1] = max(high - expired, 0)
@@ -92,7 +117,10 @@ def forget(state: State, kept: Kept, slot: int, expired: int) -> None:
 @compiled
 def reset(state: State, kept: Kept, slot: int) -> None:
     """Empty the slot's windows; the caller forgets the multisets."""
+    base = state.slots[slot, S_BASE]
     for measure in range(kept.distincts.shape[0]):
+        for k in range(state.slots[slot, S_TAIL]):
+            state.members[base + k, measure] = _UNKNOWN
         word = words_of(kept, measure)
         state.slots[slot, word] = 0
         state.slots[slot, word + 1] = 0
@@ -109,16 +137,16 @@ def count(state: State, kept: Kept, slot: int, measure: int, first: int, last: i
     n = state.slots[slot, word + 2]
     end = last + 1
     while high < end:
-        n += change(state, kept, measure, slot, state.pool[base + high, P_EVENT], 1)
+        n += _change(state, kept, measure, slot, base + high, 1)
         high += 1
     while low > first:
         low -= 1
-        n += change(state, kept, measure, slot, state.pool[base + low, P_EVENT], 1)
+        n += _change(state, kept, measure, slot, base + low, 1)
     while high > end:
         high -= 1
-        n += change(state, kept, measure, slot, state.pool[base + high, P_EVENT], -1)
+        n += _change(state, kept, measure, slot, base + high, -1)
     while low < first:
-        n += change(state, kept, measure, slot, state.pool[base + low, P_EVENT], -1)
+        n += _change(state, kept, measure, slot, base + low, -1)
         low += 1
     state.slots[slot, word] = low
     state.slots[slot, word + 1] = high

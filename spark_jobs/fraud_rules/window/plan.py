@@ -139,6 +139,8 @@ class _Collector:
     trees: _Numbers[Tree] = field(default_factory=_Numbers)
     windows: _Numbers[int] = field(default_factory=_Numbers)
     distincts: _Numbers[Distinct] = field(default_factory=_Numbers)
+    shared: _Numbers[tuple[int, int, int]] = field(default_factory=_Numbers)
+    """Of aggregates that take some work to read: kind, tree or multiset, window class."""
 
     @classmethod
     def starting_from(
@@ -208,6 +210,7 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
         starts=np.array(starts, dtype=np.int64),
         widest=np.array([version.widest_window_ms for version in versions], dtype=np.int64),
         rows=np.array(rows, dtype=np.int64).reshape(len(rows), at.R_WIDTH),
+        shared=len(collector.shared),
         resets=np.array(resets, dtype=np.int64),
         ratios=np.array(ratios, dtype=np.float64),
         scales=np.array(scales, dtype=np.uint64).reshape(len(rows), at.LIMBS),
@@ -249,6 +252,8 @@ def _compile_rule(
     elif kind == at.KIND_DISTINCT:
         fields = tuple(columns[name] for name in rule.unique)
         row[at.R_DISTINCT] = collector.distincts.of((number, rule.window_ms, fields))
+    if kind in (at.KIND_EXTREME, at.KIND_DISTINCT):
+        row[at.R_SHARED] = collector.shared.of((kind, row[at.R_TREE] + row[at.R_DISTINCT], row[at.R_WINDOW]))
     ratio, factor, limit = _compile_limit(rule, row, scale)
     return row, ratio, factor, limit
 

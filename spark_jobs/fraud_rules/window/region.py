@@ -132,23 +132,26 @@ def _settle(state: State, kept: Kept, slot: int, target: int, cap: int, expired:
     for w in range(kept.windows.shape[0]):
         state.slots[slot, S_WIDTH + w] = max(state.slots[slot, S_WIDTH + w] - expired, 0)
     if kept.trees.shape[0] > 0:
-        extremes.refresh(state, kept.trees, target, cap, 0, tail - expired)
+        extremes.refresh(state, target, cap, 0, tail - expired)
 
 
 @compiled
 def _move(state: State, kept: Kept, source: int, target: int, first: int, tail: int) -> None:
     """Move rows [first, tail) to offset 0 of `target`, totals counted from there."""
     pool = state.pool
-    for c in range(P_SUMS, pool.shape[1]):
-        before = pool[source + first - 1, c] if first > 0 else 0
-        for k in range(tail - first):
-            pool[target + k, c] = pool[source + first + k, c] - before
+    if first > 0:
+        for k in range(source + first, source + tail):
+            for c in range(P_SUMS, pool.shape[1]):
+                pool[k, c] -= pool[source + first - 1, c]
     for k in range(tail - first):
-        pool[target + k, P_TIME] = pool[source + first + k, P_TIME]
-        pool[target + k, P_EVENT] = pool[source + first + k, P_EVENT]
+        for c in range(pool.shape[1]):
+            pool[target + k, c] = pool[source + first + k, c]
     for m in range(kept.trees.shape[0]):
         for k in range(tail - first):
             state.leaves[target + k, m] = state.leaves[source + first + k, m]
+    for m in range(kept.distincts.shape[0]):
+        for k in range(tail - first):
+            state.members[target + k, m] = state.members[source + first + k, m]
 
 
 @inlined
@@ -178,7 +181,7 @@ def _contribution(kind: int, value: int) -> int:
 
 
 @compiled
-def _shift(state: State, kept: Kept, slot: int, event: int, at: int, tail: int) -> None:
+def _shift(state: State, kept: Kept, slot: int, at: int, tail: int) -> None:
     """Make offset `at` free: the rows from there on move one up."""
     base = state.slots[slot, S_BASE]
     for k in range(tail, at, -1):
@@ -187,10 +190,12 @@ def _shift(state: State, kept: Kept, slot: int, event: int, at: int, tail: int) 
     for m in range(kept.trees.shape[0]):
         for k in range(tail, at, -1):
             state.leaves[base + k, m] = state.leaves[base + k - 1, m]
+    for m in range(kept.distincts.shape[0]):
+        for k in range(tail, at, -1):
+            state.members[base + k, m] = state.members[base + k - 1, m]
     for w in range(kept.windows.shape[0]):
         if at < state.slots[slot, S_WIDTH + w]:
             state.slots[slot, S_WIDTH + w] += 1
-    multiset.inserted(state, kept, slot, event, at)
 
 
 @inlined
@@ -201,10 +206,12 @@ def insert(state: State, kept: Kept, slot: int, event: int, time: int) -> int:
     pool = state.pool
     at = place_of(pool, base, tail, time)
     if at < tail:
-        _shift(state, kept, slot, event, at, tail)
+        _shift(state, kept, slot, at, tail)
     state.slots[slot, S_TAIL] = tail + 1
     pool[base + at, P_TIME] = time
     pool[base + at, P_EVENT] = event
+    if kept.distincts.shape[0] > 0:
+        multiset.inserted(state, kept, slot, at, tail)
     nulls = state.events[event, E_NULLS]
     for c in range(kept.totals.shape[0]):
         kind = kept.totals[c, 0]
@@ -230,11 +237,13 @@ def _plant(state: State, kept: Kept, slot: int, event: int, at: int, tail: int) 
     for m in range(kept.trees.shape[0]):
         column = kept.trees[m, 1]
         counts = state.passes[event, kept.trees[m, 0]] != 0 and (nulls >> (column - E_FIELDS)) & 1 == 0
-        state.leaves[base + at, m] = state.events[event, column] if counts else extremes.idle_value(kept.trees, m)
+        state.leaves[base + at, m] = (
+            extremes.rank(kept.trees, m, state.events[event, column]) if counts else extremes.IDLE
+        )
     if at == tail and at & 15 != 0:
-        extremes.append(state, kept.trees, base + at, cap)
+        extremes.append(state, base + at, cap)
     else:
-        extremes.refresh(state, kept.trees, base, cap, at, tail + 1)
+        extremes.refresh(state, base, cap, at, tail + 1)
 
 
 @compiled

@@ -22,6 +22,8 @@ class State(NamedTuple):
     slots: Ints
     key_table: Table
     pool: Ints
+    members: Ints
+    """Per pool row and measure of distinct values: its value's row in `distinct` plus one; 0 unknown, -1 none."""
     leaves: Ints
     blocks_16: Ints
     blocks_256: Ints
@@ -59,6 +61,8 @@ class Rules(NamedTuple):
     """Per version, the widest window in force for the grouping, ms."""
     rows: Ints
     """[rule, R_*]."""
+    shared: int
+    """How many numbers there are in R_SHARED."""
     resets: Ints
     """Incarnations of the COUNT_WITH_RESET rules of any version."""
     ratios: NDArray[np.float64]
@@ -90,5 +94,9 @@ class Results(NamedTuple):
     """O_* rows, from header[H_OUT] on."""
     lefts: Ints
     """Scratch, one word a window class."""
+    shared: Ints
+    """Scratch, [R_SHARED, 2]: the row that an aggregate was last read for, and the aggregate."""
+    ahead: Ints
+    """Scratch, one word a row: its slot where that is known beforehand, else negative."""
     limbs: NDArray[np.uint64]
     """Scratch for `exact`."""

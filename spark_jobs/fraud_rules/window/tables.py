@@ -23,7 +23,11 @@ from fraud_rules.window.layout import (
     M_SUPPRESSED,
     NONE,
 )
+from fraud_rules.window.prefetch import fetch
 from fraud_rules.window.state import Ints, Kept, State
+
+AHEAD = 8
+"""How many rows before its turn a place in memory is asked for: about as long as memory takes to answer."""
 
 
 @inlined
@@ -72,10 +76,16 @@ def make_slot(state: State, kept: Kept, rows: Ints, i: int, place: int) -> int:
 
 
 @inlined
+def id_place(state: State, slot: int, identity: int) -> np.uint64:
+    """Where in the table the search for an event begins."""
+    return mix(np.uint64(identity), slot) & np.uint64(state.id_table.shape[0] - 1)
+
+
+@inlined
 def find_event(state: State, kept: Kept, slot: int, identity: int) -> int:
     """The table place of the event with this identity in this slot, or of the free place where it belongs."""
     mask = np.uint64(state.id_table.shape[0] - 1)
-    at = mix(np.uint64(identity), slot) & mask
+    at = id_place(state, slot, identity)
     while True:
         event = state.id_table[at] - 1
         if event < 0:
@@ -164,7 +174,11 @@ def load_marks(state: State, rows: Ints, assigned: Ints) -> None:
 @compiled
 def index_events(state: State, kept: Kept) -> None:
     """Fill a new table of identities; of two events with one identity the later counts."""
-    for event in range(state.header[H_EVENTS]):
+    events = state.header[H_EVENTS]
+    for event in range(events):
+        if event + AHEAD < events:
+            later = event + AHEAD
+            fetch(state.id_table, id_place(state, state.events[later, E_SLOT], state.events[later, kept.id_column]))
         place = find_event(state, kept, state.events[event, E_SLOT], state.events[event, kept.id_column])
         state.id_table[place] = event + 1
 
