@@ -125,19 +125,13 @@ def advance(
     for i in range(start, min(start + AHEAD, end)):
         _look_ahead(state, kept, arrivals, results, i)
     for i in range(start, end):
-        if i + AHEAD < end:
-            _look_ahead(state, kept, arrivals, results, i + AHEAD)
-        if i + NEAR < end and results.ahead[i + NEAR] >= 0:
-            _touch_region(state, kept, results.ahead[i + NEAR])
         version = arrivals.versions[i]
         need = _room_for(state, results, rules.starts[version + 1] - rules.starts[version])
         if need != DONE:
             return i, need
         time = arrivals.rows[i, kept.time_column]
         bound = header[H_BOUND]
-        slot = results.ahead[i]
-        if slot < 0:
-            slot = find_slot(state, kept, arrivals.rows, i)
+        slot = _slot_of(state, kept, arrivals, results, i, end)
         if slot >= 0:
             known = state.id_table[find_event(state, kept, slot, arrivals.rows[i, kept.id_column])] - 1
             if known >= 0 and (bound == NONE or state.events[known, kept.time_column] >= bound):
@@ -159,13 +153,30 @@ def advance(
             else:
                 results.outcomes[i] = ROW_ACCEPTED
                 _evaluate_all(state, kept, rules, arrivals, results, explain, i, slot, at, time)
-        moved = min(time, arrivals.rows[i, E_APPEND]) - max_out_of_orderness_ms
-        if header[H_WATERMARK] == NONE or moved > header[H_WATERMARK]:
-            header[H_WATERMARK] = moved
-        reach = header[H_WATERMARK] - rules.widest[version]
-        if bound == NONE or reach > bound:
-            header[H_BOUND] = reach
+        _move_clock(header, min(time, arrivals.rows[i, E_APPEND]) - max_out_of_orderness_ms, rules.widest[version])
     return end, DONE
+
+
+@inlined
+def _move_clock(header: Ints, watermark_ms: int, widest_ms: int) -> None:
+    """Raise the watermark to this time, and the retention bound by it."""
+    if header[H_WATERMARK] == NONE or watermark_ms > header[H_WATERMARK]:
+        header[H_WATERMARK] = watermark_ms
+    reach = header[H_WATERMARK] - widest_ms
+    if header[H_BOUND] == NONE or reach > header[H_BOUND]:
+        header[H_BOUND] = reach
+
+
+@inlined
+def _slot_of(state: State, kept: Kept, arrivals: Arrivals, results: Results, i: int, end: int) -> int:
+    """Row i's slot, or -(place in the table) - 1 where it belongs; meanwhile, see to the rows that come after it."""
+    if i + AHEAD < end:
+        _look_ahead(state, kept, arrivals, results, i + AHEAD)
+    if i + NEAR < end and results.ahead[i + NEAR] >= 0:
+        _touch_region(state, kept, results.ahead[i + NEAR])
+    if results.ahead[i] >= 0:
+        return results.ahead[i]
+    return find_slot(state, kept, arrivals.rows, i)
 
 
 @inlined

@@ -13,7 +13,7 @@ _READ, _KEEP, _DATA = 0, 3, 1
 
 @intrinsic
 def fetch(typing_context: Any, array: Any, row: Any) -> Any:
-    """Begin to bring the first bytes of an array's row near; a hint only, for a row that exists or would be the next."""
+    """Begin to bring the first bytes of an array's row near; only a hint."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_type, row_type = signature.args

@@ -119,7 +119,9 @@ class View:
             slots=slot_rows,
             key_table=self._table("key_table", len(slot_rows), larger),
             pool=pool_rows,
-            members=open_array("members", np.int64, len(pool_rows) if measures.distincts else 1, max(1, len(measures.distincts))),
+            members=open_array(
+                "members", np.int64, len(pool_rows) if measures.distincts else 1, max(1, len(measures.distincts))
+            ),
             leaves=open_array("leaves", np.int64, leaves, width),
             blocks_16=open_array("blocks_16", np.int64, leaves // 16 + 1, width),
             blocks_256=open_array("blocks_256", np.int64, leaves // 256 + 1, width),
