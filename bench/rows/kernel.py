@@ -124,7 +124,7 @@ def _measure(lab: Lab | None, scale: Scale) -> Mapping[str, float]:
     contents = [content for content in _CONTENTS if content <= _CONTENTS[-1] * scale.share]
     values: dict[str, float] = {}
     for mix in MIXES:
-        evaluations_per_s(mix, _CONTENTS[0], _BATCH)  # what is compiled or loaded once
+        evaluations_per_s(mix, _CONTENTS[0], measured)  # what is compiled or loaded once
         for content in contents:
             values[f"{mix.key}_{content}"] = evaluations_per_s(mix, content, measured)
         values[f"{mix.key}_flat"] = flatness([values[f"{mix.key}_{content}"] for content in contents])
