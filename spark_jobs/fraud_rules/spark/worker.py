@@ -7,11 +7,8 @@ so nothing here is relied on for more than speed.
 from __future__ import annotations
 
 import gc
-import hashlib
-import tempfile
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from pyspark import TaskContext
 
@@ -23,6 +20,7 @@ from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.spark.pins import Pin
 from fraud_rules.spark.spill import Spill
+from fraud_rules.spark.views import sweep_views, view_folder
 from fraud_rules.window.store import MappedViews, ViewStore
 
 PIN_PROPERTY = "fraud.pin"
@@ -30,8 +28,6 @@ BATCH_PROPERTY = "streaming.sql.batchId"
 
 _SETTLED_AT = 2
 _tasks = 0
-
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,7 @@ class WorkerContext:
 
     def views(self) -> ViewStore:
         """The views of this host."""
-        return _views(view_folder(self.checkpoint))
+        return _views(self.checkpoint)
 
 
 def settle() -> None:
@@ -73,16 +69,6 @@ def settle() -> None:
     if _tasks == _SETTLED_AT:
         gc.collect()
         gc.freeze()
-
-
-def view_folder(checkpoint: str) -> Path:
-    """Where this host keeps the views of a checkpoint: pictures of its state, safe to delete at any time.
-
-    Named after the host's boot, because a view that a power cut tore must not be believed.
-    """
-    boot = _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else "unknown"
-    name = hashlib.blake2b(f"{boot}\n{checkpoint}".encode(), digest_size=12).hexdigest()
-    return Path(tempfile.gettempdir()) / "fraud-rules-views" / name
 
 
 def _property(name: str) -> str:
@@ -99,5 +85,6 @@ def _rule_log(kafka: KafkaConnection, topic: str, schema: TransactionSchema, set
 
 
 @cache
-def _views(folder: Path) -> MappedViews:
-    return MappedViews(folder)
+def _views(checkpoint: str) -> MappedViews:
+    sweep_views()
+    return MappedViews(view_folder(checkpoint))

@@ -1,0 +1,47 @@
+"""Views that nobody will look at again do not stay."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.spark.views import OWNER, sweep_views, view_folder
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host with a temporary folder of its own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_views_of_checkpoints_that_are_there_or_elsewhere_stay(host: Path) -> None:
+    checkpoint = host / "checkpoint"
+    checkpoint.mkdir()
+    kept = [view_folder(f"file:{checkpoint}"), view_folder(str(checkpoint)), view_folder("hdfs://name:8020/checkpoint")]
+    sweep_views()
+    assert all(folder.is_dir() for folder in kept)
+    assert len(set(kept)) == len(kept)
+
+
+@pytest.mark.parametrize("form", ["file:{}", "file://{}", "{}"])
+def test_views_of_a_checkpoint_that_is_gone_go(host: Path, form: str) -> None:
+    gone = view_folder(form.format(host / "gone"))
+    sweep_views()
+    assert not gone.exists()
+
+
+def test_views_of_an_earlier_boot_go(host: Path) -> None:
+    folder = view_folder(str(host))
+    (folder / OWNER).write_text(f"an earlier boot\n{host}\n", encoding="utf-8")
+    sweep_views()
+    assert not folder.exists()
+
+
+def test_a_folder_that_says_nothing_of_itself_stays(host: Path) -> None:
+    folder = view_folder(str(host))
+    (folder / OWNER).unlink()
+    sweep_views()
+    assert folder.is_dir()
