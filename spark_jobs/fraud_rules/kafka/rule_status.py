@@ -47,7 +47,8 @@ class RulesSeen:
     operations: Mapping[int, RuleOperation]
 
 
-_decode = msgspec.json.Decoder(RuleOperation).decode
+decode_operation = msgspec.json.Decoder(RuleOperation).decode
+"""A report from its record."""
 
 
 def read_rules(kafka: KafkaConnection, schema: TransactionSchema, settings: DetectorSettings) -> RulesSeen:
@@ -68,7 +69,7 @@ def read_rules(kafka: KafkaConnection, schema: TransactionSchema, settings: Dete
 def read_operations(kafka: KafkaConnection, topic: str) -> dict[int, RuleOperation]:
     """The newest report of each version."""
     records = [record for each in read_topic(kafka, topic).values() for record in each]
-    reports = (_decode(record.value) for record in records if record.value is not None)
+    reports = (decode_operation(record.value) for record in records if record.value is not None)
     return {report.rule_version: report for report in reports}
 
 
@@ -81,6 +82,6 @@ def await_operations(
     starts = {topic: topic_starts(kafka, topic)}
     for received in follow(kafka, starts, wanted=lambda: time.monotonic() < deadline and not versions <= found.keys()):
         if received is not None and received.record.value is not None:
-            report = _decode(received.record.value)
+            report = decode_operation(received.record.value)
             found[report.rule_version] = report
     return {version: report for version, report in found.items() if version in versions}

@@ -61,7 +61,9 @@ class TopicsTail:
         """Records by topic since the last call, all there are at the first one. Raises BrokerUnavailable."""
         found: dict[str, list[Record]] = {topic: [] for topic in self._last}
         try:
-            self._consumer.list_topics(next(iter(self._last)), timeout=_TIMEOUT_S)  # nothing else tells of a broker gone
+            self._consumer.list_topics(
+                next(iter(self._last)), timeout=_TIMEOUT_S
+            )  # nothing else tells of a broker gone
             unread = set() if self._begun else self._begin()
             self._begun = True
             self._read(unread, found)
@@ -85,7 +87,7 @@ class TopicsTail:
     def _begin(self) -> set[str]:
         places = []
         for topic, last in self._last.items():
-            first, end = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_TIMEOUT_S) or (0, 0)
+            first, end = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_TIMEOUT_S)
             places.append(TopicPartition(topic, 0, first if last is None else max(first, end - last)))
         self._consumer.assign(places)
         return set(self._last)

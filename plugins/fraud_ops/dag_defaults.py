@@ -1,0 +1,41 @@
+"""What all DAG pages share: who owns them, how tasks are tried again, and who is told when one fails."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import AsyncCallback, DeadlineAlert, DeadlineReference
+
+from fraud_ops.notifiers import FraudAlarm
+
+__all__ = ["DEADLINE", "OWNER", "SINCE", "TAGS", "TASK_FAILED", "deadline", "defaults"]
+
+OWNER = "fraud-platform"
+TAGS = ("fraud",)
+SINCE = datetime(2026, 1, 1, tzinfo=UTC)
+"""Schedules count from here; nothing is caught up on."""
+
+TASK_FAILED = "TASK_FAILED"
+DEADLINE = "DEADLINE"
+
+
+def defaults(*, retries: int = 2, alarm: str | None = TASK_FAILED) -> dict[str, Any]:
+    """The default arguments of a DAG's tasks. `alarm` is raised when a task has failed for good."""
+    return {
+        "owner": OWNER,
+        "retries": retries,
+        "retry_delay": timedelta(seconds=10),
+        "retry_exponential_backoff": 2.0,
+        "max_retry_delay": timedelta(minutes=5),
+        "on_failure_callback": [] if alarm is None else [FraudAlarm(alarm)],
+    }
+
+
+def deadline(after_queued: timedelta, said: str) -> DeadlineAlert:
+    """An alarm when a run has not ended so long after it was queued."""
+    return DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=after_queued,
+        callback=AsyncCallback(FraudAlarm, {"name": DEADLINE, "said": said}),
+    )

@@ -1,0 +1,221 @@
+"""The verdict about a detector: a pure function of one observation, limits, and a clock that is passed in.
+
+The shape is that of the Flink Kubernetes Operator's observers: they never act, and health is a value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from fraud_ops.observation import DetectorObservation
+from fraud_rules.deployment.attempt import Attempt, AttemptPhase, AttemptStatus
+from fraud_rules.deployment.intent import IntentKind, IntentRecord
+
+__all__ = ["Health", "Limits", "Verdict", "health", "unsupervised"]
+
+
+class Health(StrEnum):
+    """How a detector is."""
+
+    HEALTHY = "HEALTHY"
+    STARTING = "STARTING"
+    LAGGING = "LAGGING"  # works, and falls behind
+    STALLED = "STALLED"  # its process is there and makes no progress
+    DEAD = "DEAD"  # is to run, and does not
+    DUPLICATE = "DUPLICATE"  # two of them, or two that decide about it
+    CHECKPOINT_DAMAGED = "CHECKPOINT_DAMAGED"
+    CHECKPOINT_FOREIGN = "CHECKPOINT_FOREIGN"
+    DISK_FULL = "DISK_FULL"
+    REFUSED = "REFUSED"  # what was asked for is invalid, and nothing else is there to run
+    DRAINING = "DRAINING"
+    STOPPED = "STOPPED"
+    UNSUPERVISED = "UNSUPERVISED"
+    AGENT_SILENT = "AGENT_SILENT"
+    BROKER_DOWN = "BROKER_DOWN"
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nobody needs to be told."""
+        return self in _WELL
+
+
+_WELL = frozenset({Health.HEALTHY, Health.STARTING, Health.DRAINING, Health.STOPPED})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When patience ends, in ms; `lag` in transactions not yet read.
+
+    A detector makes a batch at least every tick (10 s), so that `stalled_ms` without one means that it hangs.
+    `starting_ms` includes the first batch, which may have to read back its state.
+    """
+
+    starting_ms: int = 180_000
+    stalled_ms: int = 40_000
+    lag: int = 100_000
+    agent_silent_ms: int = 30_000
+    unsupervised_ms: int = 120_000
+    contested_ms: int = 30_000
+
+    def as_dict(self) -> dict[str, int]:
+        """For a trigger's arguments."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A finding with its reasons, most telling first; `error` names the detector's own error, where it had one."""
+
+    health: Health
+    reasons: tuple[str, ...]
+    error: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.health}: {'; '.join(self.reasons)}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For an event; `of` gives it back."""
+        return {"health": self.health.value, "reasons": list(self.reasons), "error": self.error}
+
+    @classmethod
+    def of(cls, document: dict[str, Any]) -> Verdict:
+        """What `as_dict` made."""
+        return cls(Health(document["health"]), tuple(document["reasons"]), document["error"])
+
+
+def health(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None = None) -> Verdict:
+    """Judge an observation. `supervisor` is who asks, to tell others that decide about the same detector."""
+    if seen.fault is not None:
+        return Verdict(Health.BROKER_DOWN, (seen.fault,))
+    double = _duplicate(seen, limits, now_ms, supervisor)
+    if double is not None:
+        return double
+    if seen.effective is None:
+        return _nothing_to_run(seen)
+    found = _of_intent(seen, seen.effective, limits, now_ms)
+    if seen.refusal is None:
+        return found
+    note = f"what was asked for last (epoch {seen.refusal.status.epoch}) was refused: {_said(seen.refusal.status)}"
+    return Verdict(found.health, (*found.reasons, note), found.error)
+
+
+def unsupervised(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:
+    """A verdict about the supervisor itself: None while somebody looks after a detector that is to run."""
+    if seen.fault is not None or seen.wanted is None or seen.wanted.intent.kind is IntentKind.DRAIN:
+        return None
+    if seen.deployment.supervision is None:
+        return Verdict(Health.UNSUPERVISED, ("nobody has looked after the detector yet",))
+    append_ms, last = seen.deployment.supervision
+    age_ms = now_ms - append_ms
+    if age_ms <= limits.unsupervised_ms:
+        return None
+    return Verdict(Health.UNSUPERVISED, (f"{last.supervisor} looked last, {_seconds(age_ms)} ago ({last.verdict})",))
+
+
+def _duplicate(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None) -> Verdict | None:
+    if seen.deployment.supervision is not None and supervisor is not None:
+        append_ms, last = seen.deployment.supervision
+        if last.supervisor != supervisor and now_ms - append_ms <= limits.contested_ms:
+            who = f"{last.supervisor} supervises {seen.detector} too ({_seconds(now_ms - append_ms)} ago)"
+            return Verdict(Health.DUPLICATE, (who,))
+    if len(seen.queries) > len(set(seen.queries)):
+        return Verdict(Health.DUPLICATE, (f"two queries write in turn: {', '.join(sorted(set(seen.queries)))}",))
+    return None
+
+
+def _nothing_to_run(seen: DetectorObservation) -> Verdict:
+    if seen.refusal is not None:
+        return _refused(seen.refusal.status)
+    return Verdict(Health.STOPPED, ("nobody has asked for it to run",))
+
+
+def _of_intent(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
+    attempt = seen.attempt
+    if intent.intent.kind is IntentKind.DRAIN:
+        return _drained(seen, intent)
+    if attempt is None or attempt.status.phase is AttemptPhase.ACCEPTED:
+        return _not_taken_up(seen, intent, limits, now_ms)
+    if attempt.status.phase.is_terminal:
+        return _ended(attempt.status)
+    return _silent_agent(seen, limits, now_ms) or _at_work(seen, attempt, limits, now_ms)
+
+
+def _drained(seen: DetectorObservation, intent: IntentRecord) -> Verdict:
+    who = f"{intent.intent.requested_by} asked for it: {intent.intent.reason}"
+    return Verdict(Health.STOPPED if seen.is_stopped else Health.DRAINING, (who,))
+
+
+def _not_taken_up(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
+    age_ms = now_ms - intent.append_ms
+    silent = _silent_agent(seen, limits, now_ms)
+    if silent is not None and age_ms > limits.agent_silent_ms:
+        return silent
+    if age_ms <= limits.starting_ms:
+        return Verdict(Health.STARTING, (f"asked for {_seconds(age_ms)} ago (epoch {intent.epoch})",))
+    return Verdict(Health.DEAD, (f"no agent has started epoch {intent.epoch} in {_seconds(age_ms)}",))
+
+
+def _silent_agent(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:
+    if seen.deployment.agent is None:
+        return Verdict(Health.AGENT_SILENT, ("no agent has ever reported here: is it running? (fraud agent run)",))
+    append_ms, agent = seen.deployment.agent
+    age_ms = now_ms - append_ms
+    if age_ms <= limits.agent_silent_ms:
+        return None
+    return Verdict(Health.AGENT_SILENT, (f"the agent {agent.agent} on {agent.host} was silent for {_seconds(age_ms)}",))
+
+
+_NAMED = {
+    "CheckpointDamaged": Health.CHECKPOINT_DAMAGED,
+    "StateDamaged": Health.CHECKPOINT_DAMAGED,
+    "CheckpointForeign": Health.CHECKPOINT_FOREIGN,
+    "Fenced": Health.DUPLICATE,
+    "DetectorStopped": Health.STOPPED,
+    "ConfigError": Health.REFUSED,
+}
+"""Errors of the detector that say what is the matter. All others are deaths like any other."""
+
+
+def _ended(status: AttemptStatus) -> Verdict:
+    said = _said(status)
+    if "No space left" in (status.message or ""):
+        return Verdict(Health.DISK_FULL, (said,), status.error_name)
+    if status.phase is AttemptPhase.REFUSED:
+        return _refused(status)
+    return Verdict(_NAMED.get(status.error_name or "", Health.DEAD), (said,), status.error_name)
+
+
+def _refused(status: AttemptStatus) -> Verdict:
+    named = _NAMED.get(status.error_name or "", Health.REFUSED)
+    return Verdict(named, (f"refused: {_said(status)}",), status.error_name)
+
+
+def _at_work(seen: DetectorObservation, attempt: Attempt, limits: Limits, now_ms: int) -> Verdict:
+    status = attempt.status
+    begun_ms = status.started_ms or attempt.append_ms
+    progress = seen.progress
+    if progress is None or progress.append_ms < begun_ms:
+        age_ms = now_ms - begun_ms
+        told = f"{status.phase.lower()} for {_seconds(age_ms)}, no batch yet (epoch {status.epoch})"
+        return Verdict(Health.STARTING if age_ms <= limits.starting_ms else Health.STALLED, (told,))
+    age_ms = now_ms - progress.append_ms
+    batch = f"batch {progress.progress.batch_id} ended {_seconds(age_ms)} ago"
+    if age_ms > limits.stalled_ms:
+        return Verdict(Health.STALLED, (batch, "its process is there and makes no progress"))
+    lag = progress.progress.lag or 0
+    if lag > limits.lag:
+        return Verdict(Health.LAGGING, (f"{lag:,} transactions behind", batch))
+    return Verdict(Health.HEALTHY, (batch,))
+
+
+def _said(status: AttemptStatus) -> str:
+    how = f"attempt {status.attempt_id} (epoch {status.epoch}) {status.phase.lower()}"
+    why = ": ".join(each for each in (status.error_name, status.message) if each)
+    code = "" if status.exit_code is None else f" with {status.exit_code}"
+    return f"{how}{code}{': ' + why if why else ''}"
+
+
+def _seconds(span_ms: int) -> str:
+    return f"{max(0, span_ms) / 1_000:.0f} s"

@@ -1,0 +1,119 @@
+"""The detector as Airflow's operators meet it: observe it, decide about it, say that somebody looks after it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from functools import cached_property
+
+from airflow.sdk import BaseHook, conf
+
+from fraud_ops.hooks.connections import KAFKA, SPARK, async_connection, connection, kafka_of
+from fraud_ops.hooks.release import declared_release
+from fraud_ops.hooks.watch import DetectorWatch, now_ms
+from fraud_ops.observation import DetectorObservation
+from fraud_rules.deployment.attempt import Supervision
+from fraud_rules.deployment.intent import Intent, IntentKind, IntentRecord, Rebuild
+from fraud_rules.deployment.release import Release
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.deployment_log import append_intent, write_supervision
+from fraud_rules.project import Project
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["FraudDetectorHook", "supervisor_id"]
+
+
+def supervisor_id() -> str:
+    """Who decides: this Airflow, by the address people know it by. Two of them about one detector is a finding."""
+    return str(conf.get("api", "base_url", fallback="airflow"))
+
+
+class FraudDetectorHook(BaseHook):
+    """Every method raises ConfigError where a connection is missing or wrong, and BrokerUnavailable."""
+
+    def __init__(self, kafka_conn_id: str = KAFKA, spark_conn_id: str = SPARK) -> None:
+        super().__init__()
+        self.kafka_conn_id = kafka_conn_id
+        self.spark_conn_id = spark_conn_id
+        self.project = Project.find()
+
+    @cached_property
+    def settings(self) -> DetectorSettings:
+        """The detector's settings as they are declared here: its name, and those of the topics."""
+        return DetectorSettings.load(self.project.config / "detector.yaml")
+
+    @cached_property
+    def kafka(self) -> KafkaConnection:
+        """The broker."""
+        return kafka_of(connection(self.kafka_conn_id))
+
+    def declared(self) -> Release:
+        """The release that is declared here."""
+        return declared_release(self.project, connection(self.spark_conn_id), connection(self.kafka_conn_id))
+
+    async def async_declared(self) -> Release:
+        """The same, where an event loop must not wait for connections."""
+        spark, kafka = await async_connection(self.spark_conn_id), await async_connection(self.kafka_conn_id)
+        return await asyncio.to_thread(declared_release, self.project, spark, kafka)
+
+    async def resolve(self) -> None:
+        """Look up the broker where an event loop must not wait; `kafka` is there after it."""
+        self.__dict__["kafka"] = kafka_of(await async_connection(self.kafka_conn_id))
+
+    def watch(self) -> DetectorWatch:
+        """A watcher; close it after use."""
+        return DetectorWatch(self.kafka, self.settings)
+
+    def observe(self) -> DetectorObservation:
+        """One look."""
+        with self.watch() as watch:
+            return watch.look()
+
+    def run(
+        self,
+        seen: DetectorObservation,
+        release: Release,
+        reason: str,
+        requested_by: str,
+        *,
+        resume: bool = False,
+        rebuild: Rebuild | None = None,
+    ) -> IntentRecord:
+        """Record that a release is to run, decided on what was seen. Raises Superseded when another came first."""
+        return self._append(self._intent(seen, IntentKind.RUN, reason, requested_by, release, resume, rebuild))
+
+    def drain(self, seen: DetectorObservation, reason: str, requested_by: str) -> IntentRecord:
+        """Record that the detector is to stop after the batch in hand, and stay so. Raises Superseded."""
+        return self._append(self._intent(seen, IntentKind.DRAIN, reason, requested_by))
+
+    def note_supervision(self, seen: DetectorObservation, verdict: str, link: str) -> None:
+        """Say that this Airflow looks after the detector."""
+        note = Supervision(seen.detector, supervisor_id(), now_ms(), verdict, seen.intents.epoch, link)
+        write_supervision(self.kafka, self.settings.topics.detector_attempts, note)
+
+    def _intent(
+        self,
+        seen: DetectorObservation,
+        kind: IntentKind,
+        reason: str,
+        requested_by: str,
+        release: Release | None = None,
+        resume: bool = False,
+        rebuild: Rebuild | None = None,
+    ) -> Intent:
+        return Intent(
+            detector=seen.detector,
+            kind=kind,
+            attempt_id=uuid.uuid4().hex[:12],
+            after=seen.intents.epoch,
+            reason=reason,
+            requested_by=requested_by,
+            supervisor=supervisor_id(),
+            requested_ms=now_ms(),
+            release=release,
+            resume=resume,
+            rebuild=rebuild,
+        )
+
+    def _append(self, intent: Intent) -> IntentRecord:
+        return append_intent(self.kafka, self.settings.topics.detector_intents, intent)

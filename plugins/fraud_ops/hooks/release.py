@@ -1,0 +1,34 @@
+"""What is declared: the release that this Airflow's code, files and connections ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import Connection
+
+from fraud_ops.hooks.connections import kafka_of, master_of
+from fraud_rules.deployment.local import release_of
+from fraud_rules.deployment.release import Release
+from fraud_rules.errors import ConfigError
+from fraud_rules.project import Project
+
+__all__ = ["declared_release"]
+
+_OPTIONS = frozenset(
+    {
+        "checkpoint", "wheel", "shuffle_partitions", "driver_memory", "spark", "kafka_properties", "ui_port",
+        "metrics_port",
+    }
+)  # fmt: skip
+
+
+def declared_release(project: Project, spark: Connection, kafka: Connection) -> Release:
+    """The release declared here. Raises ConfigError for what a connection lacks, or has too much."""
+    options: dict[str, Any] = spark.extra_dejson
+    unknown = sorted(options.keys() - _OPTIONS)
+    if unknown or "checkpoint" not in options:
+        fault = f"has unknown options {', '.join(unknown)}" if unknown else "names no checkpoint"
+        raise ConfigError(
+            f"the Airflow connection {spark.conn_id} {fault}: its extra takes {', '.join(sorted(_OPTIONS))}"
+        )
+    return release_of(project.config, bootstrap=kafka_of(kafka).bootstrap, master=master_of(spark), **options)

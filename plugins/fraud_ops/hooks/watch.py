@@ -1,0 +1,107 @@
+"""Looks at a detector again and again, reading only what is new: its intents, what agents say, and its progress."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from types import TracebackType
+from typing import Self
+
+from fraud_ops.observation import DetectorObservation, ProgressSeen
+from fraud_rules.deployment.attempt import DeploymentSeen
+from fraud_rules.deployment.intent import IntentLog, read_intents
+from fraud_rules.detector_status import decode_progress
+from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.deployment_log import told
+from fraud_rules.kafka.reader import Record
+from fraud_rules.kafka.tail import TopicsTail
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["DetectorWatch", "now_ms"]
+
+_PROGRESS_OFFSETS = 60  # with the markers of transactions: some thirty batches
+
+
+def now_ms() -> int:
+    """The clock, in epoch ms."""
+    return time.time_ns() // 1_000_000
+
+
+class DetectorWatch:
+    """One watcher of one detector; one thread at a time. A broker that is away is seen, too: it is no error."""
+
+    def __init__(self, kafka: KafkaConnection, settings: DetectorSettings, clock: Callable[[], int] = now_ms) -> None:
+        self._kafka = kafka
+        self._settings = settings
+        self._clock = clock
+        self._tail: TopicsTail | None = None
+        self._forget()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the brokers; the next look begins anew."""
+        if self._tail is not None:
+            self._tail.close()
+            self._tail = None
+
+    def look(self) -> DetectorObservation:
+        """What there is to see now."""
+        detector, topics = self._settings.detector, self._settings.topics
+        try:
+            new = self._opened().new()
+        except BrokerUnavailable as error:
+            self.close()
+            return DetectorObservation.unseen(detector, self._clock(), str(error))
+        self._intents += new[topics.detector_intents]
+        self._deployment = told(self._deployment, detector, new[topics.detector_attempts])
+        self._take_progress(new[topics.detector_progress])
+        return DetectorObservation(
+            detector, self._clock(), self._intent_log(), self._deployment, self._progress, tuple(self._queries())
+        )
+
+    def _forget(self) -> None:
+        self._intents: list[Record] = []
+        self._folded: tuple[int, IntentLog] = (0, IntentLog(self._settings.detector))
+        self._deployment = DeploymentSeen()
+        self._progress: ProgressSeen | None = None
+        self._writers: deque[str] = deque(maxlen=_PROGRESS_OFFSETS)
+
+    def _opened(self) -> TopicsTail:
+        if self._tail is None:
+            self._forget()
+            topics = self._settings.topics
+            self._tail = TopicsTail(
+                self._kafka,
+                {
+                    topics.detector_intents: None,
+                    topics.detector_attempts: None,
+                    topics.detector_progress: _PROGRESS_OFFSETS,
+                },
+            )
+        return self._tail
+
+    def _intent_log(self) -> IntentLog:
+        count, log = self._folded
+        if count != len(self._intents):
+            rows = ((record.offset, record.append_ms, record.value) for record in self._intents)
+            log = read_intents(self._settings.detector, rows)
+            self._folded = (len(self._intents), log)
+        return log
+
+    def _take_progress(self, records: Sequence[Record]) -> None:
+        name = self._settings.detector.encode()
+        for record in records:
+            if record.key == name and record.value is not None:
+                self._progress = ProgressSeen(record.append_ms, decode_progress(record.value))
+                self._writers.append(self._progress.progress.query_id)
+
+    def _queries(self) -> list[str]:
+        return [query for query, _ in groupby(self._writers)]

@@ -1,0 +1,71 @@
+"""Buttons of a task that concerns the detector: Spark's UI, its logs, and the runbook of what was found.
+
+An operator publishes the addresses as soon as it knows them, so that they also show while it is deferred.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+from airflow.sdk import BaseOperatorLink, conf
+from airflow.sdk.execution_time.xcom import XCom
+
+from fraud_ops.runbooks import runbook_path
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator, Context
+    from airflow.sdk.types import TaskInstanceKey
+
+    from fraud_ops.health import Health
+    from fraud_ops.observation import DetectorObservation
+    from fraud_rules.deployment.attempt import AttemptStatus
+
+__all__ = ["LINKS", "DetectorLogs", "Runbook", "SparkUi", "publish_links"]
+
+
+@attrs.define()
+class _Published(BaseOperatorLink):
+    """An address that the operator has published under the link's key."""
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        return XCom.get_value(ti_key=ti_key, key=self.xcom_key) or ""
+
+
+class SparkUi(_Published):
+    """The UI of the detector's Spark, where it serves one."""
+
+    name = "Spark UI"
+
+
+class DetectorLogs(_Published):
+    """Where the attempt that runs, or ran last, logs."""
+
+    name = "Detector logs"
+
+
+class Runbook(_Published):
+    """What to do about the verdict."""
+
+    name = "Runbook"
+
+
+LINKS = (SparkUi(), DetectorLogs(), Runbook())
+
+
+def publish_links(context: Context, seen: DetectorObservation, health: Health) -> None:
+    """Make the addresses known while the task goes on."""
+    attempt = seen.running or seen.attempt
+    status = None if attempt is None else attempt.status
+    ti = context["ti"]
+    ti.xcom_push(key=SparkUi().xcom_key, value=(status.spark_ui if status else None) or "")
+    ti.xcom_push(key=DetectorLogs().xcom_key, value=_log_address(status))
+    ti.xcom_push(key=Runbook().xcom_key, value=_base_url() + runbook_path(health))
+
+
+def _log_address(status: AttemptStatus | None) -> str:
+    return f"file://{status.host}{status.log}" if status is not None and status.log else ""
+
+
+def _base_url() -> str:
+    return str(conf.get("api", "base_url", fallback="")).rstrip("/")

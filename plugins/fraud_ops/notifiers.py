@@ -1,0 +1,44 @@
+"""A task that failed, or a deadline that passed, becomes an alarm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseNotifier
+from asgiref.sync import sync_to_async
+
+from fraud_ops.alarms import Alarm
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+__all__ = ["FraudAlarm"]
+
+
+class FraudAlarm(BaseNotifier):
+    """Raises an alarm of a name, with what a person needs to know: for `on_failure_callback` and for deadlines."""
+
+    template_fields = ("said",)
+
+    def __init__(self, name: str, said: str = "", context: Context | None = None, **extra: Any) -> None:
+        super().__init__(context)
+        self.name = name
+        self.said = said
+        self.extra = extra
+
+    def notify(self, context: Context) -> None:
+        from fraud_ops.hooks.alarms import AlarmHook
+
+        AlarmHook().raise_alarm(self.alarm(context))
+
+    async def async_notify(self, context: Context) -> None:
+        # Not a plain thread: what Airflow's variables and connections are asked for by goes through this event loop.
+        await sync_to_async(self.notify)(context)
+
+    def alarm(self, context: Context) -> Alarm:
+        """The alarm about a task instance, or about a run whose deadline has passed."""
+        ti = context.get("ti") or context.get("task_instance")
+        error = context.get("exception")
+        told = " ".join(str(each) for each in (self.said, error or "") if str(each)).strip()
+        about = f"{ti.dag_id}.{ti.task_id} ({ti.run_id})" if ti is not None else str(context.get("dag_run", ""))
+        return Alarm(self.name, "detector", f"{about} {told}".strip(), source=getattr(ti, "log_url", "") or "")

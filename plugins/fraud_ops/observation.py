@@ -1,0 +1,87 @@
+"""What was seen of a detector at one moment. Immutable; seeing is the business of `hooks`, judging of `health`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fraud_rules.deployment.attempt import AgentStatus, Attempt, AttemptPhase, DeploymentSeen
+from fraud_rules.deployment.intent import IntentKind, IntentLog, IntentRecord
+from fraud_rules.detector_status import Progress
+
+__all__ = ["DetectorObservation", "ProgressSeen"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressSeen:
+    """The newest progress record of the detector, and the broker's time of it."""
+
+    append_ms: int
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorObservation:
+    """One look. `at_ms` is when it was taken, in epoch ms.
+
+    `queries` are the ids of the queries that wrote the latest progress records, in order, each named once for a run of
+    records. `fault` says why nothing could be seen; then all else is empty.
+    """
+
+    detector: str
+    at_ms: int
+    intents: IntentLog
+    deployment: DeploymentSeen = field(default_factory=DeploymentSeen)
+    progress: ProgressSeen | None = None
+    queries: Sequence[str] = ()
+    fault: str | None = None
+
+    @classmethod
+    def unseen(cls, detector: str, at_ms: int, fault: str) -> DetectorObservation:
+        """Of a look that could not be taken."""
+        return cls(detector, at_ms, IntentLog(detector), fault=fault)
+
+    @property
+    def wanted(self) -> IntentRecord | None:
+        """The decision in force, carried out or not."""
+        return self.intents.newest
+
+    @property
+    def refusal(self) -> Attempt | None:
+        """The attempt at the decision in force, where an agent has refused it."""
+        attempt = None if self.wanted is None else self.deployment.of_epoch(self.wanted.epoch)
+        return attempt if attempt is not None and attempt.status.phase is AttemptPhase.REFUSED else None
+
+    @property
+    def effective(self) -> IntentRecord | None:
+        """The newest decision that no agent has refused: a refused one leaves what was there before in force."""
+        for record in reversed(self.intents.valid):
+            attempt = self.deployment.of_epoch(record.epoch)
+            if attempt is None or attempt.status.phase is not AttemptPhase.REFUSED:
+                return record
+        return None
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The attempt at the effective decision; None while no agent has said a word about it."""
+        return None if self.effective is None else self.deployment.of_epoch(self.effective.epoch)
+
+    @property
+    def running(self) -> Attempt | None:
+        """The attempt whose process is there, whatever is wanted."""
+        live = [each for each in self.deployment.attempts.values() if each.status.phase in _LIVE]
+        return max(live, key=lambda each: each.status.epoch, default=None)
+
+    @property
+    def agent(self) -> AgentStatus | None:
+        """The agent's last heartbeat."""
+        return None if self.deployment.agent is None else self.deployment.agent[1]
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a drain has been carried out and no process is there."""
+        drained = self.effective is not None and self.effective.intent.kind is IntentKind.DRAIN
+        return drained and self.attempt is not None and self.attempt.status.phase.is_terminal and self.running is None
+
+
+_LIVE = frozenset({AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.DRAINING})

@@ -1,0 +1,1 @@
+"""Operators: each does one thing. They decide by appending intents; agents carry them out."""

@@ -1,0 +1,139 @@
+"""Deploy, drain, restart and the rest: one decision each, then a wait for its outcome that holds no slot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from fraud_ops.act import Act, Action, asked_by, step_to_deploy
+from fraud_ops.decisions import decide
+from fraud_ops.health import Limits, health
+from fraud_ops.hooks.connections import KAFKA, SPARK
+from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
+from fraud_ops.hooks.watch import now_ms
+from fraud_ops.links import LINKS, publish_links
+from fraud_ops.named import named
+from fraud_ops.triggers.detector import OutcomeTrigger
+from fraud_ops.until import Outcome, Until
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from fraud_rules.deployment.intent import IntentRecord
+
+__all__ = ["DecisionOperator", "DeployOperator", "DetectorOperator", "DrainOperator", "RestartOperator"]
+
+
+class DetectorOperator(BaseOperator):
+    """What all operators about the detector share: its connections, and links to what one looks at."""
+
+    operator_extra_links = LINKS
+    template_fields: Sequence[str] = ()
+
+    def __init__(
+        self, *, kafka_conn_id: str = KAFKA, spark_conn_id: str = SPARK, limits: Limits | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.kafka_conn_id = kafka_conn_id
+        self.spark_conn_id = spark_conn_id
+        self.limits = limits or Limits()
+
+    def hook(self) -> FraudDetectorHook:
+        """The detector; made anew in each process that runs a part of the task."""
+        return FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id)
+
+    def await_outcome(self, until: Until, record: IntentRecord, timeout: timedelta) -> None:
+        """Defer until what was decided has come about, or cannot any more."""
+        self.defer(
+            trigger=OutcomeTrigger(
+                until.value, record.epoch, kafka_conn_id=self.kafka_conn_id, limits=self.limits.as_dict()
+            ),
+            method_name="after",
+            kwargs={"epoch": record.epoch},
+            timeout=timeout,
+        )
+
+    def after(self, context: Context, event: dict[str, Any], epoch: int) -> dict[str, Any]:
+        """Say how it ended. A refusal or a failure fails the task for good: a repetition would decide once more."""
+        ended = Outcome.of(event)
+        with named(), self.hook().watch() as watch:
+            publish_links(context, watch.look(), ended.health)
+        if not ended.reached:
+            raise AirflowFailException(ended.said)
+        self.log.info("epoch %s: %s", epoch, ended.said)
+        return {"epoch": epoch, "health": ended.health.value}
+
+
+class DeployOperator(DetectorOperator):
+    """Ensures that what is declared here is what is asked for, and adopts a detector that already is so.
+
+    Decides only when the declared release has changed; a refused one fails the task while the old one keeps running.
+    """
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        hook = self.hook()
+        with named():
+            seen, declared = hook.observe(), hook.declared()
+            verdict = health(seen, self.limits, now_ms(), supervisor_id())
+            step = step_to_deploy(seen, verdict, declared)
+            publish_links(context, seen, verdict.health)
+            self.log.info("%s: %s", step.act, step.reason)
+            if step.act is Act.NOTHING or step.release is None:
+                return {"epoch": seen.intents.epoch, "health": verdict.health.value}
+            by = asked_by(Action.START, context["dag_run"].run_id)
+            record = hook.run(seen, step.release, step.reason, by)
+        self.await_outcome(Until.TAKEN_UP, record, timedelta(minutes=10))
+        raise AirflowException("a deferred task does not go on")
+
+
+class DecisionOperator(DetectorOperator):
+    """Carries out what a person asks for, with the reason, which is kept in the intent; waits for its outcome.
+
+    `action` and `reason` are templates; who asked is the user who triggered the run.
+    """
+
+    template_fields: Sequence[str] = ("action", "reason", "partial")
+
+    def __init__(self, *, action: str, reason: str, partial: bool | str = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.action = action
+        self.reason = reason
+        self.partial = partial
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        hook, action = self.hook(), Action(self.action)
+        person = context["dag_run"].triggering_user_name or context["dag_run"].run_id
+        if not self.reason.strip():
+            raise AirflowFailException("give a reason: it is kept with the decision")
+        with named():
+            seen = hook.observe()
+            record = decide(hook, seen, action, self.reason, asked_by(action, person), partial=_is_true(self.partial))
+        self.log.info("epoch %s: %s, asked for by %s: %s", record.epoch, action, person, self.reason)
+        self.await_outcome(
+            Until.STOPPED if action is Action.DRAIN else Until.HEALTHY,
+            record,
+            self.execution_timeout or timedelta(minutes=30),
+        )
+        raise AirflowException("a deferred task does not go on")
+
+
+class DrainOperator(DecisionOperator):
+    """Stops the detector after the batch in hand; it stays stopped until somebody starts it."""
+
+    def __init__(self, *, reason: str, **kwargs: Any) -> None:
+        super().__init__(action=Action.DRAIN.value, reason=reason, **kwargs)
+
+
+class RestartOperator(DecisionOperator):
+    """Drains it and starts the same release again, on the same checkpoint."""
+
+    def __init__(self, *, reason: str, **kwargs: Any) -> None:
+        super().__init__(action=Action.RESTART.value, reason=reason, **kwargs)
+
+
+def _is_true(value: bool | str) -> bool:
+    return value is True or str(value).lower() == "true"

@@ -1,0 +1,35 @@
+"""Looks after the one who looks after the detector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from fraud_ops.alarms import Alarm
+from fraud_ops.health import health, unsupervised
+from fraud_ops.hooks.alarms import AlarmHook
+from fraud_ops.hooks.watch import now_ms
+from fraud_ops.links import publish_links
+from fraud_ops.named import named
+from fraud_ops.operators.detector import DetectorOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+__all__ = ["CheckSupervisionOperator"]
+
+
+class CheckSupervisionOperator(DetectorOperator):
+    """Fails, with an alarm, where a detector is to run and nobody has looked after it for a while."""
+
+    def execute(self, context: Context) -> str:
+        with named():
+            seen = self.hook().observe()
+        now = now_ms()
+        verdict = unsupervised(seen, self.limits, now)
+        if verdict is None:
+            return str(health(seen, self.limits, now))
+        publish_links(context, seen, verdict.health)
+        AlarmHook().raise_alarm(Alarm(verdict.health.value, seen.detector, "; ".join(verdict.reasons)))
+        raise AirflowFailException(str(verdict))

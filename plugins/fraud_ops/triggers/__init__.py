@@ -1,0 +1,1 @@
+"""Waiting that holds no worker slot."""

@@ -1,0 +1,174 @@
+"""Triggers that look at the detector.
+
+None of them has an `on_kill`: a task that is cleared, marked or deleted leaves the detector as it is, and the next run
+adopts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import closing
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from fraud_ops.health import Health, Limits, Verdict, health
+from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
+from fraud_ops.hooks.watch import now_ms
+from fraud_ops.observation import DetectorObservation
+from fraud_ops.until import Until, outcome
+from fraud_rules.deployment.release import fingerprint
+from fraud_rules.errors import FraudError
+
+__all__ = ["DECLARED", "DUE", "NEWS", "OVER", "OutcomeTrigger", "SupervisionTrigger", "is_well", "known_as"]
+
+NEWS, DUE, OVER, DECLARED = "news", "due", "over", "declared"
+"""Why a `SupervisionTrigger` fires."""
+
+_NOTE_S = 10.0
+_DECLARED_S = 15.0
+
+
+class OutcomeTrigger(BaseTrigger):
+    """Fires with an `Outcome` once what is waited for has come, or cannot come any more."""
+
+    def __init__(
+        self,
+        until: str,
+        epoch: int | None = None,
+        *,
+        kafka_conn_id: str,
+        limits: dict[str, int] | None = None,
+        look_s: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.until = Until(until)
+        self.epoch = epoch
+        self.kafka_conn_id = kafka_conn_id
+        self.limits = Limits(**(limits or {}))
+        self.look_s = look_s
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.{type(self).__qualname__}", {
+            "until": self.until.value,
+            "epoch": self.epoch,
+            "kafka_conn_id": self.kafka_conn_id,
+            "limits": self.limits.as_dict(),
+            "look_s": self.look_s,
+        }
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        hook = FraudDetectorHook(self.kafka_conn_id)
+        await hook.resolve()
+        with closing(hook.watch()) as watch:
+            while True:
+                seen = await asyncio.to_thread(watch.look)
+                ended = outcome(self.until, self.epoch, seen, health(seen, self.limits, now_ms()))
+                if ended is not None:
+                    yield TriggerEvent(ended.as_dict())
+                    return
+                await asyncio.sleep(self.look_s)
+
+
+class SupervisionTrigger(BaseTrigger):
+    """Looks after a detector, and says so where others can see it; fires when something is to be done.
+
+    `known` is what the operator knows already (see `known_as`), so that it is woken for news only; `due_ms` when to be
+    woken all the same; `ends_ms` when the run's time is over; `declared` the fingerprint that was declared when it
+    began: another one ends the run, and the next deploys it.
+    """
+
+    def __init__(
+        self,
+        *,
+        kafka_conn_id: str,
+        spark_conn_id: str,
+        ends_ms: int,
+        declared: str,
+        known: str = "",
+        due_ms: int = 0,
+        link: str = "",
+        limits: dict[str, int] | None = None,
+        look_s: float = 2.0,
+    ) -> None:
+        super().__init__()
+        self.kafka_conn_id = kafka_conn_id
+        self.spark_conn_id = spark_conn_id
+        self.ends_ms = ends_ms
+        self.declared = declared
+        self.known = known
+        self.due_ms = due_ms
+        self.link = link
+        self.limits = Limits(**(limits or {}))
+        self.look_s = look_s
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.{type(self).__qualname__}", {
+            "kafka_conn_id": self.kafka_conn_id,
+            "spark_conn_id": self.spark_conn_id,
+            "ends_ms": self.ends_ms,
+            "declared": self.declared,
+            "known": self.known,
+            "due_ms": self.due_ms,
+            "link": self.link,
+            "limits": self.limits.as_dict(),
+            "look_s": self.look_s,
+        }
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        hook = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id)
+        await hook.resolve()
+        noted_s = checked_s = float("-inf")
+        with closing(hook.watch()) as watch:
+            while True:
+                seen = await asyncio.to_thread(watch.look)
+                verdict = health(seen, self.limits, now_ms(), supervisor_id())
+                if time.monotonic() - noted_s >= _NOTE_S and seen.fault is None:
+                    noted_s = time.monotonic()
+                    await asyncio.to_thread(self._note, hook, seen, verdict)
+                why = self._news(seen, verdict)
+                if why is None and time.monotonic() - checked_s >= _DECLARED_S:
+                    checked_s = time.monotonic()
+                    why = await self._declared_anew(hook)
+                if why is not None:
+                    yield TriggerEvent({"why": why, "verdict": verdict.as_dict()})
+                    return
+                await asyncio.sleep(self.look_s)
+
+    def _news(self, seen: DetectorObservation, verdict: Verdict) -> str | None:
+        recovered = verdict.health is Health.HEALTHY and not is_well(self.known)
+        if recovered or (not verdict.health.is_well and known_as(seen, verdict) != self.known):
+            return NEWS
+        now = now_ms()
+        if 0 < self.due_ms <= now:
+            return DUE
+        return OVER if now >= self.ends_ms else None
+
+    async def _declared_anew(self, hook: FraudDetectorHook) -> str | None:
+        try:
+            await hook.resolve()
+            declared = fingerprint(await hook.async_declared())
+        except (FraudError, OSError) as error:
+            self.log.warning("what is declared cannot be told: %s", error)
+            return None
+        return None if declared == self.declared else DECLARED
+
+    def _note(self, hook: FraudDetectorHook, seen: DetectorObservation, verdict: Verdict) -> None:
+        """A note that cannot be written is written at the next look."""
+        try:
+            hook.note_supervision(seen, verdict.health.value, self.link)
+        except FraudError as error:
+            self.log.warning("the supervision cannot be noted: %s", error)
+
+
+def known_as(seen: DetectorObservation, verdict: Verdict) -> str:
+    """A finding as an operator remembers it: the same health of another attempt is news."""
+    epoch = -1 if seen.effective is None else seen.effective.epoch
+    return f"{verdict.health.value}@{epoch}"
+
+
+def is_well(known: str) -> bool:
+    """Whether a remembered finding was nothing to tell anybody."""
+    return known == "" or Health(known.partition("@")[0]).is_well

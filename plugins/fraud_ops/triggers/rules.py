@@ -1,0 +1,60 @@
+"""Waits for the detector's word on records of the rule log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from fraud_ops.hooks.detector import FraudDetectorHook
+from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.rule_status import RuleOperation, decode_operation
+from fraud_rules.kafka.tail import TopicsTail
+
+__all__ = ["RulesLiveTrigger"]
+
+
+class RulesLiveTrigger(BaseTrigger):
+    """Fires with the versions that are live, and why others were refused, once all have been reported on."""
+
+    def __init__(self, versions: Sequence[int], *, kafka_conn_id: str, look_s: float = 1.0) -> None:
+        super().__init__()
+        self.versions = sorted(versions)
+        self.kafka_conn_id = kafka_conn_id
+        self.look_s = look_s
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.{type(self).__qualname__}", {
+            "versions": self.versions,
+            "kafka_conn_id": self.kafka_conn_id,
+            "look_s": self.look_s,
+        }
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        hook = FraudDetectorHook(self.kafka_conn_id)
+        await hook.resolve()
+        topic = hook.settings.topics.rule_operations
+        told: dict[int, RuleOperation] = {}
+        with closing(TopicsTail(hook.kafka, {topic: None})) as tail:
+            while not set(self.versions) <= told.keys():
+                try:
+                    records = (await asyncio.to_thread(tail.new))[topic]
+                except BrokerUnavailable as error:
+                    self.log.warning("%s", error)
+                    records = []
+                reports = (decode_operation(record.value) for record in records if record.value is not None)
+                told |= {report.rule_version: report for report in reports}
+                await asyncio.sleep(self.look_s)
+        yield TriggerEvent(_event([told[version] for version in self.versions]))
+
+
+def _event(reports: Sequence[RuleOperation]) -> dict[str, Any]:
+    refused = {
+        str(report.rule_version): "; ".join(f"{reason.field}: {reason.message}" for reason in report.reasons)
+        for report in reports
+        if report.rejected
+    }
+    return {"live": [report.rule_version for report in reports if not report.rejected], "refused": refused}

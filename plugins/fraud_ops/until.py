@@ -1,0 +1,80 @@
+"""What one can wait for, and when that has come, or cannot come any more: pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from fraud_ops.health import Health, Verdict
+from fraud_ops.observation import DetectorObservation
+from fraud_rules.deployment.attempt import AttemptPhase
+
+__all__ = ["Outcome", "Until", "outcome"]
+
+CAUGHT_UP_LAG = 1_000
+"""Transactions not yet read at which a detector under load counts as caught up: a second of a busy topic."""
+
+
+class Until(StrEnum):
+    """A state of affairs."""
+
+    TAKEN_UP = "taken up"  # an agent has started what was decided, or refused it
+    HEALTHY = "healthy"
+    CAUGHT_UP = "caught up"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How waiting has ended, in words, with the health it ended in."""
+
+    reached: bool
+    said: str
+    health: Health
+
+    def as_dict(self) -> dict[str, Any]:
+        """For an event; `of` gives it back."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, document: dict[str, Any]) -> Outcome:
+        """What `as_dict` made."""
+        return cls(document["reached"], document["said"], Health(document["health"]))
+
+
+_HOPELESS = frozenset(
+    {
+        Health.DEAD, Health.DUPLICATE, Health.CHECKPOINT_DAMAGED, Health.CHECKPOINT_FOREIGN, Health.DISK_FULL,
+        Health.REFUSED,
+    }
+)  # fmt: skip
+
+
+def outcome(until: Until, epoch: int | None, seen: DetectorObservation, verdict: Verdict) -> Outcome | None:
+    """None while it is worth waiting. `epoch` is the decision whose outcome is waited for, None for any."""
+    if seen.fault is not None:
+        return None
+    if epoch is not None and seen.intents.epoch > epoch:
+        return Outcome(False, f"epoch {epoch} was overtaken by a later decision ({seen.intents.epoch})", verdict.health)
+    if epoch is not None and seen.refusal is not None and seen.refusal.status.epoch == epoch:
+        return Outcome(False, f"{seen.refusal.status.error_name}: {seen.refusal.status.message}", verdict.health)
+    if _reached(until, seen, verdict):
+        return Outcome(True, str(verdict), verdict.health)
+    if verdict.health in _HOPELESS and until is not Until.TAKEN_UP:
+        return Outcome(False, str(verdict), verdict.health)
+    return None
+
+
+def _reached(until: Until, seen: DetectorObservation, verdict: Verdict) -> bool:
+    match until:
+        case Until.TAKEN_UP:
+            phase = None if seen.attempt is None else seen.attempt.status.phase
+            return phase not in (None, AttemptPhase.ACCEPTED)
+        case Until.HEALTHY:
+            return verdict.health is Health.HEALTHY
+        case Until.CAUGHT_UP:
+            lag = None if seen.progress is None else seen.progress.progress.lag
+            return verdict.health is Health.HEALTHY and (lag or 0) <= CAUGHT_UP_LAG
+        case Until.STOPPED:
+            return verdict.health is Health.STOPPED

@@ -1,0 +1,249 @@
+"""Airflow on one machine: its four components as processes of their own, on SQLite, with a login that is known.
+
+Nothing here imports Airflow. A component outlives whoever started it, as the broker does; every process of an
+installation is known by the AIRFLOW_HOME in its environment, so that also what a kill -9 has orphaned is found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+import psutil
+
+from fraud_rules.errors import AirflowFailed
+from fraud_rules.kafka.broker import HOST
+from fraud_rules.project import Project
+
+__all__ = ["USER", "AirflowSite", "Component", "LocalAirflow"]
+
+USER = "admin"
+
+_GRACE_S = 15.0
+_LOOK_S = 0.1
+_REQUEST_S = 2.0
+
+
+class Component(StrEnum):
+    """What Airflow is made of here. LocalExecutor's task processes are the scheduler's children."""
+
+    API_SERVER = "api-server"
+    SCHEDULER = "scheduler"
+    DAG_PROCESSOR = "dag-processor"
+    TRIGGERER = "triggerer"
+
+
+@dataclass(frozen=True, slots=True)
+class AirflowSite:
+    """One installation. `port` is the API server's; the two after it serve the logs of tasks and of triggers.
+
+    `connections` are Airflow connections by id, as JSON-ready documents; they reach the components by their
+    environment, never by an argument.
+    """
+
+    home: Path
+    project: Project
+    port: int
+    password: str
+    connections: Mapping[str, Mapping[str, object]]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        """Where a browser finds it."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def ports(self) -> tuple[int, int, int]:
+        """Every port it listens on."""
+        return self.port, self.port + 1, self.port + 2
+
+    def environment(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """The environment of every component. Settings given win over those made here."""
+        inherited = {name: value for name, value in environ.items() if not name.startswith("AIRFLOW")}
+        made = {f"AIRFLOW__{name}": value for name, value in {**self._settings(), **self.settings}.items()}
+        given = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(each) for name, each in self.connections.items()}
+        variables = {f"AIRFLOW_VAR_{name.upper()}": value for name, value in self.variables.items()}
+        own = {
+            "AIRFLOW_HOME": str(self.home),
+            "FRAUD_HOME": str(self.project.root),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{inherited.get('PATH', '')}",
+            "PYTHONUNBUFFERED": "1",
+            # Process titles are written over the environment of a process, by which it is found here.
+            "SPT_NOENV": "1",
+            "NO_PROXY": HOST,
+            "no_proxy": HOST,
+        }
+        return {**inherited, **made, **given, **variables, **own}
+
+    def _settings(self) -> dict[str, str]:
+        return {
+            "CORE__DAGS_FOLDER": str(self.project.root / "dags"),
+            "CORE__PLUGINS_FOLDER": str(self.project.root / "plugins"),
+            "CORE__LOAD_EXAMPLES": "False",
+            "CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+            "CORE__EXECUTOR": "LocalExecutor",
+            "CORE__PARALLELISM": "4",
+            "CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home / "passwords.json"),
+            "CORE__FERNET_KEY": self.secret("fernet", urlsafe_b64encode(secrets.token_bytes(32)).decode()),
+            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}",
+            "API__HOST": HOST,
+            "API__PORT": str(self.port),
+            "API__BASE_URL": self.url,
+            "API__WORKERS": "1",
+            "API__SECRET_KEY": self.secret("api"),
+            "API_AUTH__JWT_SECRET": self.secret("jwt"),
+            "LOGGING__WORKER_LOG_SERVER_PORT": str(self.port + 1),
+            "LOGGING__TRIGGER_LOG_SERVER_PORT": str(self.port + 2),
+            "LOGGING__LOGGING_LEVEL": "WARNING",
+            "DAG_PROCESSOR__PARSING_PROCESSES": "1",
+            "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
+            "SCHEDULER__PARSING_PRE_IMPORT_MODULES": "True",
+            "TRACES__OTEL_ON": "False",
+            "USAGE_DATA_COLLECTION__ENABLED": "False",
+        }
+
+    def secret(self, name: str, fresh: str | None = None) -> str:
+        """A secret of this installation: made once, kept in a file only its owner reads."""
+        path = self.home / "secrets" / name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                file.write(fresh or secrets.token_urlsafe(32))
+        return path.read_text(encoding="utf-8")
+
+
+class LocalAirflow:
+    """The processes of one site."""
+
+    def __init__(self, site: AirflowSite) -> None:
+        self.site = site
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    def prepare(self) -> None:
+        """Make the login and the database, where they are not there yet. Raises AirflowFailed."""
+        self.site.home.mkdir(parents=True, exist_ok=True)
+        passwords = self.site.home / "passwords.json"
+        passwords.write_text(json.dumps({USER: self.site.password}), encoding="utf-8")
+        passwords.chmod(0o600)
+        with self._log("migrate").open("wb") as log:
+            done = subprocess.run(
+                [_airflow(), "db", "migrate"], env=self.site.environment(), stdout=log, stderr=log, check=False
+            )
+        if done.returncode != 0:
+            raise AirflowFailed(f"Airflow's database could not be made (log: {self._log('migrate')})")
+
+    def start(self, *components: Component) -> None:
+        """Start these components, all when none is named. Return at once."""
+        for component in components or tuple(Component):
+            with self._log(component).open("ab") as log:
+                child = subprocess.Popen(
+                    [_airflow(), component],
+                    env={**self.site.environment(), _COMPONENT: component},
+                    cwd=self.site.home,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,  # a Ctrl-C meant for the starter must not reach it
+                )
+            self._children.append(child)
+
+    def await_healthy(self, timeout_s: float = 120.0) -> None:
+        """Return once every component says that it is well. Raises AirflowFailed."""
+        deadline = time.monotonic() + timeout_s
+        while sick := self.sick():
+            for child in self._children:
+                if child.poll() is not None and child.returncode > 0:
+                    raise AirflowFailed(f"a component of Airflow ended with {child.returncode} (logs: {self.logs})")
+            if time.monotonic() > deadline:
+                raise AirflowFailed(f"Airflow's {', '.join(sick)} not well in {timeout_s:g} s (logs: {self.logs})")
+            time.sleep(_LOOK_S)
+
+    def sick(self) -> list[str]:
+        """The components that do not say they are well."""
+        try:
+            with urllib.request.urlopen(f"{self.site.url}/api/v2/monitor/health", timeout=_REQUEST_S) as answer:  # noqa: S310 -- loopback
+                document = json.load(answer)
+        except (OSError, ValueError):
+            return list(Component)
+        told = {component: document.get(component.replace("-", "_")) or {} for component in Component}
+        return [name for name, each in told.items() if name != Component.API_SERVER and each.get("status") != "healthy"]
+
+    def stop(self) -> bool:
+        """End every process of this site, in order or by a kill. False when there was none."""
+        found = list(self.processes())
+        _end(found)
+        for child in self._children:
+            child.wait()
+        self._children.clear()
+        return bool(found)
+
+    def kill(self, component: Component) -> None:
+        """Kill a component and its children as a failure would (kill -9)."""
+        found = list(self.processes(component))
+        for process in found:
+            _quietly(process.kill)
+        psutil.wait_procs(found, timeout=_GRACE_S)
+        for child in self._children:
+            child.poll()
+
+    def processes(self, component: Component | None = None) -> Iterator[psutil.Process]:
+        """The processes of this site that run, or those of one component."""
+        for process in psutil.process_iter():
+            try:
+                environ = process.environ()
+            except psutil.Error:
+                continue
+            mine = environ.get("AIRFLOW_HOME") == str(self.site.home) and _COMPONENT in environ
+            if mine and component in (None, environ[_COMPONENT]) and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
+
+    @property
+    def logs(self) -> Path:
+        """The folder of the components' own logs."""
+        return self.site.home / "components"
+
+    def _log(self, name: str) -> Path:
+        self.logs.mkdir(parents=True, exist_ok=True)
+        return self.logs / f"{name}.log"
+
+
+_COMPONENT = "FRAUD_AIRFLOW_COMPONENT"
+
+
+def _airflow() -> str:
+    beside = Path(sys.executable).parent / "airflow"
+    found = str(beside) if beside.exists() else shutil.which("airflow")
+    if found is None:
+        raise AirflowFailed("there is no airflow command: install the environment (make setup)")
+    return found
+
+
+def _end(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        _quietly(process.terminate)
+    _, alive = psutil.wait_procs(processes, timeout=_GRACE_S)
+    for process in alive:
+        _quietly(process.kill)
+    psutil.wait_procs(alive, timeout=_GRACE_S)
+
+
+def _quietly(act: Callable[[], object]) -> None:
+    with contextlib.suppress(psutil.Error):
+        act()
