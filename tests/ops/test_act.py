@@ -1,0 +1,125 @@
+"""Steps: a verdict, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fraud_ops.act import Act, next_step, step_to_deploy
+from fraud_ops.decisions import release_before
+from fraud_ops.health import Limits, health
+from fraud_ops.until import Outcome, Until, outcome
+from fraud_rules.deployment.attempt import AttemptPhase as Phase
+from fraud_rules.deployment.plan import Outlook, outlook
+from fraud_rules.errors import ConfigError
+from tests.ops.world import NOW_MS, World, ms_ago, release, running
+
+A, B = release("key_groups: 16"), release("key_groups: 32")
+AT_ONCE = Outlook(0, 0, alarm=False, roll_back_to=None)
+ASKED = World().asked(A)
+DEAD = ASKED.said(Phase.FAILED, exit_code=-9, batches_committed=50)
+
+SUPERVISE = {
+    "well": (running(), AT_ONCE, Act.NOTHING),
+    "dead": (DEAD, AT_ONCE, Act.START),
+    "hangs": (running(ago_s=90).wrote(ago_s=60), AT_ONCE, Act.START),
+    "falls behind": (running().wrote(ago_s=1, lag=200_000), AT_ONCE, Act.NOTHING),
+    "dead, and failed before": (DEAD, Outlook(2, NOW_MS + 1, alarm=False, roll_back_to=None), Act.WAIT),
+    "dead, and waited long enough": (DEAD, Outlook(2, NOW_MS, alarm=False, roll_back_to=None), Act.START),
+    "dead too often": (DEAD, Outlook(5, NOW_MS + 9, alarm=True, roll_back_to=B), Act.ROLL_BACK),
+    "a damaged checkpoint": (ASKED.said(Phase.FAILED, error_name="CheckpointDamaged"), AT_ONCE, Act.NOTHING),
+    "a foreign checkpoint": (ASKED.said(Phase.FAILED, error_name="CheckpointForeign"), AT_ONCE, Act.NOTHING),
+    "taken over from": (ASKED.said(Phase.FAILED, error_name="Fenced"), AT_ONCE, Act.NOTHING),
+    "a silent agent": (replace(running(), agent_age_s=99), AT_ONCE, Act.NOTHING),
+    "stopped by the rule log": (ASKED.said(Phase.STOPPED, error_name="DetectorStopped"), AT_ONCE, Act.NOTHING),
+    "drained": (running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED), AT_ONCE, Act.NOTHING),
+    "nothing ever": (World(), AT_ONCE, Act.NOTHING),
+}
+
+DEPLOY = {
+    "nothing ever": (World(), Act.START),
+    "what is declared runs": (World().asked(B).said(Phase.RUNNING).wrote(ago_s=1), Act.NOTHING),
+    "something else runs": (running(), Act.START),
+    "something else died": (DEAD, Act.START),
+    "drained": (running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED), Act.NOTHING),
+    "stopped by the rule log": (ASKED.said(Phase.STOPPED, error_name="DetectorStopped"), Act.NOTHING),
+    "it was refused, and nothing has changed": (running(ago_s=99).asked(B).said(Phase.REFUSED), Act.NOTHING),
+    "somebody went back from it": (
+        running().asked(B).asked(A, by="roll back by ann").said(Phase.RUNNING).wrote(ago_s=1), Act.NOTHING,
+    ),
+    "the supervisor went back from it": (
+        running().asked(B).asked(A, by="supervisor").said(Phase.RUNNING).wrote(ago_s=1), Act.NOTHING,
+    ),
+    "declared again after another": (running().asked(B).asked(A).said(Phase.RUNNING).wrote(ago_s=1), Act.START),
+    "another Airflow decides too": (running().supervisor(1, "http://there"), Act.NOTHING),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("world", "ahead", "expected"), SUPERVISE.values(), ids=SUPERVISE.keys())
+def test_what_a_supervisor_does(world: World, ahead: Outlook, expected: Act) -> None:
+    verdict = health(world.seen, Limits(), NOW_MS)
+    step = next_step(world.seen, verdict, ahead, NOW_MS)
+    assert step.act is expected, step
+    wanted = {Act.START: A, Act.ROLL_BACK: B}.get(expected)
+    assert step.release == wanted
+    assert verdict.reasons[0] in step.reason
+
+
+@pytest.mark.parametrize(("world", "expected"), DEPLOY.values(), ids=DEPLOY.keys())
+def test_what_a_deployment_does(world: World, expected: Act) -> None:
+    step = step_to_deploy(world.seen, health(world.seen, Limits(), NOW_MS, "http://here"), B)
+    assert step.act is expected, step
+    assert (step.release == B) is (expected is Act.START)
+
+
+def test_pauses_grow_until_the_way_back_is_taken() -> None:
+    """A release that worked, then one that never starts: each failure waits longer, and the fifth goes back."""
+    world = running().said(Phase.STOPPED, batches_committed=100)
+    acts = []
+    for tries in range(1, 6):
+        world = world.asked(B, ago_s=10).said(Phase.FAILED, exit_code=14, ago_s=10 * tries)
+        verdict = health(world.seen, Limits(), NOW_MS)
+        acts.append(next_step(world.seen, verdict, outlook(world.seen.intents, world.seen.deployment, NOW_MS), NOW_MS))
+    assert [step.act for step in acts] == [Act.START, Act.START, Act.START, Act.START, Act.ROLL_BACK]
+    assert acts[-1].release == A
+    fresh = world.said(Phase.FAILED, exit_code=14, ago_s=0, epoch=5)
+    wait = outlook(fresh.seen.intents, fresh.seen.deployment, NOW_MS)
+    assert wait.due_ms > ms_ago(0)
+
+
+def test_only_what_has_proven_itself_is_gone_back_to() -> None:
+    world = running().said(Phase.STOPPED, batches_committed=9).asked(B).said(Phase.RUNNING, batches_committed=9)
+    with pytest.raises(ConfigError, match="nothing to go back to"):
+        release_before(world.seen)
+    assert release_before(world.said(Phase.STOPPED, batches_committed=10, epoch=0).seen) == A
+
+
+UNTIL = {
+    "not taken up": (Until.TAKEN_UP, ASKED, None),
+    "accepted only": (Until.TAKEN_UP, ASKED.said(Phase.ACCEPTED), None),
+    "taken up": (Until.TAKEN_UP, ASKED.said(Phase.STARTING), True),
+    "refused": (Until.TAKEN_UP, ASKED.said(Phase.REFUSED, error_name="ConfigError", message="x"), False),
+    "starting": (Until.HEALTHY, ASKED.said(Phase.STARTING), None),
+    "healthy": (Until.HEALTHY, running(), True),
+    "died instead": (Until.HEALTHY, DEAD, False),
+    "healthy and behind": (Until.CAUGHT_UP, running().wrote(ago_s=1, lag=5_000), None),
+    "caught up": (Until.CAUGHT_UP, running(), True),
+    "draining": (Until.STOPPED, running().asked(None).said(Phase.DRAINING), None),
+}
+
+
+@pytest.mark.parametrize(("until", "world", "reached"), UNTIL.values(), ids=UNTIL.keys())
+def test_what_one_waits_for(until: Until, world: World, reached: bool | None) -> None:
+    ended = outcome(until, world.seen.intents.epoch, world.seen, health(world.seen, Limits(), NOW_MS))
+    assert (None if ended is None else ended.reached) is reached
+    if ended is not None:
+        assert Outcome.of(ended.as_dict()) == ended
+
+
+def test_a_later_decision_ends_the_wait() -> None:
+    world = running().asked(B)
+    ended = outcome(Until.HEALTHY, 0, world.seen, health(world.seen, Limits(), NOW_MS))
+    assert ended is not None
+    assert not ended.reached
+    assert "overtaken" in ended.said

@@ -1,0 +1,111 @@
+"""Verdicts: what was seen, and what it means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fraud_ops.health import Health, Limits, Verdict, health, unsupervised
+from fraud_ops.observation import DetectorObservation
+from fraud_rules.deployment.attempt import AttemptPhase as Phase
+from tests.ops.world import DETECTOR, NOW_MS, World, release, running
+
+ASKED = World().asked(release())
+
+TABLE = {
+    "nobody asked for anything": (World(), Health.STOPPED, "nobody has asked"),
+    "asked for a moment ago": (ASKED, Health.STARTING, "asked for 60 s ago"),
+    "asked for long ago, an agent is there": (World().asked(release(), ago_s=200), Health.DEAD, "no agent has started"),
+    "asked for, and no agent ever": (replace(ASKED, agent_age_s=None), Health.AGENT_SILENT, "no agent has ever"),
+    "asked for a moment ago, no agent yet": (
+        replace(World().asked(release(), ago_s=5), agent_age_s=None), Health.STARTING, "asked for 5 s ago",
+    ),
+    "started, no batch yet": (ASKED.said(Phase.STARTING, ago_s=20), Health.STARTING, "no batch yet"),
+    "started long ago, no batch yet": (ASKED.said(Phase.RUNNING, ago_s=200), Health.STALLED, "no batch yet"),
+    "only batches of the one before": (
+        ASKED.said(Phase.RUNNING, ago_s=10).wrote(ago_s=30), Health.STARTING, "no batch yet",
+    ),
+    "well": (running(), Health.HEALTHY, "batch 7 ended 2 s ago"),
+    "idle": (running(ago_s=90).wrote(ago_s=39), Health.HEALTHY, "39 s ago"),
+    "hangs": (running(ago_s=90).wrote(ago_s=41), Health.STALLED, "makes no progress"),
+    "falls behind": (running().wrote(ago_s=1, lag=100_001), Health.LAGGING, "100,001 transactions behind"),
+    "its agent is silent": (replace(running(), agent_age_s=31), Health.AGENT_SILENT, "agent-1 on host-1"),
+    "killed": (ASKED.said(Phase.FAILED, exit_code=-9), Health.DEAD, "failed with -9"),
+    "lost with its host": (ASKED.said(Phase.LOST), Health.DEAD, "lost"),
+    "ended in order, unasked": (ASKED.said(Phase.STOPPED), Health.DEAD, "stopped"),
+    "stopped by the rule log": (
+        ASKED.said(Phase.STOPPED, error_name="DetectorStopped", exit_code=13), Health.STOPPED, "DetectorStopped",
+    ),
+    "no broker for it": (ASKED.said(Phase.FAILED, error_name="BrokerUnavailable"), Health.DEAD, "BrokerUnavailable"),
+    "a damaged checkpoint": (
+        ASKED.said(Phase.FAILED, error_name="CheckpointDamaged", message="has gaps"), Health.CHECKPOINT_DAMAGED, "gaps",
+    ),
+    "a foreign checkpoint, or of another topic": (
+        ASKED.said(Phase.FAILED, error_name="CheckpointForeign"), Health.CHECKPOINT_FOREIGN, "CheckpointForeign",
+    ),
+    "taken over from": (ASKED.said(Phase.FAILED, error_name="Fenced", exit_code=10), Health.DUPLICATE, "Fenced"),
+    "a full disk": (
+        ASKED.said(Phase.FAILED, error_name="CheckpointDamaged", message="x: No space left on device"),
+        Health.DISK_FULL, "No space left",
+    ),
+    "a wrong master": (ASKED.said(Phase.FAILED, error_name="ConfigError", exit_code=3), Health.REFUSED, "ConfigError"),
+    "refused, and nothing before it": (
+        ASKED.said(Phase.REFUSED, error_name="ConfigError", message="no such field"), Health.REFUSED, "no such field",
+    ),
+    "refused, and the one before still runs": (
+        running(ago_s=90).asked(release("key_groups: 0"), ago_s=5).said(Phase.REFUSED, error_name="ConfigError"),
+        Health.HEALTHY, "was refused",
+    ),
+    "being drained": (
+        running().asked(None, by="drain by ann", reason="maintenance").said(Phase.DRAINING), Health.DRAINING, "ann",
+    ),
+    "drained": (
+        running().said(Phase.STOPPED).asked(None, reason="repairs").said(Phase.STOPPED), Health.STOPPED, "repairs",
+    ),
+    "two that decide": (running().supervisor(9, "http://there"), Health.DUPLICATE, "http://there supervises"),
+    "another that decided once": (running().supervisor(31, "http://there"), Health.HEALTHY, "batch 7"),
+    "ourselves, a moment ago": (running().supervisor(1), Health.HEALTHY, "batch 7"),
+    "two that write": (replace(running(), queries=("a", "b", "a")), Health.DUPLICATE, "a, b"),
+    "a new query after a rebuild": (replace(running(), queries=("a", "b")), Health.HEALTHY, "batch 7"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("world", "expected", "reason"), TABLE.values(), ids=TABLE.keys())
+def test_verdict(world: World, expected: Health, reason: str) -> None:
+    verdict = health(world.seen, Limits(), NOW_MS, supervisor="http://here")
+    assert verdict.health is expected, verdict
+    assert reason in "; ".join(verdict.reasons)
+    assert Verdict.of(verdict.as_dict()) == verdict
+
+
+def test_a_broker_that_is_away_is_a_verdict() -> None:
+    seen = DetectorObservation.unseen(DETECTOR, NOW_MS, "no Kafka answers at kafka:9092")
+    assert health(seen, Limits(), NOW_MS) == Verdict(Health.BROKER_DOWN, ("no Kafka answers at kafka:9092",))
+
+
+def test_only_the_clock_makes_a_working_detector_stall() -> None:
+    seen = running(ago_s=300).wrote(ago_s=0).seen
+    verdicts = [health(seen, Limits(stalled_ms=1_000), NOW_MS + later_ms).health for later_ms in (0, 1_000, 1_001)]
+    assert verdicts == [Health.HEALTHY, Health.HEALTHY, Health.STALLED]
+
+
+@pytest.mark.parametrize(
+    ("world", "reason"),
+    [
+        (World(), None),
+        (running().asked(None), None),
+        (running().supervisor(119), None),
+        (running(), "nobody has looked"),
+        (running().supervisor(121), "http://here looked last, 121 s ago"),
+    ],
+    ids=["nothing is to run", "drained", "looked after", "never looked after", "not any more"],
+)
+def test_who_looks_after_it(world: World, reason: str | None) -> None:
+    verdict = unsupervised(world.seen, Limits(), NOW_MS)
+    if reason is None:
+        assert verdict is None
+    else:
+        assert verdict is not None
+        assert verdict.health is Health.UNSUPERVISED
+        assert reason in verdict.reasons[0]

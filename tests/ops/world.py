@@ -1,0 +1,130 @@
+"""Observations for tests, told like a story: what was asked for, what agents said of it, when the last batch was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fraud_ops.observation import DetectorObservation, ProgressSeen
+from fraud_rules.deployment.attempt import (
+    AgentStatus,
+    Attempt,
+    AttemptPhase,
+    AttemptStatus,
+    DeploymentSeen,
+    Supervision,
+)
+from fraud_rules.deployment.intent import Intent, IntentKind, IntentLog, IntentRecord
+from fraud_rules.deployment.release import Release
+from fraud_rules.detector_status import Progress
+
+DETECTOR = "detector"
+NOW_MS = 1_790_000_000_000
+"""The clock of these tests; ages below are before it."""
+
+
+def release(settings: str = "key_groups: 16", **members: Any) -> Release:
+    """A release that differs from others by its settings."""
+    return Release(
+        code="c0de", settings=settings, schema="fields: []", checkpoint="/checkpoint", bootstrap="kafka:9092", **members
+    )
+
+
+@dataclass(frozen=True)
+class World:
+    """Grows by what happens; `seen` is what an observer sees of it at NOW_MS."""
+
+    intents: tuple[IntentRecord, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    agent_age_s: float | None = 1
+    supervised: tuple[float, str] | None = None
+    batch: tuple[float, int] | None = None
+    queries: tuple[str, ...] = ("query",)
+
+    def asked(
+        self, of: Release | None, *, ago_s: float = 60, by: str = "start by scheduled__1", reason: str = "for a test"
+    ) -> World:
+        """Somebody asked for a release to run, or, with None, for a drain."""
+        epoch = len(self.intents)
+        intent = Intent(
+            detector=DETECTOR,
+            kind=IntentKind.DRAIN if of is None else IntentKind.RUN,
+            attempt_id=f"a{epoch}",
+            after=epoch - 1,
+            reason=reason,
+            requested_by=by,
+            supervisor="http://here",
+            requested_ms=ms_ago(ago_s),
+            release=of,
+        )
+        return replace(self, intents=(*self.intents, IntentRecord(epoch, ms_ago(ago_s), intent, void=False)))
+
+    def said(self, phase: AttemptPhase, *, ago_s: float = 50, epoch: int | None = None, **members: Any) -> World:
+        """The agent said so of the attempt at what was asked for last, or at an earlier epoch."""
+        at = len(self.intents) - 1 if epoch is None else epoch
+        status = AttemptStatus(
+            detector=DETECTOR,
+            attempt_id=f"a{at}",
+            epoch=at,
+            phase=phase,
+            at_ms=ms_ago(ago_s),
+            agent="agent-1",
+            host="host-1",
+            started_ms=ms_ago(ago_s),
+            **members,
+        )
+        others = tuple(each for each in self.attempts if each.status.epoch != at)
+        return replace(self, attempts=(*others, Attempt(ms_ago(ago_s), status)))
+
+    def wrote(self, *, ago_s: float, lag: int = 0) -> World:
+        """The detector's last batch."""
+        return replace(self, batch=(ago_s, lag))
+
+    def supervisor(self, ago_s: float, who: str = "http://here") -> World:
+        """Somebody looked after it."""
+        return replace(self, supervised=(ago_s, who))
+
+    @property
+    def seen(self) -> DetectorObservation:
+        attempts = {each.status.attempt_id: each for each in self.attempts}
+        agent = None
+        if self.agent_age_s is not None:
+            at_ms = ms_ago(self.agent_age_s)
+            agent = (at_ms, AgentStatus(DETECTOR, "agent-1", "host-1", "c0de", at_ms, len(self.intents) - 1))
+        supervision = None
+        if self.supervised is not None:
+            at_ms = ms_ago(self.supervised[0])
+            supervision = (at_ms, Supervision(DETECTOR, self.supervised[1], at_ms, "HEALTHY", 0))
+        progress = None if self.batch is None else ProgressSeen(ms_ago(self.batch[0]), _progress(self.batch[1]))
+        log = IntentLog(DETECTOR, self.intents)
+        deployment = DeploymentSeen(attempts, agent, supervision)
+        return DetectorObservation(DETECTOR, NOW_MS, log, deployment, progress, self.queries)
+
+
+def ms_ago(seconds: float) -> int:
+    """A time before the clock of these tests."""
+    return NOW_MS - int(seconds * 1_000)
+
+
+def running(**members: Any) -> World:
+    """A detector that was started a minute ago and is well."""
+    return World().asked(release()).said(AttemptPhase.RUNNING, **members).wrote(ago_s=2)
+
+
+def _progress(lag: int) -> Progress:
+    return Progress(
+        query_id="query",
+        batch_id=7,
+        end_offsets={},
+        rules_end=0,
+        rules_refused=[],
+        rows=0,
+        quarantined=0,
+        alerts=0,
+        shadow_alerts=0,
+        late=0,
+        duplicates=0,
+        rules_in_force=0,
+        retained_events=0,
+        lag=lag,
+    )
