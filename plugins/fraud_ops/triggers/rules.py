@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from fraud_ops.hooks.detector import FraudDetectorHook
 from fraud_rules.errors import BrokerUnavailable
-from fraud_rules.kafka.rule_status import RuleOperation, decode_operation
 from fraud_rules.kafka.tail import TopicsTail
+
+if TYPE_CHECKING:
+    from fraud_rules.kafka.rule_status import RuleOperation
 
 __all__ = ["RulesLiveTrigger"]
 
@@ -34,6 +36,8 @@ class RulesLiveTrigger(BaseTrigger):
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
+        from fraud_rules.kafka.rule_status import decode_operation
+
         hook = FraudDetectorHook(self.kafka_conn_id)
         await hook.resolve()
         topic = hook.settings.topics.rule_operations

@@ -1,0 +1,45 @@
+"""The seed files and the rule log, read and written."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from airflow.sdk import BaseHook
+
+from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
+from fraud_ops.seeding import SeedPlan, seed_plan
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.kafka.rule_status import read_rules
+from fraud_rules.project import Project
+from fraud_rules.rule_apply import judge
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["SeedRulesHook"]
+
+
+class SeedRulesHook(BaseHook):
+    """Every method raises ConfigError, BrokerUnavailable, and RulesRejected for files that hold no valid rules."""
+
+    def __init__(self, kafka_conn_id: str = KAFKA) -> None:
+        super().__init__()
+        self.kafka_conn_id = kafka_conn_id
+        self.project = Project.find()
+        self.settings = DetectorSettings.load(self.project.config / "detector.yaml")
+        self.schema = TransactionSchema.load(self.project.config / "schema.yaml")
+
+    @cached_property
+    def kafka(self) -> KafkaConnection:
+        """The broker."""
+        return kafka_of(connection(self.kafka_conn_id))
+
+    def plan(self) -> SeedPlan:
+        """What the files ask of the log as it is now."""
+        judged = judge([self.project.config / "rules"], self.schema, self.settings.limits)
+        return seed_plan(judged, read_rules(self.kafka, self.schema, self.settings).timeline.latest)
+
+    def write(self, plan: SeedPlan) -> list[int]:
+        """Append the plan's records; their versions."""
+        records = [(str(change.rule_id).encode(), change.record) for change in plan.to_write]
+        return append_records(self.kafka, self.settings.topics.rules, records) if records else []

@@ -1,0 +1,37 @@
+"""Topics, brought to what is declared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
+from fraud_ops.named import named
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+__all__ = ["ApplyTopicsOperator"]
+
+
+class ApplyTopicsOperator(BaseOperator):
+    """Creates what is missing and makes safe changes; fails, and changes nothing, where a change would lose data."""
+
+    def __init__(self, *, kafka_conn_id: str = KAFKA, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kafka_conn_id = kafka_conn_id
+
+    def execute(self, context: Context) -> dict[str, int]:
+        from fraud_rules.kafka import topics
+        from fraud_rules.kafka.declared import load_topics
+        from fraud_rules.project import Project
+
+        with named():
+            declared = load_topics(Project.find().config / "topics.yaml")
+            steps = topics.apply(kafka_of(connection(self.kafka_conn_id)), declared)
+        counts: dict[str, int] = {}
+        for step in steps:
+            self.log.info("%-9s %s %s", step.kind.done, step.topic.name, "; ".join(map(str, step.differences)))
+            counts[step.kind.done] = counts.get(step.kind.done, 0) + 1
+        return counts
