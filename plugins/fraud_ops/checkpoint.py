@@ -1,0 +1,198 @@
+"""What was found in a checkpoint, and what to think of it: pure. Reading it is the business of `hooks.checkpoint`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from fraud_ops.health import Health
+from fraud_ops.observation import ProgressSeen
+
+__all__ = ["CheckpointFacts", "CheckpointLimits", "Finding", "Grade", "TopicFacts", "findings", "overall", "table"]
+
+Offsets = Mapping[str, Mapping[int, int]]
+"""By topic and partition."""
+
+
+class Grade(IntEnum):
+    """How bad a finding is."""
+
+    OK = 0
+    WARN = 1
+    BAD = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFacts:
+    """A checkpoint as its files are. `fault` says why it could not be read as one; then the rest is empty.
+
+    `next_offsets` are those that the batch after the last finished one begins at. `commit_age_ms` is the age of the
+    last finished batch's file; `damaged` names files that are not as their checksums say, `behind` state partitions
+    without the files of the last finished batch.
+    """
+
+    root: str
+    fault: str | None = None
+    foreign: bool = False
+    planned: int | None = None
+    committed: int | None = None
+    commit_age_ms: int | None = None
+    damaged: Sequence[str] = ()
+    behind: Sequence[str] = ()
+    checked_files: int = 0
+    size_bytes: int = 0
+    files: int = 0
+    free_bytes: int = 0
+    next_offsets: Offsets = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What Kafka holds of the topics read: the first offset still there, and the end."""
+
+    starts: Offsets = field(default_factory=dict)
+    ends: Offsets = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointLimits:
+    """When to worry. Rates are of the rows of the last batch."""
+
+    commit_age_ms: int = 60_000
+    lag: int = 100_000
+    size_bytes: int = 50 * 2**30
+    growth: float = 2.0
+    free_bytes: int = 5 * 2**30
+    free_bytes_bad: int = 2**30
+    late_rate: float = 0.05
+    quarantine_rate: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report; `health` is the verdict it stands for when it is bad."""
+
+    check: str
+    value: str
+    grade: Grade
+    health: Health = Health.CHECKPOINT_DAMAGED
+
+
+def findings(
+    facts: CheckpointFacts,
+    topics: TopicFacts,
+    progress: ProgressSeen | None,
+    limits: CheckpointLimits,
+    size_before: int | None = None,
+) -> list[Finding]:
+    """Everything looked at, in the order of the report. `size_before` is the size at the check before."""
+    if facts.fault is not None:
+        health = Health.CHECKPOINT_FOREIGN if facts.foreign else Health.CHECKPOINT_DAMAGED
+        return [Finding("readable", facts.fault, Grade.BAD, health)]
+    return [
+        Finding("readable", facts.root, Grade.OK),
+        _batches(facts),
+        _commit_age(facts, limits),
+        _list("state files of the last batch", facts.behind, f"{facts.files} files"),
+        _list("checksums", facts.damaged, f"{facts.checked_files} files agree"),
+        _size(facts, limits, size_before),
+        _free(facts, limits),
+        _lag(facts, topics, limits),
+        _retention(facts, topics),
+        *_rates(progress, limits),
+    ]
+
+
+def overall(found: Iterable[Finding]) -> tuple[Grade, Health]:
+    """The worst of them, and the verdict it stands for."""
+    worst = max(found, key=lambda finding: finding.grade)
+    return worst.grade, worst.health if worst.grade is Grade.BAD else Health.HEALTHY
+
+
+def table(found: Sequence[Finding]) -> str:
+    """For people, in Markdown."""
+    rows = [f"| {each.check} | {each.value} | {each.grade.name} |" for each in found]
+    return "\n".join(["| check | found | |", "| --- | --- | --- |", *rows])
+
+
+def document(found: Sequence[Finding]) -> dict[str, Any]:
+    """For an asset event."""
+    return {each.check: {"found": each.value, "grade": each.grade.name} for each in found}
+
+
+def _batches(facts: CheckpointFacts) -> Finding:
+    told = f"planned {facts.planned}, finished {facts.committed}, no gaps"
+    return Finding("batches", told, Grade.OK)
+
+
+def _commit_age(facts: CheckpointFacts, limits: CheckpointLimits) -> Finding:
+    if facts.commit_age_ms is None:
+        return Finding("last commit", "none yet", Grade.WARN, Health.STALLED)
+    grade = Grade.WARN if facts.commit_age_ms > limits.commit_age_ms else Grade.OK
+    return Finding("last commit", f"{facts.commit_age_ms / 1_000:.0f} s ago", grade, Health.STALLED)
+
+
+def _list(check: str, wrong: Sequence[str], right: str) -> Finding:
+    if not wrong:
+        return Finding(check, right, Grade.OK)
+    more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+    return Finding(check, ", ".join(wrong[:3]) + more, Grade.BAD)
+
+
+def _size(facts: CheckpointFacts, limits: CheckpointLimits, before: int | None) -> Finding:
+    grown = before is not None and before > 2**20 and facts.size_bytes > before * limits.growth
+    told = f"{_mib(facts.size_bytes)} in {facts.files} files" + (f", {_mib(before)} before" if before else "")
+    return Finding("size", told, Grade.WARN if grown or facts.size_bytes > limits.size_bytes else Grade.OK)
+
+
+def _free(facts: CheckpointFacts, limits: CheckpointLimits) -> Finding:
+    grade = Grade.OK if facts.free_bytes >= limits.free_bytes else Grade.WARN
+    if facts.free_bytes < limits.free_bytes_bad:
+        grade = Grade.BAD
+    return Finding("free disk", _mib(facts.free_bytes), grade, Health.DISK_FULL)
+
+
+def _lag(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits) -> Finding:
+    lag = sum(
+        max(0, end - facts.next_offsets.get(topic, {}).get(partition, 0))
+        for topic, ends in topics.ends.items()
+        for partition, end in ends.items()
+    )
+    return Finding("lag", f"{lag:,} offsets", Grade.WARN if lag > limits.lag else Grade.OK, Health.LAGGING)
+
+
+def _retention(facts: CheckpointFacts, topics: TopicFacts) -> Finding:
+    """Whether Kafka still has what the next batch begins with: a topic made anew, or emptied, has not."""
+    gone = [
+        f"{topic}-{partition} begins at {start}, offset {needed} is needed"
+        for topic, starts in topics.starts.items()
+        for partition, start in starts.items()
+        if (needed := facts.next_offsets.get(topic, {}).get(partition)) is not None and start > needed
+    ]
+    shrunk = [
+        f"{topic}-{partition} ends at {end}, before offset {needed}"
+        for topic, ends in topics.ends.items()
+        for partition, end in ends.items()
+        if (needed := facts.next_offsets.get(topic, {}).get(partition)) is not None and end < needed
+    ]
+    return _list("source offsets", [*gone, *shrunk], "all there")
+
+
+def _rates(progress: ProgressSeen | None, limits: CheckpointLimits) -> Iterable[Finding]:
+    if progress is None:
+        return
+    batch = progress.progress
+    arrived = max(1, batch.rows + batch.quarantined)
+    for check, count, limit in (
+        ("late", batch.late, limits.late_rate),
+        ("quarantined", batch.quarantined, limits.quarantine_rate),
+    ):
+        rate = count / arrived
+        grade = Grade.WARN if rate > limit and count >= 10 else Grade.OK
+        yield Finding(check, f"{rate:.1%} of {arrived:,} in the last batch", grade, Health.LAGGING)
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"

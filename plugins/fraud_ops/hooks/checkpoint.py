@@ -1,0 +1,145 @@
+"""Reads a checkpoint's files as they are, without a JVM and without changing anything."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import struct
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import crc32c
+from airflow.sdk import BaseHook
+
+from fraud_ops.checkpoint import CheckpointFacts, TopicFacts
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import topic_ends, topic_starts
+
+__all__ = ["CheckpointHook"]
+
+_STATE_FILE = re.compile(r"(\d+)_[0-9a-f-]+\.(changelog|zip|delta|snapshot)")
+_HADOOP_MAGIC = b"crc\x00"
+_RECENT_S = 900.0
+
+
+class CheckpointHook(BaseHook):
+    """One checkpoint on a disk that this host sees."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__()
+        self.root = Path(re.sub("^file:(//)?", "", root))
+
+    def facts(self, detector: str, *, recent_s: float = _RECENT_S) -> CheckpointFacts:
+        """What is there. Checksums are taken of files younger than `recent_s`: the older ones were looked at before."""
+        from fraud_rules.spark.checkpoint import MANIFEST, read_progress
+        from fraud_rules.spark.storage import DiskFolder
+
+        root = str(self.root)
+        if not (self.root / MANIFEST).is_file():
+            return CheckpointFacts(root, fault=f"{root} has no {MANIFEST}: missing, or no detector's", foreign=True)
+        try:
+            owner = json.loads((self.root / MANIFEST).read_bytes()).get("detector")
+            if owner != detector:
+                return CheckpointFacts(root, fault=f"{root} belongs to the detector {owner}", foreign=True)
+            progress = read_progress(DiskFolder(self.root))
+        except (CheckpointDamaged, ValueError, OSError) as error:
+            return CheckpointFacts(root, fault=" ".join(str(error).split()))
+        except CheckpointForeign as error:
+            return CheckpointFacts(root, fault=str(error), foreign=True)
+        files = [path for path in self._files() if path.is_file()]
+        recent = [path for path in files if time.time() - _mtime(path) < recent_s]
+        checked = [path for path in recent if _checksum_of(path) is not None]
+        ends = progress.planned.get(progress.committed or 0, {}) if progress.committed is not None else {}
+        return CheckpointFacts(
+            root,
+            planned=max(progress.planned, default=None),
+            committed=progress.committed,
+            commit_age_ms=self._commit_age_ms(progress.committed),
+            damaged=[str(path.relative_to(self.root)) for path in checked if not _agrees(path)],
+            behind=list(self._behind(progress.committed)),
+            checked_files=len(checked),
+            size_bytes=sum(_size(path) for path in files),
+            files=len(files),
+            free_bytes=shutil.disk_usage(self.root).free,
+            next_offsets={topic: {int(part): end for part, end in each.items()} for topic, each in ends.items()},
+        )
+
+    def topics(self, kafka: KafkaConnection, facts: CheckpointFacts) -> TopicFacts:
+        """What Kafka holds of the topics that the checkpoint reads. Raises BrokerUnavailable."""
+        names = list(facts.next_offsets)
+        return TopicFacts(
+            {name: topic_starts(kafka, name) for name in names}, {name: topic_ends(kafka, name) for name in names}
+        )
+
+    def _files(self) -> Iterator[Path]:
+        """Files come and go under a detector that works."""
+        try:
+            yield from self.root.rglob("*")
+        except FileNotFoundError as error:
+            self.log.info("a file went while it was looked at: %s", error)
+
+    def _commit_age_ms(self, committed: int | None) -> int | None:
+        if committed is None:
+            return None
+        return max(0, int((time.time() - _mtime(self.root / "commits" / str(committed))) * 1_000))
+
+    def _behind(self, committed: int | None) -> Iterator[str]:
+        """State partitions that lack files of the last finished batch; its version is one more than its number."""
+        if committed is None:
+            return
+        for folder in sorted(self.root.glob("state/*/[0-9]*")):
+            names = [match for path in folder.iterdir() if (match := _STATE_FILE.fullmatch(path.name))]
+            newest = max((int(match[1]) for match in names), default=0)
+            if newest < committed + 1:
+                yield f"{folder.relative_to(self.root)} ends at version {newest}, not {committed + 1}"
+
+
+def _checksum_of(path: Path) -> Path | None:
+    """The file with a file's checksum: Spark's own beside state files, Hadoop's hidden one beside the logs."""
+    for beside in (path.with_name(f"{path.name}.crc"), path.with_name(f".{path.name}.crc")):
+        if path.suffix != ".crc" and beside.is_file():
+            return beside
+    return None
+
+
+def _agrees(path: Path) -> bool:
+    """Whether a file is as its checksum says; one that has gone meanwhile is not a fault."""
+    beside = _checksum_of(path)
+    try:
+        content = path.read_bytes()
+        said = beside.read_bytes() if beside is not None else b""
+    except FileNotFoundError:
+        return True
+    return _agrees_with_hadoop(content, said) if said.startswith(_HADOOP_MAGIC) else _agrees_with_spark(content, said)
+
+
+def _agrees_with_spark(content: bytes, said: bytes) -> bool:
+    try:
+        document: Mapping[str, int] = json.loads(said)
+        return document["mainFileSize"] == len(content) and document["value"] & 0xFFFFFFFF == crc32c.crc32c(content)
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def _agrees_with_hadoop(content: bytes, said: bytes) -> bool:
+    (step,) = struct.unpack(">i", said[4:8])
+    sums = [zlib.crc32(content[at : at + step]) for at in range(0, len(content), step)]
+    return said[8:] == struct.pack(f">{len(sums)}I", *sums)
+
+
+def _mtime(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,62 @@
+"""Looks at the detector's checkpoint from outside, every few minutes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowFailException
+
+from fraud_ops.alarms import Alarm
+from fraud_ops.checkpoint import CheckpointLimits, Grade, document, findings, overall, table
+from fraud_ops.decisions import last_release
+from fraud_ops.hooks.alarms import AlarmHook
+from fraud_ops.links import publish_links
+from fraud_ops.named import named
+from fraud_ops.operators.detector import DetectorOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+__all__ = ["CHECKPOINT", "CheckCheckpointOperator"]
+
+CHECKPOINT = Asset(name="fraud_checkpoint", uri="fraud://detector/checkpoint", group="fraud")
+"""An event of it carries the findings of one check."""
+
+_SIZE = "size_bytes"
+
+
+class CheckCheckpointOperator(DetectorOperator):
+    """Reports on the checkpoint of what ran last: a table in the log, an event of `CHECKPOINT`, an alarm when bad.
+
+    Starts no JVM and writes nothing there.
+    """
+
+    def __init__(self, *, checkpoint_limits: CheckpointLimits | None = None, **kwargs: Any) -> None:
+        super().__init__(outlets=[CHECKPOINT], **kwargs)
+        self.checkpoint_limits = checkpoint_limits or CheckpointLimits()
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from fraud_ops.hooks.checkpoint import CheckpointHook
+
+        hook = self.hook()
+        with named():
+            seen = hook.observe()
+            if seen.fault is not None or not seen.intents.valid:
+                self.log.info("nothing to look at: %s", seen.fault or "nothing has ever run here")
+                return {}
+            reader = CheckpointHook(last_release(seen).checkpoint)
+            facts = reader.facts(seen.detector)
+            topics = reader.topics(hook.kafka, facts)
+        before = context["ti"].xcom_pull(task_ids=self.task_id, key=_SIZE, include_prior_dates=True)
+        found = findings(facts, topics, seen.progress, self.checkpoint_limits, before)
+        grade, health = overall(found)
+        self.log.info("%s\n%s", grade.name, table(found))
+        publish_links(context, seen, health)
+        context["ti"].xcom_push(key=_SIZE, value=facts.size_bytes)
+        context["outlet_events"][CHECKPOINT].extra = {"grade": grade.name, **document(found)}
+        if grade is Grade.BAD:
+            said = "; ".join(f"{each.check}: {each.value}" for each in found if each.grade is Grade.BAD)
+            AlarmHook().raise_alarm(Alarm(health.value, seen.detector, said))
+            raise AirflowFailException(f"{health.value}: {said}")
+        return {"grade": grade.name}
