@@ -83,6 +83,7 @@ class _Kept:
     """
 
     row: Row
+    key: tuple[Value, ...]
     bounds: _Bounds
 
 
@@ -145,19 +146,20 @@ class _Judge:
         epoch = standing.epoch(grouping)
         bounds = self._bounds.setdefault((place, standing.incarnation(grouping)), _Bounds())
         accepted = self._accepted.setdefault(place, [])
-        history = [kept for kept in accepted if self.connected(kept.row, row, grouping)]
         retained = [
             kept.row
-            for kept in history
-            if tuple(kept.row.values[name] for name in grouping) == key
+            for kept in accepted
+            if kept.key == key
             and kept.row.event_ms >= max(bounds.retained_from_ms, kept.bounds.retained_from_ms)
+            and self.connected(kept.row, row, grouping)
         ]
         if any(x.id == row.id for x in retained):
             return "duplicate"
         late = row.event_ms < bounds.watermark_ms
         if row.event_ms >= bounds.retained_from_ms:
-            accepted.append(_Kept(row, bounds))
-            self._begin_history([*history, accepted[-1]], (place, epoch))
+            accepted.append(_Kept(row, key, bounds))
+            if (place, epoch) not in self._history_starts:
+                self._begin_history(accepted, row, (place, epoch))
         if not late:
             start_ms = max(self._history_starts[place, epoch], bounds.retained_from_ms)
             alerts += self.evaluate(row, [*retained, row], standing, grouping, start_ms)
@@ -176,14 +178,18 @@ class _Judge:
         boundaries = self._standings[max(x.rules_seen, e.rules_seen)].boundaries(grouping)
         return not any(first < boundary.time_ms <= last for boundary in boundaries)
 
-    def _begin_history(self, history: Sequence[_Kept], epoch: tuple[_Place, int]) -> None:
+    def _begin_history(self, accepted: Sequence[_Kept], row: Row, epoch: tuple[_Place, int]) -> None:
         """Settle the eventTime at which the retained history of a key group starts, at the first row kept in an epoch.
 
         It is that of the first row, by arrival, that is still retained and that no boundary separates from this one:
         the row itself, unless a pin hid the boundary from the batch of an earlier one.
         """
-        first = next(kept for kept in history if kept.row.event_ms >= kept.bounds.retained_from_ms)
-        self._history_starts.setdefault(epoch, first.row.event_ms)
+        grouping = epoch[0][1]
+        self._history_starts[epoch] = next(
+            kept.row.event_ms
+            for kept in accepted
+            if kept.row.event_ms >= kept.bounds.retained_from_ms and self.connected(kept.row, row, grouping)
+        )
 
     def evaluate(
         self, e: Row, candidates: Sequence[Row], standing: Standing, grouping: Grouping, history_start_ms: int
