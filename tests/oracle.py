@@ -83,7 +83,6 @@ class _Kept:
     """
 
     row: Row
-    key: tuple[Value, ...]
     bounds: _Bounds
 
 
@@ -116,6 +115,7 @@ class _Judge:
         self._max_out_of_orderness_ms = max_out_of_orderness_ms
         self._standings = [fold(log[:count]) for count in range(len(log) + 1)]
         self._accepted: dict[_Place, list[_Kept]] = {}
+        self._of_key: dict[tuple[_Place, tuple[Value, ...]], list[_Kept]] = {}
         self._history_starts: dict[tuple[_Place, int], int] = {}
         self._bounds: dict[tuple[_Place, int], _Bounds] = {}
         self._marks: dict[tuple[int, tuple[Value, ...], int], _Marks] = {}
@@ -146,18 +146,19 @@ class _Judge:
         epoch = standing.epoch(grouping)
         bounds = self._bounds.setdefault((place, standing.incarnation(grouping)), _Bounds())
         accepted = self._accepted.setdefault(place, [])
+        of_key = self._of_key.setdefault((place, key), [])
         retained = [
             kept.row
-            for kept in accepted
-            if kept.key == key
-            and kept.row.event_ms >= max(bounds.retained_from_ms, kept.bounds.retained_from_ms)
+            for kept in of_key
+            if kept.row.event_ms >= max(bounds.retained_from_ms, kept.bounds.retained_from_ms)
             and self.connected(kept.row, row, grouping)
         ]
         if any(x.id == row.id for x in retained):
             return "duplicate"
         late = row.event_ms < bounds.watermark_ms
         if row.event_ms >= bounds.retained_from_ms:
-            accepted.append(_Kept(row, key, bounds))
+            accepted.append(_Kept(row, bounds))
+            of_key.append(accepted[-1])
             if (place, epoch) not in self._history_starts:
                 self._begin_history(accepted, row, (place, epoch))
         if not late:
