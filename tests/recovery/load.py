@@ -79,7 +79,8 @@ class Load:
             if time.monotonic() >= next_rule:
                 self.write_rule(self.traffic.rule())
                 next_rule = time.monotonic() + self._random.expovariate(1.0)
-            self._producer.poll(self._random.expovariate(rate))
+            self._producer.poll(0)
+            self._stop.wait(self._random.expovariate(rate))
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if error is not None:
