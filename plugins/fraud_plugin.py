@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow.plugins_manager import AirflowPlugin
 
-from fraud_ops.links import DetectorLogs, Runbook, SparkUi
+from fraud_ops.links import LINKS
+from fraud_ops.pages import app
 
 
 class FraudPlugin(AirflowPlugin):
-    """The links that operators of `fraud_ops` show; they are deserialized by these names."""
+    """The links that operators show, which are deserialized by name, and the runbooks that they lead to."""
 
     name = "fraud_ops"
-    operator_extra_links = [SparkUi(), DetectorLogs(), Runbook()]  # noqa: RUF012 -- Airflow reads a list
+    operator_extra_links: list[Any] = list(LINKS)  # noqa: RUF012 -- Airflow reads lists
+    fastapi_apps: list[Any] = [{"app": app, "url_prefix": "/fraud", "name": "Fraud"}]  # noqa: RUF012

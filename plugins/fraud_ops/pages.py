@@ -1,0 +1,42 @@
+"""The runbooks, served by Airflow to whoever is logged in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from airflow.api_fastapi.core_api.security import get_user
+from fastapi import Depends, FastAPI, HTTPException
+from fastapi.responses import HTMLResponse
+from markdown_it import MarkdownIt
+
+from fraud_rules.project import Project
+
+__all__ = ["app"]
+
+_SLUG = re.compile(r"[a-z][a-z-]{0,40}")
+_LINK = re.compile(r'href="([a-z-]+)\.md"')
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem; color: #1a202c; }}
+pre {{ background: #edf2f7; padding: .7rem; overflow-x: auto; }} code {{ font-size: .9em; }}
+td, th {{ text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }}
+</style>{body}<p><a href="README">All runbooks</a></p></html>"""
+
+# Whoever may log in may read; nothing here is public.
+app = FastAPI(dependencies=[Depends(get_user)], docs_url=None, redoc_url=None, openapi_url=None)
+
+
+@app.get("/runbooks/{slug}", response_class=HTMLResponse)
+def runbook(slug: str) -> HTMLResponse:
+    """One page."""
+    path = _path(slug)
+    if path is None or not path.is_file():
+        raise HTTPException(404, "there is no such runbook")
+    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(path.read_text(encoding="utf-8"))
+    return HTMLResponse(_PAGE.format(title=slug, body=_LINK.sub(r'href="\1"', body)))
+
+
+def _path(slug: str) -> Path | None:
+    if slug != "README" and not _SLUG.fullmatch(slug):
+        return None
+    return Project.find().root / "docs" / "runbooks" / f"{slug}.md"

@@ -1,0 +1,74 @@
+"""What Airflow loads, and what survives a trip through its database."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import import_module
+from typing import Any
+
+import pytest
+from airflow.triggers.base import BaseTrigger
+
+from fraud_ops.health import Limits
+from fraud_ops.triggers.detector import OutcomeTrigger, SupervisionTrigger
+from fraud_ops.triggers.rules import RulesLiveTrigger
+from fraud_rules.project import Project
+
+LOADED = """
+import json, sys
+from airflow import plugins_manager
+names = [plugin.name for plugin in plugins_manager._get_plugins()[0]]
+links = [link.name for link in plugins_manager.get_operator_extra_links()]
+folder = sys.argv[1]
+loaded = [name for name, module in sys.modules.items() if (getattr(module, "__file__", None) or "").startswith(folder)]
+print(json.dumps({"plugins": names, "links": links, "loaded": loaded}))
+"""
+
+TRIGGERS: list[BaseTrigger] = [
+    OutcomeTrigger("healthy", 7, kafka_conn_id="fraud_kafka", limits=Limits(lag=5).as_dict(), look_s=0.5),
+    SupervisionTrigger(
+        kafka_conn_id="fraud_kafka",
+        spark_conn_id="spark_default",
+        ends_ms=5,
+        declared="f00d",
+        known="DEAD@3",
+        due_ms=4,
+        link="http://here",
+        limits=Limits(lag=5).as_dict(),
+    ),
+    RulesLiveTrigger([3, 1], kafka_conn_id="fraud_kafka"),
+]
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: type(trigger).__name__)
+def test_a_trigger_goes_through_the_database_and_back(trigger: BaseTrigger) -> None:
+    path, arguments = trigger.serialize()
+    module, _, name = path.rpartition(".")
+    again = getattr(import_module(module), name)(**json.loads(json.dumps(arguments)))
+    assert again.serialize() == (path, arguments)
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: type(trigger).__name__)
+def test_no_trigger_acts_when_its_task_is_killed(trigger: BaseTrigger) -> None:
+    """Cleared, marked or deleted tasks leave the detector as it is."""
+    assert type(trigger).on_kill is BaseTrigger.on_kill
+    assert type(trigger).cleanup is BaseTrigger.cleanup
+
+
+def test_only_the_registration_module_is_loaded_by_its_bare_name(project: Project) -> None:
+    found = loaded(project)
+    assert "fraud_ops" in found["plugins"]
+    assert set(found["links"]) >= {"Spark UI", "Detector logs", "Runbook"}
+    stems = {path.stem for path in (project.root / "plugins").rglob("*.py")} - {"fraud_plugin", "__init__"}
+    assert not stems.intersection(found["loaded"])
+    assert all(name == "fraud_plugin" or name.split(".")[0] == "fraud_ops" for name in found["loaded"])
+
+
+def loaded(project: Project) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, str(project.root / "plugins")], capture_output=True, text=True, check=True
+    )
+    document: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return document
