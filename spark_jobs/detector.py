@@ -5,19 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from fraud_rules.errors import FraudError
+from fraud_rules.errors import ConfigError, FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
+from fraud_rules.spark.job import AttemptOf, DetectorJob, RebuildOrder
 from fraud_rules.spark.session import SparkOptions
-from fraud_rules.spark.streaming import DetectorJob, run
+from fraud_rules.spark.streaming import check_start, run
 
 
-def parse(arguments: list[str], project: Project) -> DetectorJob:
-    """The job that the arguments ask for. Raises ConfigError."""
+def _parser(project: Project) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="detector", description=__doc__)
     add = parser.add_argument
     add("--bootstrap", default=os.environ.get("FRAUD_BOOTSTRAP", "127.0.0.1:9092"), help="Kafka's address")
@@ -33,10 +34,25 @@ def parse(arguments: list[str], project: Project) -> DetectorJob:
         help="parallel tasks of the stateful stage; fixed with a checkpoint",
     )
     add("--driver-memory", default="1536m")
+    add("--spark-conf", action="append", default=[], metavar="NAME=VALUE", help="a further setting of Spark")
     add("--ui-port", type=int, default=None, help="serve Spark's UI on this port (default: no UI)")
+    add("--metrics", default="", metavar="HOST:PORT", help="serve metrics there (default: nowhere)")
     add("--resume", action="store_true", help="lift a stop that the rule log asked for")
     add("--adopt", action="store_true", help="begin an empty checkpoint where the outputs written so far end")
-    given = parser.parse_args(arguments)
+    add("--rebuild", metavar="ORDER", help="set the checkpoint aside and recompute it from the topics, once an order")
+    add("--partial", action="store_true", help="rebuild although retention has removed the topics' beginning")
+    add("--attempt", metavar="ID", help="the intent this start executes")
+    add("--epoch", type=int, default=0, help="its epoch: a newer intent refuses the start")
+    add("--check", action="store_true", help="only say whether a start would be refused; nothing is touched")
+    return parser
+
+
+def parse(arguments: list[str], project: Project) -> DetectorJob:
+    """The job that the arguments ask for. Raises ConfigError."""
+    return _job(_parser(project).parse_args(arguments))
+
+
+def _job(given: argparse.Namespace) -> DetectorJob:
     options = SparkOptions(
         checkpoint=given.checkpoint,
         jars=given.jars,
@@ -44,16 +60,37 @@ def parse(arguments: list[str], project: Project) -> DetectorJob:
         shuffle_partitions=given.shuffle_partitions,
         driver_memory=given.driver_memory,
         ui_port=given.ui_port,
+        further=_pairs(given.spark_conf),
     )
-    settings, schema = DetectorSettings.load(given.settings), TransactionSchema.load(given.schema)
-    kafka = KafkaConnection.load(given.bootstrap)
-    return DetectorJob(settings, schema, kafka, options, resume=given.resume, adopt=given.adopt)
+    return DetectorJob(
+        DetectorSettings.load(given.settings),
+        TransactionSchema.load(given.schema),
+        KafkaConnection.load(given.bootstrap),
+        options,
+        resume=given.resume,
+        adopt=given.adopt,
+        attempt=None if given.attempt is None else AttemptOf(given.attempt, given.epoch),
+        rebuild=None if given.rebuild is None else RebuildOrder(given.rebuild, given.partial),
+        metrics=given.metrics,
+    )
+
+
+def _pairs(texts: list[str]) -> Mapping[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    if wrong := [text for text, (_, separator, _) in zip(texts, pairs, strict=True) if not separator]:
+        raise ConfigError(f"--spark-conf {wrong[0]!r} must be name=value")
+    return {name: value for name, _, value in pairs}
 
 
 def main() -> int:
     """Run; the exit code is the error's, see `fraud_rules.errors`."""
+    project = Project.find()
+    given = _parser(project).parse_args()
     try:
-        run(parse(sys.argv[1:], Project.find()), on_ready=lambda: _say("running"))
+        if given.check:
+            check_start(_job(given))
+        else:
+            run(_job(given), on_ready=lambda: _say("running"))
     except FraudError as error:
         _say(str(error))
         return error.exit_code

@@ -15,7 +15,7 @@ from fraud_rules.project import Project
 from fraud_rules.schema import Field, FieldType, TransactionSchema
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.spark.checkpoint import Progress, claim, manifest, read_progress
-from fraud_rules.spark.marker import Marker, adopt, check_fits
+from fraud_rules.spark.marker import Beginning, Marker, adopt, check_fits
 from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
 from fraud_rules.spark.storage import DiskFolder
 
@@ -180,8 +180,8 @@ def test_an_empty_checkpoint_can_go_on_where_the_outputs_are(folder: DiskFolder)
     assert adopt(folder, None, EMPTY, wanted=True) is None
     assert adopt(folder, written, AT_5, wanted=True) is None
 
-    assert adopt(folder, written, EMPTY, wanted=True) == written
-    assert adopt(folder, marker(9), EMPTY, wanted=False) == written
+    assert adopt(folder, written, EMPTY, wanted=True) == Beginning(written)
+    assert adopt(folder, marker(9), EMPTY, wanted=False) == Beginning(written)
     assert PinStore(folder).read(NO_PIN.batch_id) == replace_pin(written)
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import zipfile
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.deployment.code import code_digest, code_digest_of_wheel
 from fraud_rules.deployment.intent import NO_EPOCH, Intent, IntentKind, Rebuild, decode_intent, read_intents
+from fraud_rules.deployment.local import release_of
 from fraud_rules.deployment.release import Release, fingerprint, settings_of
-from fraud_rules.errors import ConfigError
+from fraud_rules.errors import ConfigError, ReleaseInvalid
+from fraud_rules.project import Project
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
 
 RELEASE = Release(
     code="c0de",
@@ -73,7 +81,7 @@ def test_a_fingerprint_is_of_everything_in_a_release() -> None:
     changed = {
         "code": "b", "settings": "x", "schema": "x", "checkpoint": "x", "bootstrap": "x", "wheel": "x", "master": "x",
         "shuffle_partitions": 3, "driver_memory": "1g", "spark": {"a": "b"}, "kafka_properties": "x", "ui_port": 1,
-        "metrics_port": 1,
+        "metrics": "x",
     }  # fmt: skip
     assert changed.keys() == set(RELEASE.__struct_fields__)
     others = [msgspec.structs.replace(RELEASE, **{name: value}) for name, value in changed.items()]
@@ -84,14 +92,39 @@ def test_a_fingerprint_is_of_everything_in_a_release() -> None:
 
 
 def test_a_release_knows_its_settings() -> None:
-    settings, schema = settings_of(RELEASE, {"FRAUD_TICK_MS": "500"})
-    assert (settings.detector, settings.tick_ms) == ("cards", 500)
+    settings, schema = settings_of(RELEASE)
+    assert settings.detector == "cards"
     assert schema.names == ("transactionId", "eventTime")
 
 
 def test_a_wrong_release_names_everything_wrong() -> None:
     with pytest.raises(ConfigError, match=r"key_groups.*schema: must hold a list"):
-        settings_of(msgspec.structs.replace(RELEASE, settings="key_groups: 0", schema="[]"), {})
+        settings_of(msgspec.structs.replace(RELEASE, settings="key_groups: 0", schema="[]"))
+
+
+def test_a_folder_stands_for_a_release(project: Project, tmp_path: Path) -> None:
+    def of(config: Path, **environ: str) -> Release:
+        return release_of(config, checkpoint="/c", bootstrap="b:1", environ=environ)
+
+    shipped = of(project.config)
+    settings, schema = settings_of(shipped)
+    assert (settings, schema) == (DetectorSettings(), TransactionSchema.load(project.config / "schema.yaml"))
+    assert settings_of(of(project.config, FRAUD_TICK_MS="500"))[0].tick_ms == 500
+    for name in ("detector.yaml", "schema.yaml"):
+        (tmp_path / name).write_text("# a remark\n" + (project.config / name).read_text())
+    assert fingerprint(of(tmp_path)) == fingerprint(shipped)
+
+
+def test_a_wheel_has_the_digest_of_its_sources(project: Project, tmp_path: Path) -> None:
+    sources = project.root / "spark_jobs"
+    with zipfile.ZipFile(tmp_path / "a.whl", "w") as wheel:
+        wheel.write(sources / "detector.py", "detector.py")
+        for file in (sources / "fraud_rules").rglob("*.py"):
+            wheel.write(file, file.relative_to(sources).as_posix())
+        wheel.writestr("fraud_rules-1.dist-info/METADATA", "")
+    assert code_digest_of_wheel(tmp_path / "a.whl") == code_digest()
+    with pytest.raises(ReleaseInvalid, match=r"no\.whl"):
+        code_digest_of_wheel(tmp_path / "no.whl")
 
 
 def test_phases() -> None:

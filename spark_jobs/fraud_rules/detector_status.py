@@ -34,7 +34,11 @@ class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Progress(msgspec.Struct, frozen=True, rename="camel"):
-    """One batch, as its record in `detector-progress` says. End offsets by topic and partition (as text)."""
+    """One batch, as its record in `detector-progress` says. End offsets by topic and partition (as text).
+
+    `rebuilt` says that the query's state is that of the batches before it too; `attempt` is the id of the intent that
+    the detector executes, if it executes one.
+    """
 
     query_id: str
     batch_id: int
@@ -54,6 +58,8 @@ class Progress(msgspec.Struct, frozen=True, rename="camel"):
     watermark: int | None = None
     newest_append_time: int | None = None
     previous: BatchLatency | None = None
+    rebuilt: bool = False
+    attempt: str | None = None
 
     def ends_of(self, topic: str) -> dict[int, int]:
         """The end offsets of one topic by partition."""

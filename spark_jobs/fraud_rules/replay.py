@@ -65,8 +65,9 @@ class Replay:
         self._schema = schema
         self._settings = settings
         views = views or HeapViews()
+        self._logs = [MemoryLog() for _ in range(settings.key_groups)]
         self._engines = [
-            KeyGroupEngine(key_group, schema, settings, MemoryLog(), views) for key_group in range(settings.key_groups)
+            KeyGroupEngine(key_group, schema, settings, log, views) for key_group, log in enumerate(self._logs)
         ]
         self._batches = 0
 
@@ -88,6 +89,10 @@ class Replay:
         ]
         self._batches += 1
         return _Taken(outputs, [(records[reject.index], reject) for reject in decoded.rejects])
+
+    def images(self) -> Mapping[int, bytes]:
+        """The state as it is now: an image (see `statelog`) of each key group's log that holds anything."""
+        return {key_group: image for key_group, log in enumerate(self._logs) if (image := log.image()) is not None}
 
 
 def replay(document: Mapping[str, Any], schema: TransactionSchema, settings: DetectorSettings) -> dict[str, list[Any]]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Final
+
+import yaml
 
 from fraud_rules.errors import ConfigError
 from fraud_rules.yaml_file import read_yaml
@@ -81,6 +83,11 @@ class TransactionSchema:
     def load(cls, path: Path) -> TransactionSchema:
         """Read a schema file; raises ConfigError with every fault in it."""
         return cls.parse(read_yaml(path), str(path))
+
+    def text(self) -> str:
+        """The schema as a file that `load` reads back."""
+        documents = [{**asdict(each), "type": each.type.value, "aliases": list(each.aliases)} for each in self.fields]
+        return yaml.safe_dump({"fields": documents}, sort_keys=False)
 
     @classmethod
     def parse(cls, document: object, where: str = "schema") -> TransactionSchema:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+import yaml
 
 from fraud_rules.errors import ConfigError
 from fraud_rules.limits import RuleLimits
@@ -97,6 +99,10 @@ class DetectorSettings:
         """Read the settings file and overlay the environment. Raises ConfigError with everything wrong in either."""
         document = read_yaml(path)
         return cls.parse({} if document is None else document, environ, str(path))
+
+    def text(self) -> str:
+        """All settings as a file that `load` reads back, whatever they came from."""
+        return yaml.safe_dump(asdict(self), sort_keys=False)
 
     @classmethod
     def parse(cls, document: object, environ: Mapping[str, str], where: str = "settings") -> DetectorSettings:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import msgspec
+
 
 class StateLog(Protocol):
     """Chunks by id, and a head. What is put becomes durable with the batch, all of it or nothing."""
@@ -49,3 +51,23 @@ class MemoryLog:
 
     def delete_chunk(self, chunk_id: int) -> None:
         del self._chunks[chunk_id]
+
+    def image(self) -> bytes | None:
+        """All of it, for `restore_image`; None where nothing was ever put."""
+        return None if self._head is None else msgspec.msgpack.encode(_Image(self._head, self._chunks))
+
+
+class _Image(msgspec.Struct, array_like=True):
+    head: bytes
+    chunks: dict[int, bytes]
+
+
+_decode_image = msgspec.msgpack.Decoder(_Image).decode
+
+
+def restore_image(log: StateLog, image: bytes) -> None:
+    """Make an empty log what the one was that the image is of."""
+    taken = _decode_image(image)
+    for chunk_id, blob in taken.chunks.items():
+        log.put_chunk(chunk_id, blob)
+    log.put_head(taken.head)

@@ -40,8 +40,9 @@ def detect(
       fraud detect
       fraud detect --bootstrap kafka-1:9092 --master spark://master:7077 --checkpoint hdfs:///fraud/checkpoint
     """
+    from fraud_rules.spark.job import DetectorJob
     from fraud_rules.spark.session import SparkOptions
-    from fraud_rules.spark.streaming import DetectorJob, run
+    from fraud_rules.spark.streaming import run
 
     context = configured()
     options = SparkOptions(

@@ -28,8 +28,9 @@ from fraud_rules.errors import AirflowFailed
 from fraud_rules.kafka.broker import HOST
 from fraud_rules.project import Project
 
-__all__ = ["USER", "AirflowSite", "Component", "LocalAirflow"]
+__all__ = ["PORT_VARIABLE", "USER", "AirflowSite", "Component", "LocalAirflow"]
 
+PORT_VARIABLE = "FRAUD_AIRFLOW_PORT"
 USER = "admin"
 
 _GRACE_S = 15.0
@@ -114,7 +115,6 @@ class AirflowSite:
             "LOGGING__LOGGING_LEVEL": "WARNING",
             "DAG_PROCESSOR__PARSING_PROCESSES": "1",
             "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
-            "SCHEDULER__PARSING_PRE_IMPORT_MODULES": "True",
             "TRACES__OTEL_ON": "False",
             "USAGE_DATA_COLLECTION__ENABLED": "False",
         }
@@ -125,7 +125,7 @@ class AirflowSite:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                file.write(fresh or secrets.token_urlsafe(32))
+                file.write(fresh or secrets.token_urlsafe(64))
         return path.read_text(encoding="utf-8")
 
 
@@ -168,12 +168,17 @@ class LocalAirflow:
         """Return once every component says that it is well. Raises AirflowFailed."""
         deadline = time.monotonic() + timeout_s
         while sick := self.sick():
-            for child in self._children:
-                if child.poll() is not None and child.returncode > 0:
-                    raise AirflowFailed(f"a component of Airflow ended with {child.returncode} (logs: {self.logs})")
+            self.check()
             if time.monotonic() > deadline:
                 raise AirflowFailed(f"Airflow's {', '.join(sick)} not well in {timeout_s:g} s (logs: {self.logs})")
             time.sleep(_LOOK_S)
+
+    def check(self) -> None:
+        """Raise AirflowFailed when a component that was started here has ended by itself; a killed one is not meant."""
+        for child in self._children:
+            code = child.poll()
+            if code is not None and code >= 0:
+                raise AirflowFailed(f"a component of Airflow ended with {code} (logs: {self.logs})")
 
     def sick(self) -> list[str]:
         """The components that do not say they are well."""

@@ -21,7 +21,7 @@ from fraud_rules.demo.verdict import Verdict
 from fraud_rules.demo.watch import Seen, SeenAlert
 
 _PLAIN_EVERY_S = 5.0
-_FRAME_LINES = 8
+_FRAME_LINES = 9
 _PLAIN_WIDTH = 180
 
 
@@ -46,17 +46,15 @@ class Screen(Protocol):
     def show(self, seen: Seen, sending: Sending) -> None:
         """Show what there is now."""
 
-    def note(self, text: str) -> None:
-        """Say something that stays on the screen."""
 
-
-def open_screen() -> Screen:
-    """A picture on a terminal, lines elsewhere."""
-    return _Picture() if sys.stdout.isatty() else _Lines()
+def open_screen(address: str) -> Screen:
+    """A picture on a terminal, lines elsewhere. `address` says where more can be seen."""
+    return _Picture(address) if sys.stdout.isatty() else _Lines()
 
 
 class _Picture:
-    def __init__(self) -> None:
+    def __init__(self, address: str) -> None:
+        self._address = address
         self._console = Console(highlight=False)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
@@ -69,10 +67,7 @@ class _Picture:
 
     def show(self, seen: Seen, sending: Sending) -> None:
         rows = max(3, self._console.size.height - _FRAME_LINES)
-        self._live.update(picture(seen, sending, rows), refresh=True)
-
-    def note(self, text: str) -> None:
-        self._console.print(text)
+        self._live.update(picture(seen, sending, rows, self._address), refresh=True)
 
 
 class _Lines:
@@ -97,12 +92,8 @@ class _Lines:
             self._status_due_s = time.monotonic() + _PLAIN_EVERY_S
         self._console.file.flush()
 
-    def note(self, text: str) -> None:
-        self._console.print(text, soft_wrap=True)
-        self._console.file.flush()
 
-
-def picture(seen: Seen, sending: Sending, rows: int) -> RenderableType:
+def picture(seen: Seen, sending: Sending, rows: int, address: str) -> RenderableType:
     """The whole picture, with the newest alerts in at most so many rows."""
     newest = seen.recent[-(rows - 1) :]
     alerts = _table(newest) if newest else Text("no alerts yet: a fraud is planted every few seconds", "dim")
@@ -110,6 +101,7 @@ def picture(seen: Seen, sending: Sending, rows: int) -> RenderableType:
     return Group(
         Panel(alerts, title=title, title_align="left", border_style="red", height=rows + 2),
         Panel(_figures(seen, sending), title="detector", title_align="left", border_style="blue", height=4),
+        Text(address),
         Text("Ctrl-C stops all of this. In another terminal: .venv/bin/fraud rules list", "dim"),
     )
 

@@ -1,4 +1,4 @@
-"""The release that a checkout or an installation stands for, as its files are now."""
+"""The release that a checkout or an installation stands for, as its files and its environment are now."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fraud_rules.deployment.code import code_digest, code_digest_of_wheel
-from fraud_rules.deployment.release import Release, settings_of
-from fraud_rules.errors import ConfigError
+from fraud_rules.deployment.release import Release
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
 
 __all__ = ["release_of"]
 
@@ -23,27 +24,17 @@ def release_of(
     environ: Mapping[str, str] = os.environ,
     **options: Any,
 ) -> Release:
-    """The release of the settings and schema in a folder, and of a wheel or else the code that runs here.
+    """The release of detector.yaml and schema.yaml in a folder, and of a wheel or else the code that runs here.
 
-    `options` are further members of `Release`. Raises ConfigError when the files are wrong, ReleaseInvalid for a wheel
-    that cannot be read.
+    What the environment overrides is part of it, comments and the order of keys are not. `options` are further members
+    of `Release`. Raises ConfigError when the files are wrong, ReleaseInvalid for a wheel that cannot be read.
     """
-    code = code_digest_of_wheel(Path(wheel)) if wheel else code_digest()
-    release = Release(
-        code=code,
-        settings=_text(config / "detector.yaml"),
-        schema=_text(config / "schema.yaml"),
+    return Release(
+        code=code_digest_of_wheel(Path(wheel)) if wheel else code_digest(),
+        settings=DetectorSettings.load(config / "detector.yaml", environ).text(),
+        schema=TransactionSchema.load(config / "schema.yaml").text(),
         checkpoint=checkpoint,
         bootstrap=bootstrap,
         wheel=wheel,
         **options,
     )
-    settings_of(release, environ)
-    return release
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 
 import msgspec
 
@@ -23,7 +22,8 @@ class Release(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     `code` is the digest of the code (see `code`), `wheel` where the agent finds a wheel with it, empty for the code
     that is installed beside the agent. `settings` and `schema` are the texts of detector.yaml and schema.yaml, so that
     an older release can be run again when the files have changed. `spark` are further settings of Spark.
-    `kafka_properties` names a file with the broker's SASL and TLS properties, on the agent's host.
+    `kafka_properties` names a file with the broker's SASL and TLS properties, on the agent's host. `metrics` is where
+    the detector serves them (host:port), empty for nowhere.
     """
 
     code: str
@@ -38,7 +38,7 @@ class Release(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     spark: dict[str, str] = {}
     kafka_properties: str = ""
     ui_port: int | None = None
-    metrics_port: int | None = None
+    metrics: str = ""
 
 
 def fingerprint(release: Release) -> str:
@@ -47,12 +47,12 @@ def fingerprint(release: Release) -> str:
     return hashlib.sha256(text).hexdigest()[:FINGERPRINT_CHARS]
 
 
-def settings_of(release: Release, environ: Mapping[str, str]) -> tuple[DetectorSettings, TransactionSchema]:
+def settings_of(release: Release) -> tuple[DetectorSettings, TransactionSchema]:
     """The release's settings and schema, checked. Raises ConfigError with everything wrong in either."""
     faults: list[str] = []
     settings, schema = DetectorSettings(), None
     try:
-        settings = DetectorSettings.parse(parse_yaml(release.settings, "settings") or {}, environ)
+        settings = DetectorSettings.parse(parse_yaml(release.settings, "settings") or {}, {})
     except ConfigError as error:
         faults.append(str(error))
     try:

@@ -29,7 +29,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.process import ProcessHandle, holder_of
 from fraud_rules.project import Project, port_setting
 
-__all__ = ["Broker", "BrokerStatus"]
+__all__ = ["Broker", "BrokerStatus", "check_free"]
 
 HOST = "127.0.0.1"
 PORT_VARIABLE = "FRAUD_BROKER_PORT"
@@ -146,8 +146,8 @@ class Broker:
         return process is not None and f"-Dfraud.port={self.port}" in process.cmdline()
 
     def _launch(self) -> ProcessHandle:
-        _check_free(self.port, PORT_VARIABLE)
-        _check_free(self.controller_port, CONTROLLER_PORT_VARIABLE)
+        check_free(self.port, PORT_VARIABLE)
+        check_free(self.controller_port, CONTROLLER_PORT_VARIABLE)
         self._format()
         configuration = self._configure(self._data)
         if self.log.exists():
@@ -252,7 +252,8 @@ class Broker:
         return f"{' | '.join(faults[-_LOG_TAIL_LINES:])[:600] or 'it said nothing'} (log: {self.log})"
 
 
-def _check_free(port: int, variable: str) -> None:
+def check_free(port: int, variable: str) -> None:
+    """Raise PortInUse when somebody listens on a port of loopback; `variable` is how another is chosen."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

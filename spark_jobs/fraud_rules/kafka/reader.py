@@ -93,10 +93,11 @@ class TopicReader:
                 messages = self._consumer.consume(1000, timeout=_POLL_S)
             for message in messages:
                 if message.error() is None and _offset(message) < end:
-                    deadline = time.monotonic() + _TIMEOUT_S
                     yield _record(message)
                 if self._is_last(message, end):
                     return
+            if any(message.error() is None for message in messages):
+                deadline = time.monotonic() + _TIMEOUT_S  # from when the reader asks again, however long it took
         raise BrokerUnavailable(f"{self.topic}-{partition} cannot be read up to offset {end}: is it shorter now?")
 
     def _ends(self, place: TopicPartition) -> tuple[int, int] | None:

@@ -19,7 +19,7 @@ __all__ = ["record_run"]
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The batches of the detector's last query, and where its first one began."""
+    """The batches that made the detector's state, and where the first one began."""
 
     batches: Sequence[Progress]
     starts: Mapping[int, int]
@@ -61,13 +61,17 @@ def _last_run(kafka: KafkaConnection, settings: DetectorSettings) -> _Run:
     batches = [decode_progress(record.value) for record in records if record.key == detector and record.value]
     if not batches:
         raise FraudError(f"the detector {settings.detector} has not judged anything at {kafka} yet")
-    query_id = batches[-1].query_id
-    own = [progress for progress in batches if progress.query_id == query_id]
-    before = [progress for progress in batches if progress.query_id != query_id]
-    if own[0].batch_id != 0:
-        raise FraudError(f"the first {own[0].batch_id} batches are no longer in {settings.topics.detector_progress}")
+    begin = max(i for i, each in enumerate(batches) if i == 0 or _begins(batches[i - 1], each))
+    if batches[begin].batch_id != 0:
+        missing = batches[begin].batch_id
+        raise FraudError(f"the first {missing} batches are no longer in {settings.topics.detector_progress}")
     # A checkpoint made later begins where the one before it ended: no detector starts otherwise.
-    return _Run(own, before[-1].ends_of(settings.topics.transactions) if before else {})
+    return _Run(batches[begin:], batches[begin - 1].ends_of(settings.topics.transactions) if begin else {})
+
+
+def _begins(before: Progress, progress: Progress) -> bool:
+    """Whether the state of a batch is not made from the one before."""
+    return progress.query_id != before.query_id and not progress.rebuilt
 
 
 def _check_kept(topic: str, partition: int, first: int, start: int) -> None:

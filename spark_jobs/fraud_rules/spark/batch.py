@@ -14,12 +14,14 @@ from itertools import pairwise
 
 from pyspark.sql import DataFrame, SparkSession
 
+from fraud_rules.detector_status import decode_progress
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.output import KeyGroupOutput
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.spark.checkpoint import end_offsets, is_committed, query_id
 from fraud_rules.spark.marker import Marker
+from fraud_rules.spark.metrics import DetectorMetrics
 from fraud_rules.spark.progress import Account, BatchOutputs, Latency, Place, progress_record
 from fraud_rules.spark.pulse import Pulse
 from fraud_rules.spark.records import (
@@ -56,16 +58,26 @@ class BatchParts:
     writer: BatchWriter
     pulse: Pulse
     spill: Spill
+    metrics: DetectorMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the batches of a start come from: see `detector_status.Progress`."""
+
+    rebuilt: bool = False
+    attempt: str | None = None
 
 
 class BatchRunner:
     """Runs the batches of one start of the detector."""
 
-    def __init__(self, parts: BatchParts, marker: Marker | None, resumed_at: int | None) -> None:
+    def __init__(self, parts: BatchParts, marker: Marker | None, resumed_at: int | None, origin: Origin) -> None:
         """`resumed_at` is the offset of the last stop in the rule log that somebody has lifted."""
         self._parts = parts
         self._written = marker
         self._resumed_at = resumed_at
+        self._origin = origin
         self._account = Account()
         self._before: Latency | None = None
         self._query_id: str | None = None
@@ -117,12 +129,22 @@ class BatchRunner:
     def _write(self, batch_id: int, rules: RulesOfBatch, outputs: BatchOutputs) -> None:
         if self._query_id is None:
             self._query_id = query_id(self._parts.folder)
-        place = Place(self._query_id, batch_id, end_offsets(self._parts.folder, batch_id), rules.pin)
-        marker = Marker(place.query_id, batch_id, end_offsets(self._parts.folder, batch_id), rules.pin)
-        self._parts.writer.write(self._records(place, rules, outputs, marker))
+        ends, origin = end_offsets(self._parts.folder, batch_id), self._origin
+        place = Place(self._query_id, batch_id, ends, rules.pin, origin.rebuilt, origin.attempt)
+        marker = Marker(place.query_id, batch_id, ends, rules.pin)
+        progress = self._progress(place, rules, outputs)
+        self._parts.writer.write(self._records(place, rules, outputs, progress, marker))
         self._written = marker
+        self._parts.metrics.note(decode_progress(progress))
 
-    def _records(self, place: Place, rules: RulesOfBatch, outputs: BatchOutputs, marker: Marker) -> Iterator[OutRecord]:
+    def _progress(self, place: Place, rules: RulesOfBatch, outputs: BatchOutputs) -> bytes:
+        lag = self._parts.pulse.lag(place.end_offsets.get(self._parts.settings.topics.transactions, {}))
+        in_force = len(rules.timeline.latest.rules)
+        return progress_record(place, outputs, self._account, in_force, lag, self._before)
+
+    def _records(
+        self, place: Place, rules: RulesOfBatch, outputs: BatchOutputs, progress: bytes, marker: Marker
+    ) -> Iterator[OutRecord]:
         """Everything a batch writes, in its order; the marker last."""
         topics = self._parts.settings.topics
         at = Occasion(place.batch_id, int(time.time() * _MS_A_S))
@@ -135,9 +157,6 @@ class BatchRunner:
                 yield from (OutRecord(topics.evaluations, evaluation) for evaluation in group.evaluations)
         yield from rule_operation_records(rules.new, at, topics)
         yield from export_records(rules.new, rules.timeline, topics)
-        lag = self._parts.pulse.lag(place.end_offsets.get(topics.transactions, {}))
-        in_force = len(rules.timeline.latest.rules)
-        progress = progress_record(place, outputs, self._account, in_force, lag, self._before)
         detector = self._parts.settings.detector.encode()
         yield OutRecord(topics.detector_progress, progress, detector)
         yield OutRecord(topics.detector_marker, marker.encode(), detector)

@@ -18,6 +18,9 @@ from fraud_rules.spark.pins import Pin, PinStore
 from fraud_rules.spark.storage import Folder
 
 MANIFEST: Final = "detector.json"
+RESUMED: Final = "resumed"
+"""A file beside the checkpoint: the offset of the last stop in the rule log that somebody has lifted."""
+
 FORMAT: Final = 1
 """Raised when what a checkpoint holds changes its meaning."""
 
@@ -55,6 +58,15 @@ def claim(folder: Folder, wanted: Mapping[str, Any]) -> None:
 
     Raises CheckpointForeign when it is another's, CheckpointDamaged when it holds something without saying whose.
     """
+    known = check_claim(folder, wanted)
+    if known is None:
+        folder.create(MANIFEST, json.dumps(wanted, indent=1).encode())
+    elif known["fields"] != wanted["fields"]:
+        folder.create(MANIFEST, json.dumps(wanted, indent=1).encode(), replace=True)
+
+
+def check_claim(folder: Folder, wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What the folder says it was made with, None for an empty one; raises as `claim` does, and changes nothing."""
     text = folder.read(MANIFEST)
     if text is None:
         found = [name for name in folder.names() if not name.startswith(".")]
@@ -62,12 +74,10 @@ def claim(folder: Folder, wanted: Mapping[str, Any]) -> None:
             raise CheckpointDamaged(
                 f"{folder.root} has no {MANIFEST}, but {', '.join(found[:5])}: restore it, or name an empty folder"
             )
-        folder.create(MANIFEST, json.dumps(wanted, indent=1).encode())
-        return
+        return None
     known = _parse(folder, MANIFEST, text.decode("utf-8", "replace"))
     _check_manifest(folder, known, wanted)
-    if known["fields"] != wanted["fields"]:
-        folder.create(MANIFEST, json.dumps(wanted, indent=1).encode(), replace=True)
+    return known
 
 
 def read_progress(folder: Folder) -> Progress:

@@ -48,7 +48,7 @@ class FanOutStage:
         """
         settle()
         accepted: list[TransactionBatch] = []
-        ignored, visit_all = 0, False
+        ignored, visit_all = 0, self.context.restores_now()
         for batch in batches:
             mine = batch.filter(batch.column(4))
             visit_all |= mine.num_rows < batch.num_rows

@@ -44,29 +44,55 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
 _decode = msgspec.json.Decoder(Marker).decode
 
 
-ADOPTED: Final = "adopted"
-"""A file beside the checkpoint: the marker where it was begun."""
+BEGINNING: Final = "beginning"
+"""A file beside the checkpoint: where it was begun, if not at the beginning of the topics."""
 
 
-def adopt(folder: Folder, marker: Marker | None, checkpoint: Progress, *, wanted: bool) -> Marker | None:
-    """The marker at which this checkpoint begins, where it does not begin at the beginning.
+class Beginning(msgspec.Struct, frozen=True, rename="camel"):
+    """Where outputs went on when this checkpoint was begun, and with which state.
+
+    `marker` is None where nothing was written yet. `rebuild` is the order by which the state before was to be
+    recomputed, None where it was begun anew; `partial` accepts that retention has removed some of what it came from.
+    """
+
+    marker: Marker | None
+    rebuild: str | None = None
+    partial: bool = False
+
+
+_decode_beginning = msgspec.json.Decoder(Beginning).decode
+
+
+def adopt(folder: Folder, marker: Marker | None, checkpoint: Progress, *, wanted: bool) -> Beginning | None:
+    """Where this checkpoint begins, when it does not begin at the beginning.
 
     `wanted` makes that so for an empty checkpoint: state is begun anew, outputs go on where they are.
     """
-    known = adopted_at(folder)
+    known = beginning_of(folder)
     if known is not None:
         return known
     if not wanted or marker is None or checkpoint.query_id is not None:
         return None
-    PinStore(folder).create(msgspec.structs.replace(marker.pin, batch_id=NO_PIN.batch_id))
-    folder.create(ADOPTED, marker.encode())
-    return marker
+    return begin(folder, Beginning(marker))
 
 
-def adopted_at(folder: Folder) -> Marker | None:
-    """The marker at which this checkpoint was begun, if it was not begun at the beginning."""
-    known = folder.read(ADOPTED)
-    return None if known is None else Marker.decode(known)
+def begin(folder: Folder, beginning: Beginning) -> Beginning:
+    """Make an empty checkpoint begin there, durably."""
+    if beginning.marker is not None:
+        PinStore(folder).create(msgspec.structs.replace(beginning.marker.pin, batch_id=NO_PIN.batch_id))
+    folder.create(BEGINNING, msgspec.json.encode(beginning))
+    return beginning
+
+
+def beginning_of(folder: Folder) -> Beginning | None:
+    """Where this checkpoint was begun, if not at the beginning. Raises CheckpointDamaged when that cannot be read."""
+    known = folder.read(BEGINNING)
+    try:
+        return None if known is None else _decode_beginning(known)
+    except msgspec.DecodeError as error:
+        raise CheckpointDamaged(
+            f"{folder.root}/{BEGINNING} cannot be read ({error}): restore the checkpoint"
+        ) from error
 
 
 def check_fits(marker: Marker | None, checkpoint: Progress, where: str) -> None:
@@ -93,7 +119,8 @@ def check_query(marker: Marker, query_id: str | None, where: str) -> None:
     if query_id is None:
         raise CheckpointForeign(
             f"{where} is empty, but batch {marker.batch_id} of this detector is written: restore its checkpoint "
-            f"(query {marker.query_id}), or start over from the marker's offsets with --adopt"
+            f"(query {marker.query_id}), recompute it from the topics (fraud rebuild), or begin with no state at all "
+            "where the outputs end (--adopt)"
         )
     if marker.query_id != query_id:
         raise CheckpointForeign(

@@ -85,12 +85,14 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a batch is in the logs."""
+    """Where a batch is in the logs, and whose it is: see `detector_status.Progress`."""
 
     query_id: str
     batch_id: int
     end_offsets: Mapping[str, Mapping[str, int]]
     pin: Pin
+    rebuilt: bool = False
+    attempt: str | None = None
 
 
 def progress_record(
@@ -118,5 +120,7 @@ def progress_record(
             "watermark": account.watermark_ms,
             "newestAppendTime": outputs.append_ms(1.0),
             "previous": before,
+            "rebuilt": place.rebuilt,
+            "attempt": place.attempt,
         }
     )

@@ -7,8 +7,8 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,12 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.errors import ConfigError
 
+_FIRST_HEAP_MIB = 640
+_LEAST_HEAP_MIB = 512
+"""Spark refuses to start with less than 450 of them beside what its garbage collector sets apart."""
+
+_MEMORY = re.compile(r"([0-9]{1,9})([kmgt]?)b?", re.ASCII)
+_MIB: Final = {"": 1, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _STREAMING: Final = "spark.sql.streaming."
 _CHECKPOINTING: Final = "org.apache.spark.sql.execution.streaming.checkpointing."
@@ -27,7 +33,10 @@ _STATE: Final = "org.apache.spark.sql.execution.streaming.state."
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Where Spark runs. `checkpoint` is a path or URI; `ui_port` None means no UI; `jars` is a folder."""
+    """Where Spark runs. `checkpoint` is a path or URI; `ui_port` None means no UI; `jars` is a folder.
+
+    `further` settings of Spark go over those of this product, but for what results depend on: see `check_options`.
+    """
 
     checkpoint: str
     jars: Path
@@ -35,6 +44,7 @@ class SparkOptions:
     shuffle_partitions: int = 2
     driver_memory: str = "1536m"
     ui_port: int | None = None
+    further: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_local(self) -> bool:
@@ -52,11 +62,36 @@ class SparkOptions:
         return Path(re.sub("^file:(//)?", "", self.checkpoint)).absolute()
 
 
-def build_session(options: SparkOptions) -> SparkSession:
-    """Start Spark. Raises ConfigError without the connector's jars."""
-    jars = sorted(options.jars.glob("*.jar"))
-    if not any(jar.name.startswith("spark-sql-kafka") for jar in jars):
+def check_options(options: SparkOptions) -> None:
+    """Raise ConfigError for what cannot work: no connector, no memory, or a setting that is this product's to make."""
+    if not any(jar.name.startswith("spark-sql-kafka") for jar in options.jars.glob("*.jar")):
         raise ConfigError(f"{options.jars} has no Kafka connector for Spark: fetch the jars first (make jars)")
+    if _mebibytes(options.driver_memory) < _LEAST_HEAP_MIB:
+        raise ConfigError(f"a driver memory of {options.driver_memory} is too little: give {_LEAST_HEAP_MIB}m or more")
+    ours = [name for name in options.further if name.startswith(_STREAMING) or name in _WORKERS]
+    if ours:
+        raise ConfigError(f"{', '.join(ours)}: exactness depends on these settings of Spark, leave them as they are")
+
+
+def _heap(driver_memory: str) -> tuple[str, ...]:
+    """The JVM's first heap. A batch leaves tens of megabytes of garbage and keeps nothing: a large young generation is
+    collected seldom."""
+    heap = min(_FIRST_HEAP_MIB, _mebibytes(driver_memory))
+    return f"-Xms{heap}m", f"-Xmn{heap * 3 // 5}m"
+
+
+def _mebibytes(memory: str) -> int:
+    """An amount of memory as Spark writes it. Raises ConfigError."""
+    match = _MEMORY.fullmatch(memory.strip().lower())
+    if match is None:
+        raise ConfigError(f"{memory!r} is no amount of memory: write 1536m or 2g")
+    return int(int(match[1]) * _MIB[match[2]])
+
+
+def build_session(options: SparkOptions) -> SparkSession:
+    """Start Spark. Raises ConfigError as `check_options` does."""
+    check_options(options)
+    jars = sorted(options.jars.glob("*.jar"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1" if options.is_local else "")
     if not os.environ["SPARK_LOCAL_IP"]:
@@ -90,13 +125,13 @@ def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
     settings["spark.sql.shuffle.partitions"] = str(options.shuffle_partitions)
     if options.checkpoints_to_disk:
         settings |= _LOCAL_CHECKPOINT
-    return settings
+    return settings | dict(options.further)
 
 
 def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
     settings = {
         "spark.driver.memory": options.driver_memory,
-        "spark.driver.extraJavaOptions": " ".join(_JVM),
+        "spark.driver.extraJavaOptions": " ".join([*_JVM, *_heap(options.driver_memory)]),
         # Outputs are bounded by what a batch may take in; a limit here would fail the same batch for ever.
         "spark.driver.maxResultSize": "0",
         "spark.ui.enabled": str(options.ui_port is not None).lower(),
@@ -132,9 +167,6 @@ _JVM: Final = (
     # A batch runs much code once: the thorough compiler's threads take a core for minutes and win nothing back.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
-    # A batch leaves tens of megabytes of garbage and keeps nothing: a large young generation is collected seldom.
-    "-Xms640m",
-    "-Xmn384m",
     # Spark looks at the text of errors with regular expressions that need the stack.
     "-Xss4m",
 )

@@ -9,10 +9,12 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from fraud_rules.spark.rebuild import restored_state
 from fraud_rules.spark.rows import ASIDE
 from fraud_rules.spark.squeeze import expand
 from fraud_rules.spark.state import StateStoreLog
 from fraud_rules.spark.worker import WorkerContext, settle
+from fraud_rules.statelog import restore_image
 
 _MS_A_S = 1_000
 
@@ -37,6 +39,8 @@ class KeyGroupProcessor(StatefulProcessor):
         from fraud_rules.engine import KeyGroupEngine
 
         context = self._context
+        if context.restores_now() and self._log.head() is None and (image := restored_state(key_group)) is not None:
+            restore_image(self._log, image)
         engine = KeyGroupEngine(key_group, context.schema, context.settings, self._log, context.views())
         detection_ms = int(time.time() * _MS_A_S)
         blobs = [expand(bytes(row[1])) for row in rows]

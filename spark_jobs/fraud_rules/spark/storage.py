@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import posixpath
 import uuid
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -17,6 +19,14 @@ from fraud_rules.errors import CheckpointDamaged
 _MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager$"
 _EXISTS = "FileAlreadyExistsException"
 _MISSING = ("FileNotFoundException", "NoSuchFileException")
+
+
+_IN_USE = ".in-use"
+
+
+def aside_name(name: str) -> str:
+    """What a folder is called once it is set aside."""
+    return f"{name}.aside-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}"
 
 
 class Folder(Protocol):
@@ -42,6 +52,18 @@ class Folder(Protocol):
     def exists(self, name: str) -> bool:
         """Whether there is such a file or folder."""
 
+    def hold(self, *, alone: bool = False) -> bool:
+        """Keep others from setting the folder aside while this process uses it; `alone` to set it aside.
+
+        False when somebody holds it otherwise. Only a disk can tell: elsewhere it is always True.
+        """
+
+    def release(self) -> None:
+        """Let go of it."""
+
+    def set_aside(self) -> str | None:
+        """Give the folder another name, beside its own, and return it; None when there is no such folder."""
+
 
 class DiskFolder:
     """On this host's disk: Hadoop's client starts a process for each file it makes there."""
@@ -49,6 +71,7 @@ class DiskFolder:
     def __init__(self, path: Path) -> None:
         self._path = path.resolve()
         self.root = str(self._path)
+        self._held: IO[bytes] | None = None
 
     def names(self, folder: str = "") -> list[str]:
         try:
@@ -93,6 +116,34 @@ class DiskFolder:
 
     def exists(self, name: str) -> bool:
         return (self._path / name).exists()
+
+    def hold(self, *, alone: bool = False) -> bool:
+        self.release()
+        try:
+            self._path.mkdir(parents=True, exist_ok=True)
+            self._held = (self._path / _IN_USE).open("ab")
+            fcntl.flock(self._held, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.release()
+            return False
+        except OSError as error:
+            raise self._damaged(_IN_USE, error) from error
+        return True
+
+    def release(self) -> None:
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+    def set_aside(self) -> str | None:
+        aside = self._path.with_name(aside_name(self._path.name))
+        try:
+            self._path.rename(aside)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._damaged("", error) from error
+        return str(aside)
 
     def _damaged(self, name: str, error: OSError) -> CheckpointDamaged:
         return CheckpointDamaged(f"{self.root}/{name} cannot be used: {error.strerror}")
@@ -155,6 +206,22 @@ class HadoopFolder:
 
     def exists(self, name: str) -> bool:
         return bool(self._fs.exists(self._path(name)))
+
+    def hold(self, *, alone: bool = False) -> bool:
+        return True
+
+    def release(self) -> None:
+        pass
+
+    def set_aside(self) -> str | None:
+        aside = aside_name(self.root)
+        try:
+            renamed = self._fs.rename(self._path(""), self._jvm.org.apache.hadoop.fs.Path(aside))
+        except Py4JJavaError as error:
+            if _is(error, *_MISSING):
+                return None
+            raise self._damaged("", error) from error
+        return aside if renamed else None
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}" if name else self.root)

@@ -32,12 +32,18 @@ _tasks = 0
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What every task needs; sent along with it. `checkpoint` tells the views of different detectors apart."""
+    """What every task needs; sent along with it. `checkpoint` tells the views of different detectors apart; `restores`
+    says that the first batch takes a recomputed state in."""
 
     schema: TransactionSchema
     settings: DetectorSettings
     kafka: KafkaConnection
     checkpoint: str
+    restores: bool = False
+
+    def restores_now(self) -> bool:
+        """Whether this task is of the batch that takes a recomputed state in: it has to visit every key group."""
+        return self.restores and self.batch_id() == 0
 
     def timeline(self) -> RuleTimeline:
         """The rule log up to the pin of the batch this task belongs to."""

@@ -1,0 +1,154 @@
+"""What a detector has judged, and in which batches: the way back to its state from the topics.
+
+Each batch noted in `detector-progress` where it ended and which rules it saw. A checkpoint that was rebuilt goes on
+from the batches of the one before; one that was begun with no state at all is a beginning of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from fraud_rules.errors import FraudError, HistoryLost
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.recording import RecordedTransaction
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["History", "JudgedBatch", "read_batches", "read_history"]
+
+
+class _Batch(msgspec.Struct, rename="camel"):
+    query_id: str
+    batch_id: int
+    end_offsets: dict[str, dict[str, int]]
+    rules_end: int
+    rebuilt: bool = False
+
+
+_decode = msgspec.json.Decoder(_Batch).decode
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedBatch:
+    """One batch: the transactions it judged, and the end of the rule log it saw."""
+
+    rules_end: int
+    records: list[RecordedTransaction]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Where the batches that made the state begin, in `detector-progress` and in each partition of the transactions,
+    and what is no longer there of it, in words; nothing when all is."""
+
+    progress_start: int
+    progress_end: int
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    lost: tuple[str, ...] = ()
+
+    def require(self, *, partial: bool) -> None:
+        """Raise HistoryLost when something is no longer there, unless `partial` accepts that."""
+        if self.lost and not partial:
+            raise HistoryLost(
+                f"retention has removed {', '.join(self.lost)}: windows that reach back there would be incomplete; "
+                "--partial goes on without"
+            )
+
+
+def read_history(kafka: KafkaConnection, settings: DetectorSettings) -> History:
+    """The history of a detector's state, as of its last written batch.
+
+    Raises FraudError when there is none, or there are batches missing in the middle; BrokerUnavailable.
+    """
+    topic = settings.topics.transactions
+    history, last = None, None
+    with TopicReader(kafka, settings.topics.detector_progress) as reader:
+        reader.partitions()
+        first, end = reader.ends()
+        for offset, batch in _batches_of(reader, first, end, settings):
+            begins = last is None or (batch.query_id != last.query_id and not batch.rebuilt)
+            if begins:
+                starts: dict[int, int] = {} if last is None else _ends(last, topic)
+                history = History(offset, end, starts, {}, ())
+                if batch.batch_id > 0:
+                    # Where the first batch that is known begins is not.
+                    lost = f"the first {batch.batch_id} batches of {settings.topics.detector_progress}"
+                    history = History(offset + 1, end, _ends(batch, topic), {}, (lost,))
+            elif last is not None and batch.batch_id != (last.batch_id + 1 if batch.query_id == last.query_id else 0):
+                raise FraudError(f"{settings.topics.detector_progress} lacks batches before {batch.batch_id}")
+            last = batch
+    if history is None or last is None:
+        raise FraudError(f"the detector {settings.detector} has not judged anything at {kafka} yet")
+    return _clipped(replace(history, ends=_ends(last, topic)), kafka, topic)
+
+
+def read_batches(history: History, kafka: KafkaConnection, settings: DetectorSettings) -> Iterator[JudgedBatch]:
+    """The batches in turn. Raises BrokerUnavailable."""
+    with ExitStack() as stack:
+        progress = stack.enter_context(TopicReader(kafka, settings.topics.detector_progress))
+        partitions = {
+            partition: _Partition(
+                stack.enter_context(TopicReader(kafka, settings.topics.transactions)),
+                partition,
+                history.starts.get(partition, 0),
+                end,
+            )
+            for partition, end in history.ends.items()
+        }
+        for _, batch in _batches_of(progress, history.progress_start, history.progress_end, settings):
+            ends = _ends(batch, settings.topics.transactions)
+            records = [record for partition, end in ends.items() for record in partitions[partition].up_to(end)]
+            yield JudgedBatch(batch.rules_end, records)
+
+
+class _Partition:
+    """One partition, read on and on."""
+
+    def __init__(self, reader: TopicReader, partition: int, start: int, end: int) -> None:
+        self._partition = partition
+        self._records = reader.read(start, end, partition)
+        self._next: RecordedTransaction | None = None
+
+    def up_to(self, end: int) -> Iterator[RecordedTransaction]:
+        """The records below an offset that have not been read yet."""
+        while (record := self._next or self._read()) is not None:
+            self._next = record
+            if record.offset >= end:
+                return
+            self._next = None
+            yield record
+
+    def _read(self) -> RecordedTransaction | None:
+        record = next(self._records, None)
+        if record is None:
+            return None
+        return RecordedTransaction(record.append_ms, self._partition, record.offset, record.value)
+
+
+def _clipped(history: History, kafka: KafkaConnection, topic: str) -> History:
+    """The history as far as the transactions are still there."""
+    starts, lost = dict(history.starts), list(history.lost)
+    with TopicReader(kafka, topic) as reader:
+        for partition in history.ends:
+            start, (kept, _) = starts.get(partition, 0), reader.ends(partition)
+            starts[partition] = max(start, kept)
+            if kept > start:
+                lost.append(f"{topic}-{partition} from {start} to {kept}")
+    return replace(history, starts=starts, lost=tuple(lost))
+
+
+def _batches_of(reader: TopicReader, start: int, end: int, settings: DetectorSettings) -> Iterator[tuple[int, _Batch]]:
+    """The progress of one detector, with its offsets."""
+    detector = settings.detector.encode()
+    for record in reader.read(start, end):
+        if record.key == detector and record.value is not None:
+            yield record.offset, _decode(record.value)
+
+
+def _ends(batch: _Batch, topic: str) -> dict[int, int]:
+    return {int(partition): end for partition, end in batch.end_offsets.get(topic, {}).items()}

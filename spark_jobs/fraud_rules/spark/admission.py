@@ -1,0 +1,157 @@
+"""Whether a start of the detector may go on: whose the checkpoint is, whether it is whole, and what is written already.
+
+What is mistaken for sure is refused before any other detector is fenced, so that a wrong start ends none that works.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, DetectorStopped, Superseded
+from fraud_rules.kafka.deployment_log import read_intent_log
+from fraud_rules.kafka.reader import TopicReader, topic_ids
+from fraud_rules.kafka.rule_log import RuleLog
+from fraud_rules.kafka.writer import BatchWriter, last_record
+from fraud_rules.spark import checkpoint
+from fraud_rules.spark.job import DetectorJob
+from fraud_rules.spark.marker import Beginning, Marker, adopt, beginning_of, check_fits, check_query
+from fraud_rules.spark.pins import PinStore
+from fraud_rules.spark.rebuild import begin_rebuild, check_history, is_carried_out
+from fraud_rules.spark.rule_desk import RuleDesk
+from fraud_rules.spark.storage import Folder
+
+__all__ = ["Admitted", "admit", "check", "stopped_message"]
+
+_LOOKS = 3
+_LOOK_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What a start that may go on works with. `marker` is None when nothing of this checkpoint's is written; `restores`
+    says that the first batch, not finished yet, has to take the state of before in."""
+
+    desk: RuleDesk
+    writer: BatchWriter
+    marker: Marker | None
+    resumed_at: int | None
+    beginning: Beginning | None
+    restores: bool
+
+    @property
+    def starting_offsets(self) -> str:
+        """Where an empty checkpoint begins to read, as Spark wants it."""
+        if self.beginning is None or self.beginning.marker is None:
+            return "earliest"
+        return msgspec.json.encode(self.beginning.marker.end_offsets).decode()
+
+
+def check(job: DetectorJob, folder: Folder) -> None:
+    """Raise as `admit` would, as far as that can be told while another detector works; nothing is changed."""
+    _check_wanted(job)
+    order = job.rebuild
+    if order is not None and not is_carried_out(folder, order):
+        if _read_marker(job) is not None:
+            check_history(job, order)
+        return
+    checkpoint.check_claim(folder, _manifest(job))
+    _check_whose(job, folder)
+    _check_whole(folder)
+
+
+def admit(job: DetectorJob, folder: Folder, rules: TopicReader) -> Admitted:
+    """Take the checkpoint, fencing every other detector; what can only be told after that is checked after it."""
+    topics, settings = job.settings.topics, job.settings
+    check(job, folder)
+    order = None if job.rebuild is None or is_carried_out(folder, job.rebuild) else job.rebuild
+    _hold(folder, alone=order is not None)
+    writer = BatchWriter(job.kafka, f"fraud-rules-{settings.detector}")
+    writer.open()
+    marker = _read_marker(job)
+    if order is not None:
+        begin_rebuild(folder, order, marker, _manifest(job))
+        _hold(folder, alone=False)
+    checkpoint.claim(folder, _manifest(job))
+    progress = checkpoint.read_progress(folder)
+    log = RuleLog.on_kafka(job.kafka, topics.rules, job.schema, settings.limits)
+    desk = RuleDesk(settings, log, rules, PinStore(folder))
+    resumed_at = _check_stop(folder, desk.stopped_at(), resume=job.resume)
+    beginning = adopt(folder, marker, progress, wanted=job.adopt)
+    if beginning is not None and marker == beginning.marker:
+        marker = None
+    check_fits(marker, progress, folder.root)
+    restores = beginning is not None and beginning.rebuild is not None and progress.committed is None
+    return Admitted(desk, writer, marker, resumed_at, beginning, restores)
+
+
+def _manifest(job: DetectorJob) -> Mapping[str, Any]:
+    topics = job.settings.topics
+    read = [topics.transactions, topics.rules, topics.detector_ticks]
+    return checkpoint.manifest(job.settings, job.schema, topic_ids(job.kafka, read))
+
+
+def _hold(folder: Folder, *, alone: bool) -> None:
+    if not folder.hold(alone=alone):
+        why = "a detector works on it: stop it first (fraud drain)" if alone else "it is being set aside for a rebuild"
+        raise CheckpointForeign(f"{folder.root} cannot be taken, {why}")
+
+
+def _check_wanted(job: DetectorJob) -> None:
+    """Raise Superseded when the intent that this start executes is no longer the newest."""
+    if job.attempt is None:
+        return
+    newest = read_intent_log(job.kafka, job.settings.topics.detector_intents, job.settings.detector).newest
+    if newest is None or newest.epoch != job.attempt.epoch:
+        said = "nothing" if newest is None else f"epoch {newest.epoch}"
+        raise Superseded(f"attempt {job.attempt.attempt_id} is of epoch {job.attempt.epoch}, but {said} is wanted now")
+
+
+def _check_whose(job: DetectorJob, folder: Folder) -> None:
+    """Raise CheckpointForeign when the checkpoint's query is not the one that has written."""
+    marker, query = _read_marker(job), checkpoint.known_query(folder)
+    beginning = beginning_of(folder)
+    if marker is None or (beginning is not None and marker == beginning.marker) or (job.adopt and query is None):
+        return
+    check_query(marker, query, folder.root)
+
+
+def _check_whole(folder: Folder) -> None:
+    """Raise CheckpointDamaged for a damage that lasts: a detector that works meanwhile makes one that does not."""
+    said = set()
+    for look in range(_LOOKS):
+        try:
+            checkpoint.read_progress(folder)
+        except CheckpointDamaged as error:
+            said.add(str(error))
+            if look == _LOOKS - 1 and len(said) == 1:
+                raise
+            time.sleep(_LOOK_S)
+        else:
+            return
+
+
+def _read_marker(job: DetectorJob) -> Marker | None:
+    text = last_record(job.kafka, job.settings.topics.detector_marker, job.settings.detector.encode())
+    return None if text is None else Marker.decode(text)
+
+
+def _check_stop(folder: Folder, stopped_at: int | None, *, resume: bool) -> int | None:
+    """Raise DetectorStopped while a stop holds; else the offset of the last one that was lifted."""
+    text = folder.read(checkpoint.RESUMED)
+    resumed_at = int(text) if text is not None and text.isdigit() else None
+    if stopped_at is None or (resumed_at is not None and resumed_at >= stopped_at):
+        return resumed_at
+    if not resume:
+        raise DetectorStopped(stopped_message(stopped_at))
+    folder.create(checkpoint.RESUMED, str(stopped_at).encode(), replace=True)
+    return stopped_at
+
+
+def stopped_message(offset: int) -> str:
+    """What a stop in the rule log means for whoever starts the detector."""
+    return f"stopped by the CLEAR_STATE_ALL_STOP at offset {offset} of the rule log: start again with --resume"

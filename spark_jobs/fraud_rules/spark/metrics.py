@@ -1,0 +1,67 @@
+"""What the detector tells a monitoring system, in Prometheus's format: the newest batch, and sums since the start."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from fraud_rules.detector_status import Progress
+from fraud_rules.metrics_server import serving
+from fraud_rules.spark.job import DetectorJob
+
+__all__ = ["DetectorMetrics", "serve_metrics"]
+
+_COUNTED = ("rows", "alerts", "shadow_alerts", "late", "quarantined", "duplicates")
+_SHOWN = ("batch_id", "lag", "rules_in_force", "retained_events", "retained_bytes")
+_MS_A_S = 1_000
+
+
+class DetectorMetrics:
+    """Gauges and counters of one detector."""
+
+    def __init__(self, detector: str) -> None:
+        self.registry = CollectorRegistry()
+        self._labels = {"detector": detector}
+        self._batches = self._counter("batches", "Batches whose outputs are written")
+        self._counters = {name: self._counter(name, f"The sum of `{name}` of the batches") for name in _COUNTED}
+        self._gauges = {name: self._gauge(name, f"`{name}` of the newest batch") for name in _SHOWN}
+        self._written = self._gauge("last_batch_timestamp_seconds", "When the newest batch was written")
+        self._watermark = self._gauge("watermark_timestamp_seconds", "The lowest watermark of a key group")
+        self._latency = {
+            name: self._gauge(f"{name}_seconds", f"`{name}` of the batch before, from append time to readable alerts")
+            for name in ("p50", "p99")
+        }
+
+    def note(self, progress: Progress) -> None:
+        """A batch is written."""
+        self._batches.inc()
+        for name, counter in self._counters.items():
+            counter.inc(getattr(progress, name))
+        for name, gauge in self._gauges.items():
+            gauge.set(getattr(progress, name) or 0)
+        self._written.set(time.time())
+        if progress.watermark is not None:
+            self._watermark.set(progress.watermark / _MS_A_S)
+        for name, gauge in self._latency.items():
+            value_ms = getattr(progress.previous, f"{name}_ms", None)
+            if value_ms is not None:
+                gauge.set(value_ms / _MS_A_S)
+
+    def _counter(self, name: str, about: str) -> Counter:
+        counter = Counter(f"fraud_detector_{name}", about, [*self._labels], registry=self.registry)
+        return counter.labels(**self._labels)
+
+    def _gauge(self, name: str, about: str) -> Gauge:
+        gauge = Gauge(f"fraud_detector_{name}", about, [*self._labels], registry=self.registry)
+        return gauge.labels(**self._labels)
+
+
+@contextmanager
+def serve_metrics(job: DetectorJob) -> Iterator[DetectorMetrics]:
+    """Metrics, served at the job's address if it has one. Raises PortInUse."""
+    metrics = DetectorMetrics(job.settings.detector)
+    with serving(job.metrics, metrics.registry):
+        yield metrics
