@@ -104,7 +104,7 @@ def test_the_picture_fits_the_terminal_and_marks_what_was_planted() -> None:
         for each in range(20)
     )
     seen = Seen(recent, 20, 3, frozenset({"huge-payment-1"}), (300, 310, 500), status, {}, 7)
-    lines = shown(picture(seen, Sending(1_234, 2, 12.3), 16), 200).splitlines()
+    lines = shown(picture(seen, Sending(1_234, 2, 12.3), 16, "Airflow: here"), 200).splitlines()
     assert len(lines) <= 24
     assert sum("Exceptional single payment" in line for line in lines) == 15
     assert [line for line in lines if "planted: huge-payment-1" in line]

@@ -49,7 +49,7 @@ def dags(bag: DagBag) -> list[DAG]:
 
 def test_every_page_loads(bag: DagBag) -> None:
     assert not bag.import_errors
-    assert bag.dags.keys() == DAGS
+    assert bag.dags.keys() >= DAGS
 
 
 def test_all_pages_load_in_a_second_together_and_import_nothing_heavy(project: Project) -> None:

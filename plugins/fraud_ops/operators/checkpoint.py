@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from fraud_ops.alarms import Alarm
 from fraud_ops.checkpoint import CheckpointLimits, Grade, document, findings, overall, table
 from fraud_ops.decisions import last_release
+from fraud_ops.health import Health
 from fraud_ops.hooks.alarms import AlarmHook
 from fraud_ops.links import publish_links
 from fraud_ops.named import named
@@ -44,6 +45,7 @@ class CheckCheckpointOperator(DetectorOperator):
             seen = hook.observe()
             if seen.fault is not None or not seen.intents.valid:
                 self.log.info("nothing to look at: %s", seen.fault or "nothing has ever run here")
+                publish_links(context, seen, Health.STOPPED if seen.fault is None else Health.BROKER_DOWN)
                 return {}
             reader = CheckpointHook(last_release(seen).checkpoint)
             facts = reader.facts(seen.detector)

@@ -27,9 +27,10 @@ class CheckSupervisionOperator(DetectorOperator):
         with named():
             seen = self.hook().observe()
         now = now_ms()
+        found = health(seen, self.limits, now)
         verdict = unsupervised(seen, self.limits, now)
+        publish_links(context, seen, (verdict or found).health)
         if verdict is None:
-            return str(health(seen, self.limits, now))
-        publish_links(context, seen, verdict.health)
+            return str(found)
         AlarmHook().raise_alarm(Alarm(verdict.health.value, seen.detector, "; ".join(verdict.reasons)))
         raise AirflowFailException(str(verdict))

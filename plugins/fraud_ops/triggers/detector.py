@@ -22,10 +22,14 @@ from fraud_ops.until import Until, outcome
 from fraud_rules.deployment.release import fingerprint
 from fraud_rules.errors import FraudError
 
-__all__ = ["DECLARED", "DUE", "NEWS", "OVER", "OutcomeTrigger", "SupervisionTrigger", "is_well", "known_as"]
+__all__ = ["DECLARED", "DUE", "NEWS", "OVER", "SETTLE_S", "OutcomeTrigger", "SupervisionTrigger", "is_well", "known_as"]
 
 NEWS, DUE, OVER, DECLARED = "news", "due", "over", "declared"
 """Why a `SupervisionTrigger` fires."""
+
+SETTLE_S = 5.0
+"""How long a trigger waits before it looks for the first time. A task that is resumed before the scheduler has noticed
+that it was deferred counts as killed."""
 
 _NOTE_S = 10.0
 _DECLARED_S = 15.0
@@ -62,6 +66,7 @@ class OutcomeTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         hook = FraudDetectorHook(self.kafka_conn_id)
         await hook.resolve()
+        await asyncio.sleep(SETTLE_S)
         with closing(hook.watch()) as watch:
             while True:
                 seen = await asyncio.to_thread(watch.look)
@@ -121,6 +126,7 @@ class SupervisionTrigger(BaseTrigger):
         hook = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id)
         await hook.resolve()
         noted_s = checked_s = float("-inf")
+        await asyncio.sleep(SETTLE_S)
         with closing(hook.watch()) as watch:
             while True:
                 seen = await asyncio.to_thread(watch.look)

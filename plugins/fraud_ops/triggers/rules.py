@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from fraud_ops.hooks.detector import FraudDetectorHook
+from fraud_ops.triggers.detector import SETTLE_S
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.tail import TopicsTail
 
@@ -40,6 +41,7 @@ class RulesLiveTrigger(BaseTrigger):
 
         hook = FraudDetectorHook(self.kafka_conn_id)
         await hook.resolve()
+        await asyncio.sleep(SETTLE_S)
         topic = hook.settings.topics.rule_operations
         told: dict[int, RuleOperation] = {}
         with closing(TopicsTail(hook.kafka, {topic: None})) as tail:
