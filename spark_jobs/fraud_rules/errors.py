@@ -7,7 +7,7 @@ command ends with; the numbers are documented there and never reused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -150,3 +150,15 @@ class AttemptUnreachable(FraudError):
     """A detector runs on this checkout's files where this agent can neither see nor end it."""
 
     exit_code = 19
+
+
+def kinds_of_error(root: type[FraudError] = FraudError) -> Iterator[type[FraudError]]:
+    """The exception tree, flat."""
+    yield root
+    for kind in root.__subclasses__():
+        yield from kinds_of_error(kind)
+
+
+def error_name(exit_code: int) -> str | None:
+    """The error that a process ended with; None for 0, for a signal, and for what is none of this product's."""
+    return next((kind.__name__ for kind in kinds_of_error() if kind.exit_code == exit_code), None)

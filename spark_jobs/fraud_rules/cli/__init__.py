@@ -7,28 +7,19 @@ what is heavy (Spark, numba, Kafka clients) inside its commands, so that `fraud 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import typer
 
-from fraud_rules import errors
-from fraud_rules.cli import alerts, broker, demo, detect, generate, record, replay, rules, status, topics
-from fraud_rules.errors import FraudError
+from fraud_rules.cli import agent, alerts, broker, demo, deploy, detect, generate, record, replay, rules, status, topics
+from fraud_rules.errors import FraudError, kinds_of_error
 
 __all__ = ["app", "main"]
-
-
-def _kinds(root: type[FraudError]) -> Iterator[type[FraudError]]:
-    """The exception tree, flat."""
-    yield root
-    for kind in root.__subclasses__():
-        yield from _kinds(kind)
 
 
 def _exit_codes() -> str:
     """What each exit code means, from the errors themselves."""
     codes: dict[int, str] = {0: "done", 2: "usage: an unknown command or option"}
-    for kind in _kinds(errors.FraudError):
+    for kind in kinds_of_error():
         codes.setdefault(kind.exit_code, f"{kind.__name__}: {(kind.__doc__ or '').strip().splitlines()[0]}")
     codes[130] = "interrupted (Ctrl-C)"
     return "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in sorted(codes.items()))
@@ -47,9 +38,13 @@ app = typer.Typer(
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
 app.add_typer(rules.app, name="rules")
+app.add_typer(agent.app, name="agent")
 app.command()(demo.demo)
 app.command()(generate.generate)
 app.command()(detect.detect)
+app.command()(deploy.deploy)
+app.command()(deploy.drain)
+app.command()(deploy.heartbeat)
 app.command()(alerts.alerts)
 app.command()(status.status)
 app.command()(record.record)

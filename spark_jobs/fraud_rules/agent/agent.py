@@ -1,0 +1,248 @@
+"""The agent's loop: read intents, execute the newest valid one step by step, and say how it is.
+
+An intent to run goes through check, drain of what runs, start. What runs is touched only once the check has found
+nothing, so an invalid release is refused while the old one goes on. Every step returns at once; the next look goes on
+with it, so heartbeats come whatever takes long.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from fraud_rules.agent.launcher import Launcher
+from fraud_rules.agent.watch import AttemptWatch, Self
+from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus, DeploymentSeen
+from fraud_rules.deployment.intent import NO_EPOCH, IntentKind, IntentLog, IntentRecord
+from fraud_rules.detector_status import Progress
+from fraud_rules.errors import FraudError, ReleaseInvalid, error_name
+
+__all__ = ["Agent", "AgentLimits", "Write"]
+
+Write = Callable[[AgentStatus, list[AttemptStatus]], None]
+"""Says how the agent and the attempts are. Raises Fenced when another agent has taken over, BrokerUnavailable."""
+
+_SAYS: Final = "detector: "
+_MESSAGE_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLimits:
+    """How long a drain and a check may take, and how far apart heartbeats are."""
+
+    drain_ms: int = 60_000
+    check_ms: int = 120_000
+    heartbeat_ms: int = 5_000
+
+
+@dataclass(slots=True)
+class _Job:
+    """An intent being executed. `check` is None once it was found valid, and for a drain."""
+
+    record: IntentRecord
+    check: subprocess.Popen[str] | None
+    until_ms: int
+
+
+class Agent:
+    """Executes intents about one detector. Times are passed in, in epoch ms."""
+
+    def __init__(self, me: Self, launcher: Launcher, write: Write, limits: AgentLimits) -> None:
+        self._me = me
+        self._launcher = launcher
+        self._write = write
+        self._limits = limits
+        self._current: AttemptWatch | None = None
+        self._job: _Job | None = None
+        self._executed = NO_EPOCH
+        self._unsaid: dict[str, AttemptStatus] = {}
+        self._said: dict[str, AttemptStatus] = {}
+        self._beat_ms = 0
+
+    @property
+    def runs(self) -> bool:
+        """Whether a detector of its own runs."""
+        return self._current is not None and self._current.is_alive()
+
+    def take_over(self, intents: IntentLog, seen: DeploymentSeen, now_ms: int) -> None:
+        """Go on from what the agent before has left, on this host and in the log."""
+        attempt = self._launcher.newest()
+        if attempt is not None:
+            self._current = AttemptWatch(self._me, attempt)
+            self._executed = attempt.order.epoch
+        done = [each.status.epoch for each in seen.attempts.values() if each.status.phase.is_terminal]
+        self._executed = max([self._executed, *done])
+        newest = intents.newest
+        known = None if newest is None else seen.attempts.get(newest.intent.attempt_id)
+        if newest is None or known is None or newest.epoch <= self._executed:
+            return
+        if known.status.phase is not AttemptPhase.ACCEPTED and newest.intent.kind is IntentKind.RUN:
+            message = f"it was started by {known.status.agent} on {known.status.host}, which this agent has replaced"
+            lost = msgspec.structs.replace(known.status, phase=AttemptPhase.LOST, message=message, ended_ms=now_ms)
+            self._unsaid[newest.intent.attempt_id] = lost
+            self._executed = newest.epoch
+
+    def note(self, progress: Progress) -> None:
+        """A batch of the detector is written."""
+        if self._current is not None:
+            self._current.note(progress)
+
+    def step(self, intents: IntentLog, now_ms: int) -> None:
+        """Go on with what is wanted, and say what is new. Raises as `Write` does."""
+        newest = intents.newest
+        if newest is not None:
+            self._execute(newest, now_ms)
+        self._say(now_ms)
+
+    def end(self, now_ms: int) -> bool:
+        """Drain what runs, whatever is wanted; True once nothing does."""
+        self._drop_check()
+        return self._drained(now_ms)
+
+    def say(self, now_ms: int) -> None:
+        """Write a heartbeat, and what is news. Raises as `Write` does."""
+        self._beat_ms = 0
+        self._say(now_ms)
+
+    def _execute(self, newest: IntentRecord, now_ms: int) -> None:
+        job = self._job
+        if job is not None and job.record.epoch < newest.epoch:
+            self._drop_check()
+            self._done(job, AttemptPhase.SUPERSEDED, now_ms, message=f"epoch {newest.epoch} came before it was started")
+            job = None
+        if job is None:
+            job = self._begin(newest, now_ms)
+        if job is None or not self._checked(job, now_ms):
+            return
+        if not self._drained(now_ms):
+            if job.record.intent.kind is IntentKind.DRAIN:
+                self._note(job, AttemptPhase.DRAINING, now_ms)
+            return
+        if job.record.intent.kind is IntentKind.DRAIN:
+            self._done(job, AttemptPhase.STOPPED, now_ms)
+        else:
+            self._start(job, now_ms)
+
+    def _begin(self, record: IntentRecord, now_ms: int) -> _Job | None:
+        if record.epoch <= self._executed:
+            return None
+        job = self._job = _Job(record, None, now_ms + self._limits.check_ms)
+        self._note(job, AttemptPhase.ACCEPTED, now_ms)
+        if record.intent.kind is IntentKind.RUN:
+            try:
+                job.check = self._launcher.check(record)
+            except FraudError as error:
+                self._refuse(job, type(error).__name__, str(error), now_ms)
+                return None
+        return job
+
+    def _checked(self, job: _Job, now_ms: int) -> bool:
+        """Whether the release was found valid; refuses it when it was found invalid."""
+        if job.check is None:
+            return True
+        code = job.check.poll()
+        if code is None:
+            if now_ms > job.until_ms:
+                self._drop_check()
+                self._refuse(job, ReleaseInvalid.__name__, "its self-check does not come to an end", now_ms)
+            return False
+        _, said = job.check.communicate()
+        job.check = None
+        if code != 0:
+            self._refuse(job, error_name(code) or ReleaseInvalid.__name__, _last_words(said), now_ms)
+        return code == 0
+
+    def _drained(self, now_ms: int) -> bool:
+        current = self._current
+        if current is None or not current.is_alive():
+            return True
+        current.drain(now_ms)
+        if current.asked_ms is not None and now_ms > current.asked_ms + self._limits.drain_ms:
+            current.kill()
+        return not current.is_alive()
+
+    def _start(self, job: _Job, now_ms: int) -> None:
+        """Said first, and so fenced if another agent has taken over: then nothing is started."""
+        if self._current is not None:
+            self._look(self._current, now_ms)
+        self._note(job, AttemptPhase.STARTING, now_ms)
+        self._say(now_ms)
+        attempt = self._launcher.start(job.record, now_ms)
+        self._current = AttemptWatch(self._me, attempt)
+        self._job, self._executed = None, job.record.epoch
+
+    def _refuse(self, job: _Job, name: str, message: str, now_ms: int) -> None:
+        self._done(job, AttemptPhase.REFUSED, now_ms, name, message)
+
+    def _done(
+        self, job: _Job, phase: AttemptPhase, now_ms: int, name: str | None = None, message: str | None = None
+    ) -> None:
+        self._note(job, phase, now_ms, name, message)
+        self._job, self._executed = None, job.record.epoch
+
+    def _drop_check(self) -> None:
+        if self._job is not None and self._job.check is not None:
+            self._job.check.kill()
+            self._job.check.communicate()
+            self._job.check = None
+
+    def _note(
+        self, job: _Job, phase: AttemptPhase, now_ms: int, name: str | None = None, message: str | None = None
+    ) -> None:
+        """What becomes of an intent whose process has not begun."""
+        me, record = self._me, job.record
+        status = AttemptStatus(
+            me.detector, record.intent.attempt_id, record.epoch, phase, now_ms, me.agent, me.host, name, message,
+            ended_ms=now_ms if phase.is_terminal else None,
+        )  # fmt: skip
+        self._remember(status)
+
+    def _look(self, watch: AttemptWatch, now_ms: int) -> AttemptStatus:
+        status = watch.status(now_ms)
+        self._remember(status)
+        return status
+
+    def _remember(self, status: AttemptStatus) -> None:
+        """Say it with the next heartbeat if it is news."""
+        known = self._unsaid.get(status.attempt_id) or self._said.get(status.attempt_id)
+        if known is None or msgspec.structs.replace(known, at_ms=status.at_ms) != status:
+            self._unsaid[status.attempt_id] = status
+
+    def _say(self, now_ms: int) -> None:
+        current = None if self._current is None else self._look(self._current, now_ms)
+        news = [each for each in self._unsaid.values() if not _differs_in_batches_only(each, self._said)]
+        if not news and now_ms < self._beat_ms + self._limits.heartbeat_ms:
+            return
+        me, unsaid = self._me, list(self._unsaid.values())
+        self._write(AgentStatus(me.detector, me.agent, me.host, me.code, now_ms, self._executed, current), unsaid)
+        self._said |= self._unsaid
+        self._unsaid.clear()
+        self._beat_ms = now_ms
+
+
+def _differs_in_batches_only(status: AttemptStatus, said: dict[str, AttemptStatus]) -> bool:
+    """Whether it can wait for the next heartbeat."""
+    known = said.get(status.attempt_id)
+    same = (
+        None
+        if known is None
+        else msgspec.structs.replace(known, at_ms=status.at_ms, batches_committed=status.batches_committed)
+    )
+    return same == status
+
+
+def _last_words(said: str) -> str:
+    """What a check says last of its own, or else at all."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    own = [line.removeprefix(_SAYS) for line in lines if line.startswith(_SAYS)]
+    return (own or lines or ["it says nothing"])[-1][:_MESSAGE_CHARS]
+
+
+def now_ms() -> int:
+    """The clock of this host."""
+    return time.time_ns() // 1_000_000

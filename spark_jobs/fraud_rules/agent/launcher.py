@@ -1,0 +1,217 @@
+"""How an agent starts detectors: a seam, with processes of this host behind it (Spark's client mode, on any master)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+import psutil
+
+from fraud_rules.agent.home import AgentHome, AttemptEnd, AttemptFolder, AttemptOrder
+from fraud_rules.agent.members import VARIABLE, kill_members, members
+from fraud_rules.deployment.code import ENTRY, code_digest, code_digest_of_wheel
+from fraud_rules.deployment.command import attempt_argument, detector_arguments
+from fraud_rules.deployment.intent import IntentRecord
+from fraud_rules.deployment.release import Release, settings_of
+from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid
+from fraud_rules.kafka.connection import ENV_PREFIX as KAFKA_PREFIX
+from fraud_rules.kafka.connection import PROPERTIES_VARIABLE
+from fraud_rules.project import HOME_VARIABLE
+from fraud_rules.settings import ENV_PREFIX as SETTINGS_PREFIX
+
+__all__ = ["Launcher", "LocalAttempt", "ProcessLauncher"]
+
+_STARTER: Final = "fraud_rules.agent.starter"
+_SELF_CHECK: Final = "fraud_rules.agent.self_check"
+_KEPT = (HOME_VARIABLE,)
+_LOOK_S = 0.02
+
+
+class LocalAttempt(Protocol):
+    """An attempt that was started."""
+
+    @property
+    def order(self) -> AttemptOrder: ...
+
+    @property
+    def folder(self) -> AttemptFolder: ...
+
+    def end(self) -> AttemptEnd | None:
+        """How it ended; None while any of it runs."""
+
+    def drain(self) -> None:
+        """Ask it to end after the batch in hand."""
+
+    def kill(self) -> None:
+        """End it now, whatever it does, and return once nothing of it is left."""
+
+
+class Launcher(Protocol):
+    """Starts attempts, and finds those that an agent before has started."""
+
+    def check(self, record: IntentRecord) -> subprocess.Popen[str]:
+        """A process that judges the release without touching anything: exit code 0, or an error's and its message on
+        stderr. Raises ConfigError or ReleaseInvalid for what can be told at once."""
+
+    def start(self, record: IntentRecord, now_ms: int) -> LocalAttempt:
+        """Start it, detached. All that is needed to find it again is durable before its process begins."""
+
+    def newest(self) -> LocalAttempt | None:
+        """The attempt started last, whether it runs or not. Raises AttemptUnreachable when it runs out of reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessAttempt:
+    """An attempt as a detached session of this host."""
+
+    folder: AttemptFolder
+    order: AttemptOrder
+
+    def end(self) -> AttemptEnd | None:
+        return self.folder.end() or self._close(AttemptEnd(_now_ms()))
+
+    def drain(self) -> None:
+        for process in members(self.order.intent.attempt_id):
+            with contextlib.suppress(psutil.Error):
+                if _STARTER in process.cmdline():
+                    process.terminate()
+
+    def kill(self) -> None:
+        kill_members(self.order.intent.attempt_id)
+        self._close(AttemptEnd(_now_ms(), -signal.SIGKILL))
+
+    def _close(self, end: AttemptEnd) -> AttemptEnd | None:
+        """Write how it ended, where its starter did not live to do so; None while it lives. None starts it any more."""
+        lock = self.folder.lock()
+        if lock is None:
+            return None
+        with lock:
+            known = self.folder.end()
+            if known is None:
+                kill_members(self.order.intent.attempt_id)
+                self.folder.write_end(end)
+            return known or end
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLauncher:
+    """Processes of this host. `jars` has the connector; `environ` is what they inherit, but for this product's own
+    variables: a release's settings are its own."""
+
+    home: AgentHome
+    jars: Path
+    environ: Mapping[str, str]
+
+    def check(self, record: IntentRecord) -> subprocess.Popen[str]:
+        release = _release(record)
+        settings_of(release)
+        found = code_digest_of_wheel(Path(release.wheel)) if release.wheel else code_digest()
+        if found != release.code:
+            where = release.wheel or "the code beside this agent"
+            raise ReleaseInvalid(f"{where} is {found}, not {release.code}: install that code, or name its wheel")
+        folder = self._prepared(record)
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", _SELF_CHECK, *self._arguments(record, folder)],
+            cwd=folder.path,
+            env={**self._inherited(record.intent.attempt_id), **self._own(release, folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+
+    def start(self, record: IntentRecord, now_ms: int) -> ProcessAttempt:
+        folder = self._prepared(record)
+        # Without the current folder on the path: a file there must not stand in for a module.
+        command = [sys.executable, "-P", "-m", ENTRY, *self._arguments(record, folder)]
+        order = AttemptOrder(record.epoch, record.intent, now_ms, command, self._own(_release(record), folder))
+        folder.write_order(order)
+        self._start(order, folder)
+        return ProcessAttempt(folder, order)
+
+    def newest(self) -> ProcessAttempt | None:
+        attempts = [(folder, order) for folder in self.home.attempts() if (order := folder.order()) is not None]
+        if not attempts:
+            return None
+        folder, order = attempts[-1]
+        for earlier, earlier_order in attempts[:-1]:
+            if earlier.end() is None:
+                ProcessAttempt(earlier, earlier_order).kill()
+        if folder.end() is None and folder.is_alive() and not members(order.intent.attempt_id):
+            raise AttemptUnreachable(
+                f"attempt {order.intent.attempt_id} runs on these files, but where this agent cannot end it: "
+                "end the container or the session it runs in, then start the agent again"
+            )
+        if folder.end() is None and not folder.started:
+            # The agent before died between writing the order and its process's start.
+            self._start(order, folder)
+        return ProcessAttempt(folder, order)
+
+    def _start(self, order: AttemptOrder, folder: AttemptFolder) -> None:
+        """Return once its starter holds the attempt, or has ended."""
+        attempt_id = order.intent.attempt_id
+        with (folder.path / "starter.log").open("ab") as log:
+            starter = subprocess.Popen(
+                [sys.executable, "-P", "-m", _STARTER, str(folder.path), attempt_argument(attempt_id)],
+                cwd=folder.path,
+                env=self._inherited(attempt_id),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        while not folder.started and starter.poll() is None:
+            time.sleep(_LOOK_S)
+
+    def _prepared(self, record: IntentRecord) -> AttemptFolder:
+        """The attempt's folder with the release's files in it."""
+        release = _release(record)
+        folder = self.home.attempt(record.intent.attempt_id)
+        folder.settings.write_text(release.settings, encoding="utf-8")
+        folder.schema.write_text(release.schema, encoding="utf-8")
+        if release.wheel:
+            with zipfile.ZipFile(release.wheel) as wheel:
+                wheel.extractall(folder.code)
+        return folder
+
+    def _inherited(self, attempt_id: str) -> dict[str, str]:
+        kept = {
+            name: value
+            for name, value in self.environ.items()
+            if not name.startswith(SETTINGS_PREFIX) or name in _KEPT or name.startswith(KAFKA_PREFIX)
+        }
+        return {**kept, VARIABLE: attempt_id}
+
+    def _own(self, release: Release, folder: AttemptFolder) -> dict[str, str]:
+        own = {}
+        if release.wheel:
+            paths = [str(folder.code), self.environ.get("PYTHONPATH", "")]
+            own["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        if release.kafka_properties:
+            own[PROPERTIES_VARIABLE] = release.kafka_properties
+        return own
+
+    def _arguments(self, record: IntentRecord, folder: AttemptFolder) -> Sequence[str]:
+        return detector_arguments(
+            record.intent, record.epoch, settings=folder.settings, schema=folder.schema, jars=self.jars
+        )
+
+
+def _release(record: IntentRecord) -> Release:
+    assert record.intent.release is not None, "only an intent to run is started"
+    return record.intent.release
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,39 @@
+"""What the agent tells a monitoring system, in Prometheus's format."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Enum, Gauge
+
+from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase
+
+__all__ = ["AgentMetrics"]
+
+_MS_A_S = 1_000
+_NONE = "NONE"
+
+
+class AgentMetrics:
+    """Gauges of one agent, as of its last heartbeat that Kafka has taken."""
+
+    def __init__(self, detector: str) -> None:
+        self.registry = CollectorRegistry()
+        labels = {"detector": detector}
+
+        def gauge(name: str, about: str) -> Gauge:
+            return Gauge(f"fraud_agent_{name}", about, [*labels], registry=self.registry).labels(**labels)
+
+        self._beat = gauge("heartbeat_timestamp_seconds", "When the last heartbeat was written")
+        self._executed = gauge("executed_epoch", "The newest intent that the agent is done with")
+        self._batches = gauge("attempt_batches_committed", "Batches that the newest attempt has written")
+        states = [_NONE, *AttemptPhase]
+        phase = Enum(
+            "fraud_agent_attempt_phase", "The newest attempt", [*labels], registry=self.registry, states=states
+        )
+        self._phase = phase.labels(**labels)
+
+    def note(self, status: AgentStatus) -> None:
+        """A heartbeat is written."""
+        self._beat.set(status.at_ms / _MS_A_S)
+        self._executed.set(status.executed_epoch)
+        self._batches.set(0 if status.current is None else status.current.batches_committed)
+        self._phase.state(_NONE if status.current is None else status.current.phase.value)

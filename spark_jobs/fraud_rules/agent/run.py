@@ -1,0 +1,150 @@
+"""Wires an agent to Kafka and to this host, and runs it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fraud_rules.agent.agent import Agent, AgentLimits, now_ms
+from fraud_rules.agent.home import AgentHome
+from fraud_rules.agent.launcher import ProcessLauncher
+from fraud_rules.agent.metrics import AgentMetrics
+from fraud_rules.agent.watch import Self
+from fraud_rules.deployment.attempt import AgentStatus, AttemptStatus
+from fraud_rules.deployment.code import code_digest
+from fraud_rules.deployment.intent import IntentLog, read_intents
+from fraud_rules.detector_status import decode_progress
+from fraud_rules.errors import BrokerUnavailable, Fenced
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import Received, follow, tail_of
+from fraud_rules.kafka.deployment_log import DeploymentLog, read_deployment
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.metrics_server import serving
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["AgentJob", "run_agent"]
+
+_RETRY_S = 2.0
+_LOOK_S = 0.2
+_PROGRESS_TAIL = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class AgentJob:
+    """One start of an agent. `home` is where it keeps what the next one must know; `drain_on_exit` says that the
+    detector is to end with it, instead of going on for the next agent."""
+
+    settings: DetectorSettings
+    kafka: KafkaConnection
+    home: Path
+    jars: Path
+    name: str
+    metrics: str = ""
+    limits: AgentLimits = field(default_factory=AgentLimits)
+    drain_on_exit: bool = False
+
+
+def run_agent(job: AgentJob, stop: threading.Event) -> None:
+    """Run until `stop` is set. A broker that is away is waited for.
+
+    Raises Fenced when another agent has taken over, once the detector here has ended; AttemptUnreachable.
+    """
+    me = Self(job.settings.detector, f"{job.name}-{uuid.uuid4().hex[:8]}", socket.gethostname(), code_digest())
+    home = AgentHome(job.home.resolve())
+    metrics = AgentMetrics(me.detector)
+    with home.hold(), serving(job.metrics, metrics.registry):
+        running = _Running(job, me, ProcessLauncher(home, job.jars, os.environ), metrics)
+        while not stop.is_set():
+            try:
+                running.serve(stop)
+            except BrokerUnavailable:
+                stop.wait(_RETRY_S)
+            except Fenced:
+                running.drain()
+                raise
+            home.prune()
+        if job.drain_on_exit:
+            running.drain()
+            with suppress(BrokerUnavailable):
+                running.say_all()
+
+
+class _Running:
+    """An agent at work; its connection to Kafka is made anew after every outage."""
+
+    def __init__(self, job: AgentJob, me: Self, launcher: ProcessLauncher, metrics: AgentMetrics) -> None:
+        self._job = job
+        self._me = me
+        self._metrics = metrics
+        self._log: DeploymentLog | None = None
+        self._agent = Agent(me, launcher, self._write, job.limits)
+        self._begun = False
+
+    def serve(self, stop: threading.Event) -> None:
+        """Execute intents until `stop` is set. Raises BrokerUnavailable, Fenced."""
+        topics, kafka = self._job.settings.topics, self._job.kafka
+        detector = self._me.detector
+        seen = read_deployment(kafka, topics.detector_attempts, detector)
+        if self._begun and seen.agent is not None and seen.agent[1].agent != self._me.agent:
+            raise Fenced(f"agent {seen.agent[1].agent} has taken over {detector} while the broker was away")
+        self._log = DeploymentLog.open(kafka, topics.detector_attempts, detector)
+        with TopicReader(kafka, topics.detector_intents) as reader:
+            reader.partitions()
+            first, end = reader.ends()
+            records = [(record.offset, record.append_ms, record.value) for record in reader.read(first, end)]
+        intents = read_intents(detector, records)
+        if not self._begun:
+            self._agent.take_over(intents, seen, now_ms())
+            self._begun = True
+        progress_end = self._count_batches()
+        starts = {topics.detector_intents: {0: end}, topics.detector_progress: {0: progress_end}}
+        self._step(intents)
+        for received in self._follow(starts, stop):
+            if received is not None and received.topic == topics.detector_intents:
+                record = received.record
+                records.append((record.offset, record.append_ms, record.value))
+                intents = read_intents(detector, records)
+            elif received is not None:
+                self._note(received.record.key, received.record.value)
+            self._step(intents)
+
+    def drain(self) -> None:
+        """End the detector that runs here, in order or by force."""
+        waits = threading.Event()
+        while not self._agent.end(now_ms()):
+            waits.wait(_LOOK_S)
+
+    def say_all(self) -> None:
+        """Say how everything is, once more."""
+        self._agent.say(now_ms())
+
+    def _follow(self, starts: dict[str, dict[int, int]], stop: threading.Event) -> Iterator[Received | None]:
+        return follow(self._job.kafka, starts, wanted=lambda: not stop.is_set(), poll_s=_LOOK_S)
+
+    def _step(self, intents: IntentLog) -> None:
+        self._agent.step(intents, now_ms())
+
+    def _count_batches(self) -> int:
+        """Take note of the batches written lately; where the next ones will be."""
+        topic = self._job.settings.topics.detector_progress
+        with TopicReader(self._job.kafka, topic) as reader:
+            reader.partitions()
+            _, end = reader.ends()
+        for record in tail_of(self._job.kafka, topic, _PROGRESS_TAIL, end):
+            self._note(record.key, record.value)
+        return end
+
+    def _note(self, key: bytes | None, value: bytes | None) -> None:
+        if key == self._me.detector.encode() and value is not None:
+            self._agent.note(decode_progress(value))
+
+    def _write(self, status: AgentStatus, attempts: list[AttemptStatus]) -> None:
+        assert self._log is not None, "an agent works only while its log is open"
+        self._log.write(status, attempts)
+        self._metrics.note(status)

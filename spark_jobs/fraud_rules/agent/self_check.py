@@ -1,0 +1,88 @@
+"""Judges a release before it is started: `python -m fraud_rules.agent.self_check DETECTOR-ARGUMENTS`.
+
+Run with the release's own code. A small stream must give the known answer, and the detector's own look at
+configuration, broker, master and checkpoint must find nothing. Nothing is touched; the exit code is the error's.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from fraud_rules.errors import ReleaseInvalid
+from fraud_rules.replay import replay
+from fraud_rules.schema import Field, FieldType, TransactionSchema
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["known_answer", "main"]
+
+_SCHEMA: Final = TransactionSchema(
+    (
+        Field("transactionId", FieldType.LONG),
+        Field("eventTime", FieldType.TIMESTAMP),
+        Field("account", FieldType.STRING),
+        Field("amount", FieldType.DECIMAL, precision=18, scale=2),
+    )
+)
+
+
+def _rule(rule_id: int, **members: Any) -> dict[str, Any]:
+    common = {
+        "ruleId": rule_id,
+        "ruleState": "ACTIVE",
+        "groupingKeyNames": ["account"],
+        "aggregateFieldName": "amount",
+        "limitOperatorType": ">",
+        "windowMinutes": 1,
+    }
+    return {"at": rule_id, "rule": {**common, **members}}
+
+
+def _tx(identity: int, at: int, account: str, amount: str) -> dict[str, Any]:
+    members = {"transactionId": identity, "eventTime": at, "account": account, "amount": amount}
+    return {"at": at, "tx": members}
+
+
+_STREAM: Final = {
+    "steps": [
+        _rule(1, aggregatorFunctionType="SUM", limit="0.30"),
+        _rule(2, aggregatorFunctionType="COUNT", limit=2, filter="amount >= 0.1"),
+        _tx(1, 1_000, "a", "0.10"),
+        _tx(2, 2_000, "a", "0.20"),
+        _tx(3, 3_000, "b", "0.05"),
+        _tx(4, 61_000, "a", "0.11"),  # both ends of a window belong to it
+        _tx(5, 61_001, "a", "0.11"),  # the first transaction is out of it
+        _tx(5, 61_002, "a", "9.99"),  # a duplicate
+    ]
+}
+_ALERTS: Final = [(4, 1, "0.41"), (4, 2, "3"), (5, 1, "0.42"), (5, 2, "3")]
+
+
+def known_answer() -> None:
+    """Raise ReleaseInvalid unless the engine gives the right answer."""
+    answer = replay(_STREAM, _SCHEMA, DetectorSettings())
+    found = [(alert["transactionId"], alert["ruleId"], alert["triggeringValue"]) for alert in answer["alerts"]]
+    if found != _ALERTS or answer["duplicates"] != [5]:
+        raise ReleaseInvalid(f"this code evaluates wrongly: {found} and not {_ALERTS}")
+
+
+def main() -> int:
+    """0 when nothing speaks against a start; else an error's exit code, with its message on stderr."""
+    try:
+        known_answer()
+        import detector
+    except ReleaseInvalid as error:
+        return _refused(str(error))
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with the code, it is wrong
+        return _refused(f"this code cannot be run: {type(error).__name__}: {error}")
+    sys.argv[1:] = ["--check", *sys.argv[1:]]
+    return detector.main()
+
+
+def _refused(why: str) -> int:
+    sys.stderr.write(f"detector: {why}\n")
+    return ReleaseInvalid.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""What there is to say about an attempt that was started: from its folder, and from what the detector writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fraud_rules.agent.home import AttemptEnd
+from fraud_rules.agent.launcher import LocalAttempt
+from fraud_rules.deployment.attempt import AttemptPhase, AttemptStatus
+from fraud_rules.detector_status import Progress
+from fraud_rules.errors import DetectorStopped, error_name
+
+__all__ = ["AttemptWatch", "Self"]
+
+
+@dataclass(frozen=True, slots=True)
+class Self:
+    """Who the agent is: `agent` is unlike that of any other agent's process."""
+
+    detector: str
+    agent: str
+    host: str
+    code: str
+
+
+@dataclass(slots=True)
+class AttemptWatch:
+    """One attempt. `asked_ms` is when it was asked to end, None while it was not."""
+
+    me: Self
+    attempt: LocalAttempt
+    asked_ms: int | None = None
+    killed: bool = False
+    _batches: int = field(default=0, repr=False)
+
+    @property
+    def attempt_id(self) -> str:
+        return self.attempt.order.intent.attempt_id
+
+    def is_alive(self) -> bool:
+        """Whether anything of it runs."""
+        return self.attempt.end() is None
+
+    def drain(self, now_ms: int) -> None:
+        """Ask it to end after the batch in hand, once."""
+        if self.asked_ms is None:
+            self.asked_ms = now_ms
+            self.attempt.drain()
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self.killed = True
+        self.attempt.kill()
+
+    def note(self, progress: Progress) -> None:
+        """A batch of the detector is written: by this attempt, or by another."""
+        if progress.attempt != self.attempt_id:
+            return
+        first = self.attempt.folder.first_batch()
+        if first is None:
+            first = progress.batch_id
+            self.attempt.folder.write_first_batch(first)
+        self._batches = max(self._batches, progress.batch_id - first + 1)
+
+    def status(self, now_ms: int) -> AttemptStatus:
+        """How it is."""
+        order, folder, end = self.attempt.order, self.attempt.folder, self.attempt.end()
+        release = order.intent.release
+        ui_port = None if release is None else release.ui_port
+        phase, error, message = self._phase(end)
+        return AttemptStatus(
+            detector=self.me.detector,
+            attempt_id=self.attempt_id,
+            epoch=order.epoch,
+            phase=phase,
+            at_ms=now_ms,
+            agent=self.me.agent,
+            host=self.me.host,
+            error_name=error,
+            message=message,
+            exit_code=None if end is None else end.exit_code,
+            started_ms=order.created_ms,
+            ended_ms=None if end is None else end.ended_ms,
+            spark_ui=None if ui_port is None else f"http://{self.me.host}:{ui_port}",
+            log=str(folder.log),
+            batches_committed=self._batches,
+        )
+
+    def _phase(self, end: AttemptEnd | None) -> tuple[AttemptPhase, str | None, str | None]:
+        """The phase, and the name and the message of the error that led to it."""
+        if end is None:
+            if self.asked_ms is not None:
+                return AttemptPhase.DRAINING, None, None
+            return (AttemptPhase.RUNNING if self.attempt.folder.running else AttemptPhase.STARTING), None, None
+        if end.exit_code is None:
+            return AttemptPhase.LOST, None, "its processes are gone, and nothing says how they ended"
+        if end.exit_code == DetectorStopped.exit_code:
+            return AttemptPhase.STOPPED, DetectorStopped.__name__, end.said
+        if self.asked_ms is not None or end.exit_code == 0:
+            return AttemptPhase.STOPPED, None, "killed, as it did not end in time" if self.killed else None
+        name = error_name(end.exit_code)
+        if end.exit_code < 0:
+            return AttemptPhase.FAILED, None, f"killed by signal {-end.exit_code}"
+        return AttemptPhase.FAILED, name, end.said or f"ended with exit code {end.exit_code}"

@@ -1,0 +1,150 @@
+"""`fraud agent`: the process beside Spark that executes what is decided about the detector."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fraud_rules.cli.configured import configured
+from fraud_rules.cli.interrupts import interrupts_set
+from fraud_rules.cli.options import Kafka
+
+if TYPE_CHECKING:
+    from fraud_rules.deployment.attempt import DeploymentSeen
+    from fraud_rules.deployment.intent import IntentLog
+
+app = typer.Typer(
+    help="The agent: executes the decisions in the intent log, beside Spark.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_MS_A_S = 1_000
+_SILENT_MS = 30_000
+_NOT_WELL_EXIT_CODE = 1
+_SHOWN = 10
+
+
+@app.command()
+def run(
+    kafka: Kafka,
+    home: Annotated[
+        Path | None, typer.Option(help="Where attempts, their logs and handles are kept.", show_default="var/agent")
+    ] = None,
+    name: Annotated[str, typer.Option(help="How the agent is called.", show_default="the host's name")] = "",
+    jars: Annotated[
+        Path | None, typer.Option(help="The folder of the connector's jars.", show_default="lib/connector")
+    ] = None,
+    metrics: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Serve metrics there.", show_default="nowhere")
+    ] = "",
+    drain_s: Annotated[
+        float, typer.Option("--drain-s", min=1, help="A detector that has not ended by then is killed.")
+    ] = 60,
+    drain_on_exit: Annotated[
+        bool, typer.Option("--drain-on-exit", help="End the detector with the agent; else the next agent adopts it.")
+    ] = False,
+) -> None:
+    """Run the agent until SIGTERM or Ctrl-C.
+
+    It starts, drains and watches the one detector that config/detector.yaml names, as the intent log says, and reports
+    to the topic detector-attempts. A second agent takes over from the first. Decisions come from Airflow, `fraud deploy`
+    and `fraud drain`.
+
+    \b
+    Examples:
+      fraud agent run
+      fraud agent run --home /var/lib/fraud-agent --metrics 127.0.0.1:9108
+    """
+    from fraud_rules.agent.agent import AgentLimits
+    from fraud_rules.agent.run import AgentJob, run_agent
+
+    context = configured()
+    job = AgentJob(
+        context.settings,
+        kafka,
+        home or context.project.var / "agent",
+        jars or context.project.jars / "connector",
+        name or socket.gethostname(),
+        metrics,
+        AgentLimits(drain_ms=round(drain_s * _MS_A_S)),
+        drain_on_exit,
+    )
+    stop = threading.Event()
+    with interrupts_set(stop):
+        sys.stderr.write(f"fraud: the agent of {context.settings.detector} works in {job.home}\n")
+        sys.stderr.flush()
+        run_agent(job, stop)
+
+
+@app.command()
+def status(
+    kafka: Kafka, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
+) -> None:
+    """Say what is wanted, what runs, and how the last attempts went.
+
+    Exit code 0 when the agent's heartbeat is young and the newest intent is executed, else 1.
+
+    \b
+    Examples:
+      fraud agent status
+      fraud agent status --json | jq '.attempts[-1].phase'
+    """
+    from fraud_rules.cli.output import print_json
+    from fraud_rules.kafka.deployment_log import read_deployment, read_intent_log
+    from fraud_rules.kafka.reachable import require_broker
+
+    require_broker(kafka)
+    settings = configured().settings
+    intents = read_intent_log(kafka, settings.topics.detector_intents, settings.detector)
+    seen = read_deployment(kafka, settings.topics.detector_attempts, settings.detector)
+    now_ms = int(time.time() * _MS_A_S)
+    attempts = sorted(seen.attempts.values(), key=lambda each: each.status.epoch)
+    if as_json:
+        print_json(
+            {
+                "wantedEpoch": intents.epoch,
+                "agent": None if seen.agent is None else seen.agent[1],
+                "agentAgeMs": None if seen.agent is None else now_ms - seen.agent[0],
+                "attempts": [each.status for each in attempts],
+            }
+        )
+    else:
+        for line in _lines(intents, seen, now_ms):
+            print(line)
+    if seen.agent is None or now_ms - seen.agent[0] > _SILENT_MS or seen.agent[1].executed_epoch < intents.epoch:
+        raise typer.Exit(_NOT_WELL_EXIT_CODE)
+
+
+def _lines(intents: IntentLog, seen: DeploymentSeen, now_ms: int) -> list[str]:
+    newest = intents.newest
+    wanted = (
+        "nothing yet (fraud deploy)" if newest is None else f"{newest.intent.kind} since {_clock(newest.append_ms)}"
+    )
+    if newest is not None:
+        wanted += f", epoch {newest.epoch}, by {newest.intent.requested_by}: {newest.intent.reason}"
+    lines = [f"wanted    {wanted}"]
+    if seen.agent is None:
+        lines.append("agent     has never reported (fraud agent run)")
+    else:
+        at_ms, agent = seen.agent
+        lines.append(f"agent     {agent.agent} on {agent.host}, heard {(now_ms - at_ms) / _MS_A_S:.0f} s ago")
+    for attempt in sorted(seen.attempts.values(), key=lambda each: each.status.epoch)[-_SHOWN:]:
+        status = attempt.status
+        said = "" if status.message is None else f": {status.error_name or ''} {status.message}"
+        lines.append(
+            f"epoch {status.epoch:<4}{status.phase.value:<11}{status.batches_committed:>7} batches  "
+            f"{status.attempt_id}{said}"
+        )
+    return lines
+
+
+def _clock(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / _MS_A_S, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

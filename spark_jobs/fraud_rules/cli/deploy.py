@@ -1,0 +1,206 @@
+"""`fraud deploy` and `fraud drain`: decide about the detector by hand; and `fraud heartbeat`, which looks after those
+who decide."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fraud_rules.cli.configured import Configured, configured
+from fraud_rules.cli.options import Kafka
+from fraud_rules.errors import FraudError
+
+if TYPE_CHECKING:
+    from fraud_rules.deployment.attempt import AttemptStatus
+    from fraud_rules.deployment.intent import Intent, IntentKind, IntentLog
+    from fraud_rules.kafka.connection import KafkaConnection
+
+Reason = Annotated[str, typer.Option("--reason", help="Why: kept with the decision.", prompt=True)]
+Wait = Annotated[
+    float, typer.Option("--wait", min=0, max=3600, help="Wait so many seconds for the agent to have done it.")
+]
+
+_MS_A_S = 1_000
+_LOOK_S = 0.5
+_NOTIFY_S = 10.0
+_FIRES_EXIT_CODE = 1
+
+
+def deploy(
+    kafka: Kafka,
+    reason: Reason,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="A folder, or a URI of a shared file system.", show_default="var/checkpoint")
+    ] = None,
+    wheel: Annotated[str, typer.Option(help="A wheel on the agent's host.", show_default="the agent's own code")] = "",
+    master: Annotated[str, typer.Option(help="Spark's master.")] = "local[2,4]",
+    shuffle_partitions: Annotated[int, typer.Option(min=1, help="Fixed with a checkpoint.")] = 2,
+    driver_memory: Annotated[str, typer.Option(help="Memory of the driver's JVM.")] = "1536m",
+    kafka_properties: Annotated[
+        str, typer.Option(help="A file on the agent's host with the broker's SASL and TLS properties.")
+    ] = "",
+    metrics: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the detector serves metrics.")] = "",
+    resume: Annotated[bool, typer.Option("--resume", help="Lift a stop that the rule log asked for.")] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Set the checkpoint aside and recompute it from the topics.")
+    ] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Rebuild although retention has removed the topics' beginning.")
+    ] = False,
+    wait: Wait = 0,
+) -> None:
+    """Decide that the detector runs with the configuration and the code here, through the agent.
+
+    What runs is drained once the new release has passed the agent's check; an invalid one is refused, and what runs
+    goes on. Given again, it starts the detector anew.
+
+    \b
+    Examples:
+      fraud deploy --reason "first start" --wait 120
+      fraud deploy --reason "disk replaced" --rebuild --wait 600
+      fraud deploy --reason "cluster" --master spark://master:7077 --checkpoint hdfs:///fraud/checkpoint
+    """
+    from fraud_rules.deployment.intent import IntentKind, Rebuild
+    from fraud_rules.deployment.local import release_of
+
+    context = configured()
+    release = release_of(
+        context.project.config,
+        checkpoint=checkpoint or str(context.project.var / "checkpoint"),
+        bootstrap=kafka.bootstrap,
+        wheel=wheel,
+        master=master,
+        shuffle_partitions=shuffle_partitions,
+        driver_memory=driver_memory,
+        kafka_properties=kafka_properties,
+        metrics=metrics,
+    )
+
+    def decide(log: IntentLog) -> Intent:
+        order = Rebuild(partial) if rebuild else None
+        return _intent(context, IntentKind.RUN, reason, log, release=release, resume=resume, rebuild=order)
+
+    _decide(context, kafka, decide, wait)
+
+
+def drain(kafka: Kafka, reason: Reason, wait: Wait = 0) -> None:
+    """Decide that the detector ends after the batch in hand, and stays so until somebody deploys it.
+
+    \b
+    Example:
+      fraud drain --reason "the broker moves" --wait 60
+    """
+    from fraud_rules.deployment.intent import IntentKind
+
+    context = configured()
+    _decide(context, kafka, lambda log: _intent(context, IntentKind.DRAIN, reason, log), wait)
+
+
+def heartbeat(
+    kafka: Kafka,
+    max_age_s: Annotated[
+        float, typer.Option("--max-age-s", min=1, help="How old a supervisor's last look may be.")
+    ] = 120,
+    notify: Annotated[
+        str, typer.Option(metavar="URL", help="Post what is wrong there, as JSON.", show_default="only say it")
+    ] = "",
+) -> None:
+    """Look after those who look after the detector: run this outside Airflow, from cron say.
+
+    Exit code 0 while a supervisor has looked at the detector lately and an agent is heard, else 1.
+
+    \b
+    Examples:
+      fraud heartbeat --max-age-s 120
+      fraud heartbeat --notify https://alarms.example/hook
+    """
+    from fraud_rules.deployment.heartbeat import faults_of
+    from fraud_rules.errors import BrokerUnavailable
+    from fraud_rules.kafka.deployment_log import read_deployment
+    from fraud_rules.kafka.reachable import require_broker
+
+    settings = configured().settings
+    try:
+        require_broker(kafka)
+        seen = read_deployment(kafka, settings.topics.detector_attempts, settings.detector)
+        faults = faults_of(seen, int(time.time() * _MS_A_S), round(max_age_s * _MS_A_S))
+    except BrokerUnavailable as error:
+        faults = [str(error)]
+    if not faults:
+        print(f"{settings.detector} is supervised")
+        return
+    for fault in faults:
+        print(fault)
+    if notify:
+        _notify(notify, settings.detector, faults)
+    raise typer.Exit(_FIRES_EXIT_CODE)
+
+
+def _intent(context: Configured, kind: IntentKind, reason: str, log: IntentLog, **members: Any) -> Intent:
+    from fraud_rules.deployment.intent import Intent
+
+    return Intent(
+        detector=context.settings.detector,
+        kind=kind,
+        attempt_id=uuid.uuid4().hex[:12],
+        after=log.epoch,
+        reason=reason,
+        requested_by=f"{getpass.getuser()}@{socket.gethostname()}",
+        supervisor="cli",
+        requested_ms=int(time.time() * _MS_A_S),
+        **members,
+    )
+
+
+def _decide(context: Configured, kafka: KafkaConnection, decide: Callable[[IntentLog], Intent], wait_s: float) -> None:
+    from fraud_rules.kafka.deployment_log import append_intent, read_intent_log
+    from fraud_rules.kafka.reachable import require_broker
+
+    require_broker(kafka)
+    topics = context.settings.topics
+    log = read_intent_log(kafka, topics.detector_intents, context.settings.detector)
+    record = append_intent(kafka, topics.detector_intents, decide(log))
+    print(f"decided: {record.intent.kind}, epoch {record.epoch}, attempt {record.intent.attempt_id}")
+    if wait_s > 0:
+        status = _await_done(context, kafka, record.intent, wait_s)
+        print(f"{status.phase.value} on {status.host}" + (f" (log: {status.log})" if status.log else ""))
+
+
+def _await_done(context: Configured, kafka: KafkaConnection, intent: Intent, wait_s: float) -> AttemptStatus:
+    """The attempt once it runs, or has been drained. Raises FraudError when it ended otherwise, or takes longer."""
+    from fraud_rules.deployment.attempt import AttemptPhase
+    from fraud_rules.deployment.intent import IntentKind
+    from fraud_rules.kafka.deployment_log import read_deployment
+
+    wanted = AttemptPhase.RUNNING if intent.kind is IntentKind.RUN else AttemptPhase.STOPPED
+    deadline, phase = time.monotonic() + wait_s, "not seen by any agent"
+    while time.monotonic() < deadline:
+        seen = read_deployment(kafka, context.settings.topics.detector_attempts, context.settings.detector)
+        attempt = seen.attempts.get(intent.attempt_id)
+        if attempt is not None and attempt.status.phase is wanted:
+            return attempt.status
+        if attempt is not None and attempt.status.phase.is_terminal:
+            status = attempt.status
+            raise FraudError(f"{status.phase.value}: {status.error_name or ''} {status.message or ''}".strip())
+        phase = phase if attempt is None else attempt.status.phase.value
+        time.sleep(_LOOK_S)
+    raise FraudError(f"attempt {intent.attempt_id} is {phase} after {wait_s:g} s (see fraud agent status)")
+
+
+def _notify(url: str, detector: str, faults: Sequence[str]) -> None:
+    import msgspec
+
+    body = msgspec.json.encode({"detector": detector, "faults": faults, "host": socket.gethostname()})
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")  # noqa: S310 - the caller's own address
+    try:
+        with urllib.request.urlopen(request, timeout=_NOTIFY_S):  # noqa: S310
+            pass
+    except OSError as error:
+        raise FraudError(f"{url} did not take the alarm: {error}") from error
