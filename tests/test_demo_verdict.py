@@ -109,7 +109,7 @@ def test_the_picture_fits_the_terminal_and_marks_what_was_planted() -> None:
     assert sum("Exceptional single payment" in line for line in lines) == 15
     assert [line for line in lines if "planted: huge-payment-1" in line]
     assert "300 ms" in lines[2]
-    figures = " ".join(lines[-4:])
+    figures = " ".join(lines[-5:])
     for part in ("rate 103 tx/s", "lag 12", "rules 7", "batch 190 ms", "310/500 ms", "1 of 2 planted"):
         assert part in figures
 

@@ -82,7 +82,6 @@ class _Demo:
         self._compile()
         began_s = time.monotonic()
         self._site.start(self._stack, self._say)
-        self._stack.callback(self._end_detector)
         self._say(f"Airflow at {self._address}: its DAGs start the detector and seed the rules (a minute)")
         self._watch.start()
         self._stack.callback(self._watch.stop)
@@ -140,11 +139,6 @@ class _Demo:
         after."""
         self._site.check()
         return not self._stop.is_set()
-
-    def _end_detector(self) -> None:
-        """Whatever else has failed: nobody is left to look after it, so it goes with the demo."""
-        self._site.airflow.stop()
-        self._site.stop_detector()
 
     def _drain(self, screen: Screen) -> None:
         """Wait until the detector has judged everything sent."""

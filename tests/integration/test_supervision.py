@@ -1,0 +1,183 @@
+"""The detector under a real Airflow: started by its DAGs, replaced when it dies or hangs, untouched by all that can
+happen to Airflow itself. One installation for all, under load throughout; the last test judges every alert of it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fraud_ops.health import Health
+from fraud_ops.hooks.watch import now_ms
+from fraud_rules.demo.airflow import Component
+from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.project import Project
+from tests.supervised import Supervised, restart, supervised
+from tests.waiting import until
+
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("integration"), pytest.mark.timeout(900)]
+
+DAG_ID = "fraud_detector"
+DECIDING = "airflow dags trigger"
+
+
+@pytest.fixture(scope="module")
+def world(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervised]:
+    with supervised(project, tmp_path_factory.mktemp("supervised")) as world:
+        world.await_health(Health.HEALTHY)
+        yield world
+
+
+def test_the_dags_start_the_detector_and_seed_its_rules(world: Supervised) -> None:
+    intent = world.look().wanted
+    assert intent is not None
+    assert intent.intent.requested_by.startswith("start by scheduled__")
+    assert world.api.await_run("fraud_topics", world.api.newest_run("fraud_topics")["dag_run_id"]) == "success"
+    run_id = world.api.newest_run("fraud_seed_rules")["dag_run_id"]
+    assert world.api.await_run("fraud_seed_rules", run_id) == "success"
+    states = world.api.task_states(DAG_ID, world.api.newest_run(DAG_ID)["dag_run_id"])
+    until(lambda: states["supervise"] == "deferred" or _refresh(states, world), "supervision is deferred", 60)
+
+
+def test_seeding_again_changes_nothing(world: Supervised) -> None:
+    run_id = world.api.trigger("fraud_seed_rules")
+    assert world.api.await_run("fraud_seed_rules", run_id) == "success"
+    path = f"dags/fraud_seed_rules/dagRuns/{run_id}/taskInstances/apply/xcomEntries/return_value?deserialize=true"
+    assert world.api.call("GET", path)["value"] == []
+
+
+def test_a_driver_that_dies_is_replaced(world: Supervised, record_property: pytest.RecordProperty) -> None:
+    before = world.attempt().status
+    killed_s = time.monotonic()
+    for process in world.members():
+        process.kill()
+    seen = world.await_after(before.epoch)
+    record_property("replaced_s", round(time.monotonic() - killed_s, 1))
+    assert seen.deployment.attempts[before.attempt_id].status.phase is AttemptPhase.FAILED
+    assert seen.wanted is not None
+    assert seen.wanted.intent.requested_by == "supervisor"
+    assert world.driver().is_running()
+
+
+def test_one_that_hangs_is_replaced_and_writes_no_more(
+    world: Supervised, record_property: pytest.RecordProperty
+) -> None:
+    before, hung = world.attempt().status, world.members()
+    for process in hung:
+        process.send_signal(signal.SIGSTOP)
+    hung_s = time.monotonic()
+    seen = world.await_after(before.epoch)
+    record_property("replaced_s", round(time.monotonic() - hung_s, 1))
+    for process in hung:
+        if process.is_running():
+            process.send_signal(signal.SIGCONT)
+    world.await_batches(3)
+    assert len(seen.queries) <= 1
+    assert world.driver().pid not in {process.pid for process in hung}
+
+
+@pytest.mark.parametrize(
+    "component",
+    [
+        Component.SCHEDULER,
+        Component.TRIGGERER,
+        pytest.param(Component.DAG_PROCESSOR, marks=pytest.mark.long),
+        pytest.param(Component.API_SERVER, marks=pytest.mark.long),
+    ],
+)
+def test_the_detector_never_notices_a_component_that_is_killed(world: Supervised, component: Component) -> None:
+    before, driver = world.attempt().status, world.driver().pid
+    restart(world.site, component)
+    since_ms = now_ms()
+    world.await_batches(3)
+    world.site.airflow.await_healthy()
+    world.await_supervision(since_ms)
+    assert world.attempt().status.epoch == before.epoch
+    assert world.driver().pid == driver
+
+
+def test_a_supervising_run_that_is_failed_cleared_paused_or_deleted_harms_nothing(world: Supervised) -> None:
+    before, driver = world.attempt().status, world.driver().pid
+
+    def adopted(harm: str) -> None:
+        since_ms = now_ms()
+        world.await_batches(2)
+        world.await_supervision(since_ms)
+        assert world.attempt().status.epoch == before.epoch, harm
+        assert world.driver().pid == driver, harm
+
+    run_id = world.api.newest_run(DAG_ID)["dag_run_id"]
+    world.api.call("PATCH", f"dags/{DAG_ID}/dagRuns/{run_id}/taskInstances/supervise", new_state="failed")
+    adopted("marked as failed")
+    run_id = world.api.newest_run(DAG_ID)["dag_run_id"]
+    world.api.call("POST", f"dags/{DAG_ID}/dagRuns/{run_id}/clear", dry_run=False)
+    adopted("cleared")
+    world.api.call("PATCH", f"dags/{DAG_ID}", is_paused=True)
+    run_id = world.api.newest_run(DAG_ID)["dag_run_id"]
+    world.api.call("DELETE", f"dags/{DAG_ID}/dagRuns/{run_id}")
+    world.await_batches(2)
+    world.api.call("PATCH", f"dags/{DAG_ID}", is_paused=False)
+    adopted("paused and deleted")
+
+
+def test_one_that_was_drained_stays_so_until_it_is_started(world: Supervised) -> None:
+    run_id = world.api.trigger("fraud_detector_ops", action="drain", reason="a test of stopping")
+    assert world.api.await_run("fraud_detector_ops", run_id) == "success"
+    seen = world.await_health(Health.STOPPED)
+    assert seen.wanted is not None
+    assert seen.wanted.intent.reason == "a test of stopping"
+    assert seen.wanted.intent.requested_by == "drain by admin"
+    world.await_supervision(now_ms())
+    assert world.verdict().health is Health.STOPPED
+    run_id = world.api.trigger("fraud_detector_ops", action="start", reason="a test of starting")
+    assert world.api.await_run("fraud_detector_ops", run_id) == "success"
+    world.await_health(Health.HEALTHY)
+
+
+@pytest.mark.parametrize("deciding", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_every_command_of_the_runbooks_works(world: Supervised, project: Project, *, deciding: bool) -> None:
+    """Those that decide something make a run, which a paused DAG keeps and does not carry out."""
+    found = {each for path in (project.root / "docs" / "runbooks").glob("*.md") for each in commands_of(path)}
+    commands = sorted(each for each in found if each.startswith(DECIDING) is deciding)
+    assert len(commands) >= 10
+    world.api.call("PATCH", "dags/fraud_detector_ops", is_paused=True)
+    failed = {}
+    for command in commands:
+        done = run_in(world, command)
+        if done.returncode != 0:
+            failed[command] = (done.stdout + done.stderr)[-600:]
+    assert not failed, failed
+    for run in world.api.call("GET", "dags/fraud_detector_ops/dagRuns?state=queued")["dag_runs"]:
+        world.api.call("DELETE", f"dags/fraud_detector_ops/dagRuns/{run['dag_run_id']}")
+    world.api.call("PATCH", "dags/fraud_detector_ops", is_paused=False)
+
+
+def test_every_alert_of_all_this_is_right(world: Supervised) -> None:
+    verdict = world.judge()
+    assert verdict.right, verdict.faults
+
+
+def commands_of(page: Path) -> list[str]:
+    blocks = re.findall(r"^```\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.strip()]
+
+
+def run_in(world: Supervised, command: str) -> subprocess.CompletedProcess[str]:
+    """As a person in the installation's folder."""
+    home = world.context.project.root
+    environ = {**world.site.airflow.site.environment(), "FRAUD_BOOTSTRAP": world.site.broker.bootstrap}
+    words = shlex.split(command)
+    return subprocess.run(words, cwd=home, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
+
+
+def _refresh(states: dict[str, str | None], world: Supervised) -> bool:
+    states.update(world.api.task_states(DAG_ID, world.api.newest_run(DAG_ID)["dag_run_id"]))
+    return states["supervise"] == "deferred"

@@ -1,0 +1,236 @@
+"""A detector under supervision as people run it: broker, agent, real Airflow components, and a look from outside."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from fraud_ops.health import Health, Limits, Verdict, health
+from fraud_ops.hooks.watch import DetectorWatch, now_ms
+from fraud_ops.observation import DetectorObservation
+from fraud_rules.cli.configured import Configured, configured
+from fraud_rules.demo.airflow import USER, Component
+from fraud_rules.demo.sender import Sender
+from fraud_rules.demo.site import PASSWORD, Site
+from fraud_rules.demo.verdict import Published, Traffic, judge
+from fraud_rules.demo.verdict import Verdict as DemoVerdict
+from fraud_rules.deployment.attempt import Attempt
+from fraud_rules.kafka.consume import read_topic, topic_ends
+from fraud_rules.kafka.recorder import record_run
+from fraud_rules.project import Project
+from fraud_rules.replay import decode_exactly, replay_recording
+from fraud_rules.traffic import TrafficSettings
+from tests.conftest import free_ports
+from tests.running_detector import members_of
+from tests.waiting import until
+
+FOLDERS = ("config", "dags", "docs", "lib", "plugins", "spark_jobs")
+RUN_S = 240.0
+TRAFFIC = TrafficSettings(
+    rate_per_s=50, seconds=None, payers=20_000, seed=7, out_of_order=0.02, late=0.002, duplicates=0.005, malformed=0.005
+)
+
+
+class Supervised:
+    """A running installation: `watch` looks at it from outside Airflow, `api` is Airflow's."""
+
+    def __init__(self, site: Site, context: Configured) -> None:
+        self.site = site
+        self.context = context
+        self.api = Api(site.airflow.site.url)
+        self.sender = Sender(site.broker.kafka, context.settings.topics.transactions, TRAFFIC)
+        self._watch = DetectorWatch(site.broker.kafka, context.settings)
+
+    def look(self) -> DetectorObservation:
+        return self._watch.look()
+
+    def verdict(self) -> Verdict:
+        return health(self.look(), Limits(), now_ms())
+
+    def await_health(self, wanted: Health, timeout_s: float = RUN_S) -> DetectorObservation:
+        def reached() -> DetectorObservation | None:
+            seen = self.look()
+            return seen if health(seen, Limits(), now_ms()).health is wanted else None
+
+        return until(reached, f"the detector is {wanted}", timeout_s)
+
+    def await_after(self, epoch: int, timeout_s: float = RUN_S) -> DetectorObservation:
+        """Wait for a healthy attempt at a later decision."""
+
+        def reached() -> DetectorObservation | None:
+            seen = self.look()
+            later = seen.intents.epoch > epoch and seen.attempt is not None and seen.attempt.status.epoch > epoch
+            return seen if later and health(seen, Limits(), now_ms()).health is Health.HEALTHY else None
+
+        return until(reached, f"a healthy attempt after epoch {epoch}", timeout_s)
+
+    def await_batches(self, count: int = 2) -> None:
+        """Wait for that many more batches."""
+        begun = _batch(self.look())
+        until(lambda: _batch(self.look()) >= begun + count, f"{count} more batches")
+
+    def await_supervision(self, since_ms: int, timeout_s: float = RUN_S) -> None:
+        """Wait until a supervisor has looked after a time."""
+        until(lambda: _supervised_ms(self.look()) > since_ms, "a supervisor looks", timeout_s)
+
+    def attempt(self) -> Attempt:
+        """The attempt at what is wanted."""
+        attempt = self.look().attempt
+        assert attempt is not None
+        return attempt
+
+    def driver(self) -> psutil.Process:
+        """The one driver on the checkpoint, by its command line; fails when there is none, or a second one."""
+        marker = f"--checkpoint={self.site.places.checkpoint}"
+        found = [process for process in psutil.process_iter() if marker in _arguments(process)]
+        roots = [process for process in found if marker not in _arguments(process.parent())]
+        assert len(roots) == 1, roots
+        return roots[0]
+
+    def members(self) -> list[psutil.Process]:
+        """Driver, JVM and Python workers."""
+        return members_of(self.driver().pid)
+
+    def judge(self) -> DemoVerdict:
+        """Let it read everything, and compare its outputs with the replay of the recorded logs."""
+        self.sender.stop()
+        topics, kafka = self.context.settings.topics, self.site.broker.kafka
+        ends = topic_ends(kafka, topics.transactions)
+
+        def is_read() -> bool:
+            progress = self.look().progress
+            read = {} if progress is None else progress.progress.ends_of(topics.transactions)
+            return all(read.get(partition, 0) >= end for partition, end in ends.items())
+
+        until(is_read, "everything is read")
+        recording = record_run(kafka, self.context.settings)
+        answer = replay_recording(recording, self.context.schema, self.context.settings)
+        return judge(self._published(), answer, Traffic(self.sender.sent.records, self.sender.planted))
+
+    def _published(self) -> Published:
+        topics = self.context.settings.topics
+
+        def values(topic: str) -> list[bytes]:
+            records = read_topic(self.site.broker.kafka, topic)
+            return [record.value or b"" for partition in sorted(records) for record in records[partition]]
+
+        return Published(
+            alerts=[decode_exactly(value) for value in values(topics.alerts)],
+            shadow_alerts=[decode_exactly(value) for value in values(topics.shadow_alerts)],
+            late=[decode_exactly(value) for value in values(topics.late_transactions)],
+            quarantined=len(values(topics.quarantine)),
+        )
+
+
+class Api:
+    """Airflow's REST API, as the user of the demo."""
+
+    def __init__(self, url: str) -> None:
+        self._client = httpx.Client(base_url=url, timeout=60, trust_env=False)
+
+    def login(self) -> None:
+        answer = self._client.post("/auth/token", json={"username": USER, "password": PASSWORD})
+        answer.raise_for_status()
+        self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
+    def call(self, method: str, path: str, **body: Any) -> Any:
+        """One call; its answer's document."""
+        answer = self._client.request(method, f"/api/v2/{path}", json=body or None)
+        assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text[:500]}"
+        return answer.json() if answer.content else None
+
+    def newest_run(self, dag_id: str) -> dict[str, Any]:
+        """The run that began last."""
+        runs = self.call("GET", f"dags/{dag_id}/dagRuns?order_by=-run_after&limit=1")["dag_runs"]
+        assert runs, dag_id
+        run: dict[str, Any] = runs[0]
+        return run
+
+    def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
+        """The states of a run's tasks."""
+        found = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances")["task_instances"]
+        return {each["task_id"]: each["state"] for each in found}
+
+    def trigger(self, dag_id: str, **conf: Any) -> str:
+        """A run by hand; its id."""
+        run_id: str = self.call("POST", f"dags/{dag_id}/dagRuns", logical_date=None, conf=conf)["dag_run_id"]
+        return run_id
+
+    def await_run(self, dag_id: str, run_id: str, timeout_s: float = RUN_S) -> str:
+        """The state a run ends in."""
+
+        def ended() -> str | None:
+            state: str = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}")["state"]
+            return state if state in ("success", "failed") else None
+
+        return until(ended, f"{dag_id} {run_id} ends", timeout_s)
+
+
+@contextmanager
+def supervised(project: Project, home: Path) -> Iterator[Supervised]:
+    """Everything up, and the DAGs at work; the agent in a PID namespace of its own where that can be had."""
+    for folder in FOLDERS:
+        (home / folder).symlink_to(project.root / folder)
+    port, controller_port, airflow_port = _ports()
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        patch.setenv("FRAUD_HOME", str(home))
+        patch.setenv("FRAUD_BROKER_PORT", str(port))
+        patch.setenv("FRAUD_BROKER_CONTROLLER_PORT", str(controller_port))
+        patch.setenv("FRAUD_AIRFLOW_PORT", str(airflow_port))
+        context = configured()
+        site = Site(context, own_pid_namespace())
+        stack.callback(site.stop_left_over)
+        site.start(stack, print)
+        world = Supervised(site, context)
+        stack.callback(world.sender.stop)
+        world.sender.start()
+        site.airflow.await_healthy()
+        world.api.login()
+        yield world
+
+
+def own_pid_namespace() -> tuple[str, ...]:
+    """What puts a command into a PID namespace of its own; nothing where that is not allowed."""
+    prefix = ("unshare", "--pid", "--fork", "--kill-child=SIGTERM", "--mount-proc")
+    if shutil.which(prefix[0]) is None:
+        return ()
+    return prefix if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0 else ()
+
+
+def restart(site: Site, component: Component) -> None:
+    """Kill a component of Airflow as a failure would, and start it again as whatever looks after it would."""
+    site.airflow.kill(component)
+    site.airflow.start(component)
+
+
+def _ports() -> tuple[int, int, int]:
+    """Two for the broker, and the first of three in a row for Airflow."""
+    port, controller_port = free_ports(2)
+    while True:
+        (first,) = free_ports(1)
+        taken = {conn.laddr.port for conn in psutil.net_connections("tcp") if conn.laddr}
+        if not taken.intersection({first + 1, first + 2}) and first + 2 < 65_536:
+            return port, controller_port, first
+
+
+def _batch(seen: DetectorObservation) -> int:
+    return -1 if seen.progress is None else seen.progress.progress.batch_id
+
+
+def _supervised_ms(seen: DetectorObservation) -> int:
+    return 0 if seen.deployment.supervision is None else seen.deployment.supervision[0]
+
+
+def _arguments(process: psutil.Process | None) -> list[str]:
+    try:
+        return [] if process is None else process.cmdline()
+    except psutil.Error:
+        return []
