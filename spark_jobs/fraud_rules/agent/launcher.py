@@ -80,10 +80,13 @@ class ProcessAttempt:
         return self.folder.end() or self._close(AttemptEnd(_now_ms()))
 
     def drain(self) -> None:
-        for process in members(self.order.intent.attempt_id):
+        """Through its starter; itself where that was killed."""
+        attempt_id = self.order.intent.attempt_id
+        named = [process for process in members(attempt_id) if attempt_argument(attempt_id) in _words(process)]
+        starters = [process for process in named if _STARTER in _words(process)]
+        for process in starters or named:
             with contextlib.suppress(psutil.Error):
-                if _STARTER in process.cmdline():
-                    process.terminate()
+                process.terminate()
 
     def kill(self) -> None:
         kill_members(self.order.intent.attempt_id)
@@ -211,6 +214,13 @@ class ProcessLauncher:
 def _release(record: IntentRecord) -> Release:
     assert record.intent.release is not None, "only an intent to run is started"
     return record.intent.release
+
+
+def _words(process: psutil.Process) -> Sequence[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return ()
 
 
 def _now_ms() -> int:

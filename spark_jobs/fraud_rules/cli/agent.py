@@ -55,8 +55,8 @@ def run(
     """Run the agent until SIGTERM or Ctrl-C.
 
     It starts, drains and watches the one detector that config/detector.yaml names, as the intent log says, and reports
-    to the topic detector-attempts. A second agent takes over from the first. Decisions come from Airflow, `fraud deploy`
-    and `fraud drain`.
+    to the topic detector-attempts. A second agent takes over from the first. Airflow, `fraud deploy` and `fraud drain`
+    decide.
 
     \b
     Examples:

@@ -1,0 +1,158 @@
+"""Agents as processes, with a real broker and stand-ins for detectors: what happens when any of them is killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.errors import AttemptUnreachable, Fenced, Superseded
+from fraud_rules.project import Project
+from tests.conftest import OwnTopics
+from tests.fraud_command import environment, fraud
+from tests.running_agent import NAMESPACE, Operations, stand_in
+from tests.waiting import until
+
+RUNNING, REFUSED, STOPPED = AttemptPhase.RUNNING, AttemptPhase.REFUSED, AttemptPhase.STOPPED
+
+
+@pytest.fixture
+def ops(tmp_path: Path, project: Project, topics: OwnTopics) -> Iterator[Operations]:
+    operations = Operations(tmp_path, project, topics)
+    yield operations
+    operations.end()
+
+
+def test_run_redeploy_refuse_and_drain(ops: Operations, tmp_path: Path) -> None:
+    ops.agent()
+    first = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
+    running = ops.await_phase(first, RUNNING)
+    assert running.log is not None
+    assert "detector: running" in Path(running.log).read_text()
+
+    broken = ops.decide(ops.release(stand_in(tmp_path / "broken.whl", source="import nothing_of_this_name")))
+    assert "nothing_of_this_name" in (ops.await_phase(broken, REFUSED).message or "")
+    misfit = ops.decide(ops.release(stand_in(tmp_path / "misfit.whl", refuses="the checkpoint is another's")))
+    refused = ops.await_phase(misfit, REFUSED)
+    assert (refused.error_name, refused.message) == ("CheckpointForeign", "the checkpoint is another's")
+    swapped = ops.release(stand_in(tmp_path / "swapped.whl"))
+    stand_in(tmp_path / "swapped.whl", obeys=False)
+    assert ops.await_phase(ops.decide(swapped), REFUSED).error_name == "ReleaseInvalid"
+    assert ops.members(first), "what runs is not touched by what is refused"
+
+    second = ops.decide(ops.release(stand_in(tmp_path / "a.whl"), driver_memory="2g"))
+    ops.await_phase(second, RUNNING)
+    assert ops.await_phase(first, STOPPED).exit_code == 0
+    assert not ops.members(first)
+    drain = ops.decide(None)
+    ops.await_phase(drain, STOPPED)
+    assert not ops.members(second), "its workers, in a process group of their own, are gone too"
+
+
+def test_a_detector_that_stands_still_is_killed_with_all_it_started(ops: Operations, tmp_path: Path) -> None:
+    ops.agent("--drain-s=1")
+    record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
+    ops.await_phase(record, RUNNING)
+    for process in ops.members(record):
+        process.send_signal(signal.SIGSTOP)
+    ops.decide(None)
+    assert ops.await_phase(record, STOPPED).exit_code == -signal.SIGKILL
+    assert not ops.members(record)
+
+
+def test_after_its_death_the_next_agent_adopts_and_starts_no_second(ops: Operations, tmp_path: Path) -> None:
+    agent = ops.agent()
+    record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
+    ops.await_phase(record, RUNNING)
+    before = {process.pid for process in ops.members(record)}
+    agent.send_signal(signal.SIGKILL)
+    agent.wait()
+    ops.agent("--name=successor")
+    until(lambda: (seen := ops.seen().agent) is not None and seen[1].agent.startswith("successor"), "it reports")
+    assert ops.await_phase(record, RUNNING).agent.startswith("successor")
+    assert {process.pid for process in ops.members(record)} == before
+    ops.decide(None)
+    assert ops.await_phase(record, STOPPED).exit_code == 0, "how it ended is known, though it was another agent's child"
+
+
+@pytest.mark.parametrize("whom", ["driver", "starter", "both"])
+def test_a_death_is_told_and_nothing_is_left(whom: str, ops: Operations, tmp_path: Path) -> None:
+    ops.agent()
+    record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
+    ops.await_phase(record, RUNNING)
+    for process in ops.members(record):
+        is_starter = "fraud_rules.agent.starter" in process.cmdline()
+        if (is_starter and whom != "driver") or ("detector" in process.cmdline() and whom != "starter"):
+            process.kill()
+    if whom == "starter":
+        ops.decide(None)  # the driver works on: it is found, and asked to end, when something else is wanted
+    told = ops.await_phase(record, AttemptPhase.FAILED, AttemptPhase.LOST)
+    assert told.exit_code == (-signal.SIGKILL if whom == "driver" else None)
+    until(lambda: not ops.members(record), "everything of it is gone")
+
+
+def test_an_agent_elsewhere_takes_over_and_fences_this_one(ops: Operations, tmp_path: Path) -> None:
+    first = ops.agent()
+    record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
+    ops.await_phase(record, RUNNING)
+    ops.agent(home=tmp_path / "elsewhere")
+    assert first.wait(60) == Fenced.exit_code
+    assert not ops.members(record), "it ends what it can no longer answer for"
+    ops.await_phase(record, AttemptPhase.LOST)
+
+
+def test_two_agents_never_work_in_one_home(ops: Operations) -> None:
+    ops.agent()
+    until(lambda: ops.seen().agent, "it reports")
+    assert ops.agent().wait(60) == AttemptUnreachable.exit_code
+
+
+def test_containers_that_see_no_process_of_each_other(ops: Operations, tmp_path: Path) -> None:
+    """The agent in one PID namespace, whoever reads in another."""
+    if subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs the right to make PID namespaces")
+    container = ops.agent(within=[*NAMESPACE, "sh", "-c", '"$@" & wait; exec sleep 600', "sh"])
+    record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
+    ops.await_phase(record, RUNNING)
+    agent = next(p for p in psutil.Process(container.pid).children(recursive=True) if "agent" in p.cmdline())
+    agent.kill()
+    other = ops.agent(within=NAMESPACE)
+    assert other.wait(60) == AttemptUnreachable.exit_code, (
+        "it sees by the files that the detector runs out of its reach"
+    )
+    container.kill()
+    container.wait()
+    ops.agent(within=NAMESPACE)
+    ops.await_phase(record, AttemptPhase.LOST)
+
+
+def test_the_command_line_decides_and_tells(ops: Operations, topics: OwnTopics, tmp_path: Path) -> None:
+    env = {**environment(topics), "FRAUD_HOME": ops.environment["FRAUD_HOME"]}
+    assert fraud("agent", "status", env=env).exit_code == 1
+    ops.agent("--drain-on-exit")
+    wheel = str(stand_in(tmp_path / "a.whl"))
+    place = [f"--checkpoint={tmp_path / 'checkpoint'}", f"--wheel={wheel}", "--wait=60"]
+    ended = fraud("deploy", "--reason=try", *place, env=env)
+    assert (ended.exit_code, "RUNNING" in ended.out) == (0, True), ended
+    told = json.loads(fraud("agent", "status", "--json", env=env).out)
+    assert [attempt["phase"] for attempt in told["attempts"]] == ["RUNNING"]
+    stand_in(Path(wheel), refuses="no")
+    ended = fraud("deploy", "--reason=worse", *place, env=env)
+    assert (ended.exit_code, ended.err) == (1, "REFUSED: CheckpointForeign no")
+    assert fraud("drain", "--reason=enough", "--wait=60", env=env).exit_code == 0
+    assert "STOPPED" in fraud("agent", "status", env=env).out
+    ended = fraud("heartbeat", env=env)
+    assert (ended.exit_code, "nobody has ever supervised" in ended.out) == (1, True)
+
+
+def test_two_who_decide_at_once(ops: Operations, tmp_path: Path) -> None:
+    release = ops.release(stand_in(tmp_path / "a.whl"))
+    ops.decide(release)
+    with pytest.raises(Superseded):
+        ops.decide(release, after=-1)

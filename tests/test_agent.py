@@ -1,0 +1,282 @@
+"""The agent's steps, one look after the other, with a launcher that starts nothing, and no broker."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.agent.agent import Agent, AgentLimits
+from fraud_rules.agent.home import AttemptEnd, AttemptFolder, AttemptOrder
+from fraud_rules.agent.watch import Self
+from fraud_rules.deployment.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentSeen
+from fraud_rules.deployment.intent import Intent, IntentLog, IntentRecord, read_intents
+from fraud_rules.detector_status import Progress
+from fraud_rules.errors import Fenced
+from tests.test_deployment import drain, run
+from tests.waiting import until
+
+ME = Self("cards", "agent-1", "host", "c0de")
+LIMITS = AgentLimits(drain_ms=1_000, check_ms=60_000, heartbeat_ms=100)
+
+
+@dataclass
+class FakeAttempt:
+    """`obeys` says whether it ends when asked to."""
+
+    folder: AttemptFolder
+    order: AttemptOrder
+    obeys: bool = True
+    ended: AttemptEnd | None = None
+    asked: int = 0
+
+    def end(self) -> AttemptEnd | None:
+        return self.ended
+
+    def drain(self) -> None:
+        self.asked += 1
+        if self.obeys:
+            self.ended = AttemptEnd(1, 0)
+
+    def kill(self) -> None:
+        self.ended = AttemptEnd(1, -9)
+
+
+@dataclass
+class FakeLauncher:
+    """`check_with` is the shell command that stands for a check."""
+
+    home: Path
+    check_with: str = "exit 0"
+    obeys: bool = True
+    left: FakeAttempt | None = None
+    started: list[FakeAttempt] = field(default_factory=list)
+
+    def check(self, record: IntentRecord) -> subprocess.Popen[str]:
+        return subprocess.Popen(["sh", "-c", self.check_with], stderr=subprocess.PIPE, text=True)
+
+    def start(self, record: IntentRecord, now_ms: int) -> FakeAttempt:
+        folder = AttemptFolder(self.home / record.intent.attempt_id)
+        folder.path.mkdir()
+        attempt = FakeAttempt(folder, AttemptOrder(record.epoch, record.intent, now_ms, [], {}), self.obeys)
+        self.started.append(attempt)
+        return attempt
+
+    def newest(self) -> FakeAttempt | None:
+        return self.left
+
+
+class Site:
+    """An agent, what it says, and an intent log to write to."""
+
+    def __init__(self, home: Path) -> None:
+        self.launcher = FakeLauncher(home)
+        self.phases: list[tuple[str, AttemptPhase]] = []
+        self.statuses: dict[str, AttemptStatus] = {}
+        self.beats: list[AgentStatus] = []
+        self.fenced = False
+        self.now_ms = 0
+        self._intents: list[Intent] = []
+        self.agent = Agent(ME, self.launcher, self._write, LIMITS)
+
+    @property
+    def intents(self) -> IntentLog:
+        records = [(offset, 0, intent.encode()) for offset, intent in enumerate(self._intents)]
+        return read_intents("cards", records)
+
+    def decide(self, intent: Intent) -> None:
+        self._intents.append(intent)
+
+    def step(self, ms: int = 10) -> None:
+        self.now_ms += ms
+        self.agent.step(self.intents, self.now_ms)
+
+    def until_phase(self, attempt_id: str, phase: AttemptPhase) -> None:
+        def reached() -> bool:
+            self.step()
+            return (attempt_id, phase) in self.phases
+
+        until(reached, f"{attempt_id} is {phase}", 10.0)
+
+    def _write(self, status: AgentStatus, attempts: list[AttemptStatus]) -> None:
+        if self.fenced:
+            raise Fenced("another agent")
+        self.beats.append(status)
+        for each in attempts:
+            self.phases.append((each.attempt_id, each.phase))
+            self.statuses[each.attempt_id] = each
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+@pytest.fixture
+def running(site: Site) -> Site:
+    """A site whose first attempt, `a`, runs."""
+    site.decide(run(-1, "a"))
+    site.until_phase("a", AttemptPhase.STARTING)
+    site.launcher.started[0].folder.note("running")
+    site.until_phase("a", AttemptPhase.RUNNING)
+    return site
+
+
+def test_an_intent_is_executed_and_said_to_be(running: Site) -> None:
+    assert [phase for _, phase in running.phases][-2:] == [AttemptPhase.STARTING, AttemptPhase.RUNNING]
+    assert running.beats[-1].executed_epoch == 0
+
+
+def test_nothing_wanted_is_nothing_done_but_a_heartbeat(site: Site) -> None:
+    for _ in range(30):
+        site.step()
+    assert 2 <= len(site.beats) <= 4
+    assert site.beats[-1].current is None
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "message"),
+    [
+        ("echo 'detector: the checkpoint is foreign' >&2; exit 9", "CheckpointForeign", "the checkpoint is foreign"),
+        ("echo Traceback >&2; echo 'ImportError: no' >&2; exit 1", "FraudError", "ImportError: no"),
+        ("exit 77", "ReleaseInvalid", "it says nothing"),
+    ],
+)
+def test_an_invalid_release_is_refused_and_the_old_one_runs_on(
+    running: Site, check: str, name: str, message: str
+) -> None:
+    running.launcher.check_with = check
+    running.decide(run(0, "b"))
+    running.until_phase("b", AttemptPhase.REFUSED)
+    assert (running.statuses["b"].error_name, running.statuses["b"].message) == (name, message)
+    assert running.launcher.started[0].asked == 0
+    assert running.statuses["a"].phase is AttemptPhase.RUNNING
+    assert running.beats[-1].executed_epoch == 1
+
+
+def test_a_check_without_end_is_a_refusal(running: Site) -> None:
+    running.launcher.check_with = "sleep 60"
+    running.decide(run(0, "b"))
+    running.step()
+    running.step(LIMITS.check_ms + 1)
+    assert running.statuses["b"].phase is AttemptPhase.REFUSED
+
+
+def test_a_valid_release_replaces_what_runs(running: Site) -> None:
+    running.decide(run(0, "b"))
+    running.until_phase("b", AttemptPhase.STARTING)
+    assert running.statuses["a"].phase is AttemptPhase.STOPPED
+    assert [attempt.asked for attempt in running.launcher.started] == [1, 0]
+
+
+def test_one_that_does_not_end_is_killed(running: Site) -> None:
+    first = running.launcher.started[0]
+    first.obeys = False
+    running.decide(drain(0, "d"))
+    running.until_phase("d", AttemptPhase.DRAINING)
+    assert first.ended is None
+    running.step(LIMITS.drain_ms + 1)
+    assert first.ended is not None
+    assert running.statuses["d"].phase is AttemptPhase.STOPPED
+    assert (running.statuses["a"].phase, running.statuses["a"].exit_code) == (AttemptPhase.STOPPED, -9)
+
+
+def test_a_drain_of_nothing_is_done_at_once(site: Site) -> None:
+    site.decide(drain(-1))
+    site.until_phase("d", AttemptPhase.STOPPED)
+
+
+def test_a_newer_intent_overtakes_one_that_is_being_checked(running: Site) -> None:
+    running.launcher.check_with = "sleep 60"
+    running.decide(run(0, "b"))
+    running.step()
+    running.launcher.check_with = "exit 0"
+    running.decide(run(1, "c"))
+    running.until_phase("c", AttemptPhase.STARTING)
+    assert running.statuses["b"].phase is AttemptPhase.SUPERSEDED
+    assert len(running.launcher.started) == 2
+
+
+def test_a_void_intent_is_nobodys(running: Site) -> None:
+    running.decide(run(0, "b"))
+    running.decide(run(0, "void"))
+    running.until_phase("b", AttemptPhase.STARTING)
+    running.step()
+    assert "void" not in running.statuses
+
+
+@pytest.mark.parametrize(
+    ("end", "phase", "name", "message"),
+    [
+        (AttemptEnd(5, 14, "the query failed"), AttemptPhase.FAILED, "DetectorFailed", "the query failed"),
+        (AttemptEnd(5, 13, "stopped"), AttemptPhase.STOPPED, "DetectorStopped", "stopped"),
+        (AttemptEnd(5, 1), AttemptPhase.FAILED, "FraudError", "ended with exit code 1"),
+        (AttemptEnd(5, -9), AttemptPhase.FAILED, None, "killed by signal 9"),
+        (AttemptEnd(5), AttemptPhase.LOST, None, "its processes are gone, and nothing says how they ended"),
+    ],
+)
+def test_how_it_ended_is_told_and_nothing_is_restarted(
+    running: Site, end: AttemptEnd, phase: AttemptPhase, name: str | None, message: str
+) -> None:
+    running.launcher.started[0].ended = end
+    for _ in range(5):
+        running.step()
+    told = running.statuses["a"]
+    assert (told.phase, told.error_name, told.message, told.ended_ms) == (phase, name, message, 5)
+    assert len(running.launcher.started) == 1
+
+
+def test_another_agent_that_has_taken_over_fences_before_anything_is_started(site: Site) -> None:
+    site.decide(run(-1, "a"))
+    site.step()
+    site.fenced = True
+    with pytest.raises(Fenced):
+        site.until_phase("a", AttemptPhase.STARTING)
+    assert site.launcher.started == []
+
+
+def test_batches_are_counted_from_the_attempts_first(running: Site) -> None:
+    for batch_id, attempt in ((6, "earlier"), (7, "a"), (8, "a"), (9, None)):
+        running.agent.note(Progress("q", batch_id, {}, 0, [], 0, 0, 0, 0, 0, 0, 0, 0, attempt=attempt))
+    running.step(LIMITS.heartbeat_ms + 1)
+    assert running.statuses["a"].batches_committed == 2
+
+
+def seen_as(phase: AttemptPhase, epoch: int = 0) -> DeploymentSeen:
+    status = AttemptStatus("cards", "a", epoch, phase, 0, "agent-0", "elsewhere")
+    return DeploymentSeen({"a": Attempt(0, status)})
+
+
+@pytest.mark.parametrize(
+    ("phase", "becomes"),
+    [
+        (AttemptPhase.ACCEPTED, AttemptPhase.STARTING),  # nothing was started yet
+        (AttemptPhase.STARTING, AttemptPhase.LOST),
+        (AttemptPhase.RUNNING, AttemptPhase.LOST),
+    ],
+)
+def test_what_an_agent_elsewhere_was_at(site: Site, phase: AttemptPhase, becomes: AttemptPhase) -> None:
+    site.decide(run(-1, "a"))
+    site.agent.take_over(site.intents, seen_as(phase), 0)
+    site.until_phase("a", becomes)
+
+
+def test_what_is_refused_or_ended_is_not_begun_again(site: Site) -> None:
+    site.decide(run(-1, "a"))
+    site.agent.take_over(site.intents, seen_as(AttemptPhase.REFUSED), 0)
+    for _ in range(5):
+        site.step()
+    assert (site.launcher.started, site.phases) == ([], [])
+
+
+def test_what_the_agent_before_has_started_here_is_adopted(running: Site) -> None:
+    successor = Agent(ME, running.launcher, running._write, LIMITS)
+    running.launcher.left = running.launcher.started[0]
+    successor.take_over(running.intents, seen_as(AttemptPhase.RUNNING), running.now_ms)
+    successor.step(running.intents, running.now_ms + 1)
+    assert successor.runs
+    assert running.beats[-1].current is not None
+    assert running.beats[-1].current.phase is AttemptPhase.RUNNING
+    assert len(running.launcher.started) == 1
