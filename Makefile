@@ -18,10 +18,10 @@ ARGS ?=
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  Ports: FRAUD_BROKER_PORT (9092), FRAUD_BROKER_CONTROLLER_PORT (the port after it). Exit codes: fraud --help, bin/bootstrap."
+	@echo "  Ports: FRAUD_BROKER_PORT (9092), FRAUD_BROKER_CONTROLLER_PORT (the port after it), FRAUD_AIRFLOW_PORT (8080 and two more). Exit codes: fraud --help, bin/bootstrap."
 
 .PHONY: demo
-demo: ## broker, detector, traffic with planted frauds, alerts on the screen; SECONDS=60 ends by itself and checks the alerts
+demo: ## broker, Airflow, detector, traffic with planted frauds, alerts on the screen; SECONDS=60 ends by itself and checks the alerts
 	@bin/bootstrap --ports
 	@$(BIN)/fraud demo $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
 

@@ -179,7 +179,7 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
     """Everything up, and the DAGs at work; the agent in a PID namespace of its own where that can be had."""
     for folder in FOLDERS:
         (home / folder).symlink_to(project.root / folder)
-    port, controller_port, airflow_port = _ports()
+    port, controller_port, airflow_port = demo_ports()
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("FRAUD_HOME", str(home))
         patch.setenv("FRAUD_BROKER_PORT", str(port))
@@ -211,7 +211,7 @@ def restart(site: Site, component: Component) -> None:
     site.airflow.start(component)
 
 
-def _ports() -> tuple[int, int, int]:
+def demo_ports() -> tuple[int, int, int]:
     """Two for the broker, and the first of three in a row for Airflow."""
     port, controller_port = free_ports(2)
     while True:

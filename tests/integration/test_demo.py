@@ -1,4 +1,4 @@
-"""The demo as a person runs it: to its end, and again after a kill -9 of all of it that can be killed."""
+"""The demo as a person runs it: to its end, also after one that was killed, and told to stop while it starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from fraud_rules.project import Project
-from tests.conftest import free_ports
+from tests.supervised import FOLDERS, demo_ports
 from tests.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("integration"), pytest.mark.timeout(1_200)]
@@ -25,7 +25,7 @@ SECONDS = 14
 @pytest.fixture
 def home(project: Project, tmp_path: Path) -> Iterator[Path]:
     """An installation of its own; whatever a test leaves running in it is killed."""
-    for folder in ("config", "lib"):
+    for folder in FOLDERS:
         (tmp_path / folder).symlink_to(project.root / folder)
     yield tmp_path
     for process in left_running(tmp_path):
@@ -34,25 +34,26 @@ def home(project: Project, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def environ(home: Path) -> dict[str, str]:
-    port, controller_port = free_ports(2)
-    ports = {"FRAUD_BROKER_PORT": str(port), "FRAUD_BROKER_CONTROLLER_PORT": str(controller_port)}
+    port, controller_port, airflow_port = demo_ports()
+    ports = {
+        "FRAUD_BROKER_PORT": str(port),
+        "FRAUD_BROKER_CONTROLLER_PORT": str(controller_port),
+        "FRAUD_AIRFLOW_PORT": str(airflow_port),
+    }
     return {**os.environ, **ports, "FRAUD_HOME": str(home)}
 
 
 def left_running(home: Path) -> list[psutil.Process]:
-    """Processes started for an installation, by what their command lines name."""
-    return [
-        process
-        for process in psutil.process_iter()
-        if process.pid != os.getpid() and any(str(home / "var") in argument for argument in command_line(process))
-    ]
+    """Processes started for an installation, by what their command lines or environments name."""
+    return [process for process in psutil.process_iter() if process.pid != os.getpid() and belongs(process, home)]
 
 
-def command_line(process: psutil.Process) -> list[str]:
+def belongs(process: psutil.Process, home: Path) -> bool:
     try:
-        return process.cmdline()
+        named = [*process.cmdline(), process.environ().get("AIRFLOW_HOME", "")]
     except psutil.Error:
-        return []
+        return False
+    return process.status() != psutil.STATUS_ZOMBIE and any(str(home / "var") in each for each in named)
 
 
 def start_demo(environ: dict[str, str], *arguments: str) -> subprocess.Popen[str]:
@@ -76,18 +77,31 @@ def read_until(demo: subprocess.Popen[str], text: str) -> str:
     raise AssertionError(f"the demo ended before it said {text!r}:\n{printed}")
 
 
-def test_the_demo_is_right_also_when_its_detector_is_killed(home: Path, environ: dict[str, str]) -> None:
-    demo = start_demo(environ, "--seconds", str(SECONDS))
-    read_until(demo, " of 1 planted")
-    detector = json.loads((home / "var" / "demo" / "detector.json").read_text())["pid"]
-    os.kill(detector, signal.SIGKILL)
-    printed, _ = demo.communicate(timeout=800)
+def test_a_demo_ends_at_once_when_told_to(home: Path, environ: dict[str, str]) -> None:
+    demo = start_demo(environ)
+    read_until(demo, "Airflow at")
+    demo.send_signal(signal.SIGINT)
+    printed, _ = demo.communicate(timeout=120)
+    assert demo.returncode == 130, printed
+    until(lambda: not left_running(home), "nothing the demo started is left", 10)
 
-    assert demo.returncode == 0, printed
-    assert "the detector was killed (signal 9): starting it again" in printed
+
+def test_a_demo_is_right_also_after_one_that_was_killed(home: Path, environ: dict[str, str]) -> None:
+    first = start_demo(environ)
+    read_until(first, "Airflow at")
+    first.kill()
+    first.wait()
+    assert len(left_running(home)) >= 6, "broker, agent and Airflow's components outlive a demo that is killed"
+
+    second = start_demo(environ, "--seconds", str(SECONDS))
+    said = read_until(second, "detector ready")
+    for part in ("Airflow", "agent", "broker"):
+        assert f"stopped the {part} of an earlier demo" in said
+    printed, _ = second.communicate(timeout=800)
+    assert second.returncode == 0, printed
     assert "planted frauds found            2 of 2" in printed
     assert "right: every alert equals the replay" in printed
-    assert not left_running(home)
+    until(lambda: not left_running(home), "nothing the demo started is left", 10)
 
     replayed = subprocess.run(
         [sys.executable, "-m", "fraud_rules.cli", "replay", str(home / "var" / "demo" / "recording.json")],
@@ -96,21 +110,3 @@ def test_the_demo_is_right_also_when_its_detector_is_killed(home: Path, environ:
         check=True,
     )
     assert len(json.loads(replayed.stdout)["alerts"]) >= 2
-
-
-def test_a_demo_works_at_once_after_one_that_was_killed_and_ends_in_order(home: Path, environ: dict[str, str]) -> None:
-    first = start_demo(environ)
-    read_until(first, "detector ready")
-    first.kill()
-    first.wait()
-    assert len(left_running(home)) >= 2, "broker and detector outlive a demo that is killed"
-
-    second = start_demo(environ)
-    said = read_until(second, "detector ready")
-    assert "stopped the detector of an earlier demo" in said
-    assert "stopped the broker of an earlier demo" in said
-    second.send_signal(signal.SIGINT)
-    printed, _ = second.communicate(timeout=120)
-    assert second.returncode == 0, printed
-    assert "stopping everything this demo started" in printed
-    until(lambda: not left_running(home), "nothing the demo started is left", 10)
