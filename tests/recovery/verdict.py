@@ -73,14 +73,17 @@ def _is_settled(bootstrap: str, topics: Sequence[str]) -> bool:
     return bool(ends[0] == ends[1])
 
 
-def differences(installation: Installation, documents: Documents) -> tuple[list[str], dict[str, int]]:
-    """What is not as it must be, and how many of each kind of record there were."""
+def differences(
+    installation: Installation, documents: Documents, rebuilds: int = 0
+) -> tuple[list[str], dict[str, int]]:
+    """What is not as it must be, and how many of each kind of record there were. `rebuilds` is how often the
+    checkpoint was recomputed on the way."""
     run = Run.of(installation)
     schema = TransactionSchema.load(installation.schema)
     stream = recorded_stream(run, installation, documents)
     expected = oracle.evaluate(stream, schema)
     found = [
-        *_progress_faults(run),
+        *_progress_faults(run, rebuilds),
         *_alert_faults(run, expected["alerts"]),
         *_late_faults(run, expected["late"]),
         *_quarantine_faults(run, documents, set(expected["quarantine"])),
@@ -118,10 +121,14 @@ def _document(tx: Message, documents: Documents) -> dict[str, Any]:
     return {} if value is None else documents[value] or {}
 
 
-def _progress_faults(run: Run) -> Iterable[str]:
-    """Each batch once, in order, of one query, never going back."""
-    yield from _unlike("batches", list(range(len(run.progress))), [progress.batch_id for progress in run.progress])
-    yield from _unlike("queries", 1, len({progress.query_id for progress in run.progress}))
+def _progress_faults(run: Run, rebuilds: int) -> Iterable[str]:
+    """Each batch once, in order, of one query for each checkpoint, never going back."""
+    queries = list(dict.fromkeys(progress.query_id for progress in run.progress))
+    yield from _unlike("queries", 1 + rebuilds, len(queries))
+    batches = [(queries.index(each.query_id), each.batch_id) for each in run.progress]
+    yield from _unlike("batches", [(q, i) for q in range(len(queries)) for i in range(_count(batches, q))], batches)
+    rebuilt = [queries.index(each.query_id) > 0 for each in run.progress]
+    yield from _unlike("rebuilt", rebuilt, [each.rebuilt for each in run.progress])
     pins = [progress.rules_end for progress in run.progress]
     yield from _unlike("pins", sorted(pins), pins)
     yield from _unlike("alerts in progress", len(run.written["alerts"]), sum(each.alerts for each in run.progress))
@@ -130,6 +137,10 @@ def _progress_faults(run: Run) -> Iterable[str]:
     tombstones = sum(tx.value() is None for tx in run.transactions)
     accepted = len(run.transactions) - quarantined - tombstones
     yield from _unlike("rows in progress", accepted, sum(each.rows for each in run.progress))
+
+
+def _count(batches: Sequence[tuple[int, int]], query: int) -> int:
+    return sum(of == query for of, _ in batches)
 
 
 def _alert_faults(run: Run, expected: Sequence[Mapping[str, Any]]) -> Iterable[str]:

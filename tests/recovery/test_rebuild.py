@@ -1,0 +1,150 @@
+"""The way out of a damaged checkpoint, and to another number of key groups: recomputed from the topics, nothing lost,
+nothing written twice."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
+from fraud_rules.kafka.consume import topic_ends
+from fraud_rules.project import Project
+from fraud_rules.schema import TransactionSchema
+from tests import oracle
+from tests.conftest import OwnTopics
+from tests.recovery.load import Load
+from tests.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
+from tests.recovery.verdict import Run, differences, recorded_stream
+from tests.recovery.watch import Watch
+from tests.running_detector import Installation, RunningDetector
+from tests.waiting import until
+
+pytestmark = [pytest.mark.recovery, pytest.mark.timeout(600)]
+
+RATE = 40.0
+ROWS = 400
+
+
+class Site:
+    """A detector under load that is stopped, rebuilt and killed."""
+
+    def __init__(self, home: Path, project: Project, topics: OwnTopics, seed: int) -> None:
+        self.installation = Installation.make(
+            home,
+            project,
+            topics,
+            max_out_of_orderness_ms=OUT_OF_ORDERNESS_MS,
+            future_tolerance_ms=FUTURE_TOLERANCE_MS,
+            tick_ms=500,
+            key_groups=4,
+        )
+        self.watch = Watch(self.installation)
+        self.load = Load(topics, seed, RATE)
+        self.starts: list[RunningDetector] = []
+
+    def start(self, *flags: str) -> RunningDetector:
+        self.starts.append(RunningDetector(self.installation, *flags))
+        return self.starts[-1]
+
+    def await_batches(self, count: int) -> None:
+        """Wait for batches since those of now, whatever query they are of."""
+        known = len(self.installation.progress())
+        until(lambda: len(self.installation.progress()) >= known + count, f"{count} more batches are written")
+
+    def finish(self) -> None:
+        """Let the last start read what is left, and end it."""
+        self.load.finish()
+        names, kafka = self.installation.topics.names, self.installation.topics.kafka
+        transactions, rules = topic_ends(kafka, names.transactions), topic_ends(kafka, names.rules)
+        until(lambda: self.watch.ends == transactions and self.watch.rules_end == rules[0], "everything is read")
+        assert self.starts[-1].stop() == 0, self.starts[-1].said()[-2000:]
+
+    @property
+    def asides(self) -> list[Path]:
+        return sorted(self.installation.home.glob("checkpoint.aside-*"))
+
+
+@contextmanager
+def working(site: Site) -> Iterator[Site]:
+    with site.watch, site.load:
+        site.load.allow(ROWS)
+        try:
+            yield site
+        finally:
+            for detector in site.starts:
+                detector.kill()
+
+
+def test_a_damaged_checkpoint_is_rebuilt_also_when_killed_meanwhile(
+    project: Project, topics: OwnTopics, tmp_path: Path
+) -> None:
+    with working(Site(tmp_path, project, topics, seed=5)) as site:
+        site.start()
+        site.await_batches(20)
+        assert RunningDetector(site.installation, "--rebuild=rushed").wait_end() == CheckpointForeign.exit_code
+        assert site.starts[-1].stop() == 0
+        shutil.rmtree(site.installation.checkpoint / "state")
+        assert site.start().wait_end() == CheckpointDamaged.exit_code
+        site.load.allow(ROWS)
+        killed = site.start("--rebuild=once")
+        until(lambda: site.asides, "the damaged one is set aside")
+        killed.kill()
+        again = site.start()
+        site.await_batches(1)
+        again.kill()
+        site.start("--rebuild=once")
+        site.await_batches(10)
+        site.finish()
+        assert len(site.asides) == 1, "the order was carried out once"
+        assert (site.asides[0] / "offsets").is_dir(), "what was there is kept"
+        found, counts = differences(site.installation, site.load.traffic.documents, rebuilds=1)
+        assert not found, "\n".join(found)
+        assert counts["alerts"] > 0
+
+
+@pytest.mark.long
+def test_another_number_of_key_groups(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+    with working(Site(tmp_path, project, topics, seed=6)) as site:
+        site.start()
+        site.await_batches(20)
+        assert site.starts[-1].stop() == 0
+        before = site.installation
+        settings = yaml.safe_load((tmp_path / "detector.yaml").read_text())
+        (tmp_path / "detector.yaml").write_text(yaml.safe_dump({**settings, "key_groups": 7}))
+        site.installation = replace(before, settings=replace(before.settings, key_groups=7))
+        assert site.start().wait_end() == CheckpointForeign.exit_code
+        site.load.allow(ROWS)
+        site.start("--rebuild=more-groups")
+        site.await_batches(20)
+        site.finish()
+        found = faults_of_change(before, site.installation, site.load.traffic.documents)
+        assert not found, "\n".join(found)
+
+
+def faults_of_change(before: Installation, after: Installation, documents: dict[bytes, Any]) -> list[str]:
+    """Alerts up to the change are what the oracle says with the old settings, those after it with the new ones."""
+    run, schema = Run.of(after), TransactionSchema.load(after.schema)
+    changed_at = next(i for i, progress in enumerate(run.progress) if progress.rebuilt)
+    full = recorded_stream(run, after, documents)
+    ends = run.progress[changed_at - 1].ends_of(after.topics.names.transactions)
+    known = replace(
+        run,
+        transactions=[tx for tx in run.transactions if tx.offset() < ends.get(tx.partition(), 0)],
+        progress=run.progress[:changed_at],
+    )
+    old = oracle.evaluate(recorded_stream(known, before, documents), schema)["alerts"]
+    skipped = len(oracle.evaluate(recorded_stream(known, after, documents), schema)["alerts"])
+    expected = [*old, *oracle.evaluate(full, schema)["alerts"][skipped:]]
+    wanted = sorted((each["transactionId"], each["ruleId"], each["triggeringValue"]) for each in expected)
+    written = [*run.values("alerts"), *run.values("shadow_alerts")]
+    got = sorted(
+        (each["triggeringEvent"]["transactionId"], each["ruleId"], each["triggeringValue"]) for each in written
+    )
+    return [] if wanted == got else [f"{len(wanted)} alerts expected, {len(got)} written"]
