@@ -8,14 +8,15 @@ time, for rows of another partition that were appended before the boundary but a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.alert import AlertWriter
-from fraud_rules.fanout import collect
+from fraud_rules.fanout import collect, in_arrival_order
 from fraud_rules.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord
 from fraud_rules.ruleset import GroupingInForce, RuleTimeline
 from fraud_rules.schema import ID_FIELD, TIME_FIELD, TransactionSchema
@@ -36,17 +37,50 @@ _CACHED_PLANS = 4096
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """In which order an engine takes rows in, and what tells it the time.
+
+    `arranged` orders a batch's rows of one grouping. `reached_ms` of these says how far the log is known to be read,
+    and `grace_ms` how long after its end an epoch is kept, by that clock.
+    """
+
+    arranged: Callable[[TransactionBatch], TransactionBatch]
+    reached_ms: Callable[[TransactionBatch], int]
+    grace_ms: int
+
+
+def _newest_append_ms(batch: TransactionBatch) -> int:
+    return int(batch.append_ms.max())
+
+
+BY_ARRIVAL = Pace(in_arrival_order, _newest_append_ms, EPOCH_GRACE_MS)
+"""As a stream takes rows in."""
+
+Observer = Callable[[TransactionBatch, Grouping, Plan, Taken], None]
+"""Told of every run of rows what became of it, in place of writing alerts."""
+
+
 class KeyGroupEngine:
     """The state and evaluation of one key group."""
 
     def __init__(
-        self, key_group: int, schema: TransactionSchema, settings: DetectorSettings, log: StateLog, views: ViewStore
+        self,
+        key_group: int,
+        schema: TransactionSchema,
+        settings: DetectorSettings,
+        log: StateLog,
+        views: ViewStore,
+        pace: Pace = BY_ARRIVAL,
+        observer: Observer | None = None,
     ) -> None:
         self._key_group = key_group
         self._schema = schema
         self._settings = settings
         self._log = log
         self._views = views
+        self._pace = pace
+        self._observer = observer
 
     def process(
         self, blobs: Iterable[bytes], timeline: RuleTimeline, batch_id: int, detection_ms: int
@@ -57,12 +91,11 @@ class KeyGroupEngine:
         """
         with self._views.hold(self._key_group) as view:
             journal = Journal(self._schema, self._log, view)
-            work = _Batch(self._schema, self._settings, timeline, journal, detection_ms)
-            for fields, rows in collect(blobs).items():
+            work = _Batch(self._schema, self._settings, timeline, journal, detection_ms, self._pace, self._observer)
+            for fields, rows in collect(blobs, self._pace.arranged).items():
                 work.take(fields, rows)
             work.retire_superseded()
-            in_force = timeline.latest.rules.values()
-            journal.commit(frozenset(each.incarnation for each in in_force))
+            journal.commit(timeline.incarnations_kept())
             return work.output(self._key_group)
 
 
@@ -76,12 +109,16 @@ class _Batch:
         timeline: RuleTimeline,
         journal: Journal,
         detection_ms: int,
+        pace: Pace,
+        observer: Observer | None,
     ) -> None:
         self._schema = schema
         self._settings = settings
         self._timeline = timeline
         self._journal = journal
         self._detection_ms = detection_ms
+        self._pace = pace
+        self._observer = observer
         self._rows = 0
         self._alerts: list[AlertRecord] = []
         self._late: list[LateRecord] = []
@@ -106,10 +143,11 @@ class _Batch:
         )
 
     def take(self, fields: Grouping, batch: TransactionBatch) -> None:
-        """Take a grouping's rows in, in arrival order: one run of rows after the other that share an epoch."""
+        """Take a grouping's rows in, in the order given: one run of rows after the other that share an epoch."""
         self._rows += len(batch)
-        self._journal.head.newest_append_ms = max(self._journal.head.newest_append_ms, int(batch.append_ms.max()))
-        counts, inverse = np.unique(self._timeline.versions_at(batch.append_ms), return_inverse=True)
+        head = self._journal.head
+        head.newest_append_ms = max(head.newest_append_ms, self._pace.reached_ms(batch))
+        counts, inverse = np.unique(self._timeline.versions_of(batch), return_inverse=True)
         in_force = [self._timeline.rule_set(int(count)).groupings[fields] for count in counts]
         epochs = np.array([grouping.epoch for grouping in in_force])[inverse]
         starts = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist()]
@@ -179,12 +217,15 @@ class _Batch:
             if grouping is not None and grouping.epoch <= info.epoch:
                 continue
             boundary_ms = ended_ms if grouping is None else grouping.epoch_ms
-            if now_ms >= boundary_ms + EPOCH_GRACE_MS:
+            if now_ms >= boundary_ms + self._pace.grace_ms:
                 if grouping is not None and grouping.incarnation == info.incarnation:
                     self._cell_of(grouping)
                 self._journal.remove(info)
 
     def _report(self, batch: TransactionBatch, info: CellHead, plan: Plan, taken: Taken) -> None:
+        if self._observer is not None:
+            self._observer(batch, info.fields, plan, taken)
+            return
         writer = AlertWriter(batch, self._schema, info.fields, self._detection_ms)
         for row in taken.output.tolist():
             in_force = plan.in_force[row[at.O_RULE]]

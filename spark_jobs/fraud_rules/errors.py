@@ -162,3 +162,75 @@ def kinds_of_error(root: type[FraudError] = FraudError) -> Iterator[type[FraudEr
 def error_name(exit_code: int) -> str | None:
     """The error that a process ended with; None for 0, for a signal, and for what is none of this product's."""
     return next((kind.__name__ for kind in kinds_of_error() if kind.exit_code == exit_code), None)
+
+
+class ArchiveDamaged(FraudError):
+    """The archive misses a file or has one that is not what was written; nothing was published from it."""
+
+    exit_code = 21
+
+
+class ArchiveBusy(FraudError):
+    """Another run archives into the same folder."""
+
+    exit_code = 22
+
+
+class ArchiveBehind(FraudError):
+    """The archive is so far behind that the topic's retention removes, or has removed, what it has not copied."""
+
+    exit_code = 23
+
+
+class ArchiveFailed(FraudError):
+    """The archive's query ended by an error that has no name of its own; nothing of its batch was committed."""
+
+    exit_code = 24
+
+
+class DayNotArchived(FraudError):
+    """The archive does not reach to the end of the day yet."""
+
+    exit_code = 25
+
+
+class DayEmpty(FraudError):
+    """The archive holds nothing of the day: no transaction, no alert."""
+
+    exit_code = 26
+
+
+class DayTooOld(FraudError):
+    """The day lies before what the archive keeps."""
+
+    exit_code = 27
+
+
+class DayBusy(FraudError):
+    """Another run evaluates the same day."""
+
+    exit_code = 28
+
+
+class RuleUnknown(FraudError):
+    """A rule that is named is neither a file nor in the rule log."""
+
+    exit_code = 29
+
+
+class RuleLogForeign(FraudError):
+    """Published alerts name rule versions that the rule log does not have: it is another log than theirs."""
+
+    exit_code = 30
+
+
+class StorageFull(FraudError):
+    """A disk is full; nothing half-written counts."""
+
+    exit_code = 31
+
+
+class ReevaluationFailed(FraudError):
+    """The evaluation of a day ended by an error that has no name of its own; nothing was published."""
+
+    exit_code = 32

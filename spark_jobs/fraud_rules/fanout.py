@@ -6,7 +6,7 @@ The rows of one key group travel as one blob.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -36,8 +36,10 @@ EMPTY_BLOB = _encode(_Blob([], [], b""))
 """Nothing for a key group but the occasion to clean up."""
 
 
-def fan_out(batch: TransactionBatch, timeline: RuleTimeline, key_groups: int) -> dict[int, bytes]:
-    """The packed rows of each key group that gets any."""
+def fan_out(
+    batch: TransactionBatch, timeline: RuleTimeline, key_groups: int, wanted: Collection[int] | None = None
+) -> dict[int, bytes]:
+    """The packed rows, in the batch's order, of each key group that gets any; of those in `wanted` only, if given."""
     hashes: dict[str, NDArray[np.uint64]] = {}
     groupings: list[Grouping] = []
     rows_of: list[Ints] = []
@@ -47,16 +49,30 @@ def fan_out(batch: TransactionBatch, timeline: RuleTimeline, key_groups: int) ->
         for name in fields:
             if name not in hashes:
                 hashes[name] = _hashes(batch.columns[name])
+        targets = key_groups_of(fields, [hashes[name][rows] for name in fields], key_groups)
+        if wanted is not None:
+            mine = _among(wanted, key_groups)[targets]
+            rows, targets = rows[mine], targets[mine]
         groupings.append(fields)
         rows_of.append(rows)
-        key_groups_by_row.append(key_groups_of(fields, [hashes[name][rows] for name in fields], key_groups))
+        key_groups_by_row.append(targets)
     if not groupings:
         return {}
     return _packed(batch, groupings, rows_of, key_groups_by_row, key_groups)
 
 
-def collect(blobs: Iterable[bytes]) -> dict[Grouping, TransactionBatch]:
-    """The rows of a key group's blobs by grouping, in arrival order: (append time, partition, offset)."""
+def in_arrival_order(batch: TransactionBatch) -> TransactionBatch:
+    """The rows by (append time, partition, offset)."""
+    order = np.lexsort((batch.offset, batch.partition, batch.append_ms))
+    if np.array_equal(order, np.arange(len(order))):
+        return batch
+    return batch.take(order)
+
+
+def collect(
+    blobs: Iterable[bytes], arranged: Callable[[TransactionBatch], TransactionBatch] = in_arrival_order
+) -> dict[Grouping, TransactionBatch]:
+    """The rows of a key group's blobs by grouping, as `arranged` puts those of one grouping in order."""
     parts: dict[Grouping, list[TransactionBatch]] = {}
     for blob in blobs:
         decoded = _decode(blob)
@@ -67,12 +83,12 @@ def collect(blobs: Iterable[bytes]) -> dict[Grouping, TransactionBatch]:
         for fields, count in zip(decoded.groupings, decoded.counts, strict=True):
             parts.setdefault(fields, []).append(_slice(batch, start, start + count))
             start += count
-    return {fields: _in_arrival_order(TransactionBatch.concat(parts[fields])) for fields in sorted(parts)}
+    return {fields: arranged(TransactionBatch.concat(parts[fields])) for fields in sorted(parts)}
 
 
 def _groupings_in_force(batch: TransactionBatch, timeline: RuleTimeline) -> dict[Grouping, Ints]:
     """For each grouping the rows at whose append time it is in force."""
-    versions, inverse = np.unique(timeline.versions_at(batch.append_ms), return_inverse=True)
+    versions, inverse = np.unique(timeline.versions_of(batch), return_inverse=True)
     in_force = [timeline.rule_set(int(version)).groupings for version in versions]
     everything = np.arange(len(batch))
     found: dict[Grouping, Ints] = {}
@@ -128,8 +144,7 @@ def _slice(batch: TransactionBatch, start: int, end: int) -> TransactionBatch:
     return batch.take(cut)
 
 
-def _in_arrival_order(batch: TransactionBatch) -> TransactionBatch:
-    order = np.lexsort((batch.offset, batch.partition, batch.append_ms))
-    if np.array_equal(order, np.arange(len(order))):
-        return batch
-    return batch.take(order)
+def _among(wanted: Collection[int], key_groups: int) -> NDArray[np.bool_]:
+    mask = np.zeros(key_groups, dtype=np.bool_)
+    mask[list(wanted)] = True
+    return mask

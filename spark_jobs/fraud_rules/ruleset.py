@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fraud_rules.errors import Reason
 from fraud_rules.limits import RuleLimits
 from fraud_rules.rule import Control, ControlType, Rule, RuleChange, RuleDeletion
+from fraud_rules.transaction import TransactionBatch
 
 __all__ = ["GroupingInForce", "LogEntry", "RuleInForce", "RuleLimits", "RuleSet", "RuleTimeline"]
 
@@ -198,6 +199,14 @@ class RuleTimeline:
     def versions_at(self, append_ms: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each append time, how many entries are in force: those whose rule time is not after it."""
         return np.searchsorted(self._times_ms, append_ms, side="right").astype(np.int64)
+
+    def versions_of(self, rows: TransactionBatch) -> NDArray[np.int64]:
+        """For each row, how many entries are in force for it."""
+        return self.versions_at(rows.append_ms)
+
+    def incarnations_kept(self) -> frozenset[int]:
+        """The incarnations of rules whose marks can still count: of those in force."""
+        return frozenset(each.incarnation for each in self.latest.rules.values())
 
     def rule_set(self, count: int) -> RuleSet:
         """The rule set after the first `count` entries. Raises ValueError for a count that is not in the log."""

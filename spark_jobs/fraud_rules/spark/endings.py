@@ -30,23 +30,40 @@ _MESSAGE_LENGTH = 500
 
 def named(error: BaseException) -> FraudError:
     """What ended the query: the error of this product that a worker raised, or else the innermost cause there is."""
-    if isinstance(error, FraudError):
-        return error
     if isinstance(error, Py4JError | OSError | EOFError) and not getattr(error, "java_exception", None):
         return DetectorFailed("Spark's JVM has ended; the next start repeats the batch in hand")
+    ours = _ours(error)
+    if ours is not None:
+        return ours
     text = str(error)
-    for name, message in _NAMED.findall(text):
-        kind = getattr(errors, name, None)
-        if isinstance(kind, type) and issubclass(kind, FraudError):
-            with suppress(TypeError):
-                return kind(message)
-    causes = _CAUSE.findall(text)
-    cause = causes[-1] if causes else " ".join(text.split())
+    cause = _cause(text)
     if _STATE_NOT_WHOLE.search(text):
         return CheckpointDamaged(
             f"the checkpoint's state is not whole: {cause[:_MESSAGE_LENGTH]}; restore the checkpoint"
         )
     return DetectorFailed(f"{cause[:_MESSAGE_LENGTH]}; the next start repeats the batch in hand")
+
+
+def named_as(kind: type[FraudError], error: BaseException) -> FraudError:
+    """What ended a batch job: an error of this product, or `kind` with the innermost cause there is."""
+    return _ours(error) or kind(f"{_cause(str(error))[:_MESSAGE_LENGTH]}; run it again")
+
+
+def _ours(error: BaseException) -> FraudError | None:
+    """The error itself, or the one that a worker raised and Spark tells of in its own words."""
+    if isinstance(error, FraudError):
+        return error
+    for name, message in _NAMED.findall(str(error)):
+        kind = getattr(errors, name, None)
+        if isinstance(kind, type) and issubclass(kind, FraudError):
+            with suppress(TypeError):
+                return kind(message)
+    return None
+
+
+def _cause(text: str) -> str:
+    causes = _CAUSE.findall(text)
+    return causes[-1] if causes else " ".join(text.split())
 
 
 def stop_query(query: StreamingQuery) -> None:

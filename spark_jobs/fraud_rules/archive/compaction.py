@@ -1,0 +1,66 @@
+"""Keeps the number of files small: a day with many small files gets fewer, larger ones instead.
+
+A day and table ever has at most `MOST_SMALL` small files beside those of full size, however often it was appended to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from fraud_rules.archive.columns import table_of
+from fraud_rules.archive.files import read_log, read_transactions, sorted_by_time, write_file
+from fraud_rules.archive.manifest import FileEntry, Manifest, Table, small_files
+from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.day import Day
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.transaction import TransactionBatch
+
+__all__ = ["FULL_ROWS", "MOST_SMALL", "compact", "due"]
+
+FULL_ROWS = 2_000_000
+MOST_SMALL = 8
+
+
+def due(manifest: Manifest, full_rows: int = FULL_ROWS, most_small: int = MOST_SMALL) -> Iterator[list[FileEntry]]:
+    """The groups of files, each of one table and day, that are to be merged."""
+    groups: dict[tuple[Table, int], list[FileEntry]] = {}
+    for file in small_files(manifest.files, full_rows):
+        groups.setdefault((file.table, file.day), []).append(file)
+    return (files for files in groups.values() if len(files) > most_small)
+
+
+def compact(store: ArchiveStore, manifest: Manifest, schema: TransactionSchema, now_ms: int) -> Manifest:
+    """Merge what is due, a commit a group, and give the manifest then in force."""
+    for files in due(manifest):
+        merged = [_merged(store, part, schema) for part in _portions(files)]
+        manifest = manifest.with_replaced(files, merged, now_ms)
+        store.commit(manifest)
+    return manifest
+
+
+def _portions(files: Sequence[FileEntry]) -> Iterator[list[FileEntry]]:
+    """Groups of about a full file's rows, so that a merge is bounded."""
+    portion: list[FileEntry] = []
+    for file in sorted(files, key=lambda each: each.first_ms):
+        portion.append(file)
+        if sum(each.rows for each in portion) >= FULL_ROWS:
+            yield portion
+            portion = []
+    if portion:
+        yield portion
+
+
+def _merged(store: ArchiveStore, files: Sequence[FileEntry], schema: TransactionSchema) -> FileEntry:
+    table, day = files[0].table, Day(files[0].day)
+    if len(files) == 1:
+        return files[0]
+    return write_file(store, table, day, _rows(store, files, schema))
+
+
+def _rows(store: ArchiveStore, files: Sequence[FileEntry], schema: TransactionSchema) -> pa.Table:
+    if files[0].table is not Table.TRANSACTIONS:
+        return read_log(store, files)
+    batches = [read_transactions(store, file, schema) for file in files]
+    return table_of(sorted_by_time(TransactionBatch.concat(batches)), schema)

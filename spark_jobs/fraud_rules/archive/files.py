@@ -1,0 +1,136 @@
+"""The archive's files: written sorted and whole, read with every page's checksum verified.
+
+Transactions are sorted by (event time, append time, partition, offset), so that a reader takes a day in time order
+without holding it; the other logs by (partition, offset).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fraud_rules.archive.columns import APPEND, OFFSET, PARTITION, TIME_TYPE, batch_of, table_of
+from fraud_rules.archive.manifest import FileEntry, Table
+from fraud_rules.archive.store import ArchiveStore, named_storage_errors
+from fraud_rules.day import Day
+from fraud_rules.errors import ArchiveDamaged
+from fraud_rules.schema import TIME_FIELD, FieldType, TransactionSchema
+from fraud_rules.transaction import TransactionBatch
+
+__all__ = ["LOG_SCHEMA", "open_parquet", "read_log", "read_transactions", "sorted_by_time", "write_file"]
+
+ROW_GROUP: Final = 131_072
+LOG_TIME: Final = "eventTime"
+LOG_SCHEMA: Final = pa.schema(
+    [
+        (PARTITION, pa.int32()),
+        (OFFSET, pa.int64()),
+        (APPEND, TIME_TYPE),
+        (LOG_TIME, TIME_TYPE),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+"""Of every log but the transactions: the record as it came. The event time of a log without one is its append time."""
+
+
+def sorted_by_time(batch: TransactionBatch) -> TransactionBatch:
+    """The rows by (event time, append time, partition, offset)."""
+    times = batch.columns[TIME_FIELD].values
+    return batch.take(np.lexsort((batch.offset, batch.partition, batch.append_ms, times)))
+
+
+def write_file(store: ArchiveStore, table: Table, day: Day, rows: pa.Table) -> FileEntry:
+    """Write rows, sorted already, as one file. Raises StorageFull."""
+    path = store.new_path(table, str(day))
+    partial = path.with_suffix(".parquet.partial")
+    with named_storage_errors(path):
+        try:
+            pq.write_table(
+                rows,
+                partial,
+                row_group_size=ROW_GROUP,
+                compression="zstd",
+                compression_level=1,
+                write_page_checksum=True,
+                store_decimal_as_integer=True,
+                write_statistics=[TIME_FIELD] if table is Table.TRANSACTIONS else False,
+            )
+            with partial.open("rb+") as file:
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    times = _ints(rows.column(TIME_FIELD))
+    offsets, partitions = _ints(rows.column(OFFSET)), rows.column(PARTITION).to_numpy()
+    ends = {str(p): int(offsets[partitions == p].max()) + 1 for p in np.unique(partitions).tolist()}
+    return FileEntry(
+        table,
+        day.number,
+        store.relative(path),
+        rows.num_rows,
+        path.stat().st_size,
+        int(times.min()),
+        int(times.max()),
+        ends,
+    )
+
+
+def write_transactions(store: ArchiveStore, day: Day, batch: TransactionBatch, schema: TransactionSchema) -> FileEntry:
+    """Write transactions of one day, sorted here."""
+    return write_file(store, Table.TRANSACTIONS, day, table_of(sorted_by_time(batch), schema))
+
+
+@contextmanager
+def open_parquet(store: ArchiveStore, entry: FileEntry, strings: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+    """The file of an entry; columns named in `strings` are read as dictionaries.
+
+    Raises ArchiveDamaged when it is missing, of another size, or not what was written.
+    """
+    path = store.root / entry.path
+    try:
+        size = path.stat().st_size
+        if size != entry.size:
+            raise ArchiveDamaged(f"{path} has {size} bytes, {entry.size} were written: restore it from a copy")
+        with pq.ParquetFile(path, read_dictionary=list(strings), page_checksum_verification=True) as file:
+            yield file
+    except FileNotFoundError as error:
+        raise ArchiveDamaged(
+            f"{path} is missing ({entry.rows} rows of {entry.table}): restore it from a copy"
+        ) from error
+    except (OSError, pa.ArrowException) as error:
+        said = " ".join(str(error).split())[:200]
+        raise ArchiveDamaged(f"{path} is not what was written ({said}): restore it from a copy") from error
+
+
+def string_fields(schema: TransactionSchema) -> list[str]:
+    """The names of the fields that are strings."""
+    return [field.name for field in schema.fields if field.type is FieldType.STRING]
+
+
+def read_transactions(store: ArchiveStore, entry: FileEntry, schema: TransactionSchema) -> TransactionBatch:
+    """All transactions of a file."""
+    with open_parquet(store, entry, string_fields(schema)) as file:
+        return batch_of(file.read(), schema, str(Path(entry.path).name))
+
+
+def read_log(store: ArchiveStore, entries: Sequence[FileEntry], columns: Sequence[str] | None = None) -> pa.Table:
+    """The records of a log's files, by (partition, offset)."""
+    tables = []
+    for entry in entries:
+        with open_parquet(store, entry) as file:
+            tables.append(file.read(columns=None if columns is None else [*columns, PARTITION, OFFSET]))
+    if not tables:
+        return LOG_SCHEMA.empty_table()
+    return pa.concat_tables(tables).sort_by([(PARTITION, "ascending"), (OFFSET, "ascending")])
+
+
+def _ints(column: pa.ChunkedArray) -> Any:
+    return column.cast(pa.int64()).to_numpy()

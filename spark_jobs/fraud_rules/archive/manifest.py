@@ -1,0 +1,165 @@
+"""The manifest: which files are the archive, and up to where of each log they reach.
+
+One manifest covers every table. So one commit moves all of them, and who reads a manifest sees transactions, rules,
+alerts and cuts of the same moment; a table format would commit each table by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
+import msgspec
+
+from fraud_rules.day import Day
+
+__all__ = ["FileEntry", "Manifest", "Retired", "Source", "Table"]
+
+FORMAT = 1
+
+
+class Table(StrEnum):
+    """What is archived. Transactions and alerts lie by event day, the other logs by the day of their append time."""
+
+    TRANSACTIONS = "transactions"
+    ALERTS = "alerts"
+    SHADOW_ALERTS = "shadow-alerts"
+    CORRECTIONS = "alert-corrections"
+    RULES = "rules"
+    PROGRESS = "detector-progress"
+
+
+class FileEntry(msgspec.Struct, frozen=True, rename="camel"):
+    """One Parquet file; `path` is relative to the archive. Its rows are sorted: see `tables`.
+
+    `ends` is, by partition (as text), the offset after its last record. Times are the least and largest event time.
+    """
+
+    table: Table
+    day: int
+    path: str
+    rows: int
+    size: int
+    first_ms: int
+    last_ms: int
+    ends: dict[str, int]
+
+
+class Retired(msgspec.Struct, frozen=True, rename="camel"):
+    """A file that a compaction has replaced: readers of an older manifest may still be at it for a while."""
+
+    path: str
+    at_ms: int
+
+
+class Source(msgspec.Struct, frozen=True, rename="camel"):
+    """The query whose batches the archive holds, up to `batch_id`."""
+
+    query_id: str
+    batch_id: int
+
+
+class Manifest(msgspec.Struct, frozen=True, rename="camel"):
+    """One version of the archive.
+
+    `ends` is by topic and partition (as text) the offset after the last record archived, `starts` that of the first.
+    `complete_until_ms`: what was appended before is archived. `began_ms` is the append time of the first transaction
+    archived. `refused` counts records that are in quarantine.
+    """
+
+    version: int = 0
+    format: int = FORMAT
+    source: Source | None = None
+    ends: dict[str, dict[str, int]] = {}
+    starts: dict[str, dict[str, int]] = {}
+    complete_until_ms: int = 0
+    began_ms: int | None = None
+    transactions: int = 0
+    refused: int = 0
+    files: tuple[FileEntry, ...] = ()
+    retired: tuple[Retired, ...] = ()
+
+    def encode(self) -> bytes:
+        """The manifest as JSON; `decode` gives it back."""
+        return msgspec.json.encode(self)
+
+    @staticmethod
+    def decode(text: bytes) -> Manifest:
+        """What `encode` made. Raises msgspec.MsgspecError."""
+        return _decode(text)
+
+    def of(self, table: Table, day: Day | None = None) -> list[FileEntry]:
+        """The files of a table, of one day or all."""
+        return [file for file in self.files if file.table is table and (day is None or file.day == day.number)]
+
+    def days(self, table: Table) -> list[Day]:
+        """The days that a table has files of, ascending."""
+        return sorted({Day(file.day) for file in self.files if file.table is table})
+
+    def rows(self, table: Table, day: Day) -> int:
+        """Rows of a day."""
+        return sum(file.rows for file in self.of(table, day))
+
+    def with_batch(self, source: Source, ends: dict[str, dict[str, int]], added: Batch) -> Manifest:
+        """The next version, with what a batch brought."""
+        return msgspec.structs.replace(
+            self,
+            version=self.version + 1,
+            source=source,
+            ends={**self.ends, **ends},
+            starts={**ends_least(added.starts), **self.starts},
+            began_ms=added.first_append_ms if self.began_ms is None else self.began_ms,
+            transactions=self.transactions + sum(f.rows for f in added.files if f.table is Table.TRANSACTIONS),
+            refused=self.refused + added.refused,
+            files=(*self.files, *added.files),
+        )
+
+    def with_replaced(self, old: Iterable[FileEntry], new: Iterable[FileEntry], now_ms: int) -> Manifest:
+        """The next version, with files in place of others that hold the same rows."""
+        fresh = tuple(new)
+        gone = {file.path for file in old} - {file.path for file in fresh}
+        known = gone | {file.path for file in fresh}
+        return msgspec.structs.replace(
+            self,
+            version=self.version + 1,
+            files=(*(file for file in self.files if file.path not in known), *fresh),
+            retired=(*self.retired, *(Retired(path, now_ms) for path in sorted(gone))),
+        )
+
+    def without_retired(self, before_ms: int) -> tuple[Manifest, list[str]]:
+        """The next version without files retired before a time, and the paths of these."""
+        gone = [each.path for each in self.retired if each.at_ms < before_ms]
+        kept = tuple(each for each in self.retired if each.at_ms >= before_ms)
+        return msgspec.structs.replace(self, version=self.version + 1, retired=kept), gone
+
+    def complete(self, until_ms: int) -> Manifest:
+        """The next version, complete up to a time."""
+        reached = max(until_ms, self.complete_until_ms)
+        return msgspec.structs.replace(self, version=self.version + 1, complete_until_ms=reached)
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """What one batch of the archive's query wrote: files, first offsets by topic and partition, records refused, and
+    the least append time of a transaction."""
+
+    files: tuple[FileEntry, ...]
+    starts: tuple[tuple[str, int, int], ...]
+    refused: int
+    first_append_ms: int | None = None
+
+
+def ends_least(starts: Iterable[tuple[str, int, int]]) -> dict[str, dict[str, int]]:
+    """The least offset of each topic and partition."""
+    least: dict[str, dict[str, int]] = {}
+    for topic, partition, offset in starts:
+        by_partition = least.setdefault(topic, {})
+        by_partition[str(partition)] = min(offset, by_partition.get(str(partition), offset))
+    return least
+
+
+def small_files(files: Iterable[FileEntry], below_rows: int) -> Iterator[FileEntry]:
+    """Those with fewer rows."""
+    return (file for file in files if file.rows < below_rows)
+
+
+_decode = msgspec.json.Decoder(Manifest).decode

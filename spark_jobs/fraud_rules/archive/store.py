@@ -1,0 +1,165 @@
+"""The archive's folder: manifests by version, files that appear whole, and one writer at a time.
+
+A commit is the creation of the next manifest, which fails when it exists: two writers cannot both win. What no manifest
+names is not part of the archive, whatever a killed run has left behind; `sweep` removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from fraud_rules.archive.manifest import FORMAT, Manifest
+from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ConfigError, FraudError, StorageFull
+
+__all__ = ["ArchiveStore", "named_storage_errors", "write_whole"]
+
+MANIFESTS: Final = "manifests"
+DATA: Final = "data"
+_KEPT: Final = 20
+"""Manifests kept behind the newest, for people to look at."""
+
+_ABANDONED_S: Final = 86_400
+
+
+class ArchiveStore:
+    """The archive in a folder that every host of the job reaches under the same path."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+
+    @classmethod
+    def at(cls, place: str) -> ArchiveStore:
+        """From a path or a `file:` URI. Raises ConfigError for another file system: mount it."""
+        plain = place.removeprefix("file://").removeprefix("file:")
+        if "://" in plain:
+            raise ConfigError(f"{place}: the archive must be a folder that all hosts mount, not an object store")
+        return cls(Path(plain))
+
+    def latest(self) -> Manifest:
+        """The newest manifest; the empty one where nothing was ever committed. Raises ArchiveDamaged."""
+        versions = self._versions()
+        if not versions:
+            return Manifest()
+        path = self._manifest(versions[-1])
+        try:
+            manifest = Manifest.decode(path.read_bytes())
+        except (OSError, msgspec.MsgspecError) as error:
+            raise ArchiveDamaged(f"{path} cannot be read ({error}): restore the archive from a copy") from error
+        if manifest.format != FORMAT:
+            raise ArchiveDamaged(f"{path} is of format {manifest.format}; this version reads {FORMAT}")
+        return manifest
+
+    def commit(self, manifest: Manifest) -> None:
+        """Make a manifest the newest. Raises ArchiveBusy when somebody else has committed meanwhile, StorageFull."""
+        path = self._manifest(manifest.version)
+        with named_storage_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not _create(path, manifest.encode()):
+                raise ArchiveBusy(f"{path} exists: another run archives into {self.root}; let it finish")
+        for version in self._versions()[:-_KEPT]:
+            self._manifest(version).unlink(missing_ok=True)
+
+    def new_path(self, table: str, day: str) -> Path:
+        """Where a new file of a table and day goes; its folder exists."""
+        folder = self.root / DATA / table / f"day={day}"
+        with named_storage_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{uuid.uuid4().hex}.parquet"
+
+    def relative(self, path: Path) -> str:
+        """How a manifest names a file."""
+        return path.relative_to(self.root).as_posix()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Nobody else writes meanwhile. Raises ArchiveBusy."""
+        with locked(self.root / "lock", ArchiveBusy(f"another run archives into {self.root}: let it finish")):
+            yield
+
+    def sweep(self, manifest: Manifest) -> int:
+        """Remove files that killed runs left behind a day ago or longer; how many."""
+        known = {file.path for file in manifest.files} | {each.path for each in manifest.retired}
+        before = time.time() - _ABANDONED_S
+        count = 0
+        for path in (self.root / DATA).rglob("*.parquet*"):
+            if self.relative(path) not in known and path.stat().st_mtime < before:
+                path.unlink(missing_ok=True)
+                count += 1
+        return count
+
+    def _manifest(self, version: int) -> Path:
+        return self.root / MANIFESTS / f"{version:010d}.json"
+
+    def _versions(self) -> list[int]:
+        return sorted(int(path.stem) for path in (self.root / MANIFESTS).glob("*.json") if path.stem.isdigit())
+
+
+@contextmanager
+def locked(path: Path, busy: FraudError) -> Iterator[None]:
+    """Hold a file lock, which goes with the process; raise `busy` when somebody else has it."""
+    with named_storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise busy from None
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def named_storage_errors(path: Path) -> Iterator[None]:
+    """What a file system can do to a writer, by name: StorageFull, or ArchiveDamaged."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageFull(f"no space left for {path}: free some and run this again; nothing is lost") from error
+        raise ArchiveDamaged(f"{path} cannot be used: {error.strerror or error}") from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, replacing what was there; it appears whole or not at all. Raises StorageFull, ArchiveDamaged."""
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    with named_storage_errors(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write(partial, content)
+            partial.replace(path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                partial.unlink()
+
+
+def _create(path: Path, content: bytes) -> bool:
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        _write(partial, content)
+        os.link(partial, path)
+    except FileExistsError:
+        return False
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            partial.unlink()
+    return True
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,143 @@
+"""A day's transactions in the order in which they happened: (event time, arrival), slice by slice.
+
+Arrival is the order in which the detector took them in: batches in turn, within a batch (append time, partition,
+offset). The files are sorted by event time, so a slice reads only the row groups that reach into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from fraud_rules.archive.columns import OFFSET, PARTITION, batch_of
+from fraud_rules.archive.files import open_parquet, string_fields
+from fraud_rules.archive.manifest import FileEntry
+from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.reevaluation.cuts import Cuts
+from fraud_rules.schema import TIME_FIELD, TransactionSchema
+from fraud_rules.transaction import TransactionBatch
+
+__all__ = ["SLICE_ROWS", "DayFeed", "arranged"]
+
+SLICE_ROWS = 200_000
+
+Ints = NDArray[np.int64]
+
+
+def arranged(rows: TransactionBatch, batch_numbers: Ints) -> TransactionBatch:
+    """Rows by (event time, arrival); `batch_numbers` int64[n] from `Cuts.batch_of`."""
+    times = rows.columns[TIME_FIELD].values
+    return rows.take(np.lexsort((rows.offset, rows.partition, rows.append_ms, batch_numbers, times)))
+
+
+@dataclass(frozen=True, slots=True)
+class DayFeed:
+    """The transactions in some files that a detector has judged: `cuts` None takes all, in order of arrival."""
+
+    store: ArchiveStore
+    files: Sequence[FileEntry]
+    schema: TransactionSchema
+    cuts: Cuts | None
+
+    def slices(self, slice_rows: int = SLICE_ROWS) -> Iterator[TransactionBatch]:
+        """The rows in order, about so many at a time; none twice. Raises ArchiveDamaged."""
+        with ExitStack() as stack:
+            strings = string_fields(self.schema)
+            files = [_OpenFile(stack.enter_context(open_parquet(self.store, e, strings)), e.path) for e in self.files]
+            bounds = _bounds(files, slice_rows)
+            for start_ms, end_ms in pairwise(bounds):
+                parts = [part for file in files for part in file.between(start_ms, end_ms, self.schema)]
+                rows = self._in_order(parts)
+                if rows is not None:
+                    yield from _cut(rows, slice_rows)
+
+    def judged_rows(self) -> int:
+        """How many there are. Reads offsets only of files that reach beyond what is judged."""
+        if self.cuts is None:
+            return sum(entry.rows for entry in self.files)
+        ends = self.cuts.judged_ends()
+        return sum(self._judged_in(entry, ends) for entry in self.files)
+
+    def _judged_in(self, entry: FileEntry, ends: dict[int, int]) -> int:
+        if all(end <= ends.get(int(partition), 0) for partition, end in entry.ends.items()):
+            return entry.rows
+        with open_parquet(self.store, entry) as file:
+            table = file.read(columns=[PARTITION, OFFSET])
+        partition, offset = table.column(PARTITION).to_numpy(), table.column(OFFSET).to_numpy()
+        return sum(int((offset[partition == each] < end).sum()) for each, end in ends.items())
+
+    def _in_order(self, parts: Sequence[TransactionBatch]) -> TransactionBatch | None:
+        if not parts:
+            return None
+        rows = TransactionBatch.concat(parts)
+        if self.cuts is None:
+            return arranged(rows, np.zeros(len(rows), np.int64))
+        numbers = self.cuts.batch_of(rows)
+        judged = numbers < len(self.cuts)
+        if not judged.all():
+            rows, numbers = rows.take(judged), numbers[judged]
+        return arranged(rows, numbers) if len(rows) else None
+
+
+class _OpenFile:
+    """A file being read once through, by time."""
+
+    def __init__(self, file: pq.ParquetFile, name: str) -> None:
+        self._file = file
+        self._name = name
+        column = file.schema_arrow.get_field_index(TIME_FIELD)
+        groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+        stats = [group.column(column).statistics for group in groups]
+        self.spans = [(each.min_raw, each.max_raw, group.num_rows) for each, group in zip(stats, groups, strict=True)]
+        self._kept: tuple[int, TransactionBatch] | None = None
+
+    def between(self, start_ms: int, end_ms: int, schema: TransactionSchema) -> Iterator[TransactionBatch]:
+        """The rows with event times in [start, end)."""
+        for i, (first_ms, last_ms, _) in enumerate(self.spans):
+            if last_ms < start_ms or first_ms >= end_ms:
+                continue
+            rows = self._group(i, schema)
+            if start_ms <= first_ms and last_ms < end_ms:
+                yield rows
+                continue
+            times = rows.columns[TIME_FIELD].values
+            low, high = np.searchsorted(times, [start_ms, end_ms], side="left").tolist()
+            if high > low:
+                yield rows.take(np.arange(low, high))
+
+    def _group(self, i: int, schema: TransactionSchema) -> TransactionBatch:
+        """A row group; the last one read is kept, because the next slice begins in it."""
+        if self._kept is None or self._kept[0] != i:
+            self._kept = i, batch_of(self._file.read_row_group(i), schema, self._name)
+        return self._kept[1]
+
+
+def _bounds(files: Sequence[_OpenFile], slice_rows: int) -> list[int]:
+    """Times that part the rows into slices of about equal size, reckoned from the row groups' spans."""
+    spans = [span for file in files for span in file.spans]
+    if not spans:
+        return []
+    first, last = min(span[0] for span in spans), max(span[1] for span in spans)
+    edges = np.array(sorted({time for span in spans for time in span[:2]}), dtype=np.float64)
+    filled = np.zeros(len(edges))
+    for start_ms, end_ms, rows in spans:
+        share = (edges - start_ms) / max(1, end_ms - start_ms)
+        filled += rows * np.clip(share, 0.0, 1.0)
+    slices = max(1, round(sum(span[2] for span in spans) / slice_rows))
+    inner = np.interp(np.linspace(0, filled[-1], slices + 1)[1:-1], filled, edges).astype(np.int64)
+    return sorted({first, *inner.tolist(), last + 1})
+
+
+def _cut(rows: TransactionBatch, slice_rows: int) -> Iterator[TransactionBatch]:
+    """At most twice as many rows at a time."""
+    if len(rows) <= 2 * slice_rows:
+        yield rows
+        return
+    for start in range(0, len(rows), slice_rows):
+        yield rows.take(np.arange(start, min(start + slice_rows, len(rows))))

@@ -1,0 +1,211 @@
+"""The archive's job: everything the logs have gained since the last run goes to Parquet, and then the job ends.
+
+The manifest is the truth about what is archived; Spark's checkpoint follows it. A batch is committed by the manifest
+that names its files, offsets and number at once, so one that is repeated after a crash is found committed, and skipped.
+A checkpoint that does not fit the manifest (lost, or of another time) is removed, and the query begins where the
+manifest ends.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+
+from fraud_rules.archive.compaction import compact
+from fraud_rules.archive.manifest import Manifest, Source, Table
+from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.errors import ArchiveBehind, ArchiveFailed, FraudError
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import topic_starts
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings, TopicNames
+from fraud_rules.spark.archive_stage import ARCHIVE_ROW, ArchiveStage, decode_written
+from fraud_rules.spark.checkpoint import end_offsets, known_query
+from fraud_rules.spark.endings import named_as, stop_spark
+from fraud_rules.spark.session import SparkOptions, build_session
+from fraud_rules.spark.storage import DiskFolder
+
+__all__ = ["ArchiveJob", "ArchiveResult", "archive"]
+
+CHECKPOINT = "checkpoint"
+_RETIRED_FOR_MS = 3_600_000
+_MAX_FETCH_BYTES = "16777216"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveJob:
+    """What to archive, and where to. `records_a_batch` bounds what a batch holds in memory.
+
+    `accept_loss` goes on behind records that retention has removed before they were archived.
+    """
+
+    store: ArchiveStore
+    settings: DetectorSettings
+    schema: TransactionSchema
+    kafka: KafkaConnection
+    jars: Path
+    master: str = "local[2]"
+    driver_memory: str = "1g"
+    records_a_batch: int = 1_000_000
+    retired_for_ms: int = _RETIRED_FOR_MS
+    accept_loss: bool = False
+
+
+class ArchiveResult(msgspec.Struct, frozen=True, rename="camel"):
+    """What a run did."""
+
+    version: int
+    transactions: int
+    refused: int
+    files: int
+    days: list[str]
+    complete_until_ms: int
+    seconds: float
+
+
+def archive(job: ArchiveJob) -> ArchiveResult:
+    """Archive what there is now. Raises ArchiveBusy, ArchiveBehind, ArchiveDamaged, StorageFull, BrokerUnavailable."""
+    started_ms, started = int(time.time() * 1_000), time.monotonic()
+    with job.store.writing(), ExitStack() as stack:
+        before = job.store.latest()
+        starts = _starting_offsets(job, before)
+        _fit_checkpoint(job, before)
+        options = SparkOptions(
+            checkpoint=str(_checkpoint(job)), jars=job.jars, master=job.master, driver_memory=job.driver_memory
+        )
+        spark = build_session(options)
+        stack.callback(stop_spark, spark)
+        _run(job, spark, starts)
+        manifest = _finish(job, started_ms)
+    added = [file for file in manifest.files if file not in before.files]
+    return ArchiveResult(
+        manifest.version,
+        manifest.transactions - before.transactions,
+        manifest.refused - before.refused,
+        len(manifest.files),
+        sorted({str(day) for file in added if file.table is Table.TRANSACTIONS for day in manifest.days(file.table)
+                if day.number == file.day}),
+        manifest.complete_until_ms,
+        round(time.monotonic() - started, 3),
+    )  # fmt: skip
+
+
+def tables_of(topics: TopicNames) -> dict[str, Table]:
+    """What is archived, by topic."""
+    return {
+        topics.transactions: Table.TRANSACTIONS,
+        topics.alerts: Table.ALERTS,
+        topics.shadow_alerts: Table.SHADOW_ALERTS,
+        topics.alert_corrections: Table.CORRECTIONS,
+        topics.rules: Table.RULES,
+        topics.detector_progress: Table.PROGRESS,
+    }
+
+
+def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str, int]]) -> None:
+    topics = tables_of(job.settings.topics)
+    stage = ArchiveStage(
+        job.store, job.schema, topics, job.settings.future_tolerance_ms, job.settings.max_transaction_bytes
+    )
+    options = {
+        **job.kafka.spark(),
+        "subscribe": ",".join(topics),
+        "startingOffsets": msgspec.json.encode(starts).decode(),
+        "failOnDataLoss": "true",
+        "maxOffsetsPerTrigger": str(job.records_a_batch),
+        "kafka.isolation.level": "read_committed",
+        "kafka.max.poll.records": "5000",
+        "kafka.fetch.max.bytes": _MAX_FETCH_BYTES,
+        "kafka.max.partition.fetch.bytes": _MAX_FETCH_BYTES,
+    }
+    records = spark.readStream.format("kafka").options(**options).load()
+    frame = records.select("topic", "partition", "offset", "timestamp", "key", "value")
+    folder = DiskFolder(_checkpoint(job))
+    failures: list[BaseException] = []
+
+    def on_batch(rows: DataFrame, batch_id: int) -> None:
+        try:
+            _take_batch(job, stage, rows, Source(known_query(folder) or "", batch_id), end_offsets(folder, batch_id))
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    try:
+        writer = frame.writeStream.queryName("fraud-archive").foreachBatch(on_batch)
+        query = writer.option("checkpointLocation", str(_checkpoint(job))).trigger(availableNow=True).start()
+        query.awaitTermination()
+    except Exception as error:
+        cause = failures[0] if failures else error
+        raise named_as(ArchiveFailed, cause) from error
+
+
+def _take_batch(
+    job: ArchiveJob, stage: ArchiveStage, rows: DataFrame, source: Source, ends: dict[str, dict[str, int]]
+) -> None:
+    """Write a batch's files and commit them; nothing when it is committed already."""
+    manifest = job.store.latest()
+    known = manifest.source
+    if known is not None and known.query_id == source.query_id and source.batch_id <= known.batch_id:
+        return
+    table = rows.mapInArrow(stage.run, ARCHIVE_ROW).toArrow()
+    job.store.commit(manifest.with_batch(source, ends, decode_written(table.column(0).to_pylist())))
+
+
+def _finish(job: ArchiveJob, started_ms: int) -> Manifest:
+    """Note up to when the archive is complete, merge small files, and remove what nobody reads any more."""
+    manifest = job.store.latest().complete(started_ms)
+    job.store.commit(manifest)
+    manifest = compact(job.store, manifest, job.schema, started_ms)
+    manifest, gone = manifest.without_retired(started_ms - job.retired_for_ms)
+    if gone:
+        job.store.commit(manifest)
+        for path in gone:
+            (job.store.root / path).unlink(missing_ok=True)
+    job.store.sweep(manifest)
+    return manifest
+
+
+def _starting_offsets(job: ArchiveJob, manifest: Manifest) -> dict[str, dict[str, int]]:
+    """Where a new checkpoint begins: where the manifest ends, or at the first record there is.
+
+    Raises ArchiveBehind when records between are gone.
+    """
+    starts: dict[str, dict[str, int]] = {}
+    for topic in tables_of(job.settings.topics):
+        for partition, first in topic_starts(job.kafka, topic).items():
+            archived = manifest.ends.get(topic, {}).get(str(partition))
+            if archived is not None and first > archived and not job.accept_loss:
+                raise ArchiveBehind(
+                    f"retention has removed the records {archived} to {first} of {topic}-{partition} before they were "
+                    "archived; they are lost: go on without them by --accept-loss, and archive more often"
+                )
+            starts.setdefault(topic, {})[str(partition)] = max(first, archived or 0)
+    return starts
+
+
+def _fit_checkpoint(job: ArchiveJob, manifest: Manifest) -> None:
+    """Remove a checkpoint that does not fit the manifest: what is archived is what the manifest says."""
+    folder = DiskFolder(_checkpoint(job))
+    try:
+        query, commits = known_query(folder), [int(name) for name in folder.names("commits") if name.isdigit()]
+    except FraudError:
+        query, commits = "", []
+    if query is None:
+        return
+    source = manifest.source
+    last = max(commits, default=-1)
+    fits = source is not None and source.query_id == query and last in (source.batch_id, source.batch_id - 1)
+    never = source is None and last < 0
+    if job.accept_loss or not (fits or never):
+        shutil.rmtree(_checkpoint(job))
+
+
+def _checkpoint(job: ArchiveJob) -> Path:
+    return job.store.root / CHECKPOINT

@@ -1,0 +1,133 @@
+"""The archive's stage: raw records in, files out. What comes back to the driver is only which files there are.
+
+A task that is tried again writes files of other names; those of its first attempt are never named by a manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from fraud_rules.archive.files import LOG_SCHEMA, write_file, write_transactions
+from fraud_rules.archive.manifest import Batch, FileEntry, Table
+from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.codec import decode_transactions
+from fraud_rules.day import DAY_MS, Day
+from fraud_rules.schema import TIME_FIELD, TransactionSchema
+from fraud_rules.transaction import TransactionBatch
+
+ARCHIVE_ROW = "blob binary"
+
+_BY_EVENT_DAY = (Table.ALERTS, Table.SHADOW_ALERTS, Table.CORRECTIONS)
+_US_A_MS = 1_000
+_OUT = pa.schema([("blob", pa.binary())])
+
+
+class _Timed(msgspec.Struct, rename="camel"):
+    event_time: int
+
+
+_event_time = msgspec.json.Decoder(_Timed).decode
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Batch).decode
+
+
+def decode_written(blobs: Iterable[bytes]) -> Batch:
+    """What all tasks of a batch have written."""
+    parts = [_decode(blob) for blob in blobs]
+    return Batch(
+        tuple(file for part in parts for file in part.files),
+        tuple(start for part in parts for start in part.starts),
+        sum(part.refused for part in parts),
+        min((part.first_append_ms for part in parts if part.first_append_ms is not None), default=None),
+    )
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What a task has read."""
+
+    transactions: list[TransactionBatch] = field(default_factory=list)
+    logs: dict[tuple[Table, int], list[pa.Table]] = field(default_factory=dict)
+    starts: dict[tuple[str, int], int] = field(default_factory=dict)
+    refused: int = 0
+    first_append_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveStage:
+    """Runs in a worker on one partition of a source batch. `tables` says what a topic's records go to."""
+
+    store: ArchiveStore
+    schema: TransactionSchema
+    tables: dict[str, Table]
+    future_tolerance_ms: int
+    max_transaction_bytes: int
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Columns in: topic, partition, offset, timestamp (us), key, value. A row out: a packed `Batch`."""
+        gathered = _Gathered()
+        for batch in batches:
+            for topic in batch.column(0).unique().to_pylist():
+                rows = batch.filter(pa.compute.equal(batch.column(0), topic))
+                self._take(gathered, topic, rows)
+        files = [*self._write_transactions(gathered), *self._write_logs(gathered)]
+        if gathered.starts:
+            starts = tuple((topic, partition, at) for (topic, partition), at in gathered.starts.items())
+            blob = _encode(Batch(tuple(files), starts, gathered.refused, gathered.first_append_ms))
+            yield pa.RecordBatch.from_arrays([pa.array([blob], pa.binary())], schema=_OUT)
+
+    def _take(self, gathered: _Gathered, topic: str, rows: pa.RecordBatch) -> None:
+        partition, offset = rows.column(1).to_numpy(), rows.column(2).to_numpy()
+        append_ms = rows.column(3).cast(pa.int64()).to_numpy() // _US_A_MS
+        for each in np.unique(partition).tolist():
+            least = int(offset[partition == each].min())
+            gathered.starts[topic, each] = min(least, gathered.starts.get((topic, each), least))
+        table = self.tables[topic]
+        if table is Table.TRANSACTIONS:
+            values = rows.column(5).to_pylist()
+            decoded = decode_transactions(
+                values, partition, offset, append_ms, self.schema, self.future_tolerance_ms, self.max_transaction_bytes
+            )
+            gathered.transactions.append(decoded.batch)
+            gathered.refused += len(decoded.rejects)
+            first = int(append_ms.min())
+            gathered.first_append_ms = min(
+                first, first if gathered.first_append_ms is None else gathered.first_append_ms
+            )
+            return
+        self._take_log(gathered, table, rows, append_ms)
+
+    def _take_log(self, gathered: _Gathered, table: Table, rows: pa.RecordBatch, append_ms: np.ndarray) -> None:
+        times = append_ms
+        if table in _BY_EVENT_DAY:
+            times = np.array([_event_time(value).event_time for value in rows.column(5).to_pylist()], np.int64)
+        for day in np.unique(times // DAY_MS).tolist():
+            here = np.flatnonzero(times // DAY_MS == day)
+            picked = rows.take(pa.array(here))
+            columns = [
+                picked.column(1),
+                picked.column(2),
+                pa.array(append_ms[here], pa.int64()).view(LOG_SCHEMA.types[2]),
+                pa.array(times[here], pa.int64()).view(LOG_SCHEMA.types[3]),
+                picked.column(4),
+                picked.column(5),
+            ]
+            gathered.logs.setdefault((table, day), []).append(pa.Table.from_arrays(columns, schema=LOG_SCHEMA))
+
+    def _write_transactions(self, gathered: _Gathered) -> Iterator[FileEntry]:
+        if not any(map(len, gathered.transactions)):
+            return
+        batch = TransactionBatch.concat(gathered.transactions)
+        gathered.transactions.clear()
+        days = batch.columns[TIME_FIELD].values // DAY_MS
+        for day in np.unique(days).tolist():
+            yield write_transactions(self.store, Day(day), batch.take(days == day), self.schema)
+
+    def _write_logs(self, gathered: _Gathered) -> Iterator[FileEntry]:
+        for (table, day), parts in gathered.logs.items():
+            yield write_file(self.store, table, Day(day), pa.concat_tables(parts))
