@@ -152,18 +152,6 @@ class AttemptUnreachable(FraudError):
     exit_code = 19
 
 
-def kinds_of_error(root: type[FraudError] = FraudError) -> Iterator[type[FraudError]]:
-    """The exception tree, flat."""
-    yield root
-    for kind in root.__subclasses__():
-        yield from kinds_of_error(kind)
-
-
-def error_name(exit_code: int) -> str | None:
-    """The error that a process ended with; None for 0, for a signal, and for what is none of this product's."""
-    return next((kind.__name__ for kind in kinds_of_error() if kind.exit_code == exit_code), None)
-
-
 class ArchiveDamaged(FraudError):
     """The archive misses a file or has one that is not what was written; nothing was published from it."""
 
@@ -234,3 +222,15 @@ class ReevaluationFailed(FraudError):
     """The evaluation of a day ended by an error that has no name of its own; nothing was published."""
 
     exit_code = 32
+
+
+def kinds_of_error(root: type[FraudError] = FraudError) -> Iterator[type[FraudError]]:
+    """The exception tree, flat."""
+    yield root
+    for kind in root.__subclasses__():
+        yield from kinds_of_error(kind)
+
+
+def error_name(exit_code: int) -> str | None:
+    """The error that a process ended with; None for 0, for a signal, and for what is none of this product's."""
+    return next((kind.__name__ for kind in kinds_of_error() if kind.exit_code == exit_code), None)

@@ -79,7 +79,8 @@ class PinnedTimeline(RuleTimeline):
 
     def versions_of(self, rows: TransactionBatch) -> Ints:
         """See `RuleTimeline.versions_of`."""
-        return np.minimum(self.versions_at(rows.append_ms), self._seen[self._cuts.batch_of(rows)])
+        seen: Ints = self._seen[self._cuts.batch_of(rows)]
+        return np.minimum(self.versions_at(rows.append_ms), seen)
 
     def incarnations_kept(self) -> frozenset[int]:
         """All there ever were: in event time, a rule that has been deleted since still has rows to come."""
