@@ -168,6 +168,7 @@ class _Batch:
         accepted = np.flatnonzero((taken.outcomes == at.ROW_ACCEPTED) | (taken.outcomes == at.ROW_LATE_KEPT))
         rows = _numbered(batch if len(accepted) == len(batch) else batch.take(accepted), sequence)
         self._journal.record(info, rows, _changed_marks(cell, batch, plan, taken))
+        self._tell_later(info, rows)
         self._report(batch, info, plan, taken)
 
     def _cell_of(self, grouping: GroupingInForce) -> CellHead:
@@ -197,6 +198,27 @@ class _Batch:
                 cell.header[at.H_FIRST] = rows.columns[TIME_FIELD].values[0]
                 self._journal.record(info, _with_sequence(rows, sequence[after]), None)
         return info
+
+    def _tell_later(self, info: CellHead, rows: TransactionBatch) -> None:
+        """Rows whose batch did not see a boundary before them count behind it too.
+
+        A stream has no later cell yet when such rows come; by event time, rows behind the boundary may have come first.
+        """
+        for later in self._journal.cells_of(info.fields):
+            if later.epoch <= info.epoch:
+                continue
+            behind = np.flatnonzero(rows.append_ms >= later.epoch_ms)
+            if len(behind):
+                cell = self._journal.open(later)
+                sequence = int(cell.header[at.H_SEQ]) + np.arange(len(behind), dtype=np.int64)
+                added = _with_sequence(rows.take(behind), sequence)
+                cell.load(
+                    TransactionBatch.concat([cell.rows(), added]),
+                    np.concatenate([cell.sequence(), sequence]),
+                    (cell.marks(),),
+                )
+                cell.header[at.H_SEQ] += len(behind)
+                self._journal.record(later, added, None)
 
     def _share_clock(self, info: CellHead, siblings: Iterable[CellHead]) -> None:
         """Watermark and bound belong to the grouping's incarnation: they survive a clear."""

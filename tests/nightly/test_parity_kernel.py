@@ -1,0 +1,137 @@
+"""Generated streams: what a re-evaluation makes of live alerts is what the oracle finds over the completed day.
+
+`FRAUD_STREAMS` sets how many streams (200 by default), `FRAUD_SEED` which ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace as replaced
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from fraud_rules.codec import decode_transactions
+from fraud_rules.recording import Recording
+from fraud_rules.reevaluation.compare import Verdict, compare
+from fraud_rules.reevaluation.cuts import Cuts, PinnedTimeline
+from fraud_rules.reevaluation.evaluate import DayRun
+from fraud_rules.reevaluation.feed import arranged
+from fraud_rules.replay import replay_recording
+from fraud_rules.rule_codec import read_entry
+from fraud_rules.settings import DetectorSettings
+from tests.conformance import load_schema
+from tests.long_streams import long_document
+from tests.nightly.oracle_day import completed, identity
+from tests.shrinking import smallest
+from tests.streams import documents
+from tests.test_kernel_against_oracle import _draw, _seeds
+
+STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))
+NULLABLE = load_schema("nullable")
+SETTINGS = DetectorSettings()
+
+Alerts = dict[str, dict[str, Any]]
+
+
+def settings_of(document: Mapping[str, Any]) -> DetectorSettings:
+    given = msgspec.structs.asdict(Recording.of_document(document).settings)
+    known = {name: value for name, value in given.items() if value is not None}
+    return replaced(SETTINGS, key_groups=document.get("keyGroups", 1), **known)
+
+
+def live_alerts(document: Mapping[str, Any]) -> Alerts:
+    """What the running detector publishes."""
+    answer = replay_recording(Recording.of_document(document), NULLABLE, SETTINGS)
+    return {alert["alertId"]: alert for alert in answer["alerts"]}
+
+
+def corrected(document: Mapping[str, Any], slice_rows: int) -> Alerts:
+    """What the re-evaluation of the whole stream finds, in slices, its state saved and restored between them."""
+    recording, settings = Recording.of_document(document), settings_of(document)
+    log = [read_entry(rule.version, rule.append_ms, rule.value, NULLABLE, settings.limits) for rule in recording.rules]
+    rest: dict[int, int] = {}
+    for tx in recording.transactions:
+        rest[tx.partition] = tx.offset + 1
+    batches = [(dict(batch.ends), batch.pin) for batch in recording.batches] + [(rest, len(log))]
+    refused = {version for batch in recording.batches for version in batch.refused}
+    cuts = Cuts.of_ends([ends for ends, _ in batches], [pin for _, pin in batches], refused)
+    rows = decode_transactions(
+        [tx.value for tx in recording.transactions],
+        [tx.partition for tx in recording.transactions],
+        [tx.offset for tx in recording.transactions],
+        [tx.append_ms for tx in recording.transactions],
+        NULLABLE,
+        settings.future_tolerance_ms,
+    ).batch
+    rows = arranged(rows, cuts.batch_of(rows))
+    timeline = PinnedTimeline(log, cuts)
+    found: Alerts = {}
+    state: dict[int, bytes] = {}
+    for start in range(0, len(rows), slice_rows):
+        run = DayRun(range(settings.key_groups), timeline, NULLABLE, settings, state)
+        part = rows.take(np.arange(start, min(start + slice_rows, len(rows))))
+        found |= {alert.alert_id: json.loads(alert.json) for alert in run.take(part, 0)}
+        state = dict(run.images())
+    return found
+
+
+def of_transaction(alerts: Alerts) -> set[tuple[Any, ...]]:
+    return {identity(alert if "transactionId" in alert else {**alert, **_id_of(alert)}) for alert in alerts.values()}
+
+
+def _id_of(alert: Mapping[str, Any]) -> dict[str, Any]:
+    return {"transactionId": alert["triggeringEvent"]["transactionId"]}
+
+
+def disagreement(document: Mapping[str, Any], slice_rows: int = 7) -> list[str]:
+    """Where live alerts - RETRACTED + ADDED is not what the oracle says."""
+    live, wanted = live_alerts(document), corrected(document, slice_rows)
+    diff = compare(live.keys(), wanted.keys())
+    kept = {key: alert for key, alert in live.items() if diff.get(key) is not Verdict.RETRACTED}
+    kept |= {key: wanted[key] for key, verdict in diff.items() if verdict is Verdict.ADDED}
+    oracle = {identity(alert) for alert in completed(document, NULLABLE)}
+    got = of_transaction(kept)
+    return [f"missing {each}" for each in sorted(oracle - got, key=str)] + [
+        f"too much {each}" for each in sorted(got - oracle, key=str)
+    ]
+
+
+def check(document: dict[str, Any]) -> None:
+    if disagreement(document):
+        small = smallest(document, lambda candidate: bool(disagreement(candidate)))
+        head = {name: value for name, value in small.items() if name != "steps"}
+        pytest.fail("\n".join([*disagreement(small), json.dumps(head), *map(json.dumps, small["steps"])]))
+
+
+def in_order(document: dict[str, Any]) -> dict[str, Any]:
+    """The stream in one partition, every transaction happening when it arrives, each once."""
+    steps, ids = [], 0
+    for step in document["steps"]:
+        if "tx" not in step:
+            steps.append(step)
+            continue
+        ids += 1
+        steps.append({"at": step["at"], "tx": {**step["tx"], "transactionId": ids, "eventTime": step["at"]}})
+    steps.sort(key=lambda step: step["at"])
+    return {name: value for name, value in document.items() if name != "batches"} | {"steps": steps}
+
+
+@_seeds(STREAMS)
+def test_live_alerts_corrected_are_the_oracles(stream_seed: int) -> None:
+    check(_draw(stream_seed, documents()))
+
+
+@_seeds(STREAMS // 10)
+def test_live_alerts_corrected_are_the_oracles_for_long(stream_seed: int) -> None:
+    check(long_document(stream_seed, transactions=100 + 100 * (stream_seed % 4)))
+
+
+@_seeds(STREAMS // 2)
+def test_a_day_in_order_needs_no_correction(stream_seed: int) -> None:
+    document = in_order(_draw(stream_seed, documents(partitions=1, cut=False)))
+    assert live_alerts(document).keys() == corrected(document, 9).keys()
