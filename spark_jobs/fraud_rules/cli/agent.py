@@ -14,7 +14,7 @@ import typer
 
 from fraud_rules.cli.configured import configured
 from fraud_rules.cli.interrupts import interrupts_set
-from fraud_rules.cli.options import Kafka
+from fraud_rules.cli.options import Jars, Kafka, Metrics
 
 if TYPE_CHECKING:
     from fraud_rules.deployment.attempt import DeploymentSeen
@@ -39,12 +39,8 @@ def run(
         Path | None, typer.Option(help="Where attempts, their logs and handles are kept.", show_default="var/agent")
     ] = None,
     name: Annotated[str, typer.Option(help="How the agent is called.", show_default="the host's name")] = "",
-    jars: Annotated[
-        Path | None, typer.Option(help="The folder of the connector's jars.", show_default="lib/connector")
-    ] = None,
-    metrics: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Serve metrics there.", show_default="nowhere")
-    ] = "",
+    jars: Jars = None,
+    metrics: Metrics = "",
     drain_s: Annotated[
         float, typer.Option("--drain-s", min=1, help="A detector that has not ended by then is killed.")
     ] = 60,

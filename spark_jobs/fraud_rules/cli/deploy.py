@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fraud_rules.cli.configured import Configured, configured
-from fraud_rules.cli.options import Kafka
+from fraud_rules.cli.options import (
+    Checkpoint,
+    DriverMemory,
+    Kafka,
+    Master,
+    Metrics,
+    Partial,
+    Resume,
+    ShufflePartitions,
+)
 from fraud_rules.errors import FraudError
 
 if TYPE_CHECKING:
@@ -36,24 +45,20 @@ _FIRES_EXIT_CODE = 1
 def deploy(
     kafka: Kafka,
     reason: Reason,
-    checkpoint: Annotated[
-        str | None, typer.Option(help="A folder, or a URI of a shared file system.", show_default="var/checkpoint")
-    ] = None,
+    checkpoint: Checkpoint = None,
     wheel: Annotated[str, typer.Option(help="A wheel on the agent's host.", show_default="the agent's own code")] = "",
-    master: Annotated[str, typer.Option(help="Spark's master.")] = "local[2,4]",
-    shuffle_partitions: Annotated[int, typer.Option(min=1, help="Fixed with a checkpoint.")] = 2,
-    driver_memory: Annotated[str, typer.Option(help="Memory of the driver's JVM.")] = "1536m",
+    master: Master = "local[2,4]",
+    shuffle_partitions: ShufflePartitions = 2,
+    driver_memory: DriverMemory = "1536m",
     kafka_properties: Annotated[
         str, typer.Option(help="A file on the agent's host with the broker's SASL and TLS properties.")
     ] = "",
-    metrics: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the detector serves metrics.")] = "",
-    resume: Annotated[bool, typer.Option("--resume", help="Lift a stop that the rule log asked for.")] = False,
+    metrics: Metrics = "",
+    resume: Resume = False,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Set the checkpoint aside and recompute it from the topics.")
     ] = False,
-    partial: Annotated[
-        bool, typer.Option("--partial", help="Rebuild although retention has removed the topics' beginning.")
-    ] = False,
+    partial: Partial = False,
     wait: Wait = 0,
 ) -> None:
     """Decide that the detector runs with the configuration and the code here, through the agent.

@@ -1,34 +1,42 @@
-"""`fraud detect`: the detector in the foreground."""
+"""`fraud detect` and `fraud rebuild`: the detector in the foreground."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated
+import uuid
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fraud_rules.cli.configured import configured
-from fraud_rules.cli.options import Kafka
+from fraud_rules.cli.options import (
+    Checkpoint,
+    DriverMemory,
+    Jars,
+    Kafka,
+    Master,
+    Metrics,
+    Partial,
+    Resume,
+    ShufflePartitions,
+)
+
+if TYPE_CHECKING:
+    from fraud_rules.spark.job import DetectorJob
 
 
 def detect(
     kafka: Kafka,
-    checkpoint: Annotated[
-        str | None, typer.Option(help="A folder, or a URI of a shared file system.", show_default="var/checkpoint")
-    ] = None,
-    master: Annotated[str, typer.Option(help="Spark's master.")] = "local[2,4]",
-    shuffle_partitions: Annotated[
-        int, typer.Option(min=1, help="Parallel tasks of the stateful stage; fixed with a checkpoint.")
-    ] = 2,
-    driver_memory: Annotated[str, typer.Option(help="Memory of the driver's JVM.")] = "1536m",
+    checkpoint: Checkpoint = None,
+    master: Master = "local[2,4]",
+    shuffle_partitions: ShufflePartitions = 2,
+    driver_memory: DriverMemory = "1536m",
     ui_port: Annotated[int | None, typer.Option(help="Serve Spark's UI on this port.", show_default="no UI")] = None,
-    jars: Annotated[
-        Path | None, typer.Option(help="The folder of the connector's jars.", show_default="lib/connector")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Lift a stop that the rule log asked for.")] = False,
+    jars: Jars = None,
+    metrics: Metrics = "",
+    resume: Resume = False,
     adopt: Annotated[
-        bool, typer.Option("--adopt", help="Begin an empty checkpoint where the outputs written so far end.")
+        bool, typer.Option("--adopt", help="Begin an empty checkpoint, with no state, where the outputs end.")
     ] = False,
 ) -> None:
     """Run the detector until Ctrl-C or SIGTERM.
@@ -42,7 +50,6 @@ def detect(
     """
     from fraud_rules.spark.job import DetectorJob
     from fraud_rules.spark.session import SparkOptions
-    from fraud_rules.spark.streaming import run
 
     context = configured()
     options = SparkOptions(
@@ -53,8 +60,58 @@ def detect(
         driver_memory=driver_memory,
         ui_port=ui_port,
     )
-    job = DetectorJob(context.settings, context.schema, kafka, options, resume=resume, adopt=adopt)
-    run(job, on_ready=lambda: _say(f"the detector runs, checkpoint {options.checkpoint}"))
+    job = DetectorJob(context.settings, context.schema, kafka, options, resume=resume, adopt=adopt, metrics=metrics)
+    _run(job)
+
+
+def rebuild(
+    kafka: Kafka,
+    checkpoint: Checkpoint = None,
+    master: Master = "local[2,4]",
+    shuffle_partitions: ShufflePartitions = 2,
+    driver_memory: DriverMemory = "1536m",
+    jars: Jars = None,
+    partial: Partial = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say whether it can be done; nothing is touched.")
+    ] = False,
+) -> None:
+    """Recompute a checkpoint from the topics, and run on it: the way out of a damaged one, and to other `key_groups`.
+
+    The old checkpoint is set aside beside the new one, never deleted. Nothing is written twice: state is recomputed by
+    the batches and rules recorded in detector-progress, and outputs go on where they are. When it is killed, `fraud
+    detect` goes on with it. Under an agent: `fraud deploy --rebuild`.
+
+    \b
+    Examples:
+      fraud rebuild --check
+      fraud rebuild
+    """
+    from fraud_rules.spark.job import DetectorJob, RebuildOrder
+    from fraud_rules.spark.session import SparkOptions
+    from fraud_rules.spark.streaming import check_start
+
+    context = configured()
+    options = SparkOptions(
+        checkpoint=checkpoint or str(context.project.var / "checkpoint"),
+        jars=jars or context.project.jars / "connector",
+        master=master,
+        shuffle_partitions=shuffle_partitions,
+        driver_memory=driver_memory,
+    )
+    order = RebuildOrder(uuid.uuid4().hex, partial)
+    job = DetectorJob(context.settings, context.schema, kafka, options, rebuild=order)
+    if check:
+        check_start(job)
+        print(f"{options.checkpoint} can be rebuilt")
+        return
+    _run(job)
+
+
+def _run(job: DetectorJob) -> None:
+    from fraud_rules.spark.streaming import run
+
+    run(job, on_ready=lambda: _say(f"the detector runs, checkpoint {job.spark.checkpoint}"))
     _say("the detector has ended in order")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,3 +33,22 @@ Kafka = Annotated[
         help="Kafka's bootstrap servers. SASL and TLS: see FRAUD_KAFKA_PROPERTIES in docs/cli.md.",
     ),
 ]
+
+Checkpoint = Annotated[
+    str | None,
+    typer.Option("--checkpoint", help="A folder, or a URI of a shared file system.", show_default="var/checkpoint"),
+]
+Master = Annotated[str, typer.Option("--master", help="Spark's master.")]
+ShufflePartitions = Annotated[
+    int,
+    typer.Option("--shuffle-partitions", min=1, help="Parallel tasks of the stateful stage; fixed with a checkpoint."),
+]
+DriverMemory = Annotated[str, typer.Option("--driver-memory", help="Memory of the driver's JVM, 512m or more.")]
+Jars = Annotated[
+    Path | None, typer.Option("--jars", help="The folder of the connector's jars.", show_default="lib/connector")
+]
+Metrics = Annotated[
+    str, typer.Option("--metrics", metavar="HOST:PORT", help="Serve metrics there.", show_default="nowhere")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Lift a stop that the rule log asked for.")]
+Partial = Annotated[bool, typer.Option("--partial", help="Go on although retention has removed the topics' beginning.")]
