@@ -2,26 +2,63 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from typer.main import get_command
 
+from fraud_rules.cli import app
+from fraud_rules.demo.airflow import AirflowSite, Component
+from fraud_rules.deployment.release import Release
 from fraud_rules.project import Project
 
-ONE_SHOT = {"topics"}
+ONE_SHOT = {"init"}
+FOREIGN = {"kafka", "postgres"}
+HOME = "/opt/fraud"
+PARSED = """
+import json, sys
+from airflow.cli.cli_parser import get_parser
+for words in json.load(sys.stdin):
+    get_parser().parse_args(words)
+"""
+KNOWN_SETTINGS = """
+import json, sys
+from airflow.configuration import conf
+names = [name.removeprefix("AIRFLOW__").split("__", 1) for name in json.load(sys.stdin)]
+known = {section: set(about["options"]) for section, about in conf.configuration_description.items()}
+print(json.dumps([name for name in names if name[1].lower() not in known.get(name[0].lower(), ())]))
+"""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def compose(project: Project) -> dict[str, Any]:
     document: dict[str, Any] = yaml.safe_load((project.root / "docker-compose.yml").read_text(encoding="utf-8"))
     return document
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def dockerfile(project: Project) -> str:
     return (project.config / "images" / "Dockerfile").read_text(encoding="utf-8")
+
+
+def services(compose: Mapping[str, Any], *without: str) -> dict[str, dict[str, Any]]:
+    return {name: service for name, service in compose["services"].items() if name not in without}
+
+
+def commands(compose: Mapping[str, Any], first: str) -> Iterator[list[str]]:
+    """Every command and health check that begins with a word, without it."""
+    for service in compose["services"].values():
+        for words in (service.get("command", []), service.get("healthcheck", {}).get("test", ["CMD"])[1:]):
+            if words[:1] == [first]:
+                yield words[1:]
 
 
 def properties(text: str) -> dict[str, str]:
@@ -29,18 +66,42 @@ def properties(text: str) -> dict[str, str]:
     return {name: value for name, _, value in lines}
 
 
+def run_with(script: str, document: object, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        input=json.dumps(document),
+        env=dict(environ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_it_is_of_the_compose_schema(project: Project) -> None:
+    checker = [str(Path(sys.executable).with_name("check-jsonschema")), "--builtin-schema", "vendor.compose-spec"]
+    done = subprocess.run([*checker, "docker-compose.yml"], cwd=project.root, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout.decode()
+
+
 def test_services_run_as_nobody_special(compose: dict[str, Any]) -> None:
-    assert {name: service["user"] for name, service in compose["services"].items()} == {
-        "kafka": "appuser",
-        "topics": "fraud",
-        "detector": "fraud",
-    }
+    users = {name: service["user"] for name, service in compose["services"].items()}
+    assert users.pop("kafka") == "appuser"
+    assert users.pop("postgres") == "postgres"
+    assert set(users.values()) == {"fraud"}
+
+
+def test_ours_can_do_no_more_than_they_need(compose: dict[str, Any]) -> None:
+    for name, service in services(compose, *FOREIGN).items():
+        assert service["image"] == "fraud-rules", name
+        assert service["read_only"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
 
 
 def test_long_running_services_tell_their_health_and_come_back(compose: dict[str, Any]) -> None:
-    running = {name: service for name, service in compose["services"].items() if name not in ONE_SHOT}
     wanted = {"healthcheck", "restart", "volumes", "stop_grace_period"}
-    assert all(wanted <= service.keys() for service in running.values())
+    for name, service in services(compose, *ONE_SHOT).items():
+        assert wanted <= service.keys(), name
 
 
 def test_what_is_kept_is_on_declared_volumes(compose: dict[str, Any]) -> None:
@@ -50,23 +111,98 @@ def test_what_is_kept_is_on_declared_volumes(compose: dict[str, Any]) -> None:
 
 def test_ports_are_published_on_loopback_only(compose: dict[str, Any]) -> None:
     ports = [port for service in compose["services"].values() for port in service.get("ports", ())]
-    assert ports
+    assert len(ports) == 3
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_the_detector_waits_for_kafka_and_its_topics(compose: dict[str, Any]) -> None:
-    waits = {name: how["condition"] for name, how in compose["services"]["detector"]["depends_on"].items()}
-    assert waits == {"kafka": "service_healthy", "topics": "service_completed_successfully"}
+def test_whatever_is_waited_for_can_be_waited_for(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        for other, how in service.get("depends_on", {}).items():
+            one_shot = how["condition"] == "service_completed_successfully"
+            assert one_shot is (other in ONE_SHOT), (name, other)
+            assert one_shot or "healthcheck" in compose["services"][other], (name, other)
+
+
+def test_nothing_has_a_default_password(compose: dict[str, Any], project: Project) -> None:
+    """Each secret comes from .env, is refused when empty, and is listed, empty, in the example."""
+    text = (project.root / "docker-compose.yml").read_text(encoding="utf-8")
+    needed = set(re.findall(r"\$\{([A-Z_]+):\?", text))
+    example = properties((project.root / ".env.example").read_text(encoding="utf-8"))
+    assert example.keys() == needed
+    assert not any(example.values())
+    secret = re.compile("PASSWORD|SECRET|FERNET")
+    for service in compose["services"].values():
+        for name, value in service["environment"].items():
+            if secret.search(name):
+                assert re.fullmatch(r"\$\{[A-Z_]+:\?[^}]+\}", value), name
+        assert not secret.search(" ".join(service.get("command", [])))
+
+
+def test_every_command_of_ours_is_one_there_is(compose: dict[str, Any]) -> None:
+    found = [*commands(compose, "fraud"), ["topics", "apply"]]
+    assert len(found) == 4
+    for words in found:
+        command: Any = get_command(app)
+        while words and words[0] in getattr(command, "commands", {}):
+            command, words = command.commands[words[0]], words[1:]
+        command.make_context("fraud", list(words))
+
+
+def test_every_command_of_airflow_is_one_there_is(compose: dict[str, Any], tmp_path: Path) -> None:
+    found = list(commands(compose, "airflow"))
+    assert {words[0] for words in found} == {*Component, "jobs"}
+    done = run_with(PARSED, found, {"AIRFLOW_HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+
+
+def test_spark_is_started_as_the_tests_start_it(compose: dict[str, Any], project: Project) -> None:
+    classes = [words[0] for words in commands(compose, "spark-class")]
+    assert classes == ["org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"]
+    assert compose["services"]["spark-worker"]["deploy"]["replicas"] == 2
+    assert Path(sys.executable).with_name("spark-class").exists()
+
+
+def test_airflow_is_set_as_the_local_one(compose: dict[str, Any], project: Project, tmp_path: Path) -> None:
+    """Every setting exists, and those that do not say where something is are the demo's."""
+    environment = compose["services"]["airflow-scheduler"]["environment"]
+    ours = {name: value for name, value in environment.items() if name.startswith("AIRFLOW__")}
+    done = run_with(KNOWN_SETTINGS, list(ours), {"AIRFLOW_HOME": str(tmp_path)})
+    assert json.loads(done.stdout.splitlines()[-1]) == [], done.stderr
+    local = AirflowSite(tmp_path, project, 8080, "x", {}).environment({})
+    same = ["LOAD_EXAMPLES", "DAGS_ARE_PAUSED_AT_CREATION", "EXECUTOR", "PARALLELISM"]
+    assert {name: ours[f"AIRFLOW__CORE__{name}"] for name in same} == {
+        name: local[f"AIRFLOW__CORE__{name}"] for name in same
+    }
+    assert {name for name in ours if name in local} >= {"AIRFLOW__API__SECRET_KEY", "AIRFLOW__CORE__FERNET_KEY"}
+
+
+def test_airflow_knows_who_may_log_in(compose: dict[str, Any], project: Project) -> None:
+    manager = compose["services"]["airflow-api-server"]["environment"]["AIRFLOW__CORE__AUTH_MANAGER"]
+    assert manager == "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
+    groups = tomllib.loads((project.root / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+    assert any(each.startswith("apache-airflow-providers-fab") for each in groups["server"])
+
+
+def test_the_connections_are_what_a_release_is_made_of(compose: dict[str, Any]) -> None:
+    environment = compose["services"]["airflow-triggerer"]["environment"]
+    spark = json.loads(environment["AIRFLOW_CONN_SPARK_DEFAULT"])
+    kafka = json.loads(environment["AIRFLOW_CONN_FRAUD_KAFKA"])
+    bootstrap = kafka["extra"]["bootstrap.servers"]
+    assert bootstrap == compose["services"]["agent"]["environment"]["FRAUD_BOOTSTRAP"]
+    assert f"INSIDE://{bootstrap}" in compose["services"]["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
+    release = Release(code="", settings="", schema="", bootstrap=bootstrap, master=spark["host"], **spark["extra"])
+    assert release.master == "spark://spark-master:7077"
+    assert release.checkpoint.startswith(f"{HOME}/var/")
+    for name in ("agent", "spark-worker", "airflow-scheduler"):
+        assert any(volume.split(":")[1] == f"{HOME}/var" for volume in compose["services"][name]["volumes"]), name
 
 
 def test_containers_broker_is_set_as_the_local_one(compose: dict[str, Any], project: Project) -> None:
     local = properties((project.config / "broker.properties").read_text(encoding="utf-8"))
     environment = compose["services"]["kafka"]["environment"]
     given = {name.removeprefix("KAFKA_").lower().replace("_", "."): str(value) for name, value in environment.items()}
-    listeners = {
-        "listener.security.protocol.map",
-        "inter.broker.listener.name",
-    }  # one more listener, for the containers
+    # One more listener, for the containers.
+    listeners = {"listener.security.protocol.map", "inter.broker.listener.name"}
     shared = given.keys() & local.keys() - listeners
     assert len(shared) >= 10
     assert {name: given[name] for name in shared} == {name: local[name] for name in shared}
@@ -76,11 +212,20 @@ def test_images_are_of_a_named_version(compose: dict[str, Any], dockerfile: str,
     kafka = re.search(r'name="kafka_2\.13" rev="([0-9.]+)"', (project.config / "ivy.xml").read_text(encoding="utf-8"))
     assert kafka is not None
     assert compose["services"]["kafka"]["image"] == f"apache/kafka:{kafka[1]}"
+    assert re.fullmatch(r"postgres:\d+-bookworm", compose["services"]["postgres"]["image"])
     assert set(re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)) == {"python:3.11-slim-bookworm"}
 
 
 def test_the_image_drops_root_and_takes_only_what_exists(dockerfile: str, project: Project) -> None:
-    assert dockerfile.index("\nUSER fraud") < dockerfile.index("ENTRYPOINT")
+    assert dockerfile.index("\nUSER fraud") < dockerfile.index("\nCMD")
     copied = [source for source in re.findall(r"^COPY (\S+)", dockerfile, re.MULTILINE) if not source.startswith("--")]
     assert all((project.root / source).exists() for source in copied)
     assert (project.root / ".dockerignore").is_file()
+
+
+def test_every_path_of_ours_is_in_the_image(compose: dict[str, Any], dockerfile: str) -> None:
+    copied = {f"{HOME}/{target}" for target in re.findall(r"^COPY .*?(\S+)$", dockerfile, re.MULTILINE)}
+    kept = {f"{HOME}/var", f"{HOME}/airflow"}
+    used = set(re.findall(rf"{HOME}/[a-z]+", yaml.safe_dump(compose["services"])))
+    assert used <= copied | kept
+    assert "config/images/init.sh" in compose["services"]["init"]["command"]

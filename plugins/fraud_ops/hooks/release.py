@@ -14,12 +14,8 @@ from fraud_rules.project import Project
 
 __all__ = ["declared_release"]
 
-_OPTIONS = frozenset(
-    {
-        "checkpoint", "wheel", "shuffle_partitions", "driver_memory", "spark", "kafka_properties", "ui_port",
-        "metrics_port",
-    }
-)  # fmt: skip
+_OPTIONS = frozenset(Release.__struct_fields__) - {"code", "settings", "schema", "bootstrap", "master"}
+"""What the extra of the Spark connection may say; the rest comes from files and from the Kafka connection."""
 
 
 def declared_release(project: Project, spark: Connection, kafka: Connection) -> Release:

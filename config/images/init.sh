@@ -1,0 +1,10 @@
+#!/bin/sh
+# Runs once before everything else, and again without harm: Airflow's database, its first user, and the topics.
+set -eu
+airflow db migrate
+# The password goes in by stdin: an argument could be read by anybody.
+if ! airflow users list --output plain | awk '{ print $2 }' | grep -qx "$FRAUD_ADMIN_USER"; then
+  printf '%s\n%s\n' "$FRAUD_ADMIN_PASSWORD" "$FRAUD_ADMIN_PASSWORD" | airflow users create --role Admin \
+    --username "$FRAUD_ADMIN_USER" --firstname "$FRAUD_ADMIN_USER" --lastname admin --email "$FRAUD_ADMIN_EMAIL"
+fi
+fraud topics apply
