@@ -98,11 +98,11 @@ class Operations:
         self._agents.append(agent)
         return agent
 
-    def release(self, wheel: Path | None = None, **options: Any) -> Release:
-        """The shipped configuration on these topics."""
+    def release(self, wheel: Path | None = None, config: Path | None = None, **options: Any) -> Release:
+        """The shipped configuration, or that of a folder, on these topics."""
         given = {"checkpoint": str(self._folder / "checkpoint"), **options}
         return release_of(
-            self._project.config,
+            config or self._project.config,
             bootstrap=self._topics.bootstrap,
             wheel="" if wheel is None else str(wheel),
             environ=environment(self._topics),

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +27,15 @@ START_S = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What one detector is started with. Everything it keeps is under `home`."""
+    """What one detector is started with. Everything it keeps is under `home`; `extra` is in its environment."""
 
     home: Path
     project: Project
     topics: OwnTopics
     settings: DetectorSettings
     schema: Path
+    extra: Mapping[str, str] = field(default_factory=dict)
+    master: str = "local[2,4]"
 
     @classmethod
     def make(
@@ -42,7 +44,7 @@ class Installation:
         """An installation with these settings; others have their defaults."""
         home.mkdir(parents=True, exist_ok=True)
         (home / "tmp").mkdir(exist_ok=True)
-        names = {field.name: getattr(topics.names, field.name) for field in fields(TopicNames)}
+        names = {role.name: getattr(topics.names, role.name) for role in fields(TopicNames)}
         file = home / "detector.yaml"
         file.write_text(yaml.safe_dump({**settings, "topics": names}), encoding="utf-8")
         parsed = DetectorSettings.load(file, environ={})
@@ -60,7 +62,7 @@ class Installation:
             "--settings", str(self.home / "detector.yaml"),
             "--schema", str(self.schema),
             "--jars", str(self.project.jars / "connector"),
-            "--master", "local[2,4]",
+            "--master", self.master,
             *flags,
         ]  # fmt: skip
 
@@ -68,7 +70,7 @@ class Installation:
     def environment(self) -> dict[str, str]:
         """The environment of its processes: nothing that overrides the settings file, and an own temporary folder."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("FRAUD_")}
-        return {**inherited, "TMPDIR": str(self.home / "tmp")}
+        return {**inherited, "TMPDIR": str(self.home / "tmp"), **self.extra}
 
     def progress(self) -> list[Progress]:
         """Every batch whose outputs can be read."""
