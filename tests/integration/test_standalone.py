@@ -1,4 +1,4 @@
-"""On more than one machine: the agent deploys the detector on a standalone cluster, and one of its workers goes away."""
+"""On several machines: the agent deploys the detector on a standalone cluster, and one of its workers goes away."""
 
 from __future__ import annotations
 
