@@ -111,7 +111,7 @@ def _of_file(rule: Rule, known: Mapping[str, Any]) -> SeedChange:
         return SeedChange(rule.rule_id, SeedEffect.UNCHANGED, "")
     effect = SeedEffect.CHANGE if known else SeedEffect.CREATE
     details = _differences(known, wanted) if known else str(wanted.get("name", ""))
-    return SeedChange(rule.rule_id, effect, details, encode_document(wanted), _approvers(wanted) or _approvers(known))
+    return SeedChange(rule.rule_id, effect, details, encode_document(wanted), _approvers(wanted, known))
 
 
 def _deletion(rule_id: int, known: Mapping[str, Any]) -> SeedChange:
@@ -119,12 +119,13 @@ def _deletion(rule_id: int, known: Mapping[str, Any]) -> SeedChange:
     return SeedChange(rule_id, SeedEffect.DELETE, str(known.get("name", "")), record, _approvers(known))
 
 
-def _approvers(document: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """`approve: true` asks anybody who may approve, `approve: ann, bob` one of those."""
-    asked = document.get("approve", False)
-    if isinstance(asked, str):
-        return tuple(name.strip() for name in asked.split(",") if name.strip())
-    return () if asked else None
+def _approvers(*documents: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """`approve: true` asks anybody who may approve, `approve: ann, bob` one of those; None where nobody asks."""
+    asked = [each for document in documents if (each := document.get("approve", False))]
+    if not asked:
+        return None
+    named = [name.strip() for each in asked if isinstance(each, str) for name in each.split(",")]
+    return tuple(dict.fromkeys(name for name in named if name))
 
 
 def _differences(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:

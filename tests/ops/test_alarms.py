@@ -1,0 +1,111 @@
+"""Alarms reach people unless they are silenced, and nothing that fails there hurts who raised one."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from fraud_ops.alarms import Alarm, read_silences, silenced
+from fraud_ops.hooks.alarms import AlarmHook
+from fraud_rules.errors import ConfigError
+
+ALARM = Alarm("STALLED", "detector", "batch 7 ended 41 s ago", source="http://here/run")
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+class Received:
+    """A webhook: what was posted to it."""
+
+    def __init__(self, status: int) -> None:
+        self.posts: list[tuple[dict[str, str], Any]] = []
+        received = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                received.posts.append((dict(self.headers), json.loads(body)))
+                self.send_response(status)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Received]:
+    yield from serving(monkeypatch, 200)
+
+
+@pytest.fixture
+def broken_webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Received]:
+    yield from serving(monkeypatch, 500)
+
+
+def serving(monkeypatch: pytest.MonkeyPatch, status: int) -> Iterator[Received]:
+    received = Received(status)
+    connection = {"conn_type": "http", "host": received.url, "password": "t0ken"}
+    monkeypatch.setenv("AIRFLOW_CONN_FRAUD_WEBHOOK", json.dumps(connection))
+    monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", "[]")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    yield received
+    received.server.shutdown()
+    received.server.server_close()
+
+
+def test_an_alarm_says_what_it_is_and_what_to_do(webhook: Received) -> None:
+    assert AlarmHook().raise_alarm(ALARM) == ["fraud_webhook"]
+    ((headers, document),) = webhook.posts
+    assert headers["Authorization"] == "Bearer t0ken"
+    assert document["name"] == "STALLED"
+    assert document["said"] == ALARM.said
+    assert document["source"] == "http://here/run"
+    assert document["runbook"].endswith("/fraud/runbooks/stalled")
+
+
+def test_a_silence_keeps_it_from_people_and_only_that(webhook: Received, monkeypatch: pytest.MonkeyPatch) -> None:
+    until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    silence = [{"alarm": "LAGGING", "until": until, "reason": "catching up"}]
+    monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", json.dumps(silence))
+    assert AlarmHook().raise_alarm(Alarm("LAGGING", "detector", "far behind")) == []
+    assert AlarmHook().raise_alarm(ALARM) == ["fraud_webhook"]
+    assert len(webhook.posts) == 1
+
+
+def test_a_silence_that_cannot_be_read_silences_nothing(webhook: Received, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", '[{"alarm": "*"}]')
+    assert AlarmHook().raise_alarm(ALARM) == ["fraud_webhook"]
+
+
+def test_a_channel_that_fails_is_no_error(broken_webhook: Received) -> None:
+    assert AlarmHook().raise_alarm(ALARM) == []
+    assert len(broken_webhook.posts) == 1
+
+
+@pytest.mark.parametrize(
+    ("silence", "now", "covered"),
+    [
+        ("STALLED", NOON, True),
+        ("*", NOON, True),
+        ("DEAD", NOON, False),
+        ("STALLED", NOON + timedelta(hours=2), False),
+    ],
+    ids=["of its name", "of all", "of another", "over"],
+)
+def test_silences(silence: str, now: datetime, *, covered: bool) -> None:
+    text = json.dumps([{"alarm": silence, "until": "2026-01-31T13:00:00Z", "reason": "x"}])
+    assert (silenced(ALARM, read_silences(text), now) is not None) is covered
+
+
+def test_what_is_no_silence_is_refused() -> None:
+    with pytest.raises(ConfigError, match="alarm, until and reason"):
+        read_silences('[{"alarm": "*", "until": "soon", "reason": "x"}]')

@@ -1,0 +1,165 @@
+"""A checkpoint looked at from outside: files as Spark leaves them, and what is made of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import crc32c
+import pytest
+
+from fraud_ops.checkpoint import CheckpointFacts, CheckpointLimits, Grade, TopicFacts, findings, overall, table
+from fraud_ops.health import Health
+from fraud_ops.hooks.checkpoint import CheckpointHook
+from tests.ops.world import running
+
+QUERY = "00000000-0000-4000-8000-000000000001"
+FACTS = CheckpointFacts(
+    "/checkpoint",
+    planned=8,
+    committed=7,
+    commit_age_ms=1_000,
+    checked_files=3,
+    size_bytes=2**20,
+    files=9,
+    free_bytes=2**40,
+    next_offsets={"transactions": {0: 50, 1: 60}},
+)
+TOPICS = TopicFacts({"transactions": {0: 0, 1: 0}}, {"transactions": {0: 55, 1: 60}})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A checkpoint after three batches, the third planned only, with one state partition."""
+    root = tmp_path / "checkpoint"
+    put(root / "detector.json", json.dumps({"detector": "detector", "format": 1}).encode())
+    put(root / "metadata", json.dumps({"id": QUERY}).encode())
+    for batch in range(3):
+        end = json.dumps({"transactions": {"0": 10 * batch}})
+        put(root / "offsets" / str(batch), f"v1\n{{}}\n{end}".encode(), hadoop=True)
+        pin = json.dumps({"batchId": batch, "rulesEnd": 0})
+        put(root / "pins" / str(batch), pin.encode())
+    for batch in range(2):
+        put(root / "commits" / str(batch), b'v2\n{"nextBatchWatermarkMs":0}', hadoop=True)
+        name = f"{batch + 1}_{QUERY}.changelog"
+        put(root / "state" / "0" / "0" / name, f"changes of batch {batch}".encode() * 100, spark=True)
+    return root
+
+
+def put(path: Path, content: bytes, *, hadoop: bool = False, spark: bool = False) -> None:
+    """A file, and its checksum as Hadoop or as Spark writes it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    if hadoop:
+        sums = [zlib.crc32(content[at : at + 512]) for at in range(0, len(content), 512)]
+        beside = path.with_name(f".{path.name}.crc")
+        beside.write_bytes(b"crc\x00" + struct.pack(f">i{len(sums)}I", 512, *sums))
+    if spark:
+        (value,) = struct.unpack(">i", struct.pack(">I", crc32c.crc32c(content)))
+        document = {"algorithm": "CRC32C", "value": value, "mainFileSize": len(content)}
+        path.with_name(f"{path.name}.crc").write_text(json.dumps(document))
+
+
+def facts(root: Path) -> CheckpointFacts:
+    return CheckpointHook(str(root)).facts("detector")
+
+
+def test_a_sound_one(root: Path) -> None:
+    seen = facts(root)
+    assert seen.fault is None
+    assert (seen.planned, seen.committed) == (2, 1)
+    assert seen.next_offsets == {"transactions": {0: 10}}
+    assert seen.checked_files == 7
+    assert not seen.damaged
+    assert not seen.behind
+    assert seen.size_bytes > 3_000
+
+
+def test_looking_changes_nothing(root: Path) -> None:
+    def files() -> dict[str, tuple[int, bytes]]:
+        return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in root.rglob("*") if path.is_file()}
+
+    before = files()
+    facts(root)
+    assert files() == before
+
+
+@pytest.mark.parametrize(
+    ("harm", "health", "said"),
+    [
+        ("detector.json", Health.CHECKPOINT_FOREIGN, "has no detector.json"),
+        ("metadata", Health.CHECKPOINT_DAMAGED, "metadata is missing"),
+        ("offsets/1", Health.CHECKPOINT_DAMAGED, "has gaps"),
+        ("commits/0", None, ""),
+        ("pins/1", Health.CHECKPOINT_DAMAGED, "lacks pins"),
+        (f"state/0/0/2_{QUERY}.changelog", Health.CHECKPOINT_DAMAGED, "ends at version 1, not 2"),
+    ],
+)
+def test_a_file_that_is_gone(root: Path, harm: str, health: Health | None, said: str) -> None:
+    (root / harm).unlink()
+    found = findings(facts(root), TopicFacts(), None, CheckpointLimits())
+    grade, verdict = overall(found)
+    assert (grade is Grade.BAD) is (health is not None)
+    assert health in (None, verdict)
+    assert said in table(found)
+
+
+@pytest.mark.parametrize("name", ["offsets/1", f"state/0/0/2_{QUERY}.changelog"])
+def test_a_byte_that_is_another(root: Path, name: str) -> None:
+    path = root / name
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1 if name.startswith("state") else 0
+    content[1] ^= 3 if name.startswith("offsets") else 0  # v1 becomes v2, which is read without complaint
+    path.write_bytes(bytes(content))
+    assert list(facts(root).damaged) == [name]
+
+
+def test_another_detectors(root: Path) -> None:
+    seen = CheckpointHook(str(root)).facts("other")
+    assert seen.foreign
+    assert overall(findings(seen, TopicFacts(), None, CheckpointLimits())) == (Grade.BAD, Health.CHECKPOINT_FOREIGN)
+
+
+def test_none_at_all(root: Path) -> None:
+    shutil.rmtree(root)
+    assert facts(root).foreign
+
+
+FINDINGS = {
+    "sound": ({}, {}, Grade.OK, Health.HEALTHY),
+    "an old commit": ({"commit_age_ms": 61_000}, {}, Grade.WARN, Health.HEALTHY),
+    "large": ({"size_bytes": 60 * 2**30}, {}, Grade.WARN, Health.HEALTHY),
+    "little space": ({"free_bytes": 2 * 2**30}, {}, Grade.WARN, Health.HEALTHY),
+    "no space": ({"free_bytes": 2**20}, {}, Grade.BAD, Health.DISK_FULL),
+    "far behind": ({}, {"ends": {"transactions": {0: 200_000, 1: 60}}}, Grade.WARN, Health.HEALTHY),
+    "retention has taken what is needed": (
+        {}, {"starts": {"transactions": {0: 51, 1: 0}}}, Grade.BAD, Health.CHECKPOINT_DAMAGED,
+    ),
+    "the topic was made again": (
+        {}, {"ends": {"transactions": {0: 3, 1: 60}}}, Grade.BAD, Health.CHECKPOINT_DAMAGED,
+    ),
+    "a checksum is wrong": ({"damaged": ["offsets/1"]}, {}, Grade.BAD, Health.CHECKPOINT_DAMAGED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("harm", "topics", "grade", "health"), FINDINGS.values(), ids=FINDINGS.keys())
+def test_findings(
+    harm: dict[str, object], topics: dict[str, dict[str, dict[int, int]]], grade: Grade, health: Health
+) -> None:
+    changed = replace(FACTS, **harm)  # type: ignore[arg-type]
+    found = findings(changed, replace(TOPICS, **topics), running().seen.progress, CheckpointLimits())  # type: ignore[arg-type]
+    assert overall(found) == (grade, health), table(found)
+
+
+def test_growth_is_against_the_check_before() -> None:
+    grades = [
+        overall(findings(FACTS, TOPICS, None, CheckpointLimits(), size_before))[0]
+        for size_before in (None, 2**20, 2**20 + 1, 4 * 2**20)
+    ]
+    assert grades == [Grade.OK] * 4
+    grown = replace(FACTS, size_bytes=5 * 2**20)
+    assert overall(findings(grown, TOPICS, None, CheckpointLimits(), 2 * 2**20))[0] is Grade.WARN

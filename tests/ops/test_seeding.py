@@ -1,0 +1,114 @@
+"""What the seed files ask of the rule log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fraud_ops.seeding import SeedEffect, seed_plan
+from fraud_rules.limits import RuleLimits
+from fraud_rules.project import Project
+from fraud_rules.rule_apply import Judged, RulesRejected
+from fraud_rules.rule_codec import encode_document, parse_rule_record, read_entry
+from fraud_rules.ruleset import RuleSet, RuleTimeline
+from fraud_rules.schema import TransactionSchema
+
+Document = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def schema(project: Project) -> TransactionSchema:
+    return TransactionSchema.load(project.config / "schema.yaml")
+
+
+def rule(rule_id: int, **members: Any) -> Document:
+    return {
+        "ruleId": rule_id,
+        "ruleState": "ACTIVE",
+        "groupingKeyNames": ["payeeId"],
+        "aggregateFieldName": "paymentAmount",
+        "aggregatorFunctionType": "SUM",
+        "limitOperatorType": ">",
+        "limit": 100,
+        "windowMinutes": 5,
+        **members,
+    }
+
+
+def in_files(schema: TransactionSchema, *documents: Document) -> list[Judged]:
+    limits = RuleLimits()
+    return [
+        Judged(f"{each['ruleId']}.yaml", parse_rule_record(encode_document(each), schema, limits)) for each in documents
+    ]
+
+
+def in_log(schema: TransactionSchema, *documents: Document) -> RuleSet:
+    entries = [
+        read_entry(version, 1_000 + version, encode_document(each), schema, RuleLimits())
+        for version, each in enumerate(documents)
+    ]
+    return RuleTimeline().extended(entries, len(entries)).latest
+
+
+def test_each_rule_is_created_changed_deleted_or_left(schema: TransactionSchema) -> None:
+    files = in_files(schema, rule(1), rule(2, limit=200), rule(3), rule(5))
+    log = in_log(
+        schema,
+        rule(2, source="seed"),
+        rule(3, source="seed"),
+        rule(4, source="seed", name="old"),
+        rule(5, source="ui"),
+        rule(6, source="cdc"),
+    )
+    plan = seed_plan(files, log)
+    assert {each.rule_id: each.effect for each in plan.changes} == {
+        1: SeedEffect.CREATE,
+        2: SeedEffect.CHANGE,
+        3: SeedEffect.UNCHANGED,
+        4: SeedEffect.DELETE,
+        5: SeedEffect.LEFT_ALONE,
+    }
+    assert [each.rule_id for each in plan.to_write] == [1, 2, 4]
+    assert "limit: 100 → 200" in plan.table()
+    assert "belongs to ui" in plan.table()
+
+
+def test_what_was_written_is_not_written_again(schema: TransactionSchema) -> None:
+    files = in_files(schema, rule(1, source="git"), rule(2))
+    first = seed_plan(files, in_log(schema))
+    written = [parse_rule_record(each.record, schema, RuleLimits()) for each in first.to_write]
+    assert {each.source for each in written} == {"seed"}
+    log = in_log(schema, *(dict(each.document) for each in written))
+    assert not seed_plan(files, log).to_write
+    assert first.digest != seed_plan(files, log).digest
+
+
+@pytest.mark.parametrize(
+    ("wanted", "known", "approvers"),
+    [
+        (rule(1), None, None),
+        (rule(1, approve=True), None, ()),
+        (rule(1, approve="ann, bob"), None, ("ann", "bob")),
+        (rule(1, limit=5), rule(1, source="seed", approve=True), ()),
+        (None, rule(1, source="seed", approve="ann"), ("ann",)),
+        (None, rule(1, source="seed"), None),
+    ],
+    ids=["nobody", "somebody", "one of two", "it was so before", "a deletion", "a deletion nobody asks about"],
+)
+def test_who_is_asked(
+    wanted: Document | None, known: Document | None, approvers: tuple[str, ...] | None, schema: TransactionSchema
+) -> None:
+    files = in_files(schema, *([wanted] if wanted else []))
+    plan = seed_plan(files, in_log(schema, *([known] if known else [])))
+    (change,) = plan.to_write
+    assert change.approvers == approvers
+    assert bool(plan.to_approve) is (approvers is not None)
+
+
+def test_nothing_is_seeded_when_a_file_is_wrong(schema: TransactionSchema) -> None:
+    with pytest.raises(RulesRejected, match="rule 1 is in another file too"):
+        seed_plan(in_files(schema, rule(1), rule(1)), in_log(schema))
+    deletion = Judged("9.yaml", parse_rule_record(b'{"ruleId": 9, "ruleState": "DELETE"}', schema, RuleLimits()))
+    with pytest.raises(RulesRejected, match="only rules can be seeded"):
+        seed_plan([deletion], in_log(schema))
