@@ -84,6 +84,20 @@ def test_one_that_hangs_is_replaced_and_writes_no_more(
     assert world.driver().pid not in {process.pid for process in hung}
 
 
+def test_the_checkpoint_is_looked_at_and_restored_beside_the_detector(world: Supervised) -> None:
+    """From outside, and by a drill on a copy: the same driver goes on at the same epoch, and nobody is fenced."""
+    before, driver = world.attempt().status, world.driver().pid
+    checks = {name: world.api.trigger(name) for name in ("fraud_checkpoint_health", "fraud_checkpoint_drill")}
+    assert {name: world.api.await_run(name, run_id) for name, run_id in checks.items()} == dict.fromkeys(
+        checks, "success"
+    )
+    events = world.api.call("GET", "assets/events?source_dag_id=fraud_checkpoint_health&order_by=-timestamp&limit=1")
+    assert events["asset_events"][0]["extra"]["grade"] in ("OK", "WARN")
+    world.await_batches(2)
+    assert world.attempt().status.epoch == before.epoch
+    assert world.driver().pid == driver
+
+
 @pytest.mark.parametrize(
     "component",
     [

@@ -16,6 +16,7 @@ from fraud_ops.runbooks import slug
 from fraud_rules.project import Project
 
 DAGS = {
+    "fraud_checkpoint_drill",
     "fraud_checkpoint_health",
     "fraud_detector",
     "fraud_detector_ops",

@@ -10,7 +10,11 @@ from fraud_rules.spark.squeeze import expand, squeeze
 
 _BLOB = StructType([StructField("blob", BinaryType(), nullable=False)])
 _ID = StructType([StructField("id", LongType(), nullable=False)])
-_HEAD = -1
+LOG = "log"
+"""The state variable that all of it is in."""
+
+HEAD = -1
+"""The head's id in it."""
 
 
 class StateStoreLog:
@@ -21,13 +25,13 @@ class StateStoreLog:
     """
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._log = handle.getMapState("log", _ID, _BLOB)
+        self._log = handle.getMapState(LOG, _ID, _BLOB)
 
     def head(self) -> bytes | None:
-        return self._get(_HEAD)
+        return self._get(HEAD)
 
     def put_head(self, head: bytes) -> None:
-        self._log.updateValue((_HEAD,), (squeeze(head),))
+        self._log.updateValue((HEAD,), (squeeze(head),))
 
     def chunk(self, chunk_id: int) -> bytes:
         blob = self._get(chunk_id)

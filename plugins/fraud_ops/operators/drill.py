@@ -1,0 +1,44 @@
+"""The deep look at a checkpoint, in Spark: a batch job of its own, beside the detector."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+from fraud_ops.decisions import last_release
+from fraud_ops.hooks.connections import KAFKA, SPARK, connection, master_of
+from fraud_ops.hooks.detector import FraudDetectorHook
+from fraud_ops.named import named
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+__all__ = ["RestoreDrillOperator"]
+
+
+class RestoreDrillOperator(SparkSubmitOperator):
+    """Restores a copy of the last finished batch and compares it with the original, through the Spark connection.
+
+    It opens no producer, so that the detector's epoch is not touched.
+    """
+
+    template_fields: Sequence[str] = ()
+
+    def __init__(self, *, kafka_conn_id: str = KAFKA, spark_conn_id: str = SPARK, **kwargs: Any) -> None:
+        super().__init__(application="", conn_id=spark_conn_id, name="fraud-restore-drill", **kwargs)
+        self.kafka_conn_id = kafka_conn_id
+        self.spark_conn_id = spark_conn_id
+
+    def execute(self, context: Context) -> None:
+        with named():
+            master_of(connection(self.spark_conn_id))  # the hook would only log that it is missing, and take yarn
+            seen = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id).observe()
+            release = last_release(seen)
+        found = importlib.util.find_spec("drill")
+        assert found is not None, "the entry script is part of the wheel"
+        self.application = str(found.origin)
+        self.application_args = ["--checkpoint", release.checkpoint]
+        super().execute(context)

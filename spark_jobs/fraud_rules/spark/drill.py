@@ -1,0 +1,136 @@
+"""A restore drill: whether the state of a checkpoint could be restored, tried on a copy while the detector works.
+
+The last finished batch is pinned and its files are copied; the copy is read through Spark's state reader and each key
+group's view is made from it, as a start would; what was read is compared, by digest, with the original. Nothing is
+written to the original and no producer is opened, so that no epoch is touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from fraud_rules.errors import CheckpointDamaged
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.spark.checkpoint import read_progress
+from fraud_rules.spark.squeeze import expand
+from fraud_rules.spark.state import HEAD, LOG
+from fraud_rules.spark.storage import DiskFolder
+from fraud_rules.statelog import MemoryLog
+
+__all__ = ["DrillReport", "copy_batch", "drill"]
+
+_VERSION = re.compile(r"\.?(\d+)_.*")
+
+
+class DrillReport(msgspec.Struct, frozen=True, rename="camel"):
+    """How a drill went. `chunks` and `key_groups` were read from the copy; `cells` are the windows made of them."""
+
+    batch_id: int
+    key_groups: int
+    chunks: int
+    cells: int
+    digest: str
+    original_digest: str
+    bytes_copied: int
+    took_ms: int
+
+    @property
+    def right(self) -> bool:
+        """Whether the copy holds what the original does."""
+        return self.digest == self.original_digest
+
+
+def drill(spark: SparkSession, checkpoint: Path, schema: TransactionSchema) -> DrillReport:
+    """Copy, restore and compare the last finished batch. Raises CheckpointDamaged, StateDamaged."""
+    began_s = time.monotonic()
+    batch = read_progress(DiskFolder(checkpoint)).committed
+    if batch is None:
+        raise CheckpointDamaged(f"{checkpoint} has not finished a batch yet: there is nothing to restore")
+    with tempfile.TemporaryDirectory(prefix="fraud-drill-") as folder:
+        copy = Path(folder) / "checkpoint"
+        copied = copy_batch(checkpoint, copy, batch)
+        restored = _read_logs(spark, copy, batch)
+        original = _read_logs(spark, checkpoint, batch)
+        return DrillReport(
+            batch_id=batch,
+            key_groups=len(restored),
+            chunks=sum(len(log) for log in restored.values()) - len(restored),
+            cells=sum(_restore(log, schema) for log in restored.values()),
+            digest=_digest(restored),
+            original_digest=_digest(original),
+            bytes_copied=copied,
+            took_ms=round((time.monotonic() - began_s) * 1_000),
+        )
+
+
+def copy_batch(checkpoint: Path, copy: Path, batch: int) -> int:
+    """Copy what one finished batch needs: its logs, and the state up to its version. The bytes copied."""
+
+    def later(folder: str, names: list[str]) -> set[str]:
+        if Path(folder).parent.parent.name != "state":
+            return set()
+        versions = ((name, _VERSION.fullmatch(name)) for name in names)
+        return {name for name, version in versions if version is not None and int(version[1]) > batch + 1}
+
+    try:
+        shutil.copytree(checkpoint / "state", copy / "state", ignore=later)
+        for name in ("metadata", f"offsets/{batch}", f"commits/{batch}"):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(checkpoint / name, copy / name)
+    except (OSError, shutil.Error) as error:
+        raise CheckpointDamaged(f"{checkpoint} cannot be copied: {' '.join(str(error).split())[:300]}") from error
+    return sum(path.stat().st_size for path in copy.rglob("*") if path.is_file())
+
+
+def _read_logs(spark: SparkSession, checkpoint: Path, batch: int) -> Mapping[int, Mapping[int, bytes]]:
+    """Each key group's log at a batch: blobs by id, the head under its own."""
+    try:
+        rows = (
+            spark.read.format("statestore")
+            .option("path", str(checkpoint))
+            .option("batchId", batch)
+            .option("stateVarName", LOG)
+            .load()
+            .selectExpr("key.key_group AS key_group", "user_map_key.id AS id", "user_map_value.blob AS blob")
+            .collect()
+        )
+    except PySparkException as error:
+        raise CheckpointDamaged(f"the state of batch {batch} in {checkpoint} cannot be read: {error}") from error
+    logs: dict[int, dict[int, bytes]] = {}
+    for row in rows:
+        logs.setdefault(row["key_group"], {})[row["id"]] = expand(bytes(row["blob"]))
+    return logs
+
+
+def _restore(blobs: Mapping[int, bytes], schema: TransactionSchema) -> int:
+    """Make a key group's view from its log, as a start does; how many cells it has."""
+    from fraud_rules.window.journal import Journal
+    from fraud_rules.window.store import HeapViews
+
+    log = MemoryLog()
+    for identity, blob in blobs.items():
+        if identity == HEAD:
+            log.put_head(blob)
+        else:
+            log.put_chunk(identity, blob)
+    with HeapViews().hold(0) as view:
+        return len(Journal(schema, log, view).head.cells)
+
+
+def _digest(logs: Mapping[int, Mapping[int, bytes]]) -> str:
+    digest = hashlib.sha256()
+    for key_group in sorted(logs):
+        for identity, blob in sorted(logs[key_group].items()):
+            digest.update(f"{key_group} {identity} {len(blob)}\n".encode())
+            digest.update(blob)
+    return digest.hexdigest()
