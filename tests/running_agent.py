@@ -138,6 +138,10 @@ class Operations:
         """The processes of an attempt."""
         return members(record.intent.attempt_id)
 
+    def await_gone(self, record: IntentRecord) -> None:
+        """Return once nothing is left of an attempt: its starter ends a moment after it has told how that did."""
+        until(lambda: not self.members(record), "nothing is left of the attempt", 20.0)
+
     def end(self) -> None:
         """End everything."""
         for agent in self._agents:

@@ -49,10 +49,10 @@ def test_run_redeploy_refuse_and_drain(ops: Operations, tmp_path: Path) -> None:
     second = ops.decide(ops.release(stand_in(tmp_path / "a.whl"), driver_memory="2g"))
     ops.await_phase(second, RUNNING)
     assert ops.await_phase(first, STOPPED).exit_code == 0
-    assert not ops.members(first)
+    ops.await_gone(first)
     drain = ops.decide(None)
     ops.await_phase(drain, STOPPED)
-    assert not ops.members(second), "its workers, in a process group of their own, are gone too"
+    ops.await_gone(second)  # its workers too, in a process group of their own
 
 
 def test_a_detector_that_stands_still_is_killed_with_all_it_started(ops: Operations, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_death_is_told_and_nothing_is_left(whom: str, ops: Operations, tmp_pat
         ops.decide(None)  # the driver works on: it is found, and asked to end, when something else is wanted
     told = ops.await_phase(record, AttemptPhase.FAILED, AttemptPhase.LOST)
     assert told.exit_code == (-signal.SIGKILL if whom == "driver" else None)
-    until(lambda: not ops.members(record), "everything of it is gone")
+    ops.await_gone(record)
 
 
 def test_an_agent_elsewhere_takes_over_and_fences_this_one(ops: Operations, tmp_path: Path) -> None:

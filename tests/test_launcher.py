@@ -1,0 +1,169 @@
+"""Detectors as detached processes: stand-ins for them, real processes, no broker and no Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fraud_rules.agent.home import AgentHome, AttemptEnd
+from fraud_rules.agent.launcher import ProcessAttempt, ProcessLauncher
+from fraud_rules.agent.members import kill_members, members
+from fraud_rules.agent.starter import LOG_BYTES
+from fraud_rules.deployment.code import code_digest_of_wheel
+from fraud_rules.deployment.intent import IntentRecord
+from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid
+from tests.running_agent import stand_in
+from tests.test_deployment import RELEASE, run
+from tests.waiting import until
+
+LOUD = """
+import sys
+def main():
+    for line in range(300):
+        sys.stderr.write("x" * 65536 + "\\n")
+    sys.stderr.write("detector: the disk is full\\n")
+    return 8
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
+    environ = {**os.environ, "FRAUD_TICK_MS": "1", "FRAUD_KAFKA_SASL_USERNAME": "me"}
+    launcher = ProcessLauncher(AgentHome(tmp_path / "agent"), tmp_path, environ)
+    yield launcher
+    for folder in launcher.home.attempts():
+        kill_members(folder.path.name)
+
+
+def record(wheel: Path, attempt_id: str = "one", epoch: int = 0) -> IntentRecord:
+    release = msgspec.structs.replace(RELEASE, wheel=str(wheel), code=code_digest_of_wheel(wheel))
+    return IntentRecord(epoch, 0, run(-1, attempt_id, release=release), void=False)
+
+
+def running(launcher: ProcessLauncher, wheel: Path, attempt_id: str = "one", epoch: int = 0) -> ProcessAttempt:
+    attempt = launcher.start(record(wheel, attempt_id, epoch), 0)
+    until(lambda: attempt.folder.running, "it runs", 20.0)
+    return attempt
+
+
+def ended(attempt: ProcessAttempt) -> AttemptEnd:
+    return until(attempt.end, "it has ended", 20.0)
+
+
+def assert_nothing_left(attempt_id: str) -> None:
+    """Its starter ends a moment after it has told how the detector did."""
+    until(lambda: not members(attempt_id), "nothing is left of it", 20.0)
+
+
+def test_it_starts_drains_and_leaves_nothing(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    attempt = running(launcher, stand_in(tmp_path / "a.whl"))
+    assert attempt.end() is None
+    driver = next(process for process in members("one") if "detector" in process.cmdline())
+    inherited = {name: value for name, value in driver.environ().items() if name.startswith("FRAUD_")}
+    assert inherited == {"FRAUD_ATTEMPT": "one", "FRAUD_KAFKA_SASL_USERNAME": "me"}, "a release's settings are its own"
+    attempt.drain()
+    assert ended(attempt).exit_code == 0
+    assert_nothing_left("one")
+
+
+def test_it_outlives_who_started_it_and_is_found_again(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    attempt = running(launcher, stand_in(tmp_path / "a.whl"))
+    found = launcher.newest()
+    assert found is not None
+    assert found.order == attempt.order
+    found.drain()
+    assert ended(found).exit_code == 0
+
+
+def test_killed_at_once_even_when_it_stands_still(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    attempt = running(launcher, stand_in(tmp_path / "a.whl", obeys=False))
+    for process in members("one"):
+        process.send_signal(signal.SIGSTOP)
+    attempt.kill()
+    assert (members("one"), ended(attempt).exit_code) == ([], -signal.SIGKILL)
+
+
+def test_without_its_starter_it_is_still_drained(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    attempt = running(launcher, stand_in(tmp_path / "a.whl"))
+    next(process for process in members("one") if "fraud_rules.agent.starter" in process.cmdline()).kill()
+    assert attempt.end() is None, "the driver lives, and holds the attempt"
+    attempt.drain()
+    assert ended(attempt).exit_code is None
+    assert_nothing_left("one")
+
+
+def test_its_log_is_bounded_and_its_last_word_kept(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    attempt = launcher.start(record(stand_in(tmp_path / "a.whl", source=LOUD)), 0)
+    end = ended(attempt)
+    assert (end.exit_code, end.said) == (8, "the disk is full")
+    logs = [attempt.folder.log, attempt.folder.log.with_name("detector.log.1")]
+    assert all(0 < log.stat().st_size <= LOG_BYTES for log in logs)
+
+
+def test_an_order_that_was_never_carried_out_is_carried_out_once(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    wheel = stand_in(tmp_path / "a.whl")
+    attempt = running(launcher, wheel)
+    attempt.kill()
+    for name in ("started", "running", "end.json"):
+        (attempt.folder.path / name).unlink()
+    found = launcher.newest()
+    assert found is not None
+    until(lambda: found.folder.running, "it runs", 20.0)
+    second = subprocess.run(_starter_of("one"), check=False, timeout=20, cwd=tmp_path)
+    assert second.returncode == 1, "another starter finds the attempt held"
+
+
+def _starter_of(attempt_id: str) -> list[str]:
+    return next(p.cmdline() for p in members(attempt_id) if "fraud_rules.agent.starter" in p.cmdline())
+
+
+def test_an_earlier_one_that_was_left_is_ended(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    wheel = stand_in(tmp_path / "a.whl")
+    running(launcher, wheel)
+    running(launcher, wheel, "two", epoch=1)
+    found = launcher.newest()
+    assert found is not None
+    assert (found.order.epoch, members("one"), found.end()) == (1, [], None)
+
+
+def test_one_that_holds_its_folder_out_of_sight_is_not_doubled(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    attempt = running(launcher, stand_in(tmp_path / "a.whl"))
+    attempt.kill()
+    (attempt.folder.path / "end.json").unlink()
+    with attempt.folder.lock() or pytest.fail("nobody holds it"), pytest.raises(AttemptUnreachable, match="one"):
+        launcher.newest()
+
+
+def test_a_check_evaluates_with_the_releases_own_code(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    def judged(wheel: Path) -> tuple[int, str]:
+        check = launcher.check(record(wheel))
+        _, said = check.communicate(timeout=60)
+        return check.returncode, said
+
+    assert judged(stand_in(tmp_path / "good.whl"))[0] == 0
+    code, said = judged(stand_in(tmp_path / "bad.whl", source="def main(:"))
+    assert (code, "SyntaxError" in said) == (ReleaseInvalid.exit_code, True)
+    swapped = record(stand_in(tmp_path / "swapped.whl"))
+    stand_in(tmp_path / "swapped.whl", obeys=False)
+    with pytest.raises(ReleaseInvalid, match="swapped"):
+        launcher.check(swapped)
+
+
+def test_the_oldest_that_have_ended_go(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    attempt = running(launcher, stand_in(tmp_path / "a.whl"))
+    order = attempt.order
+    for epoch in range(1, 30):
+        folder = launcher.home.attempt(f"old-{epoch}")
+        folder.write_order(msgspec.structs.replace(order, epoch=epoch))
+        folder.write_end(AttemptEnd(0, 0))
+    launcher.home.prune()
+    kept = [folder.path.name for folder in launcher.home.attempts()]
+    assert kept == ["one", *[f"old-{epoch}" for epoch in range(10, 30)]], "and never one that runs"
