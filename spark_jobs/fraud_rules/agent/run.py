@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 import uuid
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +22,9 @@ from fraud_rules.deployment.intent import IntentLog, read_intents
 from fraud_rules.detector_status import decode_progress
 from fraud_rules.errors import BrokerUnavailable, Fenced
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import Received, follow, tail_of
 from fraud_rules.kafka.deployment_log import DeploymentLog, read_deployment
-from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.reader import Record
+from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.metrics_server import serving
 from fraud_rules.settings import DetectorSettings
 
@@ -94,55 +94,34 @@ class _Running:
         if self._begun and seen.agent is not None and seen.agent[1].agent != self._me.agent:
             raise Fenced(f"agent {seen.agent[1].agent} has taken over {detector} while the broker was away")
         self._log = DeploymentLog.open(kafka, topics.detector_attempts, detector)
-        with TopicReader(kafka, topics.detector_intents) as reader:
-            reader.partitions()
-            first, end = reader.ends()
-            records = [(record.offset, record.append_ms, record.value) for record in reader.read(first, end)]
-        intents = read_intents(detector, records)
-        if not self._begun:
-            self._agent.take_over(intents, seen, now_ms())
-            self._begun = True
-        progress_end = self._count_batches()
-        starts = {topics.detector_intents: {0: end}, topics.detector_progress: {0: progress_end}}
-        self._step(intents)
-        for received in self._follow(starts, stop):
-            if received is not None and received.topic == topics.detector_intents:
-                record = received.record
-                records.append((record.offset, record.append_ms, record.value))
-                intents = read_intents(detector, records)
-            elif received is not None:
-                self._note(received.record.key, received.record.value)
-            self._step(intents)
+        records: list[tuple[int, int, bytes | None]] = []
+        intents = IntentLog(detector)
+        with TopicsTail(kafka, {topics.detector_intents: None, topics.detector_progress: _PROGRESS_TAIL}) as tail:
+            while not stop.is_set():
+                new = tail.new()
+                if new[topics.detector_intents]:
+                    records += [(each.offset, each.append_ms, each.value) for each in new[topics.detector_intents]]
+                    intents = read_intents(detector, records)
+                if not self._begun:
+                    self._agent.take_over(intents, seen, now_ms())
+                    self._begun = True
+                for record in new[topics.detector_progress]:
+                    self._note(record)
+                self._agent.step(intents, now_ms())
+                stop.wait(_LOOK_S)
 
     def drain(self) -> None:
         """End the detector that runs here, in order or by force."""
-        waits = threading.Event()
         while not self._agent.end(now_ms()):
-            waits.wait(_LOOK_S)
+            time.sleep(_LOOK_S)
 
     def say_all(self) -> None:
         """Say how everything is, once more."""
         self._agent.say(now_ms())
 
-    def _follow(self, starts: dict[str, dict[int, int]], stop: threading.Event) -> Iterator[Received | None]:
-        return follow(self._job.kafka, starts, wanted=lambda: not stop.is_set(), poll_s=_LOOK_S)
-
-    def _step(self, intents: IntentLog) -> None:
-        self._agent.step(intents, now_ms())
-
-    def _count_batches(self) -> int:
-        """Take note of the batches written lately; where the next ones will be."""
-        topic = self._job.settings.topics.detector_progress
-        with TopicReader(self._job.kafka, topic) as reader:
-            reader.partitions()
-            _, end = reader.ends()
-        for record in tail_of(self._job.kafka, topic, _PROGRESS_TAIL, end):
-            self._note(record.key, record.value)
-        return end
-
-    def _note(self, key: bytes | None, value: bytes | None) -> None:
-        if key == self._me.detector.encode() and value is not None:
-            self._agent.note(decode_progress(value))
+    def _note(self, record: Record) -> None:
+        if record.key == self._me.detector.encode() and record.value is not None:
+            self._agent.note(decode_progress(record.value))
 
     def _write(self, status: AgentStatus, attempts: list[AttemptStatus]) -> None:
         assert self._log is not None, "an agent works only while its log is open"

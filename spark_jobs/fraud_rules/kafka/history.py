@@ -60,8 +60,8 @@ class History:
             )
 
 
-def read_history(kafka: KafkaConnection, settings: DetectorSettings) -> History:
-    """The history of a detector's state, as of its last written batch.
+def read_history(kafka: KafkaConnection, settings: DetectorSettings, until: tuple[str, int] | None = None) -> History:
+    """The history of a detector's state, as of its last written batch, or of the one of a query and number.
 
     Raises FraudError when there is none, or there are batches missing in the middle; BrokerUnavailable.
     """
@@ -82,9 +82,12 @@ def read_history(kafka: KafkaConnection, settings: DetectorSettings) -> History:
             elif last is not None and batch.batch_id != (last.batch_id + 1 if batch.query_id == last.query_id else 0):
                 raise FraudError(f"{settings.topics.detector_progress} lacks batches before {batch.batch_id}")
             last = batch
+            if until == (batch.query_id, batch.batch_id):
+                end = offset + 1
+                break
     if history is None or last is None:
         raise FraudError(f"the detector {settings.detector} has not judged anything at {kafka} yet")
-    return _clipped(replace(history, ends=_ends(last, topic)), kafka, topic)
+    return _clipped(replace(history, progress_end=end, ends=_ends(last, topic)), kafka, topic)
 
 
 def read_batches(history: History, kafka: KafkaConnection, settings: DetectorSettings) -> Iterator[JudgedBatch]:

@@ -56,15 +56,17 @@ def begin_rebuild(
 
 def recompute(job: DetectorJob, beginning: Beginning) -> Mapping[int, bytes]:
     """The state at the marker, an image for each key group. Raises HistoryLost, BrokerUnavailable."""
-    if beginning.marker is None:
+    marker = beginning.marker
+    if marker is None:
         return {}
     # Whoever does not rebuild need not load the kernel: it takes seconds.
     from fraud_rules.rebuild import rebuild_state
 
-    history = read_history(job.kafka, job.settings)
+    # The first batch of the new checkpoint may be written already, and is still to be evaluated again.
+    history = read_history(job.kafka, job.settings, (marker.query_id, marker.batch_id))
     history.require(partial=beginning.partial)
     log = RuleLog.on_kafka(job.kafka, job.settings.topics.rules, job.schema, job.settings.limits)
-    refused = beginning.marker.pin.reasons()
+    refused = marker.pin.reasons()
     batches = read_batches(history, job.kafka, job.settings)
     return rebuild_state(batches, lambda end: log.up_to(end, refused), job.schema, job.settings)
 
