@@ -56,6 +56,6 @@ with DAG(
         doc_md="Records the decision and waits for its outcome, deferred.",
         action="{{ params.action }}",
         reason="{{ params.reason }}",
-        partial="{{ params.partial }}",
+        partial_history="{{ params.partial }}",
         execution_timeout=timedelta(minutes=30),
     )

@@ -38,6 +38,7 @@ class DetectorWatch:
         self._settings = settings
         self._clock = clock
         self._tail: TopicsTail | None = None
+        self._deployment = DeploymentSeen()
         self._forget()
 
     def __enter__(self) -> Self:

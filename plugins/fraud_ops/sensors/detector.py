@@ -70,15 +70,15 @@ class RulesLiveSensor(BaseSensorOperator):
         self.kafka_conn_id = kafka_conn_id
 
     def execute(self, context: Context) -> list[int]:
+        """Nothing to wait for is no wait."""
         versions = [int(version) for version in self.versions or ()]
-        if not versions:
-            return []
-        self.defer(
-            trigger=RulesLiveTrigger(versions, kafka_conn_id=self.kafka_conn_id),
-            method_name="after",
-            timeout=timedelta(seconds=self.timeout),
-        )
-        return versions
+        if versions:
+            self.defer(
+                trigger=RulesLiveTrigger(versions, kafka_conn_id=self.kafka_conn_id),
+                method_name="after",
+                timeout=timedelta(seconds=self.timeout),
+            )
+        return []
 
     def after(self, context: Context, event: dict[str, Any]) -> list[int]:
         """The versions that are live."""
