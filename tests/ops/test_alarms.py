@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socketserver
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -89,6 +90,48 @@ def test_a_silence_that_cannot_be_read_silences_nothing(webhook: Received, monke
 def test_a_channel_that_fails_is_no_error(broken_webhook: Received) -> None:
     assert AlarmHook().raise_alarm(ALARM) == []
     assert len(broken_webhook.posts) == 1
+
+
+class Mailbox(socketserver.ThreadingTCPServer):
+    """A mail server that takes everything: the messages it was given."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        super().__init__(("127.0.0.1", 0), _Session)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class _Session(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        assert isinstance(self.server, Mailbox)
+        self.wfile.write(b"220 here\r\n")
+        for line in self.rfile:
+            word = line.split()[0].upper()
+            if word == b"DATA":
+                self.wfile.write(b"354 go on\r\n")
+                self.server.messages.append("".join(each.decode() for each in iter(self.rfile.readline, b".\r\n")))
+            self.wfile.write(b"221 bye\r\n" if word == b"QUIT" else b"250 ok\r\n")
+
+
+def test_it_comes_by_mail_too(webhook: Received, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Mailbox() as mailbox:
+        extra = {
+            "from_email": "airflow@bank.example",
+            "to": "fraud@bank.example",
+            "disable_ssl": True,
+            "disable_tls": True,
+        }
+        host, port = mailbox.server_address[:2]
+        connection = {"conn_type": "smtp", "host": host, "port": port, "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_FRAUD_SMTP", json.dumps(connection))
+        assert AlarmHook().raise_alarm(ALARM) == ["fraud_webhook", "fraud_smtp"]
+        mailbox.shutdown()
+    (message,) = mailbox.messages
+    assert "Subject: [fraud] STALLED (detector)" in message
+    assert "To: fraud@bank.example" in message
 
 
 @pytest.mark.parametrize(
