@@ -1,0 +1,237 @@
+"""Operators against a real Kafka, without Airflow's database: what each decides, and what it waits for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+
+from fraud_ops.act import Action
+from fraud_ops.hooks.detector import FraudDetectorHook
+from fraud_ops.operators.detector import DecisionOperator, DeployOperator, DrainOperator
+from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
+from fraud_ops.operators.supervise import SuperviseOperator
+from fraud_ops.operators.supervision import CheckSupervisionOperator
+from fraud_ops.operators.topics import ApplyTopicsOperator
+from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus
+from fraud_rules.deployment.intent import IntentKind, IntentRecord
+from fraud_rules.kafka.deployment_log import DeploymentLog
+from fraud_rules.project import Project
+from fraud_rules.settings import TopicNames
+from tests.conftest import OwnTopics
+
+DETECTOR = "detector"
+
+
+@dataclass
+class Run:
+    """What an operator asks of its context: XComs, and who triggered the run."""
+
+    user: str | None = None
+    run_id: str = "manual__1"
+    pulled: dict[str, Any] = field(default_factory=dict)
+    pushed: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def context(self) -> Any:
+        return {"ti": self, "dag_run": self, "run_id": self.run_id}
+
+    @property
+    def triggering_user_name(self) -> str | None:
+        return self.user
+
+    log_url = "http://here/log"
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+    def xcom_pull(self, task_ids: str, **_: Any) -> Any:
+        return self.pulled.get(task_ids)
+
+
+class Agent:
+    """Says what an agent says."""
+
+    def __init__(self, topics: OwnTopics) -> None:
+        self._log = DeploymentLog.open(topics.kafka, topics.names.detector_attempts, DETECTOR)
+
+    def says(self, phase: AttemptPhase, of: IntentRecord, at_ms: int = 1, **members: Any) -> None:
+        status = AttemptStatus(DETECTOR, of.intent.attempt_id, of.epoch, phase, at_ms, "a", "h", **members)
+        self._log.write(AgentStatus(DETECTOR, "a", "h", "c", at_ms, of.epoch, status), [status])
+
+
+@pytest.fixture
+def home(project: Project, topics: OwnTopics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installation on the test's own topics, and the connections to it."""
+    shutil.copytree(project.config, tmp_path / "config")
+    names = {each.name: getattr(topics.names, each.name) for each in fields(TopicNames)}
+    (tmp_path / "config" / "detector.yaml").write_text(yaml.safe_dump({"topics": names}))
+    monkeypatch.setenv("FRAUD_HOME", str(tmp_path))
+    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": topics.bootstrap}}
+    spark = {"conn_type": "spark", "host": "local[2,4]", "extra": {"checkpoint": str(tmp_path / "checkpoint")}}
+    monkeypatch.setenv("AIRFLOW_CONN_FRAUD_KAFKA", json.dumps(kafka))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
+    monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", "[]")
+    return tmp_path
+
+
+def newest() -> IntentRecord:
+    record = FraudDetectorHook().observe().intents.newest
+    assert record is not None
+    return record
+
+
+def deferred(operator: Any, run: Run | None = None) -> TaskDeferred:
+    with pytest.raises(TaskDeferred) as raised:
+        operator.execute((run or Run()).context)
+    return raised.value
+
+
+def test_a_deployment_decides_once(home: Path, topics: OwnTopics) -> None:
+    waits = deferred(DeployOperator(task_id="deploy"))
+    first = newest()
+    assert first.intent.kind is IntentKind.RUN
+    assert first.intent.requested_by == "start by manual__1"
+    assert waits.trigger.serialize()[1]["epoch"] == first.epoch
+    run = Run()
+    assert DeployOperator(task_id="deploy").execute(run.context)["epoch"] == first.epoch
+    assert newest() == first
+    assert run.pushed["_link_Runbook"].endswith("/starting")
+
+
+def test_a_change_is_deployed_and_a_refused_one_is_not_deployed_again(home: Path, topics: OwnTopics) -> None:
+    agent = Agent(topics)
+    deferred(DeployOperator(task_id="deploy"))
+    agent.says(AttemptPhase.RUNNING, newest())
+    file = home / "config" / "detector.yaml"
+    file.write_text(file.read_text() + "tick_ms: 5000\n")
+    deferred(DeployOperator(task_id="deploy"))
+    second = newest()
+    agent.says(AttemptPhase.REFUSED, second, error_name="ConfigError", message="x")
+    assert DeployOperator(task_id="deploy").execute(Run().context)["epoch"] == second.epoch
+    file.write_text(file.read_text().replace("5000", "6000"))
+    deferred(DeployOperator(task_id="deploy"))
+    assert newest().epoch > second.epoch
+
+
+def test_a_drained_detector_is_not_deployed(home: Path, topics: OwnTopics) -> None:
+    agent = Agent(topics)
+    deferred(DeployOperator(task_id="deploy"))
+    running = newest()
+    deferred(DrainOperator(task_id="drain", reason="maintenance"), Run(user="ann"))
+    drain = newest()
+    assert (drain.intent.kind, drain.intent.requested_by) == (IntentKind.DRAIN, "drain by ann")
+    agent.says(AttemptPhase.STOPPED, running)
+    agent.says(AttemptPhase.STOPPED, drain)
+    assert DeployOperator(task_id="deploy").execute(Run().context)["health"] == "STOPPED"
+    assert newest() == drain
+
+
+@pytest.mark.parametrize("action", [Action.START, Action.RESTART, Action.REBUILD])
+def test_what_is_asked_for_by_hand_is_kept_with_its_reason(home: Path, action: Action) -> None:
+    deferred(DeployOperator(task_id="deploy"))
+    deferred(DecisionOperator(task_id="ops", action=action.value, reason="as ann said"), Run(user="ann"))
+    intent = newest().intent
+    assert (intent.reason, intent.requested_by) == ("as ann said", f"{action} by ann")
+    assert intent.resume is (action is Action.START)
+    assert (intent.rebuild is not None) is (action is Action.REBUILD)
+
+
+def test_there_is_nothing_to_go_back_to_at_first(home: Path) -> None:
+    deferred(DeployOperator(task_id="deploy"))
+    before = newest()
+    with pytest.raises(AirflowFailException, match="nothing to go back to"):
+        DecisionOperator(task_id="ops", action="roll back", reason="why not").execute(Run().context)
+    assert newest() == before
+
+
+def test_a_supervisor_starts_what_died(home: Path, topics: OwnTopics) -> None:
+    agent = Agent(topics)
+    deferred(DeployOperator(task_id="deploy"))
+    died = newest()
+    agent.says(AttemptPhase.FAILED, died, exit_code=-9, batches_committed=50)
+    operator = SuperviseOperator(task_id="supervise")
+    waits = deferred(operator)
+    event = {"why": "news", "verdict": {}}
+    with pytest.raises(TaskDeferred):
+        operator.resume(Run().context, event, ends_ms=waits.kwargs["ends_ms"], known="")
+    again = newest()
+    assert again.epoch > died.epoch
+    assert again.intent.requested_by == "supervisor"
+    assert again.intent.fingerprint == died.intent.fingerprint
+
+
+def test_nobody_looking_is_an_alarm(home: Path) -> None:
+    assert "nobody has asked" in CheckSupervisionOperator(task_id="check").execute(Run().context)
+    deferred(DeployOperator(task_id="deploy"))
+    with pytest.raises(AirflowFailException, match="UNSUPERVISED: nobody has looked"):
+        CheckSupervisionOperator(task_id="check").execute(Run().context)
+    hook = FraudDetectorHook()
+    hook.note_supervision(hook.observe(), "HEALTHY", "")
+    assert CheckSupervisionOperator(task_id="check").execute(Run().context)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("SPARK_DEFAULT", None, "no Airflow connection spark_default"),
+        ("FRAUD_KAFKA", None, "no Airflow connection fraud_kafka"),
+        ("FRAUD_KAFKA", {"conn_type": "kafka", "extra": {}}, "has no bootstrap.servers"),
+        ("SPARK_DEFAULT", {"conn_type": "spark", "extra": {"checkpoint": "/x"}}, "names no master"),
+        ("SPARK_DEFAULT", {"conn_type": "spark", "host": "yarn"}, "names no checkpoint"),
+        ("SPARK_DEFAULT", {"conn_type": "spark", "host": "yarn", "extra": {"chekpoint": "/x"}}, "unknown options"),
+    ],
+)
+def test_a_connection_that_is_missing_or_wrong_is_named(
+    name: str, value: dict[str, Any] | None, said: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(f"AIRFLOW_CONN_{name}")
+    if value is not None:
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(value))
+    with pytest.raises(AirflowFailException, match=said):
+        DeployOperator(task_id="deploy").execute(Run().context)
+
+
+def test_rules_are_seeded_once(home: Path, topics: OwnTopics) -> None:
+    shown = SeedDiffOperator(task_id="diff").execute(Run().context)
+    assert shown["writes"] == 7
+    assert SeedApprovalOperator(task_id="approve", diff="diff").execute(Run(pulled={"diff": shown}).context) is None
+    versions = SeedApplyOperator(task_id="apply", digest=shown["digest"]).execute(Run().context)
+    assert versions == list(range(7))
+    again = SeedDiffOperator(task_id="diff").execute(Run().context)
+    assert again["writes"] == 0
+    assert SeedApplyOperator(task_id="apply", digest=again["digest"]).execute(Run().context) == []
+
+
+def test_what_was_not_shown_is_not_written(home: Path) -> None:
+    with pytest.raises(AirflowFailException, match="changed since this was shown"):
+        SeedApplyOperator(task_id="apply", digest="of something else").execute(Run().context)
+
+
+def test_nobody_approves_what_they_have_asked_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = {"approve": True, "approvers": [], "table": ""}
+    monkeypatch.setenv("AIRFLOW_VAR_FRAUD_RULE_APPROVERS", '["ann"]')
+    asked = Run(user="ann", pulled={"diff": shown})
+    with pytest.raises(AirflowFailException, match="nobody may approve"):
+        SeedApprovalOperator(task_id="approve", diff="diff").execute(asked.context)
+    answer = {"responded_by_user": {"id": "ann", "name": "ann"}, "chosen_options": ["Approve"], "params_input": {}}
+    with pytest.raises(AirflowFailException, match="cannot approve it"):
+        SeedApprovalOperator(task_id="approve", diff="diff").execute_complete(asked.context, answer)
+
+
+def test_topics_are_checked_and_a_loss_is_refused(home: Path, topics: OwnTopics) -> None:
+    file = home / "config" / "topics.yaml"
+    declared = yaml.safe_load(file.read_text())
+    declared["topics"] = {topics.prefix + name: each for name, each in declared["topics"].items()}
+    file.write_text(yaml.safe_dump(declared))
+    assert ApplyTopicsOperator(task_id="apply").execute(Run().context) == {"unchanged": len(declared["topics"])}
+    declared["topics"][f"{topics.prefix}transactions"]["partitions"] = 1
+    file.write_text(yaml.safe_dump(declared))
+    with pytest.raises(AirflowFailException, match="partitions are never removed"):
+        ApplyTopicsOperator(task_id="apply").execute(Run().context)
