@@ -22,7 +22,7 @@ import msgspec
 from fraud_rules.archive.manifest import FORMAT, Manifest
 from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ConfigError, FraudError, StorageFull
 
-__all__ = ["ArchiveStore", "named_storage_errors", "write_whole"]
+__all__ = ["ArchiveStore", "locked", "named_storage_errors", "write_whole"]
 
 MANIFESTS: Final = "manifests"
 DATA: Final = "data"
@@ -106,15 +106,16 @@ class ArchiveStore:
 
 
 @contextmanager
-def locked(path: Path, busy: FraudError) -> Iterator[None]:
-    """Hold a file lock, which goes with the process; raise `busy` when somebody else has it."""
+def locked(path: Path, busy: FraudError | None) -> Iterator[None]:
+    """Hold a file lock, which goes with the process; raise `busy` when somebody else has it, or wait without one."""
     with named_storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if busy is None else fcntl.LOCK_NB))
         except BlockingIOError:
+            assert busy is not None
             raise busy from None
         yield
     finally:

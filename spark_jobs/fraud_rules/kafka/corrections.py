@@ -1,0 +1,132 @@
+"""Publishes the corrections of a day: all of them or none, and each only once however often a day is evaluated.
+
+The writer's transactional id is that of the detector and the day. Opening it ends what a killed run left half-done and
+fences a run that is still at it; what is in effect is read after that, so no two runs publish the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from fraud_rules.day import Day
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.reevaluation.compare import Verdict, compare
+from fraud_rules.reevaluation.published import AlertView, Published, view_of
+from fraud_rules.settings import DetectorSettings, TopicNames
+
+__all__ = ["Correcting", "Ends", "read_tails"]
+
+Ends = Mapping[str, Mapping[str, int]]
+"""By topic and partition (as text) where the archive ends."""
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def read_tails(kafka: KafkaConnection, topics: TopicNames, day: Day, ends: Ends, published: Published) -> None:
+    """Take in what was published about the day since it was archived. Raises BrokerUnavailable."""
+    for topic, shadow in ((topics.alerts, False), (topics.shadow_alerts, True)):
+        for key, value in _tail(kafka, topic, ends.get(topic, {})):
+            published.alert(day, value, key.decode(), shadow=shadow)
+    read_corrections(kafka, topics, day, ends, published)
+
+
+def read_corrections(kafka: KafkaConnection, topics: TopicNames, day: Day, ends: Ends, published: Published) -> None:
+    """The same, of corrections only."""
+    for _, value in _tail(kafka, topics.alert_corrections, ends.get(topics.alert_corrections, {})):
+        published.correct(day, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Correcting:
+    """What is to be corrected: the day, and the alerts found by id, as they would have been published.
+
+    `restrictions` holds the restriction events of those that restrict.
+    """
+
+    day: Day
+    run: str
+    found: Mapping[str, bytes]
+    restrictions: Mapping[str, bytes]
+    undecided: frozenset[str]
+
+    def publish(self, kafka: KafkaConnection, settings: DetectorSettings, ends: Ends, published: Published) -> int:
+        """Publish what is not published yet; how many corrections that were. Raises Fenced, BrokerUnavailable.
+
+        `undecided` ids (of transactions that are not archived yet) stay as they are.
+        """
+        writer = BatchWriter(kafka, f"fraud-reevaluation-{settings.detector}-{self.day}")
+        writer.open()
+        read_corrections(kafka, settings.topics, self.day, ends, published)
+        verdicts = {
+            alert_id: verdict
+            for alert_id, verdict in compare(published.in_effect(), self.found.keys()).items()
+            if verdict is not Verdict.CONFIRMED and alert_id not in self.undecided
+        }
+        if not verdicts:
+            return 0
+        writer.write(self._records(verdicts, settings.topics, published))
+        return len(verdicts)
+
+    def _records(
+        self, verdicts: Mapping[str, Verdict], topics: TopicNames, published: Published
+    ) -> Iterator[OutRecord]:
+        """Corrections in the order of event time; with each, what it does to a restriction."""
+        now_ms = time.time_ns() // 1_000_000
+        rows: list[tuple[int, str, Verdict, bytes | None]] = []
+        for alert_id, verdict in verdicts.items():
+            text = self.found.get(alert_id) or published.text_of(alert_id)
+            rows.append((view_of(text).event_time if text else self.day.start_ms, alert_id, verdict, text))
+        for _, alert_id, verdict, text in sorted(rows, key=lambda row: row[:2]):
+            view = view_of(text) if text else None
+            yield OutRecord(
+                topics.alert_corrections, self._correction(alert_id, verdict, view, text, now_ms), alert_id.encode()
+            )
+            if verdict is Verdict.ADDED and alert_id in self.restrictions:
+                yield OutRecord(topics.restrictions, self.restrictions[alert_id], alert_id.encode())
+            elif verdict is Verdict.RETRACTED and view is not None and view.restricts:
+                yield OutRecord(topics.restrictions, _lifted(view, now_ms), alert_id.encode())
+
+    def _correction(
+        self, alert_id: str, verdict: Verdict, view: AlertView | None, text: bytes | None, now_ms: int
+    ) -> bytes:
+        document: dict[str, object] = {
+            "kind": verdict.value,
+            "alertId": alert_id,
+            "day": str(self.day),
+            "eventTime": self.day.start_ms if view is None else view.event_time,
+            "run": self.run,
+            "correctedAt": now_ms,
+        }
+        if view is not None and text is not None:
+            document |= {"ruleId": view.rule_id, "ruleVersion": view.rule_version, "key": view.key}
+            document |= {"transactionId": view.triggering_event["transactionId"], "alert": msgspec.Raw(text)}
+        return _encode(document)
+
+
+def _lifted(view: AlertView, now_ms: int) -> bytes:
+    """The end of a restriction: the record that a holder of payments looks for under the alert's id."""
+    return _encode(
+        {
+            "key": view.key,
+            "since": view.event_time,
+            "alertId": view.alert_id,
+            "ruleId": view.rule_id,
+            "lifted": now_ms,
+            "liftedBy": Verdict.RETRACTED.value,
+        }
+    )
+
+
+def _tail(kafka: KafkaConnection, topic: str, ends: Mapping[str, int]) -> Sequence[tuple[bytes, bytes]]:
+    with TopicReader(kafka, topic) as reader:
+        found: list[Record] = []
+        for partition in reader.partitions():
+            first, end = reader.ends(partition)
+            found += reader.read(max(first, ends.get(str(partition), 0)), end, partition)
+    return [(each.key, each.value) for each in found if each.key is not None and each.value is not None]

@@ -1,0 +1,138 @@
+"""What re-evaluation keeps of each day: the state at its end, and its result. Beside the archive, in files that appear
+whole.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from fraud_rules.archive.store import ArchiveStore, locked, named_storage_errors, write_whole
+from fraud_rules.day import Day
+from fraud_rules.errors import ArchiveDamaged, DayBusy
+from fraud_rules.reevaluation.basis import Basis, SavedState
+from fraud_rules.reevaluation.report import DayResult, decode_result, encode_result
+
+__all__ = ["DayStore", "write_image"]
+
+_KEPT_STATES = 40
+_IMAGE = "state-"
+_LENGTH = struct.Struct("<Q")
+
+
+_decode_state = msgspec.json.Decoder(SavedState).decode
+
+
+@dataclass(frozen=True, slots=True)
+class DayStore:
+    """The folder `reevaluation` of an archive."""
+
+    archive: ArchiveStore
+
+    @property
+    def root(self) -> Path:
+        """Where it is."""
+        return self.archive.root / "reevaluation"
+
+    def alone(self, day: Day, *, wait: bool = False) -> AbstractContextManager[None]:
+        """Nobody else evaluates the day meanwhile. Raises DayBusy, or waits.
+
+        Who holds a day waits for earlier days only, so nobody waits for ever.
+        """
+        busy = DayBusy(f"another run evaluates {day}: let it finish, its result is this one's")
+        return locked(self._of(day) / "lock", None if wait else busy)
+
+    def result(self, day: Day) -> DayResult | None:
+        """What was found of the day, if it was evaluated. Raises ArchiveDamaged."""
+        path = self._of(day) / "result.json"
+        try:
+            return decode_result(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as error:
+            raise ArchiveDamaged(f"{path} cannot be read ({error}): remove it and evaluate the day again") from error
+
+    def save_result(self, result: DayResult, page: bytes) -> Path:
+        """Keep a result and its page; where the page is."""
+        folder = self._of(Day.parse(result.day))
+        write_whole(folder / "report.html", page)
+        write_whole(folder / "result.json", encode_result(result))
+        return folder / "report.html"
+
+    def evaluated_days(self) -> list[Day]:
+        """The days that have a result, ascending."""
+        return sorted(Day.parse(path.parent.name.removeprefix("day=")) for path in self.root.glob("day=*/result.json"))
+
+    def state(self, day: Day) -> SavedState | None:
+        """The state kept of a day's end."""
+        path = self._of(day) / "state.json"
+        try:
+            return _decode_state(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError):
+            return None  # made anew, as if it had never been kept
+
+    def new_folder(self, day: Day, run: str) -> Path:
+        """An empty folder for a run's files of a day."""
+        folder = self._of(day) / f"run-{run}"
+        with named_storage_errors(folder):
+            folder.mkdir(parents=True)
+        return folder
+
+    def keep_state(self, day: Day, folder: Path, basis: Basis) -> None:
+        """Make the images of a run's folder the state of the day's end."""
+        groups = sorted(int(path.name.removeprefix(_IMAGE)) for path in folder.glob(f"{_IMAGE}*"))
+        known = self.state(day)
+        write_whole(self._of(day) / "state.json", msgspec.json.encode(SavedState(folder.name, basis, tuple(groups))))
+        # Somebody may have begun to read the state before; the ones before that are nobody's.
+        kept = {folder.name, known.folder if known else ""}
+        for other in self._of(day).glob("run-*"):
+            if other.name not in kept:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def prune(self) -> None:
+        """Let go of states but the newest; results stay."""
+        with_state = sorted(self.root.glob("day=*/state.json"))
+        for path in with_state[:-_KEPT_STATES]:
+            path.unlink(missing_ok=True)
+            for folder in path.parent.glob("run-*"):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def images(self, day: Day, state: SavedState, key_groups: Sequence[int]) -> Mapping[int, bytes]:
+        """The images of some key groups. Raises ArchiveDamaged."""
+        folder = self._of(day) / state.folder
+        return {group: read_image(folder, group) for group in key_groups if group in state.groups}
+
+    def _of(self, day: Day) -> Path:
+        return self.root / f"day={day}"
+
+
+def write_image(folder: Path, key_group: int, image: bytes) -> None:
+    """Write a key group's state, compressed. Raises StorageFull."""
+    packed = pa.compress(image, codec="zstd", asbytes=True)
+    path = folder / f"{_IMAGE}{key_group}"
+    with named_storage_errors(path):
+        path.write_bytes(_LENGTH.pack(len(image)) + packed)
+
+
+def read_image(folder: Path, key_group: int) -> bytes:
+    """What `write_image` wrote. Raises ArchiveDamaged."""
+    path = folder / f"{_IMAGE}{key_group}"
+    try:
+        content = path.read_bytes()
+        image: bytes = pa.decompress(
+            content[_LENGTH.size :], _LENGTH.unpack_from(content)[0], codec="zstd", asbytes=True
+        )
+    except (OSError, struct.error, pa.ArrowException) as error:
+        raise ArchiveDamaged(
+            f"{path} is not what was written: remove {folder.parent}/state.json, and the state is made anew"
+        ) from error
+    return image

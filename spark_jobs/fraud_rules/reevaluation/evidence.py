@@ -1,0 +1,73 @@
+"""What the archive knows about a detector: its rule log, its batches, and the days it has judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from fraud_rules.archive.columns import APPEND, OFFSET
+from fraud_rules.archive.files import read_log
+from fraud_rules.archive.manifest import Manifest, Table
+from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.day import Day
+from fraud_rules.detector_status import decode_progress
+from fraud_rules.errors import DayNotArchived, RuleLogForeign
+from fraud_rules.reevaluation.cuts import Cuts, refused_entries
+from fraud_rules.reevaluation.feed import DayFeed
+from fraud_rules.rule_codec import read_entry
+from fraud_rules.ruleset import LogEntry, RuleTimeline
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["Evidence"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One manifest's worth of the logs."""
+
+    store: ArchiveStore
+    manifest: Manifest
+    schema: TransactionSchema
+    settings: DetectorSettings
+
+    def entries(self) -> tuple[LogEntry, ...]:
+        """The rule log. Raises RuleLogForeign when its beginning is missing."""
+        records = read_log(self.store, self.manifest.of(Table.RULES))
+        offsets = records.column(OFFSET).to_pylist()
+        if offsets and self.manifest.starts.get(self.settings.topics.rules, {}).get("0", 0) > 0:
+            raise RuleLogForeign("the archived rule log does not begin at its beginning: it must be kept for ever")
+        times = records.column(APPEND).cast(pa.int64()).to_pylist()
+        values = records.column("value").to_pylist()
+        return tuple(
+            read_entry(offset, append_ms, value, self.schema, self.settings.limits)
+            for offset, append_ms, value in zip(offsets, times, values, strict=True)
+        )
+
+    def cuts(self, since: Day) -> Cuts:
+        """The batches that have judged transactions of a day and later. Raises DayNotArchived when there are none."""
+        detector = self.settings.detector.encode()
+        files = [file for file in self.manifest.of(Table.PROGRESS) if file.day >= since.number - 1]
+        records = read_log(self.store, files, ["key", "value"])
+        keys, values = records.column("key").to_pylist(), records.column("value").to_pylist()
+        batches = [decode_progress(value) for key, value in zip(keys, values, strict=True) if key == detector]
+        if not batches:
+            raise DayNotArchived(
+                f"the archive holds no batch of the detector {self.settings.detector} since {since}: nothing was judged"
+            )
+        return Cuts.of(batches, self.settings.topics.transactions)
+
+    def feed(self, day: Day, cuts: Cuts | None) -> DayFeed:
+        """A day's transactions."""
+        return DayFeed(self.store, tuple(self.manifest.of(Table.TRANSACTIONS, day)), self.schema, cuts)
+
+    def feeds(self, days: Iterable[Day], cuts: Cuts | None) -> dict[Day, DayFeed]:
+        """Those of several days, by day; of days without any there is none."""
+        feeds = {day: self.feed(day, cuts) for day in days}
+        return {day: feed for day, feed in feeds.items() if feed.files}
+
+    def timeline(self, cuts: Cuts) -> RuleTimeline:
+        """The rule log as the detector took it, without regard to pins."""
+        return RuleTimeline(refused_entries(self.entries(), cuts.refused))

@@ -1,0 +1,69 @@
+"""Pieces of a self-contained page. What comes from data is escaped here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+__all__ = ["document", "figure", "section", "table", "tiles"]
+
+_STYLE = """
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem;color:#222}
+h1{font-size:1.5rem;margin-bottom:.2rem}h2{font-size:1.1rem;margin-top:2rem}
+.note{background:#fff6dc;border-left:4px solid #c9a227;padding:.5rem .8rem}
+.tiles{display:flex;flex-wrap:wrap;gap:.6rem;margin:1rem 0}
+.tile{border:1px solid #ddd;border-radius:6px;padding:.4rem .8rem;min-width:7rem}
+.tile b{display:block;font-size:1.3rem}.tile span{color:#666;font-size:.8rem}
+table{border-collapse:collapse;width:100%;font-size:.85rem}
+th,td{text-align:left;padding:.25rem .5rem;border-bottom:1px solid #eee}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+svg{max-width:100%;height:auto}
+"""
+
+
+def document(title: str, subtitle: str, parts: Iterable[str]) -> bytes:
+    """The page."""
+    body = "\n".join(parts)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1><p>{escape(subtitle)}</p>\n{body}\n</body></html>\n"
+    ).encode()
+
+
+def note(text: str) -> str:
+    """A remark that nobody should miss."""
+    return f'<p class="note">{escape(text)}</p>'
+
+
+def tiles(values: Iterable[tuple[str, object]]) -> str:
+    """The numbers that matter most."""
+    cells = "".join(f'<div class="tile"><b>{_shown(v)}</b><span>{escape(name)}</span></div>' for name, v in values)
+    return f'<div class="tiles">{cells}</div>'
+
+
+def section(title: str, *parts: str) -> str:
+    """A heading and what is under it."""
+    return f"<h2>{escape(title)}</h2>\n" + "\n".join(parts)
+
+
+def figure(svg: str) -> str:
+    """A plot."""
+    return f"<figure>{svg}</figure>"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table; numbers stand to the right."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    kind = ' class="n"' if isinstance(value, int | float) and not isinstance(value, bool) else ""
+    return f"<td{kind}>{_shown(value)}</td>"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return escape(f"{value:,.1f}" if isinstance(value, float) else str(value))

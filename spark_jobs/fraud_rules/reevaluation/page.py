@@ -1,0 +1,111 @@
+"""The page of a night: what the live answer lacked, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from fraud_rules.reevaluation.html import document, figure, note, section, table, tiles
+from fraud_rules.reevaluation.plots import bars, stacked
+from fraud_rules.reevaluation.report import HOURS, LATENESS_EDGES_MS, MOST_LISTED, Correction, DayResult
+
+__all__ = ["day_page", "lateness_labels", "shown_time"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def day_page(result: DayResult) -> bytes:
+    """The report of a day as one HTML file that needs no other."""
+    when = shown_time(result.evaluated_ms)
+    return document(f"Re-evaluation of {result.day}", f"Evaluated {when} UTC.", _parts(result))
+
+
+def _parts(result: DayResult) -> Iterator[str]:
+    if result.provisional is not None:
+        yield note(f"Provisional: {result.provisional}. Nothing was published.")
+    yield tiles(
+        [
+            ("transactions", result.transactions),
+            ("out of order", result.out_of_order),
+            ("alerts published live", result.published),
+            ("confirmed", result.confirmed),
+            ("added", result.added),
+            ("retracted", result.retracted),
+            ("corrections new in this run", result.new_corrections),
+        ]
+    )
+    if result.rules:
+        yield section("Corrections by rule", figure(_by_rule(result)), _rules(result))
+    yield section("Through the day", figure(_by_hour(result)))
+    yield section(
+        "Lateness",
+        figure(bars("transactions by arrival after event time", lateness_labels(), result.lateness, "transactions")),
+    )
+    title = "Added and retracted alerts"
+    if len(result.corrections) >= MOST_LISTED:
+        title += f" (the first {MOST_LISTED:,})"
+    yield section(title, _corrections(result.corrections)) if result.corrections else section(title, "<p>None.</p>")
+    yield section(
+        "Where the time went", table(["phase", "seconds"], [[k, float(v)] for k, v in result.seconds.items()])
+    )
+    if result.warmed_days:
+        yield f"<p>Days replayed first, for what reaches over midnight: {', '.join(result.warmed_days)}.</p>"
+
+
+def lateness_labels() -> list[str]:
+    """One for each class of lateness."""
+    names = ["<1 s", "1 s", "10 s", "1 min", "5 min", "15 min", "1 h", "6 h", "1 d"]
+    return [name if name.startswith("<") else f"{name}+" for name in names[: len(LATENESS_EDGES_MS)]]
+
+
+def shown_time(time_ms: int) -> str:
+    """A time in UTC, to the millisecond."""
+    try:
+        return (_EPOCH + timedelta(milliseconds=time_ms)).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    except OverflowError:
+        return f"{time_ms} ms"
+
+
+def _by_rule(result: DayResult) -> str:
+    rules = result.rules[:24]
+    labels = [f"{rule.rule_id}{' shadow' if rule.shadow else ''}" for rule in rules]
+    series = [("added", [rule.added for rule in rules]), ("retracted", [rule.retracted for rule in rules])]
+    return stacked("alerts added and retracted, by rule", labels, series, "alerts")
+
+
+def _by_hour(result: DayResult) -> str:
+    labels = [str(hour) for hour in range(HOURS)]
+    series = [(name, [hour[k] for hour in result.hours]) for k, name in enumerate(("published", "added", "retracted"))]
+    return stacked("alerts by hour of event time", labels, series, "alerts")
+
+
+def _rules(result: DayResult) -> str:
+    heads = ["rule", "name", "", "published", "confirmed", "added", "retracted"]
+    return table(
+        heads,
+        [
+            [r.rule_id, r.name, "shadow" if r.shadow else "", r.published, r.confirmed, r.added, r.retracted]
+            for r in result.rules
+        ],
+    )
+
+
+def _corrections(corrections: list[Correction]) -> str:
+    heads = ["", "time (UTC)", "rule", "version", "key", "transaction", "value", "in window", "alert"]
+    return table(
+        heads,
+        [
+            [
+                each.verdict + (" (shadow)" if each.shadow else ""),
+                shown_time(each.event_time),
+                each.rule_id,
+                each.rule_version,
+                ", ".join(f"{name}={bytes(value).decode()}" for name, value in each.key.items()),
+                str(each.transaction_id),
+                each.value,
+                each.count,
+                each.alert_id,
+            ]
+            for each in corrections
+        ],
+    )

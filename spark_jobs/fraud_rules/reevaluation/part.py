@@ -1,0 +1,137 @@
+"""One task of an evaluation: a share of the key groups over a whole day. Reads the archive itself, writes files."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import numpy as np
+
+from fraud_rules.archive.manifest import FileEntry
+from fraud_rules.archive.store import ArchiveStore, named_storage_errors
+from fraud_rules.day import Day
+from fraud_rules.output import AlertRecord
+from fraud_rules.reevaluation.basis import SavedState
+from fraud_rules.reevaluation.cuts import Cuts, PinnedTimeline
+from fraud_rules.reevaluation.daystore import DayStore, write_image
+from fraud_rules.reevaluation.evaluate import DayRun
+from fraud_rules.reevaluation.feed import DayFeed
+from fraud_rules.reevaluation.report import LATENESS_EDGES_MS
+from fraud_rules.ruleset import LogEntry
+from fraud_rules.schema import TIME_FIELD, TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.transaction import TransactionBatch
+
+__all__ = ["DayWork", "PartAccount", "read_alerts", "run_part", "shares"]
+
+_SIZE = struct.Struct("<Q")
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[AlertRecord]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class DayWork:
+    """What every task of a day's evaluation is told. `start` is the state it begins with, and of which day's end."""
+
+    archive: ArchiveStore
+    day: Day
+    files: tuple[FileEntry, ...]
+    schema: TransactionSchema
+    settings: DetectorSettings
+    entries: tuple[LogEntry, ...]
+    cuts: Cuts
+    start: tuple[Day, SavedState] | None
+    folder: Path
+    detection_ms: int
+
+    def feed(self) -> DayFeed:
+        """The day's transactions."""
+        return DayFeed(self.archive, self.files, self.schema, self.cuts)
+
+
+class PartAccount(msgspec.Struct, frozen=True):
+    """What a task says when it is done. Only the first task counts the transactions: all read the same ones.
+
+    `out_of_order` counts those that arrived after one of a later event time; `lateness` as in `DayResult`.
+    """
+
+    key_groups: tuple[int, ...]
+    alerts: int
+    transactions: int = 0
+    out_of_order: int = 0
+    lateness: tuple[int, ...] = (0,) * len(LATENESS_EDGES_MS)
+
+
+def shares(key_groups: int, tasks: int) -> list[tuple[int, ...]]:
+    """The key groups dealt out over so many tasks."""
+    dealt = [tuple(range(first, key_groups, tasks)) for first in range(min(tasks, key_groups))]
+    return [share for share in dealt if share]
+
+
+def run_part(work: DayWork, key_groups: Sequence[int]) -> Iterator[PartAccount | None]:
+    """Evaluate these key groups: alerts and state go to files of the work's folder.
+
+    Gives None after each slice, as a sign of life, and the account at last.
+    """
+    images = {} if work.start is None else DayStore(work.archive).images(*work.start, key_groups)
+    timeline = PinnedTimeline(work.entries, work.cuts)
+    run = DayRun(key_groups, timeline, work.schema, work.settings, images)
+    del images
+    tally = _Tally(counting=0 in key_groups, cuts=work.cuts)
+    alerts = 0
+    path = _alerts_path(work.folder, key_groups[0])
+    with named_storage_errors(path), path.open("wb") as file:
+        for rows in work.feed().slices():
+            tally.take(rows)
+            alerts += _append(file, list(run.take(rows, work.detection_ms)))
+            yield None
+    for key_group, image in run.images():
+        write_image(work.folder, key_group, image)
+    yield PartAccount(tuple(key_groups), alerts, tally.rows, tally.out_of_order, tuple(tally.lateness.tolist()))
+
+
+def read_alerts(folder: Path, parts: Iterable[PartAccount]) -> Iterator[AlertRecord]:
+    """Every alert that the parts have found, a portion of them in memory at a time."""
+    for part in parts:
+        with _alerts_path(folder, part.key_groups[0]).open("rb") as file:
+            while head := file.read(_SIZE.size):
+                yield from _decode(file.read(_SIZE.unpack(head)[0]))
+
+
+class _Tally:
+    """Counts what the day's transactions were like."""
+
+    def __init__(self, *, counting: bool, cuts: Cuts) -> None:
+        self._counting = counting
+        self._cuts = cuts
+        self.rows = 0
+        self.out_of_order = 0
+        self.lateness = np.zeros(len(LATENESS_EDGES_MS), np.int64)
+
+    def take(self, rows: TransactionBatch) -> None:
+        """Note a slice, which is in order of event time: who comes after one that arrived later is out of order."""
+        if not self._counting:
+            return
+        self.rows += len(rows)
+        behind_ms = np.maximum(rows.append_ms - rows.columns[TIME_FIELD].values, 0)
+        classes = np.searchsorted(LATENESS_EDGES_MS, behind_ms, side="right") - 1
+        self.lateness += np.bincount(classes, minlength=len(LATENESS_EDGES_MS))
+        arrived = self._cuts.batch_of(rows) * (1 << 42) + rows.append_ms % (1 << 42)
+        reached = np.minimum.accumulate(arrived[::-1])[::-1]
+        self.out_of_order += int((arrived[:-1] > reached[1:]).sum())
+
+
+def _append(file: BinaryIO, alerts: list[AlertRecord]) -> int:
+    if alerts:
+        packed = _encode(alerts)
+        file.write(_SIZE.pack(len(packed)))
+        file.write(packed)
+    return len(alerts)
+
+
+def _alerts_path(folder: Path, key_group: int) -> Path:
+    return folder / f"alerts-{key_group}"

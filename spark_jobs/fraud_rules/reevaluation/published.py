@@ -1,0 +1,144 @@
+"""What has been published about a day: alerts, and the corrections of earlier runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+import pyarrow as pa
+
+from fraud_rules.archive.files import open_parquet, read_log
+from fraud_rules.archive.manifest import Manifest, Table
+from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.day import Day
+from fraud_rules.errors import RuleLogForeign
+from fraud_rules.reevaluation.compare import Verdict
+from fraud_rules.rule import Rule
+from fraud_rules.ruleset import LogEntry
+from fraud_rules.schema import ID_FIELD
+
+__all__ = ["AlertView", "Published", "check_versions", "judged_ids", "view_of"]
+
+
+class _Rule(msgspec.Struct, rename="camel"):
+    name: str | None = None
+    action: str | None = None
+
+
+class AlertView(msgspec.Struct, frozen=True, rename="camel"):
+    """What a correction says of an alert, read from the alert as it is or would have been published."""
+
+    alert_id: str
+    rule_id: int
+    rule_version: int
+    key: dict[str, msgspec.Raw]
+    triggering_event: dict[str, msgspec.Raw]
+    triggering_value: str
+    window_count: int
+    event_time: int
+    violated_rule: _Rule
+    shadow: bool = False
+
+    @property
+    def transaction_id(self) -> int | str:
+        """The transaction that fired."""
+        found: int | str = msgspec.json.decode(self.triggering_event[ID_FIELD], type=int | str)
+        return found
+
+    @property
+    def restricts(self) -> bool:
+        """Whether it came with a restriction."""
+        return self.violated_rule.action == "RESTRICT" and not self.shadow
+
+
+view_of = msgspec.json.Decoder(AlertView).decode
+
+
+class _Correction(msgspec.Struct, rename="camel"):
+    kind: str
+    alert_id: str
+    event_time: int
+    alert: msgspec.Raw | None = None
+
+
+_correction = msgspec.json.Decoder(_Correction).decode
+_Timed = msgspec.defstruct("_Timed", [("eventTime", int)])
+_time = msgspec.json.Decoder(_Timed).decode
+
+
+@dataclass(slots=True)
+class Published:
+    """Alerts of a day by id, live and shadow, as published; and by id the last correction of a live one, and the
+    alerts that corrections added."""
+
+    live: dict[str, bytes] = field(default_factory=dict)
+    shadow: dict[str, bytes] = field(default_factory=dict)
+    corrected: dict[str, Verdict] = field(default_factory=dict)
+    added: dict[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def archived(cls, store: ArchiveStore, manifest: Manifest, day: Day) -> Published:
+        """What the archive has. Raises ArchiveDamaged."""
+        published = cls()
+        for table, alerts in ((Table.ALERTS, published.live), (Table.SHADOW_ALERTS, published.shadow)):
+            records = read_log(store, manifest.of(table, day), ["key", "value"])
+            alerts.update(_pairs(records))
+        corrections = read_log(store, manifest.of(Table.CORRECTIONS, day), ["key", "value"])
+        for _, value in _pairs(corrections):
+            published.correct(day, value)
+        return published
+
+    def alert(self, day: Day, value: bytes, alert_id: str, *, shadow: bool) -> None:
+        """Take in a record of a topic of alerts, if it is of the day."""
+        if Day.of(_time(value).eventTime) == day:  # type: ignore[attr-defined]
+            (self.shadow if shadow else self.live)[alert_id] = value
+
+    def correct(self, day: Day, value: bytes) -> None:
+        """Take in a record of the topic of corrections, if it is of the day."""
+        correction = _correction(value)
+        if Day.of(correction.event_time) == day:
+            self.corrected[correction.alert_id] = Verdict(correction.kind)
+            if correction.alert is not None and correction.kind == Verdict.ADDED:
+                self.added[correction.alert_id] = bytes(correction.alert)
+
+    def text_of(self, alert_id: str) -> bytes | None:
+        """An alert as it was published, by the detector or as a correction."""
+        return self.live.get(alert_id) or self.added.get(alert_id)
+
+    def in_effect(self) -> set[str]:
+        """The ids of live alerts as corrected so far."""
+        retracted = {each for each, verdict in self.corrected.items() if verdict is Verdict.RETRACTED}
+        added = {each for each, verdict in self.corrected.items() if verdict is Verdict.ADDED}
+        return (self.live.keys() | added) - retracted
+
+
+def judged_ids(store: ArchiveStore, manifest: Manifest, day: Day) -> Iterator[int | str]:
+    """The ids of the day's archived transactions."""
+    for entry in manifest.of(Table.TRANSACTIONS, day):
+        with open_parquet(store, entry) as file:
+            for batch in file.iter_batches(columns=[ID_FIELD]):
+                yield from batch.column(0).to_pylist()
+
+
+def check_versions(alerts: Iterable[AlertView], entries: Iterable[LogEntry]) -> None:
+    """Raise RuleLogForeign when an alert names a rule version that the log does not have."""
+    known = {entry.version: entry.change.rule_id for entry in entries if isinstance(entry.change, Rule)}
+    for alert in alerts:
+        if known.get(alert.rule_version) != alert.rule_id:
+            raise RuleLogForeign(
+                f"alert {alert.alert_id} is of rule {alert.rule_id}, version {alert.rule_version}, which the archived "
+                "rule log does not have: archive the log that the detector read, and evaluate the day again"
+            )
+
+
+def unknown_of(candidates: Mapping[str, AlertView], ids: Iterable[int | str]) -> Collection[str]:
+    """The alert ids among the candidates whose transaction is not among these ids."""
+    wanted = {view.transaction_id for view in candidates.values()}
+    found = wanted.intersection(ids)
+    return [alert_id for alert_id, view in candidates.items() if view.transaction_id not in found]
+
+
+def _pairs(records: pa.Table) -> Iterator[tuple[str, bytes]]:
+    keys, values = records.column("key").to_pylist(), records.column("value").to_pylist()
+    return ((key.decode(), value) for key, value in zip(keys, values, strict=True) if key is not None)

@@ -1,0 +1,78 @@
+"""What was found of a day, as numbers: for the page, for the summary in the UI, and for programs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fraud_rules.reevaluation.basis import Basis
+
+__all__ = ["Correction", "DayResult", "RuleCounts", "decode_result", "encode_result"]
+
+HOURS = 24
+LATENESS_EDGES_MS = (0, 1_000, 10_000, 60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000)
+"""Lower edges of the lateness classes; the last one is open."""
+
+MOST_LISTED = 1_000
+
+
+class RuleCounts(msgspec.Struct, frozen=True, rename="camel"):
+    """Of one rule: alerts published, and what became of them. `new` of the corrections were published by this run."""
+
+    rule_id: int
+    name: str
+    shadow: bool
+    published: int
+    confirmed: int
+    added: int
+    retracted: int
+
+
+class Correction(msgspec.Struct, frozen=True, rename="camel"):
+    """One alert added or taken back. `value` and `count` are the window's, as the alert says."""
+
+    verdict: str
+    alert_id: str
+    rule_id: int
+    rule_version: int
+    key: dict[str, msgspec.Raw]
+    transaction_id: int | str
+    event_time: int
+    value: str
+    count: int
+    shadow: bool = False
+
+
+class DayResult(msgspec.Struct, frozen=True, rename="camel"):
+    """A day's evaluation. `provisional` says why nothing was published, if so.
+
+    `hours` has for each hour of the day the alerts published, added and retracted. `lateness` counts transactions by
+    how long after their event time they arrived. `corrections` is cut at MOST_LISTED; the counts are not.
+    `new_corrections` is what this run published. `basis` is what the result rests on.
+    """
+
+    day: str
+    provisional: str | None
+    evaluated_ms: int
+    transactions: int
+    out_of_order: int
+    published: int
+    confirmed: int
+    added: int
+    retracted: int
+    new_corrections: int
+    rules: list[RuleCounts]
+    hours: list[tuple[int, int, int]]
+    lateness: list[int]
+    corrections: list[Correction]
+    warmed_days: list[str]
+    seconds: dict[str, float]
+    basis: Basis
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the live answer was right."""
+        return self.added == 0 and self.retracted == 0
+
+
+decode_result = msgspec.json.Decoder(DayResult).decode
+encode_result = msgspec.json.Encoder(decimal_format="number").encode

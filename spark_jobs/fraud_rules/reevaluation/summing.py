@@ -1,0 +1,130 @@
+"""From alerts found and published to the numbers of a result. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fraud_rules.day import Day
+from fraud_rules.output import AlertRecord
+from fraud_rules.reevaluation.compare import Verdict, compare
+from fraud_rules.reevaluation.published import AlertView, Published, view_of
+from fraud_rules.reevaluation.report import HOURS, MOST_LISTED, Correction, RuleCounts
+from fraud_rules.rule import Rule
+from fraud_rules.ruleset import LogEntry
+
+__all__ = ["Findings", "Summed", "differences", "summed"]
+
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found of a day: alerts by id, live and shadow, and the restriction events of live ones."""
+
+    live: Mapping[str, bytes]
+    shadow: Mapping[str, bytes]
+    restrictions: Mapping[str, bytes]
+
+    @classmethod
+    def of(cls, alerts: Iterable[AlertRecord]) -> Findings:
+        """From the engine's alerts."""
+        live: dict[str, bytes] = {}
+        shadow: dict[str, bytes] = {}
+        restrictions: dict[str, bytes] = {}
+        for alert in alerts:
+            (shadow if alert.shadow else live)[alert.alert_id] = alert.json
+            if alert.restriction is not None:
+                restrictions[alert.alert_id] = alert.restriction
+        return cls(live, shadow, restrictions)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An alert that was not confirmed."""
+
+    verdict: Verdict
+    view: AlertView
+    shadow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """The counts of a result; those of the whole are of live alerts only."""
+
+    counts: Counter[Verdict]
+    rules: list[RuleCounts]
+    hours: list[tuple[int, int, int]]
+    corrections: list[Correction]
+
+
+def differences(found: Findings, published: Published) -> list[Difference]:
+    """Every alert that the live answer lacks or has too much, shadow alerts too."""
+    different: list[Difference] = []
+    for shadow, ours, theirs in ((False, found.live, published.live), (True, found.shadow, published.shadow)):
+        for alert_id, verdict in compare(theirs.keys(), ours.keys()).items():
+            if verdict is not Verdict.CONFIRMED:
+                text = ours[alert_id] if verdict is Verdict.ADDED else theirs[alert_id]
+                different.append(Difference(verdict, view_of(text), shadow))
+    different.sort(key=lambda each: (each.view.event_time, each.view.rule_id, each.view.alert_id))
+    return different
+
+
+def summed(
+    day: Day, found: Findings, published: Published, different: Iterable[Difference], entries: Iterable[LogEntry]
+) -> Summed:
+    """Count by rule and hour. `different` leaves out what cannot be decided yet."""
+    names = {entry.version: entry.change for entry in entries if isinstance(entry.change, Rule)}
+    by_rule: dict[tuple[int, bool], Counter[str]] = {}
+    hours = [[0, 0, 0] for _ in range(HOURS)]
+    listed: list[Correction] = []
+    for each in different:
+        view = each.view
+        by_rule.setdefault((view.rule_id, each.shadow), Counter())[each.verdict] += 1
+        if not each.shadow:
+            hours[_hour(view.event_time, day)][1 if each.verdict is Verdict.ADDED else 2] += 1
+        if len(listed) < MOST_LISTED:
+            listed.append(_listed(each))
+    for shadow, theirs in ((False, published.live), (True, published.shadow)):
+        for text in theirs.values():
+            view = view_of(text)
+            by_rule.setdefault((view.rule_id, shadow), Counter())["published"] += 1
+            if not shadow:
+                hours[_hour(view.event_time, day)][0] += 1
+    named = {rule.rule_id: str(rule.document.get("name") or "") for rule in names.values()}
+    rules = [_counts(key, counts, named.get(key[0], "")) for key, counts in sorted(by_rule.items())]
+    live = Counter(
+        {
+            Verdict.ADDED: sum(rule.added for rule in rules if not rule.shadow),
+            Verdict.RETRACTED: sum(rule.retracted for rule in rules if not rule.shadow),
+            Verdict.CONFIRMED: len(found.live.keys() & published.live.keys()),
+        }
+    )
+    return Summed(live, rules, [(hour[0], hour[1], hour[2]) for hour in hours], listed)
+
+
+def _counts(key: tuple[int, bool], counts: Counter[str], name: str) -> RuleCounts:
+    added, retracted = counts[Verdict.ADDED], counts[Verdict.RETRACTED]
+    published = counts["published"]
+    return RuleCounts(key[0], name, key[1], published, published - retracted, added, retracted)
+
+
+def _hour(time_ms: int, day: Day) -> int:
+    return min(max((time_ms - day.start_ms) // HOUR_MS, 0), HOURS - 1)
+
+
+def _listed(each: Difference) -> Correction:
+    view = each.view
+    return Correction(
+        each.verdict.value,
+        view.alert_id,
+        view.rule_id,
+        view.rule_version,
+        view.key,
+        view.transaction_id,
+        view.event_time,
+        view.triggering_value,
+        view.window_count,
+        each.shadow,
+    )
