@@ -14,6 +14,7 @@ from fraud_rules.day import Day
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.project import Project
+from fraud_rules.reevaluation.run import DayOptions
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.spark.reevaluation import ReevaluationJob, reevaluate
@@ -31,23 +32,20 @@ def parse(arguments: list[str], project: Project) -> ReevaluationJob:
     add("--jars", type=Path, default=project.jars / "connector")
     add("--master", default="local[2]", help="Spark's master")
     add("--driver-memory", default="1g")
-    add("--tasks", type=int, default=0, help="parts of the key groups; more parts take less memory each (default: 2)")
+    add("--tasks", type=int, default=2, help="parts of the key groups; more of them take less memory each")
     add("--incomplete-history", action="store_true", help="go on where windows reach back behind the archive")
     add("--report-only", action="store_true", help="publish nothing")
     given = parser.parse_args(arguments)
-    return ReevaluationJob(
+    options = DayOptions(
         Day.parse(given.day),
         ArchiveStore.at(given.archive),
         DetectorSettings.load(given.settings),
         TransactionSchema.load(given.schema),
-        KafkaConnection.load(given.bootstrap),
-        given.jars,
-        given.master,
-        given.driver_memory,
         given.tasks,
         given.incomplete_history,
-        not given.report_only,
     )
+    kafka = KafkaConnection.load(given.bootstrap)
+    return ReevaluationJob(options, kafka, given.jars, given.master, given.driver_memory, not given.report_only)
 
 
 def main() -> int:

@@ -99,7 +99,8 @@ def open_parquet(store: ArchiveStore, entry: FileEntry, strings: Sequence[str] =
         size = path.stat().st_size
         if size != entry.size:
             raise ArchiveDamaged(f"{path} has {size} bytes, {entry.size} were written: restore it from a copy")
-        with pq.ParquetFile(path, read_dictionary=list(strings), page_checksum_verification=True) as file:
+        present = set(pq.read_schema(path).names).intersection(strings)
+        with pq.ParquetFile(path, read_dictionary=sorted(present), page_checksum_verification=True) as file:
             yield file
     except FileNotFoundError as error:
         raise ArchiveDamaged(

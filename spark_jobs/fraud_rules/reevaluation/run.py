@@ -1,0 +1,167 @@
+"""Evaluates a day from the archive: what is known before, the days it rests on, the day itself. No broker, no Spark."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from fraud_rules.archive.manifest import Table
+from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.day import Day, days_between
+from fraud_rules.errors import FraudError
+from fraud_rules.reevaluation.basis import Basis, SavedState
+from fraud_rules.reevaluation.chain import (
+    Chain,
+    basis_of,
+    chain_of,
+    check_archived,
+    check_history,
+    provisional,
+    reach_of,
+)
+from fraud_rules.reevaluation.compare import Verdict
+from fraud_rules.reevaluation.cuts import Cuts
+from fraud_rules.reevaluation.daystore import DayStore
+from fraud_rules.reevaluation.evidence import Evidence
+from fraud_rules.reevaluation.part import DayWork, PartAccount, read_alerts, run_part, shares
+from fraud_rules.reevaluation.published import check_versions, judged_ids, unknown_of
+from fraud_rules.reevaluation.summing import Difference, Findings
+from fraud_rules.ruleset import LogEntry
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["Case", "DayOptions", "Spread", "decided", "evaluate", "in_process", "prepare"]
+
+Spread = Callable[[DayWork, Sequence[tuple[int, ...]]], Sequence[PartAccount]]
+"""Runs the shares of a work, wherever, and gives their accounts."""
+
+DEFAULT_TASKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DayOptions:
+    """Which day to evaluate, and from what. `tasks`: parts of the key groups; more of them take less memory each.
+
+    `incomplete_history` goes on where windows reach back behind the archive.
+    """
+
+    day: Day
+    archive: ArchiveStore
+    settings: DetectorSettings
+    schema: TransactionSchema
+    tasks: int = DEFAULT_TASKS
+    incomplete_history: bool = False
+
+    @property
+    def store(self) -> DayStore:
+        """Where results and states are kept."""
+        return DayStore(self.archive)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that is known before the evaluation. `provisional` says why nothing may be published, if so."""
+
+    options: DayOptions
+    evidence: Evidence
+    entries: tuple[LogEntry, ...]
+    cuts: Cuts
+    basis: Basis
+    chain: Chain
+    provisional: str | None
+
+
+def prepare(options: DayOptions, now_ms: int) -> Case:
+    """Look at the archive. Raises DayNotArchived, DayEmpty, DayTooOld, HistoryLost, ArchiveDamaged."""
+    day, settings = options.day, options.settings
+    manifest, topic = options.archive.latest(), settings.topics.transactions
+    check_archived(manifest, day, topic)
+    evidence = Evidence(options.archive, manifest, options.schema, settings)
+    entries = evidence.entries()
+    reach = reach_of(entries, settings)
+    feeds = evidence.feeds(days_between(day.plus(-reach), day), None)
+    cuts = evidence.cuts(min(feeds))
+    basis = basis_of(evidence.feeds(feeds, cuts), settings)
+    chain = chain_of(day, basis, reach, options.store.state)
+    if not options.incomplete_history:
+        check_history(manifest, day, reach, chain, topic)
+    unjudged = manifest.rows(Table.TRANSACTIONS, day) - basis.rows.get(str(day.number), 0)
+    return Case(options, evidence, entries, cuts, basis, chain, provisional(manifest, day, settings, unjudged, now_ms))
+
+
+def evaluate(case: Case, spread: Spread, run: str) -> tuple[Findings, PartAccount]:
+    """Replay the days before where that must be, then the day: what fires, and the account of its transactions.
+
+    The end of each day is kept. `run` names this run. Raises ArchiveDamaged, StorageFull, and what `spread` raises.
+    """
+    store, chain = case.options.store, case.chain
+    start = chain.start
+    for day in chain.before:
+        with store.alone(day, wait=True):
+            _evaluate(case, day, start, spread, run)
+            start = _kept(store, day)
+    folder, accounts = _evaluate(case, case.options.day, start, spread, run)
+    return Findings.of(read_alerts(folder, accounts)), accounts[0]
+
+
+def decided(case: Case, different: Sequence[Difference]) -> tuple[list[Difference], frozenset[str]]:
+    """The differences, without alerts of transactions that are not archived yet; and the ids of these.
+
+    Raises RuleLogForeign.
+    """
+    candidates = {each.view.alert_id: each.view for each in different if each.verdict is Verdict.RETRACTED}
+    if not candidates:
+        return list(different), frozenset()
+    evidence = case.evidence
+    undecided = frozenset(unknown_of(candidates, judged_ids(evidence.store, evidence.manifest, case.options.day)))
+    check_versions((view for alert_id, view in candidates.items() if alert_id not in undecided), case.entries)
+    return [each for each in different if each.view.alert_id not in undecided], undecided
+
+
+def in_process(work: DayWork, parts: Sequence[tuple[int, ...]]) -> Sequence[PartAccount]:
+    """Run the shares here, one after the other."""
+    return [account for part in parts for account in run_part(work, part) if account is not None]
+
+
+def _evaluate(
+    case: Case, day: Day, start: tuple[Day, SavedState] | None, spread: Spread, run: str
+) -> tuple[Path, Sequence[PartAccount]]:
+    """Replay one day from the end of the one before it, and keep its own end."""
+    options, store = case.options, case.options.store
+    folder = store.new_folder(day, run)
+    work = DayWork(
+        options.archive,
+        day,
+        tuple(case.evidence.manifest.of(Table.TRANSACTIONS, day)),
+        options.schema,
+        options.settings,
+        case.entries,
+        case.cuts,
+        start,
+        folder,
+        int(time.time() * 1_000),
+    )
+    try:
+        accounts = sorted(spread(work, shares(options.settings.key_groups, options.tasks)), key=_first_group)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    rows = {number: n for number, n in case.basis.rows.items() if int(number) <= day.number}
+    store.keep_state(day, folder, msgspec.structs.replace(case.basis, rows=rows))
+    return folder, accounts
+
+
+def _kept(store: DayStore, day: Day) -> tuple[Day, SavedState]:
+    state = store.state(day)
+    if state is None:
+        raise FraudError(f"the end of {day}, just kept, is gone: is somebody cleaning up?")
+    return day, state
+
+
+def _first_group(account: PartAccount) -> int:
+    return account.key_groups[0]

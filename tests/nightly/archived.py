@@ -1,0 +1,147 @@
+"""An archive made of a document of `fraud replay`, as the archive's job would have made it of the topics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as replaced
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from fraud_rules.archive.files import LOG_SCHEMA, write_file, write_transactions
+from fraud_rules.archive.manifest import Batch, FileEntry, Source, Table
+from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.codec import decode_transactions
+from fraud_rules.day import DAY_MS, Day
+from fraud_rules.recording import Recording
+from fraud_rules.schema import TIME_FIELD, TransactionSchema
+from fraud_rules.settings import DetectorSettings
+
+TRANSACTIONS = "transactions"
+QUERY = "query"
+
+
+def settings_of(document: Mapping[str, Any]) -> DetectorSettings:
+    """The settings a document was recorded with."""
+    given = msgspec.structs.asdict(Recording.of_document(document).settings)
+    known = {name: value for name, value in given.items() if value is not None}
+    return replaced(DetectorSettings(), key_groups=document.get("keyGroups", 1), **known)
+
+
+def over_midnight(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document moved so that a midnight lies in the middle of its transactions' event times."""
+    times = sorted(step["tx"]["eventTime"] for step in document["steps"] if "tx" in step)
+    if not times:
+        return dict(document)
+    middle = times[len(times) // 2]
+    shift = -middle % DAY_MS
+    steps = []
+    for step in document["steps"]:
+        moved = {**step, "at": step["at"] + shift}
+        if "tx" in step:
+            moved["tx"] = {**step["tx"], "eventTime": step["tx"]["eventTime"] + shift}
+        steps.append(moved)
+    return {**document, "steps": steps}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A growing archive of one document."""
+
+    store: ArchiveStore
+    document: Mapping[str, Any]
+    schema: TransactionSchema
+
+    @classmethod
+    def make(cls, folder: Path, document: Mapping[str, Any], schema: TransactionSchema) -> Site:
+        return cls(ArchiveStore(folder), document, schema)
+
+    @property
+    def settings(self) -> DetectorSettings:
+        return settings_of(self.document)
+
+    def archive(self, upto: int | None = None, *, until_ms: int = 2**50) -> list[Day]:
+        """Append what the first `upto` batches read (all by default) and is not archived yet; the days it is of."""
+        recording = Recording.of_document(self.document)
+        manifest = self.store.latest()
+        rest: dict[str, int] = {}
+        for tx in recording.transactions:
+            rest[str(tx.partition)] = tx.offset + 1
+        cuts = [{str(p): end for p, end in batch.ends.items()} for batch in recording.batches] + [rest]
+        pins = [batch.pin for batch in recording.batches] + [len(recording.rules)]
+        refused = [sorted(batch.refused) for batch in recording.batches] + [[]]
+        count = len(cuts) if upto is None else min(upto, len(cuts))
+        done = -1 if manifest.source is None else manifest.source.batch_id
+        files: list[FileEntry] = []
+        if manifest.source is None:
+            rules = [(rule.append_ms, b"", rule.value) for rule in recording.rules]
+            files += self._log(Table.RULES, rules)
+        ends: dict[str, int] = {}
+        for cut in cuts[:count]:
+            ends = {p: max(end, ends.get(p, 0)) for p, end in {**ends, **cut}.items()}
+        known = manifest.ends.get(TRANSACTIONS, {})
+        files += self._transactions(recording, known, ends)
+        last_ms = recording.transactions[-1].append_ms if recording.transactions else 0
+        told = [_progress(i, cuts[i], pins[i], refused[i]) for i in range(done + 1, count)]
+        progress = [(last_ms, b"detector", text) for text in told]
+        files += self._log(Table.PROGRESS, progress, first_offset=done + 1)
+        batch = Batch(tuple(files), ((TRANSACTIONS, 0, 0),), 0, 0)
+        manifest = manifest.with_batch(Source(QUERY, count - 1), {TRANSACTIONS: ends}, batch)
+        self.store.commit(manifest)
+        self.store.commit(manifest.complete(until_ms))
+        return sorted({Day(file.day) for file in files if file.table is Table.TRANSACTIONS})
+
+    def _transactions(self, recording: Recording, known: Mapping[str, int], ends: Mapping[str, int]) -> list[FileEntry]:
+        new = [
+            tx
+            for tx in recording.transactions
+            if known.get(str(tx.partition), 0) <= tx.offset < ends.get(str(tx.partition), 0)
+        ]
+        if not new:
+            return []
+        settings = self.settings
+        rows = decode_transactions(
+            [tx.value for tx in new],
+            [tx.partition for tx in new],
+            [tx.offset for tx in new],
+            [tx.append_ms for tx in new],
+            self.schema,
+            settings.future_tolerance_ms,
+        ).batch
+        days = rows.columns[TIME_FIELD].values // DAY_MS
+        return [
+            write_transactions(self.store, Day(day), rows.take(days == day), self.schema)
+            for day in np.unique(days).tolist()
+        ]
+
+    def _log(
+        self, table: Table, records: Sequence[tuple[int, bytes, bytes | None]], first_offset: int = 0
+    ) -> list[FileEntry]:
+        if not records:
+            return []
+        n = len(records)
+        times = pa.array([at for at, _, _ in records], pa.int64()).view(LOG_SCHEMA.types[2])
+        columns = [
+            pa.array([0] * n, pa.int32()),
+            pa.array(range(first_offset, first_offset + n), pa.int64()),
+            times,
+            times,
+            pa.array([key for _, key, _ in records], pa.binary()),
+            pa.array([value for _, _, value in records], pa.binary()),
+        ]
+        return [write_file(self.store, table, Day.of(records[0][0]), pa.Table.from_arrays(columns, schema=LOG_SCHEMA))]
+
+
+def _progress(number: int, ends: Mapping[str, int], pin: int, refused: Sequence[int]) -> bytes:
+    return json.dumps(
+        {
+            "queryId": QUERY, "batchId": number, "endOffsets": {TRANSACTIONS: dict(ends)}, "rulesEnd": pin,
+            "rulesRefused": list(refused), "rows": 0, "quarantined": 0, "alerts": 0, "shadowAlerts": 0, "late": 0,
+            "duplicates": 0, "rulesInForce": 0, "retainedEvents": 0,
+        }
+    ).encode()  # fmt: skip

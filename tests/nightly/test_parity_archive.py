@@ -1,0 +1,126 @@
+"""Streams over a midnight, through archive files and the states kept between days: still what the oracle finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_rules.archive.compaction import compact
+from fraud_rules.archive.manifest import Table
+from fraud_rules.day import Day
+from fraud_rules.errors import DayBusy, DayEmpty, DayNotArchived
+from fraud_rules.reevaluation.chain import stale_days
+from fraud_rules.reevaluation.run import Case, DayOptions, evaluate, in_process, prepare
+from fraud_rules.reevaluation.summing import Findings
+from tests.conformance import load_schema
+from tests.nightly.archived import Site, over_midnight
+from tests.nightly.oracle_day import completed, identity
+from tests.streams import documents
+from tests.test_kernel_against_oracle import _draw, _seeds
+
+STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))
+NULLABLE = load_schema("nullable")
+FAR_MS = 2**50
+
+
+def options(site: Site, day: Day, tasks: int = 2) -> DayOptions:
+    return DayOptions(day, site.store, site.settings, site.schema, tasks)
+
+
+def evaluated(site: Site, day: Day) -> tuple[Case, Findings]:
+    case = prepare(options(site, day), FAR_MS)
+    found, _ = evaluate(case, in_process, uuid.uuid4().hex)
+    return case, found
+
+
+def identities(found: Findings) -> set[tuple[Any, ...]]:
+    alerts = [json.loads(text) for text in (*found.live.values(), *found.shadow.values())]
+    return {identity({**alert, "transactionId": alert["triggeringEvent"]["transactionId"]}) for alert in alerts}
+
+
+def wanted(document: Mapping[str, Any], day: Day) -> set[tuple[Any, ...]]:
+    return {identity(alert) for alert in completed(document, NULLABLE) if Day.of(alert["windowEnd"]) == day}
+
+
+@_seeds(STREAMS // 4)
+def test_each_day_is_the_oracles(stream_seed: int, tmp_path: Path) -> None:
+    document = over_midnight(_draw(stream_seed, documents()))
+    site = Site.make(tmp_path, document, NULLABLE)
+    for day in site.archive():
+        _, found = evaluated(site, day)
+        assert identities(found) == wanted(document, day), day
+
+
+@_seeds(STREAMS // 8)
+def test_a_day_rests_on_the_corrected_end_of_the_day_before(stream_seed: int, tmp_path: Path) -> None:
+    """The second day first: the day before is replayed for it. Then later data of the first day: both are due again."""
+    document = over_midnight(_draw(stream_seed, documents()))
+    site = Site.make(tmp_path, document, NULLABLE)
+    site.archive(upto=len(document["batches"]) // 2)
+    site.archive()
+    days = site.store.latest().days(Table.TRANSACTIONS)
+    if not days:
+        return
+    site.store.commit(compact(site.store, site.store.latest(), NULLABLE, 0).complete(FAR_MS))
+    case, found = evaluated(site, days[-1])
+    assert case.chain.before == tuple(days[:-1])
+    assert identities(found) == wanted(document, days[-1])
+    case, found = evaluated(site, days[-1])
+    assert case.chain.before == () and identities(found) == wanted(document, days[-1])
+
+
+def a_site(tmp_path: Path, until_ms: int = FAR_MS) -> tuple[Site, Day]:
+    day = Day.parse("2026-11-18")
+    rule = {
+        "ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
+        "aggregateFieldName": "points", "limitOperatorType": ">=", "limit": 2, "windowSeconds": 60,
+    }  # fmt: skip
+    steps: list[dict[str, Any]] = [{"at": day.start_ms, "rule": rule}]
+    for number, at_ms in enumerate([day.start_ms + 1000, day.end_ms - 1000, day.end_ms + 1000]):
+        steps.append({"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, "payeeId": 1}})
+    late = {"transactionId": 9, "eventTime": day.end_ms - 500, "payeeId": 1}
+    steps.append({"at": day.end_ms + 7_200_000, "tx": late})
+    batches = [{"offsets": {"transactions": {"0": end}}, "pin": 1} for end in (3, 4)]
+    site = Site.make(tmp_path, {"steps": steps, "batches": batches}, NULLABLE)
+    site.archive(upto=1, until_ms=until_ms)
+    return site, day
+
+
+def test_days_that_receive_later_data_are_known(tmp_path: Path) -> None:
+    site, day = a_site(tmp_path)
+    store = options(site, day).store
+    before = [evaluated(site, each)[1] for each in (day, day.plus(1))]
+    assert [len(found.live) for found in before] == [0, 1]
+    site.archive()
+    case = prepare(options(site, day.plus(1)), FAR_MS)
+    assert case.chain.before == (day,), "the end of the first day no longer holds"
+    assert stale_days(store, case.basis, 1) == [], "nothing was published of either"
+    found, _ = evaluate(case, in_process, "later")
+    assert [json.loads(text)["windowCount"] for text in found.live.values()] == [3]
+    _, found = evaluated(site, day)
+    assert [json.loads(text)["triggeringEvent"]["transactionId"] for text in found.live.values()] == [9]
+
+
+def test_a_day_that_cannot_be_evaluated_is_named(tmp_path: Path) -> None:
+    site, day = a_site(tmp_path, until_ms=Day.parse("2026-11-20").start_ms)
+    with pytest.raises(DayEmpty):
+        prepare(options(site, day.plus(-1)), FAR_MS)
+    with pytest.raises(DayNotArchived):
+        prepare(options(site, day.plus(2)), FAR_MS)
+    store = options(site, day).store
+    with store.alone(day), pytest.raises(DayBusy), store.alone(day):
+        pass
+
+
+def test_a_day_still_receiving_is_provisional(tmp_path: Path) -> None:
+    day = Day.parse("2026-11-18")
+    site, _ = a_site(tmp_path, until_ms=day.end_ms - 1)
+    assert prepare(options(site, day), day.end_ms).provisional == "the day still receives data"
+    with pytest.raises(DayNotArchived):
+        prepare(options(site, day), day.end_ms + 3_600_000)
