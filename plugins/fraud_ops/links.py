@@ -6,12 +6,13 @@ An operator publishes the addresses as soon as it knows them, so that they also 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import attrs
 from airflow.sdk import BaseOperatorLink, conf
 from airflow.sdk.execution_time.xcom import XCom
 
-from fraud_ops.runbooks import runbook_path
+from fraud_ops.runbooks import LOGS, runbook_path
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -64,7 +65,9 @@ def publish_links(context: Context, seen: DetectorObservation, health: Health) -
 
 
 def _log_address(status: AttemptStatus | None) -> str:
-    return f"file://{status.host}{status.log}" if status is not None and status.log else ""
+    if status is None or not status.log:
+        return ""
+    return f"{_base_url()}{LOGS}?{urlencode({'path': status.log, 'host': status.host})}"
 
 
 def _base_url() -> str:

@@ -1,4 +1,4 @@
-"""The runbooks, served by Airflow to whoever is logged in."""
+"""Runbooks, and the ends of the detector's logs, served by Airflow to whoever is logged in."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from pathlib import Path
 
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, FastAPI, HTTPException
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 from markdown_it import MarkdownIt
 
 from fraud_rules.project import Project
 
-__all__ = ["app"]
+__all__ = ["app", "visible_log"]
 
+_TAIL_BYTES = 262_144
 _SLUG = re.compile(r"[a-z][a-z-]{0,40}")
 _LINK = re.compile(r'href="([a-z-]+)\.md"')
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>
@@ -34,6 +35,24 @@ def runbook(slug: str) -> HTMLResponse:
         raise HTTPException(404, "there is no such runbook")
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(path.read_text(encoding="utf-8"))
     return HTMLResponse(_PAGE.format(title=slug, body=_LINK.sub(r'href="\1"', body)))
+
+
+@app.get("/logs", response_class=PlainTextResponse)
+def log(path: str, host: str = "") -> PlainTextResponse:
+    """The end of a log, where this host sees the file; else where it is."""
+    file = visible_log(path, Project.find())
+    if file is None:
+        return PlainTextResponse(f"The log is on {host or 'the host of the agent'}: {path}\n")
+    with file.open("rb") as content:
+        content.seek(max(0, file.stat().st_size - _TAIL_BYTES))
+        return PlainTextResponse(content.read().decode("utf-8", "replace"))
+
+
+def visible_log(path: str, project: Project) -> Path | None:
+    """The file, if it is a log among what runs of this project leave behind; nothing else is shown to anybody."""
+    file = Path(path).resolve()
+    inside = file.is_relative_to(project.var.resolve()) and file.suffix == ".log"
+    return file if inside and file.is_file() else None
 
 
 def _path(slug: str) -> Path | None:

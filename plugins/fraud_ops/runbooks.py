@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["BASE_PATH", "runbook_path", "slug"]
+__all__ = ["BASE_PATH", "LOGS", "runbook_path", "slug"]
 
 BASE_PATH = "/fraud/runbooks"
 """Where Airflow serves the pages to whoever is logged in."""
+
+LOGS = "/fraud/logs"
+"""Where it serves the ends of the detector's logs."""
 
 
 def slug(name: str | StrEnum) -> str:

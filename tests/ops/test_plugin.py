@@ -6,12 +6,16 @@ import json
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.api_fastapi.core_api.security import get_user
 from airflow.triggers.base import BaseTrigger
+from fastapi.testclient import TestClient
 
 from fraud_ops.health import Limits
+from fraud_ops.pages import app, visible_log
 from fraud_ops.triggers.detector import OutcomeTrigger, SupervisionTrigger
 from fraud_ops.triggers.rules import RulesLiveTrigger
 from fraud_rules.project import Project
@@ -72,3 +76,30 @@ def loaded(project: Project) -> dict[str, Any]:
     )
     document: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return document
+
+
+def test_pages_are_for_those_who_are_logged_in() -> None:
+    client = TestClient(app)
+    for path in ("/runbooks/stalled", "/logs?path=/etc/passwd", "/docs", "/openapi.json"):
+        assert client.get(path).status_code in (401, 403, 404), path
+    app.dependency_overrides[get_user] = lambda: None
+    try:
+        page = client.get("/runbooks/stalled")
+        assert "<h1>STALLED</h1>" in page.text
+        assert 'href="crash-loop"' in client.get("/runbooks/dead").text
+        assert client.get("/runbooks/nothing").status_code == 404
+        assert "root:" not in client.get("/logs?path=/etc/passwd").text
+    finally:
+        app.dependency_overrides.clear()
+
+
+def test_only_logs_of_this_installation_are_shown(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    log, secret = tmp_path / "var" / "agent" / "a1.log", tmp_path / "var" / "secret"
+    log.parent.mkdir(parents=True)
+    log.write_text("batch 7")
+    secret.write_text("x")
+    (tmp_path / "outside.log").write_text("x")
+    assert visible_log(str(log), project) == log
+    for path in (str(secret), str(tmp_path / "outside.log"), f"{tmp_path}/var/agent/../../outside.log", "/etc/passwd"):
+        assert visible_log(path, project) is None
