@@ -1,4 +1,4 @@
-"""The figures of supervision, under load: how soon a driver is replaced, and that no kill within Airflow is ever noticed.
+"""The figures of supervision under load: how soon a driver is replaced, and that no kill within Airflow is noticed.
 
 `make chaos` runs this; each scenario five times (FRAUD_TIMES), with its figures printed.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -35,13 +36,13 @@ def world(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 def test_a_driver_that_dies_is_replaced_in_time(world: Supervised) -> None:
     took_ms = [replaced_ms(world, signal.SIGKILL)[1] for _ in range(TIMES)]
-    print(f"\ndied, replaced after {sorted(took_ms)} ms")
+    sys.stderr.write(f"\ndied, replaced after {sorted(took_ms)} ms\n")
     assert max(took_ms) <= REPLACED_MS
 
 
 def test_one_that_hangs_is_seen_in_time_and_writes_no_more(world: Supervised) -> None:
     seen_ms = [replaced_ms(world, signal.SIGSTOP)[0] for _ in range(TIMES)]
-    print(f"\nhung, seen after {sorted(seen_ms)} ms")
+    sys.stderr.write(f"\nhung, seen after {sorted(seen_ms)} ms\n")
     assert max(seen_ms) <= HANG_SEEN_MS
 
 
