@@ -143,10 +143,10 @@ def test_one_that_holds_its_folder_out_of_sight_is_not_doubled(launcher: Process
 
 
 def test_a_check_evaluates_with_the_releases_own_code(launcher: ProcessLauncher, tmp_path: Path) -> None:
-    def judged(wheel: Path) -> tuple[int, str]:
+    def judged(wheel: Path) -> tuple[int | None, str]:
         check = launcher.check(record(wheel))
-        _, said = check.communicate(timeout=60)
-        return check.returncode, said
+        until(lambda: check.poll() is not None, "the check ends", 60.0)
+        return check.poll(), check.said()
 
     assert judged(stand_in(tmp_path / "good.whl"))[0] == 0
     code, said = judged(stand_in(tmp_path / "bad.whl", source="def main(:"))
@@ -155,6 +155,10 @@ def test_a_check_evaluates_with_the_releases_own_code(launcher: ProcessLauncher,
     stand_in(tmp_path / "swapped.whl", obeys=False)
     with pytest.raises(ReleaseInvalid, match="swapped"):
         launcher.check(swapped)
+    slow = launcher.check(record(stand_in(tmp_path / "slow.whl", source="import time; time.sleep(600)")))
+    assert slow.poll() is None
+    slow.cancel()
+    assert slow.poll() == -signal.SIGKILL
 
 
 def test_the_oldest_that_have_ended_go(launcher: ProcessLauncher, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from fraud_rules.project import Project
 
 PACKAGE = Path(__file__).resolve().parents[1] / "spark_jobs" / "fraud_rules"
-OUTER = ("spark", "kafka", "cli", "demo")
+OUTER = ("spark", "kafka", "cli", "demo", "agent")
 ENGINES = ("pyspark", "airflow", "kafka", "confluent_kafka")
 
 PROBE = f"""

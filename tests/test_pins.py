@@ -123,6 +123,18 @@ def test_a_repeated_batch_has_the_rules_of_its_first_attempt(schema: Transaction
     assert [entry.version for entry in after.new] == [1]
 
 
+def test_the_first_batch_of_a_checkpoint_begun_later_has_one_before_it(
+    schema: TransactionSchema, tmp_path: Path
+) -> None:
+    log = Log()
+    log.add(ruleId=1)
+    PinStore(DiskFolder(tmp_path)).create(Pin(NO_PIN.batch_id, 1))
+    log.add(ruleId=2)
+    rules = desk_of(log, schema, tmp_path).rules_of(0)
+    assert rules.pin == Pin(0, 2)
+    assert [entry.version for entry in rules.new] == [1], "what the checkpoint before has told of is told once"
+
+
 def test_a_rule_over_budget_stays_refused_for_whoever_reads_the_log(schema: TransactionSchema, tmp_path: Path) -> None:
     log = Log()
     desk = desk_of(log, schema, tmp_path, state_budget_bytes=1_048_576)

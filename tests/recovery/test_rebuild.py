@@ -26,7 +26,7 @@ from tests.recovery.watch import Watch
 from tests.running_detector import Installation, RunningDetector
 from tests.waiting import until
 
-pytestmark = [pytest.mark.recovery, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(900)]
 
 RATE = 40.0
 ROWS = 400
@@ -109,7 +109,6 @@ def test_a_damaged_checkpoint_is_rebuilt_also_when_killed_meanwhile(
         assert counts["alerts"] > 0
 
 
-@pytest.mark.long
 def test_another_number_of_key_groups(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
     with working(Site(tmp_path, project, topics, seed=6)) as site:
         site.start()

@@ -7,7 +7,6 @@ with it, so heartbeats come whatever takes long.
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from fraud_rules.agent.launcher import Launcher
+from fraud_rules.agent.launcher import Launcher, ReleaseCheck
 from fraud_rules.agent.watch import AttemptWatch, Self
 from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus, DeploymentSeen
 from fraud_rules.deployment.intent import NO_EPOCH, IntentKind, IntentLog, IntentRecord
@@ -45,7 +44,7 @@ class _Job:
     """An intent being executed. `check` is None once it was found valid, and for a drain."""
 
     record: IntentRecord
-    check: subprocess.Popen[str] | None
+    check: ReleaseCheck | None
     until_ms: int
 
 
@@ -151,8 +150,7 @@ class Agent:
                 self._drop_check()
                 self._refuse(job, ReleaseInvalid.__name__, "its self-check does not come to an end", now_ms)
             return False
-        _, said = job.check.communicate()
-        job.check = None
+        said, job.check = job.check.said(), None
         if code != 0:
             self._refuse(job, error_name(code) or ReleaseInvalid.__name__, _last_words(said), now_ms)
         return code == 0
@@ -187,8 +185,7 @@ class Agent:
 
     def _drop_check(self) -> None:
         if self._job is not None and self._job.check is not None:
-            self._job.check.kill()
-            self._job.check.communicate()
+            self._job.check.cancel()
             self._job.check = None
 
     def _note(

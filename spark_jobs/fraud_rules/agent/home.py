@@ -57,6 +57,11 @@ class AttemptFolder:
         return self.path / "detector.log"
 
     @property
+    def check_log(self) -> Path:
+        """What the check of its release said."""
+        return self.path / "check.log"
+
+    @property
     def code(self) -> Path:
         """What the release's wheel holds."""
         return self.path / "code"

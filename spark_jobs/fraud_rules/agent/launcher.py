@@ -28,12 +28,25 @@ from fraud_rules.kafka.connection import PROPERTIES_VARIABLE
 from fraud_rules.project import HOME_VARIABLE
 from fraud_rules.settings import ENV_PREFIX as SETTINGS_PREFIX
 
-__all__ = ["Launcher", "LocalAttempt", "ProcessLauncher"]
+__all__ = ["Launcher", "LocalAttempt", "ProcessLauncher", "ReleaseCheck"]
 
 _STARTER: Final = "fraud_rules.agent.starter"
 _SELF_CHECK: Final = "fraud_rules.agent.self_check"
 _KEPT = (HOME_VARIABLE,)
 _LOOK_S = 0.02
+
+
+class ReleaseCheck(Protocol):
+    """A look at a release that takes a while."""
+
+    def poll(self) -> int | None:
+        """None while it goes on; 0, or an error's exit code."""
+
+    def said(self) -> str:
+        """What it had to say."""
+
+    def cancel(self) -> None:
+        """Give it up."""
 
 
 class LocalAttempt(Protocol):
@@ -58,15 +71,34 @@ class LocalAttempt(Protocol):
 class Launcher(Protocol):
     """Starts attempts, and finds those that an agent before has started."""
 
-    def check(self, record: IntentRecord) -> subprocess.Popen[str]:
-        """A process that judges the release without touching anything: exit code 0, or an error's and its message on
-        stderr. Raises ConfigError or ReleaseInvalid for what can be told at once."""
+    def check(self, record: IntentRecord) -> ReleaseCheck:
+        """Judge a release without touching anything. Raises ConfigError or ReleaseInvalid for what can be told at
+        once."""
 
     def start(self, record: IntentRecord, now_ms: int) -> LocalAttempt:
         """Start it, detached. All that is needed to find it again is durable before its process begins."""
 
     def newest(self) -> LocalAttempt | None:
         """The attempt started last, whether it runs or not. Raises AttemptUnreachable when it runs out of reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessCheck:
+    """A check as a session of this host. What it says goes to a file: whatever it has started may outlive it."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def poll(self) -> int | None:
+        return self.process.poll()
+
+    def said(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def cancel(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +146,7 @@ class ProcessLauncher:
     jars: Path
     environ: Mapping[str, str]
 
-    def check(self, record: IntentRecord) -> subprocess.Popen[str]:
+    def check(self, record: IntentRecord) -> ProcessCheck:
         release = _release(record)
         settings_of(release)
         found = code_digest_of_wheel(Path(release.wheel)) if release.wheel else code_digest()
@@ -122,17 +154,17 @@ class ProcessLauncher:
             where = release.wheel or "the code beside this agent"
             raise ReleaseInvalid(f"{where} is {found}, not {release.code}: install that code, or name its wheel")
         folder = self._prepared(record)
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", _SELF_CHECK, *self._arguments(record, folder)],
-            cwd=folder.path,
-            env={**self._inherited(record.intent.attempt_id), **self._own(release, folder)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        with folder.check_log.open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", _SELF_CHECK, *self._arguments(record, folder)],
+                cwd=folder.path,
+                env={**self._inherited(record.intent.attempt_id), **self._own(release, folder)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        return ProcessCheck(process, folder.check_log)
 
     def start(self, record: IntentRecord, now_ms: int) -> ProcessAttempt:
         folder = self._prepared(record)

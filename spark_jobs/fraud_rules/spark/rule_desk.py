@@ -40,7 +40,8 @@ class RuleDesk:
         self._pins = pins
         self._rate = RateSeen()
         self._newest = max(pins.batches(), default=NO_PIN.batch_id)
-        self._last = NO_PIN
+        # Where the checkpoint does not begin at the beginning, its first batch has one before it all the same.
+        self._last = pins.read(NO_PIN.batch_id) or NO_PIN
 
     def stopped_at(self) -> int | None:
         """The offset of the last CLEAR_STATE_ALL_STOP that a pin includes."""
