@@ -54,10 +54,10 @@ class DetectorObservation:
 
     @property
     def effective(self) -> IntentRecord | None:
-        """The newest decision that no agent has refused: a refused one leaves what was there before in force."""
+        """The newest decision that was, or is to be, carried out: a refused one leaves what was there before in force."""
         for record in reversed(self.intents.valid):
             attempt = self.deployment.of_epoch(record.epoch)
-            if attempt is None or attempt.status.phase is not AttemptPhase.REFUSED:
+            if attempt is None or attempt.status.phase not in _WITHOUT_EFFECT:
                 return record
         return None
 
@@ -84,4 +84,5 @@ class DetectorObservation:
         return drained and self.attempt is not None and self.attempt.status.phase.is_terminal and self.running is None
 
 
+_WITHOUT_EFFECT = frozenset({AttemptPhase.REFUSED, AttemptPhase.SUPERSEDED})
 _LIVE = frozenset({AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.DRAINING})

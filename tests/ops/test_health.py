@@ -57,6 +57,10 @@ TABLE = {
         running(ago_s=90).asked(release("key_groups: 0"), ago_s=5).said(Phase.REFUSED, error_name="ConfigError"),
         Health.HEALTHY, "was refused",
     ),
+    "refused after one that was never started": (
+        running(ago_s=90).asked(release("a: 1")).said(Phase.SUPERSEDED).asked(release("b: 1")).said(Phase.REFUSED),
+        Health.HEALTHY, "was refused",
+    ),
     "being drained": (
         running().asked(None, by="drain by ann", reason="maintenance").said(Phase.DRAINING), Health.DRAINING, "ann",
     ),
