@@ -54,7 +54,7 @@ class DetectorObservation:
 
     @property
     def effective(self) -> IntentRecord | None:
-        """The newest decision that was, or is to be, carried out: a refused one leaves what was there before in force."""
+        """The newest decision that was, or is to be, carried out: a refused one leaves the one before in force."""
         for record in reversed(self.intents.valid):
             attempt = self.deployment.of_epoch(record.epoch)
             if attempt is None or attempt.status.phase not in _WITHOUT_EFFECT:
