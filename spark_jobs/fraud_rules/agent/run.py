@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from fraud_rules.agent.home import AgentHome
 from fraud_rules.agent.launcher import ProcessLauncher
 from fraud_rules.agent.metrics import AgentMetrics
 from fraud_rules.agent.watch import Self
-from fraud_rules.deployment.attempt import AgentStatus, AttemptStatus
+from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deployment.code import code_digest
 from fraud_rules.deployment.intent import IntentLog, read_intents
 from fraud_rules.detector_status import decode_progress
@@ -50,8 +51,8 @@ class AgentJob:
     drain_on_exit: bool = False
 
 
-def run_agent(job: AgentJob, stop: threading.Event) -> None:
-    """Run until `stop` is set. A broker that is away is waited for.
+def run_agent(job: AgentJob, stop: threading.Event, tell: Callable[[str], None]) -> None:
+    """Run until `stop` is set; a broker that is away is waited for. `tell` gets a line for each news.
 
     Raises Fenced when another agent has taken over, once the detector here has ended; AttemptUnreachable.
     """
@@ -59,11 +60,12 @@ def run_agent(job: AgentJob, stop: threading.Event) -> None:
     home = AgentHome(job.home.resolve())
     metrics = AgentMetrics(me.detector)
     with home.hold(), serving(job.metrics, metrics.registry):
-        running = _Running(job, me, ProcessLauncher(home, job.jars, os.environ), metrics)
+        running = _Running(job, me, ProcessLauncher(home, job.jars, os.environ), metrics, tell)
         while not stop.is_set():
             try:
                 running.serve(stop)
-            except BrokerUnavailable:
+            except BrokerUnavailable as error:
+                tell(str(error))
                 stop.wait(_RETRY_S)
             except Fenced:
                 running.drain()
@@ -78,10 +80,14 @@ def run_agent(job: AgentJob, stop: threading.Event) -> None:
 class _Running:
     """An agent at work; its connection to Kafka is made anew after every outage."""
 
-    def __init__(self, job: AgentJob, me: Self, launcher: ProcessLauncher, metrics: AgentMetrics) -> None:
+    def __init__(
+        self, job: AgentJob, me: Self, launcher: ProcessLauncher, metrics: AgentMetrics, tell: Callable[[str], None]
+    ) -> None:
         self._job = job
         self._me = me
         self._metrics = metrics
+        self._tell = tell
+        self._told: dict[str, AttemptPhase] = {}
         self._log: DeploymentLog | None = None
         self._agent = Agent(me, launcher, self._write, job.limits)
         self._begun = False
@@ -127,3 +133,7 @@ class _Running:
         assert self._log is not None, "an agent works only while its log is open"
         self._log.write(status, attempts)
         self._metrics.note(status)
+        for each in attempts:
+            if self._told.get(each.attempt_id) is not each.phase:
+                self._told[each.attempt_id] = each.phase
+                self._tell(" ".join(filter(None, (f"epoch {each.epoch}: {each.phase}", each.error_name, each.message))))

@@ -75,9 +75,8 @@ def run(
     )
     stop = threading.Event()
     with interrupts_set(stop):
-        sys.stderr.write(f"fraud: the agent of {context.settings.detector} works in {job.home}\n")
-        sys.stderr.flush()
-        run_agent(job, stop)
+        _tell(f"the agent of {context.settings.detector} works in {job.home}")
+        run_agent(job, stop, _tell)
 
 
 @app.command()
@@ -117,6 +116,11 @@ def status(
             print(line)
     if seen.agent is None or now_ms - seen.agent[0] > _SILENT_MS or seen.agent[1].executed_epoch < intents.epoch:
         raise typer.Exit(_NOT_WELL_EXIT_CODE)
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"fraud: {line}\n")
+    sys.stderr.flush()
 
 
 def _lines(intents: IntentLog, seen: DeploymentSeen, now_ms: int) -> list[str]:
