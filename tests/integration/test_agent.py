@@ -120,8 +120,8 @@ def test_containers_that_see_no_process_of_each_other(ops: Operations, tmp_path:
     container = ops.agent(within=[*NAMESPACE, "sh", "-c", '"$@" & wait; exec sleep 600', "sh"])
     record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
     ops.await_phase(record, RUNNING)
-    agent = next(p for p in psutil.Process(container.pid).children(recursive=True) if "agent" in p.cmdline())
-    agent.kill()
+    inside = psutil.Process(container.pid).children(recursive=True)
+    next(each for each in inside if each.cmdline()[1:5] == ["-m", "fraud_rules.cli", "agent", "run"]).kill()
     other = ops.agent(within=NAMESPACE)
     assert other.wait(60) == AttemptUnreachable.exit_code, (
         "it sees by the files that the detector runs out of its reach"
