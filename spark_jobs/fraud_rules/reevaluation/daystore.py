@@ -66,6 +66,10 @@ class DayStore:
         write_whole(folder / "result.json", encode_result(result))
         return folder / "report.html"
 
+    def page(self, day: Day) -> Path:
+        """Where the page of a day is, once there is a result."""
+        return self._of(day) / "report.html"
+
     def evaluated_days(self) -> list[Day]:
         """The days that have a result, ascending."""
         return sorted(Day.parse(path.parent.name.removeprefix("day=")) for path in self.root.glob("day=*/result.json"))

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fraud_rules.archive.columns import OFFSET, PARTITION, batch_of
+from fraud_rules.archive.columns import OFFSET, PARTITION, PLACE, batch_of
 from fraud_rules.archive.files import open_parquet, string_fields
 from fraud_rules.archive.manifest import FileEntry
 from fraud_rules.archive.store import ArchiveStore
@@ -38,12 +38,16 @@ def arranged(rows: TransactionBatch, batch_numbers: Ints) -> TransactionBatch:
 
 @dataclass(frozen=True, slots=True)
 class DayFeed:
-    """The transactions in some files that a detector has judged: `cuts` None takes all, in order of arrival."""
+    """The transactions in some files that a detector has judged: `cuts` None takes all, in order of append time.
+
+    Only fields of `schema` are read, and only transactions from `since_ms` on.
+    """
 
     store: ArchiveStore
     files: Sequence[FileEntry]
     schema: TransactionSchema
     cuts: Cuts | None
+    since_ms: int | None = None
 
     def slices(self, slice_rows: int = SLICE_ROWS) -> Iterator[TransactionBatch]:
         """The rows in order, about so many at a time; none twice. Raises ArchiveDamaged."""
@@ -51,6 +55,8 @@ class DayFeed:
             strings = string_fields(self.schema)
             files = [_OpenFile(stack.enter_context(open_parquet(self.store, e, strings)), e.path) for e in self.files]
             bounds = _bounds(files, slice_rows)
+            if self.since_ms is not None:
+                bounds = sorted({max(bound, self.since_ms) for bound in bounds})
             for start_ms, end_ms in pairwise(bounds):
                 parts = [part for file in files for part in file.between(start_ms, end_ms, self.schema)]
                 rows = self._in_order(parts)
@@ -114,7 +120,8 @@ class _OpenFile:
     def _group(self, i: int, schema: TransactionSchema) -> TransactionBatch:
         """A row group; the last one read is kept, because the next slice begins in it."""
         if self._kept is None or self._kept[0] != i:
-            self._kept = i, batch_of(self._file.read_row_group(i), schema, self._name)
+            table = self._file.read_row_group(i, columns=[*PLACE, *schema.names])
+            self._kept = i, batch_of(table, schema, self._name)
         return self._kept[1]
 
 

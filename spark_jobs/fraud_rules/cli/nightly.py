@@ -1,0 +1,156 @@
+"""`fraud archive`, `fraud reevaluate`, `fraud whatif`: the batch side, on this machine."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fraud_rules.cli.configured import configured
+from fraud_rules.cli.options import Kafka
+
+Archive = Annotated[Path | None, typer.Option("--archive", help="The archive's folder.", show_default="var/archive")]
+Master = Annotated[str, typer.Option(help="Spark's master.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+MOST_SHOWN = 10
+MOST_LIMITS = 200
+
+
+def archive(
+    kafka: Kafka,
+    folder: Archive = None,
+    master: Master = "local[2]",
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Go on behind records that retention removed before they were archived.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Copy what the logs have gained to the archive, exactly once, and end.
+
+    \b
+    Examples:
+      fraud archive
+      fraud archive --archive /data/archive --json
+    """
+    from fraud_rules.archive.store import ArchiveStore
+    from fraud_rules.cli.output import print_json
+    from fraud_rules.spark.archive import ArchiveJob
+    from fraud_rules.spark.archive import archive as run
+
+    here = configured()
+    store = ArchiveStore(folder or here.project.var / "archive")
+    jars = here.project.jars / "connector"
+    result = run(ArchiveJob(store, here.settings, here.schema, kafka, jars, master, accept_loss=accept_loss))
+    if as_json:
+        print_json(result)
+        return
+    days = f" of {', '.join(result.days)}" if result.days else ""
+    print(f"{result.transactions} transactions{days} archived in {result.seconds} s; {result.files} files in {store.root}")
+
+
+def reevaluate(
+    kafka: Kafka,
+    day: Annotated[str, typer.Argument(help="The day of event time, as 2026-11-20 (UTC).", show_default=False)],
+    folder: Archive = None,
+    master: Master = "local[2]",
+    report_only: Annotated[bool, typer.Option("--report-only", help="Publish nothing.")] = False,
+    incomplete_history: Annotated[
+        bool, typer.Option("--incomplete-history", help="Go on where windows reach back behind the archive.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate an archived day again with all its data, and publish what the live answer lacked or had too much.
+
+    \b
+    Examples:
+      fraud archive && fraud reevaluate 2026-11-20
+      fraud reevaluate 2026-11-21 --report-only --json | jq .rules
+    """
+    from fraud_rules.archive.store import ArchiveStore
+    from fraud_rules.cli.output import print_json
+    from fraud_rules.day import Day
+    from fraud_rules.reevaluation.run import DayOptions
+    from fraud_rules.spark.reevaluation import ReevaluationJob
+    from fraud_rules.spark.reevaluation import reevaluate as run
+
+    here = configured()
+    options = DayOptions(
+        Day.parse(day),
+        ArchiveStore(folder or here.project.var / "archive"),
+        here.settings,
+        here.schema,
+        incomplete_history=incomplete_history,
+    )
+    job = ReevaluationJob(options, kafka, here.project.jars / "connector", master, publish=not report_only)
+    result = run(job)
+    if as_json:
+        print_json(result)
+        return
+    said = f"provisional ({result.provisional}), nothing" if result.provisional else str(result.new_corrections)
+    print(
+        f"{result.day}: {result.transactions} transactions; {result.published} alerts published, "
+        f"{result.confirmed} confirmed, {result.added} added, {result.retracted} retracted; {said} published now\n"
+        f"{options.store.page(options.day)}"
+    )
+
+
+def whatif(
+    rule: Annotated[str, typer.Argument(help="A rule file, or the id of a rule in force.", show_default=False)],
+    days: Annotated[int, typer.Option("--days", min=1, max=400, help="How many days.")] = 7,
+    until: Annotated[
+        str | None, typer.Option(help="The last day, as 2026-11-20 (UTC).", show_default="the last archived day")
+    ] = None,
+    limits: Annotated[
+        str, typer.Option(help="Limits to try, with commas.", show_default="50 around the rule's own")
+    ] = "",
+    folder: Archive = None,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Processes to evaluate with.")] = 2,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what a rule would have done on past days: how often, for whom, when, and beside which other rules.
+
+    Reads the archive only, and publishes nothing.
+
+    \b
+    Examples:
+      fraud whatif draft.yaml --days 7
+      fraud whatif 3 --days 30 --limits 100,200,500,1000 --json | jq .limits
+    """
+    from fraud_rules.archive.store import ArchiveStore
+    from fraud_rules.cli.output import print_json
+    from fraud_rules.day import Day
+    from fraud_rules.whatif.run import WhatIf, keep, last_day, what_if
+
+    here = configured()
+    store = ArchiveStore(folder or here.project.var / "archive")
+    last = Day.parse(until) if until else last_day(store)
+    question = WhatIf(rule, last.plus(1 - days), last, _limits(limits), processes=processes)
+    result = what_if(question, store, here.schema, here.settings)
+    page = keep(result, store)
+    if as_json:
+        print_json(result)
+        return
+    print(
+        f"{result.days[0]} to {result.days[-1]}: {result.transactions} transactions, would have fired {result.fires} times "
+        f"for {result.keys} keys ({result.suppressed} more held by its cool-down), in {result.seconds} s"
+    )
+    for key, count in result.busiest[:MOST_SHOWN]:
+        print(f"  {count:>8}  {', '.join(f'{name}={value}' for name, value in key.items())}")
+    for other in result.overlap:
+        print(f"  rule {other.rule_id} {other.name}: {other.both} of its {other.alerts} alerts on the same transactions")
+    print(page)
+
+
+def _limits(text: str) -> tuple[Decimal, ...]:
+    from fraud_rules.errors import InputInvalid
+
+    try:
+        limits = tuple(Decimal(part) for part in text.split(",") if part.strip())
+    except InvalidOperation as error:
+        raise InputInvalid(f"--limits {text[:60]!r}: write numbers with commas between") from error
+    if len(limits) > MOST_LIMITS or not all(limit.is_finite() for limit in limits):
+        raise InputInvalid(f"--limits takes at most {MOST_LIMITS} finite numbers")
+    return limits

@@ -1,0 +1,42 @@
+"""Finds the rule that a what-if is about: a file, or the id of a rule in the archived log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fraud_rules.errors import RuleUnknown
+from fraud_rules.limits import RuleLimits
+from fraud_rules.rule import Rule
+from fraud_rules.rule_codec import parse_rule_record
+from fraud_rules.rule_files import read_rule_file
+from fraud_rules.ruleset import LogEntry, RuleTimeline
+from fraud_rules.schema import TransactionSchema
+
+__all__ = ["find_draft"]
+
+
+def find_draft(named: str, entries: Sequence[LogEntry], schema: TransactionSchema, limits: RuleLimits) -> Rule:
+    """The rule. Raises RuleUnknown, RuleRejected with every fault of a draft, InputInvalid for an unreadable file."""
+    if named.isascii() and named.isdigit():
+        return _of_log(int(named), entries)
+    path = Path(named)
+    if not path.exists():
+        raise RuleUnknown(f"{named} is neither a rule file nor the id of a rule")
+    records = read_rule_file(path)
+    if len(records) != 1:
+        raise RuleUnknown(f"{named} holds {len(records)} rules: a what-if is about one")
+    change = parse_rule_record(records[0].value, schema, limits)
+    if not isinstance(change, Rule):
+        raise RuleUnknown(f"{named} ends or commands rules: a what-if needs a rule to evaluate")
+    return change
+
+
+def _of_log(rule_id: int, entries: Sequence[LogEntry]) -> Rule:
+    in_force = RuleTimeline(entries).latest.rules.get(rule_id)
+    if in_force is not None:
+        return in_force.rule
+    versions = [entry.version for entry in entries if isinstance(entry.change, Rule) and entry.rule_id == rule_id]
+    if versions:
+        raise RuleUnknown(f"rule {rule_id} has been deleted since its version {versions[-1]}: write it into a file")
+    raise RuleUnknown(f"there is no rule {rule_id} in the archived rule log")

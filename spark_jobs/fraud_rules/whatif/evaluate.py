@@ -1,0 +1,135 @@
+"""Evaluates variants over archived days: a share of the keys each process, one pass over the data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fraud_rules.archive.manifest import FileEntry
+from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.day import Day
+from fraud_rules.reevaluation.evaluate import DayRun
+from fraud_rules.reevaluation.feed import DayFeed
+from fraud_rules.schema import ID_FIELD, TIME_FIELD, TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.transaction import TransactionBatch
+from fraud_rules.whatif.variants import Variants
+from fraud_rules.window import layout as at
+from fraud_rules.window.cell import Taken
+from fraud_rules.window.plan import Plan
+
+__all__ = ["Fires", "WhatIfWork", "evaluate_variants"]
+
+KEPT = 2_000_000
+"""Fires of the draft that are kept one by one; all are counted."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfWork:
+    """What to evaluate: files of days in turn, the first of them from `since_ms` on; fires count from `start_ms` on."""
+
+    archive: ArchiveStore
+    days: tuple[tuple[Day, tuple[FileEntry, ...]], ...]
+    schema: TransactionSchema
+    settings: DetectorSettings
+    variants: Variants
+    since_ms: int
+    start_ms: int
+
+
+@dataclass(slots=True)
+class Fires:
+    """What fired. `counts` by variant; of the draft also when, for whom and by which transaction, up to KEPT."""
+
+    transactions: int = 0
+    counts: Counter[int] = field(default_factory=Counter)
+    suppressed: int = 0
+    by_hour: Counter[int] = field(default_factory=Counter)
+    by_key: Counter[tuple[object, ...]] = field(default_factory=Counter)
+    ids: list[int | str] = field(default_factory=list)
+    times_ms: list[int] = field(default_factory=list)
+    keys: list[tuple[object, ...]] = field(default_factory=list)
+
+    def add(self, other: Fires) -> None:
+        """Take in what another share of the keys fired."""
+        self.counts.update(other.counts)
+        self.suppressed += other.suppressed
+        self.by_hour.update(other.by_hour)
+        self.by_key.update(other.by_key)
+        self.ids += other.ids
+        self.times_ms += other.times_ms
+        self.keys += other.keys
+
+
+def evaluate_variants(work: WhatIfWork, processes: int) -> Fires:
+    """Evaluate with so many processes, each with its share of the keys. Raises ArchiveDamaged."""
+    work = replace(work, settings=replace(work.settings, key_groups=processes))
+    if processes == 1:
+        return _share(work, 0)
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        shares = list(pool.map(_share, [work] * processes, range(processes)))
+    fires = shares[0]
+    for other in shares[1:]:
+        fires.add(other)
+    return fires
+
+
+def _share(work: WhatIfWork, key_group: int) -> Fires:
+    watch = _Watch(work)
+    schema = work.variants.schema(work.schema)
+    run = DayRun([key_group], work.variants.timeline(), schema, work.settings, {}, watch.note)
+    for _, files in work.days:
+        for rows in DayFeed(work.archive, files, schema, None, work.since_ms).slices():
+            watch.count(rows)
+            for _ in run.take(rows, 0):
+                raise AssertionError("an observed engine writes no alerts")
+    return watch.fires
+
+
+class _Watch:
+    """Looks at the kernel's own output: nothing is written for the variants but a count."""
+
+    def __init__(self, work: WhatIfWork) -> None:
+        self._work = work
+        self._schema = work.variants.schema(work.schema)
+        self.fires = Fires()
+
+    def count(self, rows: TransactionBatch) -> None:
+        self.fires.transactions += int((rows.columns[TIME_FIELD].values >= self._work.start_ms).sum())
+
+    def note(self, rows: TransactionBatch, fields: tuple[str, ...], plan: Plan, taken: Taken) -> None:
+        """What became of some rows."""
+        output = taken.output
+        if not len(output):
+            return
+        output = output[rows.columns[TIME_FIELD].values[output[:, at.O_ROW]] >= self._work.start_ms]
+        fired = output[output[:, at.O_FIRED] == at.FIRED_YES]
+        counts = np.bincount(fired[:, at.O_RULE], minlength=len(plan.in_force)).tolist()
+        for position, count in enumerate(counts):
+            if count:
+                self.fires.counts[plan.in_force[position].rule.rule_id - 1] += count
+        draft = np.array([each.rule.rule_id == 1 for each in plan.in_force])
+        held = output[:, at.O_FIRED] == at.FIRED_SUPPRESSED
+        self.fires.suppressed += int((draft[output[:, at.O_RULE]] & held).sum())
+        self._detail(rows, fields, fired[draft[fired[:, at.O_RULE]], at.O_ROW])
+
+    def _detail(self, rows: TransactionBatch, fields: Sequence[str], places: Ints) -> None:
+        fires = self.fires
+        hours, counts = np.unique(rows.columns[TIME_FIELD].values[places] // 3_600_000, return_counts=True)
+        fires.by_hour.update(dict(zip(hours.tolist(), counts.tolist(), strict=True)))
+        for place in places.tolist():
+            row = rows.row(place, self._schema)
+            key = tuple(row[name] for name in fields)
+            fires.by_key[key] += 1
+            if len(fires.ids) < KEPT:
+                fires.ids.append(row[ID_FIELD])  # type: ignore[arg-type]
+                fires.times_ms.append(row[TIME_FIELD])  # type: ignore[arg-type]
+                fires.keys.append(key)

@@ -1,0 +1,134 @@
+"""What a what-if found, as numbers and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+import msgspec
+
+from fraud_rules.day import DAY_MS, Day
+from fraud_rules.reevaluation.html import document, figure, section, table, tiles
+from fraud_rules.reevaluation.page import shown_time
+from fraud_rules.reevaluation.plots import bars, lines
+
+__all__ = ["Overlap", "WhatIfResult", "encode_whatif", "whatif_page"]
+
+MOST_KEYS = 20
+MOST_LISTED = 200
+
+
+class Overlap(msgspec.Struct, frozen=True, rename="camel"):
+    """A rule in force: its alerts on these days as corrected, and how many of them the draft would have given too."""
+
+    rule_id: int
+    name: str
+    alerts: int
+    both: int
+
+
+class Fire(msgspec.Struct, frozen=True, rename="camel"):
+    """One time the draft would have fired."""
+
+    transaction_id: int | str
+    event_time: int
+    key: dict[str, int | str | Decimal]
+
+
+class WhatIfResult(msgspec.Struct, frozen=True, rename="camel"):
+    """What the draft would have done. `limits` and `windows_ms` pair each variant with how often it would have fired.
+
+    `hours` counts by hour from the first day's midnight on. `busiest` are the keys it would have fired for most often.
+    """
+
+    rule: dict[str, object]
+    days: list[str]
+    transactions: int
+    fires: int
+    suppressed: int
+    keys: int
+    limits: list[tuple[Decimal, int]]
+    windows_ms: list[tuple[int, int]]
+    hours: list[int]
+    busiest: list[tuple[dict[str, int | str | Decimal], int]]
+    overlap: list[Overlap]
+    first: list[Fire]
+    evaluated_ms: int
+    seconds: float
+
+
+encode_whatif = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def whatif_page(result: WhatIfResult) -> bytes:
+    """The report as one HTML file that needs no other."""
+    rule = result.rule
+    title = f"What if: rule {rule.get('ruleId')} {rule.get('name') or ''}".strip()
+    span = (
+        f"{result.days[0]} to {result.days[-1]} (UTC), evaluated {shown_time(result.evaluated_ms)}. Nothing published."
+    )
+    return document(title, span, _parts(result))
+
+
+def _parts(result: WhatIfResult) -> Iterator[str]:
+    days = max(1, len(result.days))
+    yield tiles(
+        [
+            ("transactions", result.transactions),
+            ("would have fired", result.fires),
+            ("a day", round(result.fires / days, 1)),
+            ("held by the cool-down", result.suppressed),
+            ("keys", result.keys),
+            ("seconds taken", result.seconds),
+        ]
+    )
+    yield section("The rule", table(["member", "value"], [[k, _text(v)] for k, v in result.rule.items()]))
+    if result.limits:
+        x = [float(limit) for limit, _ in result.limits]
+        series = [("fires", [float(count) for _, count in result.limits])]
+        yield section(
+            "Other limits",
+            figure(lines("how often it would have fired, by limit", x, series, ("limit", "fires"))),
+            table(["limit", "fires"], [[str(limit), count] for limit, count in result.limits]),
+        )
+    if result.windows_ms:
+        rows = [[f"{window_ms // 1_000:,} s", count] for window_ms, count in result.windows_ms]
+        yield section("Other windows", table(["window", "fires"], rows))
+    yield section("When", figure(_when(result)))
+    yield section("For whom", table(["key", "fires"], [[_key(key), count] for key, count in result.busiest]))
+    yield section("Overlap with rules in force", _overlap(result.overlap, result.fires))
+    rows = [[shown_time(each.event_time), str(each.transaction_id), _key(each.key)] for each in result.first]
+    yield section(f"The first {len(rows)}", table(["time (UTC)", "transaction", "key"], rows))
+
+
+def _when(result: WhatIfResult) -> str:
+    if len(result.days) <= 2:
+        return bars("fires by hour", [str(hour % 24) for hour in range(len(result.hours))], result.hours, "fires")
+    daily = [sum(result.hours[start : start + 24]) for start in range(0, len(result.hours), 24)]
+    return bars("fires by day", [day[5:] for day in result.days], daily, "fires")
+
+
+def _overlap(overlap: Sequence[Overlap], fires: int) -> str:
+    def share(part: int, whole: int) -> str:
+        return f"{100 * part / whole:.1f} %" if whole else "-"
+
+    rows = [[o.rule_id, o.name, o.alerts, o.both, share(o.both, o.alerts), share(o.both, fires)] for o in overlap]
+    return table(["rule", "name", "its alerts", "on the same transaction", "of its own", "of the draft's"], rows)
+
+
+def _key(key: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in key.items())
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def hours_of(by_hour: Mapping[int, int], days: Sequence[Day]) -> list[int]:
+    """Counts by hour of epoch as a list from the first day's midnight to the last day's end."""
+    first = days[0].start_ms // 3_600_000
+    hours = [0] * (len(days) * DAY_MS // 3_600_000)
+    for hour, count in by_hour.items():
+        if 0 <= hour - first < len(hours):
+            hours[hour - first] = count
+    return hours

@@ -1,0 +1,156 @@
+"""A what-if from beginning to end: the draft, the days, one pass, what it overlaps with, the report."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+from fraud_rules.archive.manifest import Manifest, Table
+from fraud_rules.archive.store import ArchiveStore, write_whole
+from fraud_rules.day import Day, days_between
+from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid
+from fraud_rules.reevaluation.evidence import Evidence
+from fraud_rules.reevaluation.published import Published, view_of
+from fraud_rules.rule import Rule
+from fraud_rules.ruleset import LogEntry
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.whatif.draft import find_draft
+from fraud_rules.whatif.evaluate import Fires, WhatIfWork, evaluate_variants
+from fraud_rules.whatif.result import (
+    MOST_KEYS,
+    MOST_LISTED,
+    Fire,
+    Overlap,
+    WhatIfResult,
+    encode_whatif,
+    hours_of,
+    whatif_page,
+)
+from fraud_rules.whatif.variants import Variants, variants_of
+
+__all__ = ["WhatIf", "keep", "last_day", "what_if"]
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """The question: a rule (a file, or the id of one in the log), and over which days of event time, both included.
+
+    `limits` to try; none given means a choice around the rule's own.
+    """
+
+    rule: str
+    first: Day
+    last: Day
+    limits: tuple[Decimal, ...] = ()
+    windows: bool = True
+    processes: int = 2
+
+
+def what_if(
+    question: WhatIf, archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings
+) -> WhatIfResult:
+    """Evaluate. Raises RuleUnknown, RuleRejected, DayNotArchived, DayEmpty, ArchiveDamaged, InputInvalid."""
+    started = time.monotonic()
+    if question.last < question.first:
+        raise InputInvalid(f"{question.first} to {question.last}: the first day must not be after the last")
+    manifest = archive.latest()
+    evidence = Evidence(archive, manifest, schema, settings)
+    entries = evidence.entries()
+    draft = find_draft(question.rule, entries, schema, settings.limits)
+    variants = variants_of(draft, settings.limits, question.limits, windows=question.windows)
+    work = _work(question, manifest, archive, schema, settings, variants)
+    fires = evaluate_variants(work, question.processes)
+    days = list(days_between(question.first, question.last))
+    return WhatIfResult(
+        rule=dict(draft.document),
+        days=[str(day) for day in days],
+        transactions=fires.transactions,
+        fires=fires.counts[0],
+        suppressed=fires.suppressed,
+        keys=len(fires.by_key),
+        limits=[(limit, fires.counts[i]) for i, limit in enumerate(variants.limits, 1)],
+        windows_ms=_windows(variants, fires),
+        hours=hours_of(fires.by_hour, days),
+        busiest=[(_key(draft, key), count) for key, count in fires.by_key.most_common(MOST_KEYS)],
+        overlap=_overlap(archive, manifest, days, fires, entries),
+        first=_first(draft, fires),
+        evaluated_ms=time.time_ns() // 1_000_000,
+        seconds=round(time.monotonic() - started, 3),
+    )
+
+
+def keep(result: WhatIfResult, archive: ArchiveStore) -> Path:
+    """Keep a result and its page in the archive; where the page is. Raises StorageFull."""
+    stamp = datetime.fromtimestamp(result.evaluated_ms / 1_000, UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
+    folder = archive.root / "whatif" / f"{stamp}-rule-{result.rule.get('ruleId')}"
+    write_whole(folder / "result.json", encode_whatif(result))
+    write_whole(folder / "report.html", whatif_page(result))
+    return folder / "report.html"
+
+
+def last_day(archive: ArchiveStore) -> Day:
+    """The last day with transactions. Raises DayEmpty when there is none."""
+    days = archive.latest().days(Table.TRANSACTIONS)
+    if not days:
+        raise DayEmpty(f"the archive {archive.root} holds no transaction yet: run fraud archive first")
+    return days[-1]
+
+
+def _work(
+    question: WhatIf,
+    manifest: Manifest,
+    archive: ArchiveStore,
+    schema: TransactionSchema,
+    settings: DetectorSettings,
+    variants: Variants,
+) -> WhatIfWork:
+    if question.last.start_ms >= manifest.complete_until_ms:
+        raise DayNotArchived(f"{question.last} is not in the archive yet: run the archive first (fraud archive)")
+    since_ms = question.first.start_ms - variants.reach_ms
+    wanted = list(days_between(Day.of(since_ms), question.last))
+    days = [(day, tuple(manifest.of(Table.TRANSACTIONS, day))) for day in wanted]
+    if not any(files for day, files in days if day >= question.first):
+        raise DayEmpty(f"the archive has no transaction from {question.first} to {question.last}")
+    with_files = tuple((day, files) for day, files in days if files)
+    return WhatIfWork(archive, with_files, schema, settings, variants, since_ms, question.first.start_ms)
+
+
+def _windows(variants: Variants, fires: Fires) -> list[tuple[int, int]]:
+    first = 1 + len(variants.limits)
+    others = [(window_ms, fires.counts[first + i]) for i, window_ms in enumerate(variants.windows_ms)]
+    return sorted([*others, (variants.draft.window_ms, fires.counts[0])]) if others else []
+
+
+def _first(draft: Rule, fires: Fires) -> list[Fire]:
+    order = sorted(range(len(fires.ids)), key=fires.times_ms.__getitem__)[:MOST_LISTED]
+    return [Fire(fires.ids[i], fires.times_ms[i], _key(draft, fires.keys[i])) for i in order]
+
+
+def _key(draft: Rule, key: Sequence[object]) -> dict[str, int | str | Decimal]:
+    return dict(zip(draft.grouping, key, strict=True))  # type: ignore[arg-type]
+
+
+def _overlap(
+    archive: ArchiveStore, manifest: Manifest, days: Iterable[Day], fires: Fires, entries: Sequence[LogEntry]
+) -> list[Overlap]:
+    """By rule, its alerts as corrected, and those on transactions that the draft fires on."""
+    fired = frozenset(fires.ids)
+    alerts: Counter[int] = Counter()
+    both: Counter[int] = Counter()
+    for day in days:
+        published = Published.archived(archive, manifest, day)
+        for alert_id in published.in_effect():
+            text = published.text_of(alert_id)
+            if text is not None:
+                view = view_of(text)
+                alerts[view.rule_id] += 1
+                both[view.rule_id] += view.transaction_id in fired
+    rules = [entry.change for entry in entries if isinstance(entry.change, Rule)]
+    names = {rule.rule_id: str(rule.document.get("name") or "") for rule in rules}
+    return [Overlap(rule_id, names.get(rule_id, ""), alerts[rule_id], both[rule_id]) for rule_id in sorted(alerts)]
