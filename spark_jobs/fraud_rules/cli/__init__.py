@@ -10,7 +10,21 @@ import sys
 
 import typer
 
-from fraud_rules.cli import agent, alerts, broker, demo, deploy, detect, generate, record, replay, rules, status, topics
+from fraud_rules.cli import (
+    agent,
+    alerts,
+    broker,
+    demo,
+    deploy,
+    detect,
+    generate,
+    nightly,
+    record,
+    replay,
+    rules,
+    status,
+    topics,
+)
 from fraud_rules.errors import FraudError, kinds_of_error
 
 __all__ = ["app", "main"]
@@ -50,6 +64,9 @@ app.command()(alerts.alerts)
 app.command()(status.status)
 app.command()(record.record)
 app.command()(replay.replay)
+app.command()(nightly.archive)
+app.command()(nightly.reevaluate)
+app.command()(nightly.whatif)
 
 
 def main() -> None:

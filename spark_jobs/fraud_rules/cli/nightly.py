@@ -24,7 +24,8 @@ def archive(
     folder: Archive = None,
     master: Master = "local[2]",
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Go on behind records that retention removed before they were archived.")
+        bool,
+        typer.Option("--accept-loss", help="Go on behind records that retention removed before they were archived."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -48,7 +49,9 @@ def archive(
         print_json(result)
         return
     days = f" of {', '.join(result.days)}" if result.days else ""
-    print(f"{result.transactions} transactions{days} archived in {result.seconds} s; {result.files} files in {store.root}")
+    print(
+        f"{result.transactions} transactions{days} archived in {result.seconds} s; {result.files} files in {store.root}"
+    )
 
 
 def reevaluate(
@@ -134,13 +137,15 @@ def whatif(
         print_json(result)
         return
     print(
-        f"{result.days[0]} to {result.days[-1]}: {result.transactions} transactions, would have fired {result.fires} times "
-        f"for {result.keys} keys ({result.suppressed} more held by its cool-down), in {result.seconds} s"
+        f"{result.days[0]} to {result.days[-1]}: {result.transactions} transactions, would have fired "
+        f"{result.fires} times for {result.keys} keys ({result.suppressed} more held by its cool-down), in {result.seconds} s"
     )
     for key, count in result.busiest[:MOST_SHOWN]:
         print(f"  {count:>8}  {', '.join(f'{name}={value}' for name, value in key.items())}")
     for other in result.overlap:
-        print(f"  rule {other.rule_id} {other.name}: {other.both} of its {other.alerts} alerts on the same transactions")
+        print(
+            f"  rule {other.rule_id} {other.name}: {other.both} of its {other.alerts} alerts on the same transactions"
+        )
     print(page)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -70,6 +71,7 @@ def _svg(title: str, axis: str, draw: Callable[[Axes], None]) -> str:
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
     axes.spines[["top", "right"]].set_visible(False)
     text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    with rc_context({"svg.hashsalt": "fraud-rules"}):  # the same numbers give the same page
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     svg = text.getvalue()
     return svg[svg.index("<svg") :]

@@ -1,0 +1,213 @@
+"""Generated streams through a real broker, the running detector, the archive and the re-evaluation on Spark.
+
+For every stream, live alerts - RETRACTED + ADDED is what the oracle finds over the completed days; a day in order needs
+no correction; and doing it twice publishes nothing new.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from fraud_rules.archive.manifest import Table
+from fraud_rules.day import DAY_MS, Day
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.recorder import record_run
+from fraud_rules.project import Project
+from fraud_rules.reevaluation.report import DayResult, decode_result
+from fraud_rules.reevaluation.run import DayOptions
+from fraud_rules.spark.reevaluation import ReevaluationJob, over, reevaluate
+from fraud_rules.spark.session import SparkOptions, build_session
+from tests.conformance import SCHEMAS, load_schema
+from tests.kafka_records import read_all
+from tests.nightly.archived import over_midnight
+from tests.nightly.jobs import archive_of, archived, run_job
+from tests.nightly.oracle_day import completed, identity
+from tests.nightly.test_parity_kernel import in_order
+from tests.running_detector import Installation, RunningDetector, covers
+from tests.streams import documents
+from tests.test_kernel_against_oracle import _draw
+from tests.timed_topics import Logs, timed_topics
+from tests.waiting import until
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+SEEDS = (3_000_001, 3_000_004, 3_000_007, 3_000_011, 3_000_015)
+FIRST = Day.parse("2026-10-01")
+CHUNKS = 3
+IN_ORDER = len(SEEDS) - 1
+"""The stream that is put in order."""
+
+_FORGET = {"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"}
+_RESTRICTING = {
+    "ruleId": 3, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
+    "aggregateFieldName": "points", "limitOperatorType": "=", "limit": 1, "windowSeconds": 60, "action": "RESTRICT",
+}  # fmt: skip
+
+
+def stream(position: int) -> list[dict[str, Any]]:
+    """The steps of a stream around the midnight after day 4 * position, and the end of all its rules."""
+    document = _draw(SEEDS[position], documents())
+    if position == IN_ORDER:
+        document = in_order(document)
+    document = over_midnight(document)
+    middle = max(step["tx"]["eventTime"] for step in document["steps"] if "tx" in step)
+    shift = (FIRST.number + 4 * position + 1 - Day.of(middle).number) * DAY_MS
+    text = json.dumps(document["steps"]).replace("CLEAR_STATE_ALL_STOP", "CLEAR_STATE_ALL")
+    steps = [_moved(step, shift) for step in json.loads(text)]
+    steps.insert(0, {"at": min(step["at"] for step in steps), "rule": _RESTRICTING})
+    return [*steps, {"at": max(step["at"] for step in steps) + 1, "rule": _FORGET}]
+
+
+def _moved(step: Mapping[str, Any], shift_ms: int) -> dict[str, Any]:
+    moved = {**step, "at": step["at"] + shift_ms}
+    if "tx" in step:
+        moved["tx"] = {**step["tx"], "eventTime": step["tx"]["eventTime"] + shift_ms}
+    return moved
+
+
+def judge(installation: Installation) -> None:
+    """Run a detector over all streams, a few records at a time."""
+    logs = Logs(installation.topics)
+    detector = RunningDetector(installation)
+
+    def judged() -> bool:
+        progress = installation.progress()
+        assert detector.exit_code is None, detector.said()[-2000:]
+        return bool(progress) and covers(progress[-1], logs.ends, installation.topics.names, logs.rules_end)
+
+    try:
+        detector.wait_ready()
+        for position in range(len(SEEDS)):
+            steps = stream(position)
+            size = -(-len(steps) // CHUNKS)
+            for start in range(0, len(steps), size):
+                for step in steps[start : start + size]:
+                    if "rule" in step:
+                        logs.append_rule(json.dumps(step["rule"]).encode(), step["at"])
+                    else:
+                        logs.append(json.dumps(step["tx"]).encode(), step["at"], step.get("partition", 0))
+                logs.flush()
+                until(judged, f"a part of stream {position}")
+        assert detector.stop() == 0
+    finally:
+        detector.kill()
+
+
+@pytest.fixture(scope="module")
+def installation(broker: Broker, project: Project, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """A detector's work, done and archived."""
+    made = Installation.make(
+        tmp_path_factory.mktemp("nightly"),
+        project,
+        timed_topics(broker, project),
+        SCHEMAS["nullable"],
+        key_groups=3,
+        max_out_of_orderness_ms=1000,
+        tick_ms=500,
+    )
+    judge(made)
+    archived(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def results(
+    installation: Installation, project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[Day, DayResult]]:
+    """Every archived day re-evaluated, the last first, in one Spark session."""
+    spark = build_session(
+        SparkOptions(str(tmp_path_factory.mktemp("spark")), project.jars / "connector", master="local[2]")
+    )
+    days = archive_of(installation).latest().days(Table.TRANSACTIONS)
+    try:
+        yield {day: reevaluate(job(installation, project, day), over(spark)) for day in reversed(days)}
+    finally:
+        spark.stop()
+
+
+def job(installation: Installation, project: Project, day: Day) -> ReevaluationJob:
+    options = DayOptions(day, archive_of(installation), installation.settings, load_schema("nullable"))
+    return ReevaluationJob(options, installation.topics.kafka, project.jars / "connector")
+
+
+def _records(installation: Installation, topic: str) -> list[dict[str, Any]]:
+    return [json.loads(message.value() or b"") for message in read_all(installation.topics.bootstrap, topic)]
+
+
+def _identity(alert: Mapping[str, Any]) -> tuple[Any, ...]:
+    return identity({**alert, "transactionId": alert["triggeringEvent"]["transactionId"]})
+
+
+def in_effect(installation: Installation) -> dict[str, tuple[Any, ...]]:
+    """Live alerts - RETRACTED + ADDED."""
+    names = installation.topics.names
+    effect = {alert["alertId"]: _identity(alert) for alert in _records(installation, names.alerts)}
+    for correction in _records(installation, names.alert_corrections):
+        if correction["kind"] == "RETRACTED":
+            del effect[correction["alertId"]]
+        else:
+            assert correction["alertId"] not in effect
+            effect[correction["alertId"]] = _identity(correction["alert"])
+    return effect
+
+
+def oracle(installation: Installation) -> set[tuple[Any, ...]]:
+    recording = record_run(installation.topics.kafka, installation.settings)
+    alerts = completed(json.loads(b"".join(recording.lines())), load_schema("nullable"))
+    return {identity(alert) for alert in alerts if not alert["shadow"]}
+
+
+def test_live_alerts_as_corrected_are_the_oracles(installation: Installation, results: dict[Day, DayResult]) -> None:
+    assert set(in_effect(installation).values()) == oracle(installation)
+    assert sum(result.added + result.retracted for result in results.values()) > 0, "the streams need no correction"
+    assert sum(result.new_corrections for result in results.values()) == len(
+        _records(installation, installation.topics.names.alert_corrections)
+    )
+
+
+def test_days_in_order_need_no_correction(results: dict[Day, DayResult]) -> None:
+    clean = [result for day, result in results.items() if day.number >= FIRST.number + 4 * IN_ORDER]
+    assert clean and all(result.is_clean for result in clean)
+    assert sum(result.confirmed for result in clean) > 0
+
+
+def test_running_a_day_again_publishes_nothing(installation: Installation, results: dict[Day, DayResult]) -> None:
+    """Through the script, as a scheduler runs it."""
+    topic = installation.topics.names.alert_corrections
+    before = len(_records(installation, topic))
+    day = next(day for day, result in results.items() if not result.is_clean)
+    code, out, err = run_job("reevaluate.py", installation, f"--day={day}")
+    assert code == 0, err[-2000:]
+    again = decode_result(out)
+    assert (again.added, again.retracted, again.new_corrections) == (results[day].added, results[day].retracted, 0)
+    assert len(_records(installation, topic)) == before
+
+
+def test_a_retraction_lifts_its_restriction(installation: Installation, results: dict[Day, DayResult]) -> None:
+    records = _records(installation, installation.topics.names.restrictions)
+    held: dict[str, int] = {}
+    for record in records:
+        held[record["alertId"]] = held.get(record["alertId"], 0) + (-1 if "lifted" in record else 1)
+    effect = in_effect(installation)
+    assert any("lifted" in record for record in records)
+    assert {alert_id for alert_id, count in held.items() if count} <= effect.keys()
+    assert set(held.values()) <= {0, 1}
+
+
+def test_the_page_of_a_day_needs_nothing_else(installation: Installation, results: dict[Day, DayResult]) -> None:
+    day = next(day for day, result in results.items() if not result.is_clean)
+    page = (archive_of(installation).root / "reevaluation" / f"day={day}" / "report.html").read_text()
+    assert "<svg" in page and "http://www.w3.org" in page and "<script" not in page and "<link" not in page
+    for correction in results[day].corrections:
+        assert correction.alert_id in page
+
+
+def test_an_empty_day_and_a_day_to_come_are_named(installation: Installation, results: dict[Day, DayResult]) -> None:
+    assert results
+    for day, code in ((FIRST.plus(-5), 26), (Day.today().plus(2), 25)):
+        ended, _, err = run_job("reevaluate.py", installation, f"--day={day}")
+        assert ended == code, err[-500:]

@@ -1,0 +1,105 @@
+"""What-if over archived days, against counting by hand."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_rules.day import Day
+from fraud_rules.errors import DayEmpty, DayNotArchived, RuleRejected, RuleUnknown
+from fraud_rules.whatif.result import encode_whatif, whatif_page
+from fraud_rules.whatif.run import WhatIf, keep, what_if
+from tests.conformance import load_schema
+from tests.nightly.archived import Site
+
+NULLABLE = load_schema("nullable")
+DAY = Day.parse("2026-11-18")
+RULE: dict[str, Any] = {
+    "ruleId": 7, "ruleState": "SHADOW", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "SUM",
+    "aggregateFieldName": "paymentAmount", "limitOperatorType": ">", "limit": 20, "windowMinutes": 10,
+    "name": "<b>draft",
+}  # fmt: skip
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """Payee 1 pays 10 each minute from 23:55 on, over midnight; payee 2 pays once. Rule 7 is in force, 8 is deleted."""
+    steps: list[dict[str, Any]] = [
+        {"at": DAY.start_ms, "rule": RULE},
+        {"at": DAY.start_ms, "rule": {**RULE, "ruleId": 8}},
+        {"at": DAY.start_ms, "rule": {"ruleId": 8, "ruleState": "DELETE"}},
+    ]
+    for number in range(10):
+        at_ms = DAY.end_ms + (number - 5) * 60_000
+        steps.append(
+            {"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, "payeeId": 1, "paymentAmount": 10}}
+        )
+    at_ms = DAY.end_ms + 600_000
+    steps.append({"at": at_ms, "tx": {"transactionId": 99, "eventTime": at_ms, "payeeId": 2, "paymentAmount": 10}})
+    site = Site.make(tmp_path / "archive", {"steps": steps, "keyGroups": 3}, NULLABLE)
+    site.archive(until_ms=DAY.plus(2).start_ms)
+    return site
+
+
+def draft(folder: Path, **members: Any) -> str:
+    path = folder / "draft.json"
+    path.write_text(json.dumps({**RULE, "ruleId": 1, "ruleState": "ACTIVE", **members}))
+    return str(path)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_draft_is_counted_with_what_came_before_the_first_day(site: Site, tmp_path: Path, processes: int) -> None:
+    second = DAY.plus(1)
+    asked = WhatIf(draft(tmp_path), second, second, (Decimal(5), Decimal(95)), processes=processes)
+    result = what_if(asked, site.store, site.schema, site.settings)
+    assert (result.transactions, result.fires, result.keys) == (6, 5, 1)
+    assert result.limits == [(Decimal(5), 6), (Decimal(95), 1)]
+    assert dict(result.windows_ms) == {150_000: 5, 300_000: 5, 600_000: 5, 1_200_000: 5, 2_400_000: 5}
+    assert result.busiest == [({"payeeId": 1}, 5)]
+    assert [fire.transaction_id for fire in result.first] == [5, 6, 7, 8, 9]
+    assert result.hours[0] == 5 and len(result.hours) == 24
+
+
+def test_both_days_by_the_id_of_a_rule_in_force(site: Site) -> None:
+    result = what_if(WhatIf("7", DAY, DAY.plus(1), processes=1), site.store, site.schema, site.settings)
+    assert result.fires == 8
+    assert len(result.limits) >= 50 and dict(result.limits)[Decimal(20)] == 8
+    counts = [count for _, count in result.limits]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_a_cool_down_holds_alerts_back(site: Site, tmp_path: Path) -> None:
+    asked = WhatIf(draft(tmp_path, cooldownSeconds=120), DAY, DAY.plus(1), processes=1)
+    result = what_if(asked, site.store, site.schema, site.settings)
+    assert (result.fires, result.suppressed) == (4, 4)
+
+
+def test_a_report_is_kept_and_quotes_nothing_unescaped(site: Site) -> None:
+    result = what_if(WhatIf("7", DAY, DAY.plus(1), processes=1), site.store, site.schema, site.settings)
+    page = keep(result, site.store)
+    text = page.read_text()
+    assert "<b>draft" not in text and "&lt;b&gt;draft" in text and "<svg" in text
+    assert json.loads((page.parent / "result.json").read_bytes())["fires"] == 8
+    assert whatif_page(result).decode() == text and encode_whatif(result)
+
+
+def test_what_cannot_be_answered_is_named(site: Site, tmp_path: Path) -> None:
+    def ask(rule: str, first: Day = DAY, last: Day = DAY) -> None:
+        what_if(WhatIf(rule, first, last, processes=1), site.store, site.schema, site.settings)
+
+    with pytest.raises(RuleUnknown, match="deleted since its version 1"):
+        ask("8")
+    with pytest.raises(RuleUnknown, match="there is no rule 9"):
+        ask("9")
+    with pytest.raises(RuleUnknown, match="neither a rule file"):
+        ask("nothing.yaml")
+    with pytest.raises(RuleRejected, match="windowMinutes"):
+        ask(draft(tmp_path, windowMinutes=0))
+    with pytest.raises(DayNotArchived):
+        ask("7", DAY, DAY.plus(2))
+    with pytest.raises(DayEmpty):
+        ask("7", DAY.plus(-3), DAY.plus(-2))
