@@ -138,7 +138,8 @@ def whatif(
         return
     print(
         f"{result.days[0]} to {result.days[-1]}: {result.transactions} transactions, would have fired "
-        f"{result.fires} times for {result.keys} keys ({result.suppressed} more held by its cool-down), in {result.seconds} s"
+        f"{result.fires} times for {result.keys} keys ({result.suppressed} more held by its cool-down), "
+        f"in {result.seconds} s"
     )
     for key, count in result.busiest[:MOST_SHOWN]:
         print(f"  {count:>8}  {', '.join(f'{name}={value}' for name, value in key.items())}")
