@@ -35,7 +35,6 @@ class Installation:
     settings: DetectorSettings
     schema: Path
     extra: Mapping[str, str] = field(default_factory=dict)
-    master: str = "local[2,4]"
 
     @classmethod
     def make(
@@ -62,7 +61,7 @@ class Installation:
             "--settings", str(self.home / "detector.yaml"),
             "--schema", str(self.schema),
             "--jars", str(self.project.jars / "connector"),
-            "--master", self.master,
+            "--master", "local[2,4]",
             *flags,
         ]  # fmt: skip
 
