@@ -16,6 +16,7 @@ from fraud_ops.observation import DetectorObservation
 from fraud_rules.deployment.attempt import Supervision
 from fraud_rules.deployment.intent import Intent, IntentKind, IntentRecord, Rebuild
 from fraud_rules.deployment.release import Release
+from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.deployment_log import append_intent, write_supervision
 from fraud_rules.project import Project
@@ -24,6 +25,7 @@ from fraud_rules.settings import DetectorSettings
 __all__ = ["FraudDetectorHook", "supervisor_id"]
 
 _MARK_CHARS = 6
+_AT_ONCE_MS = 20
 
 
 def supervisor_id() -> str:
@@ -73,9 +75,16 @@ class FraudDetectorHook(BaseHook):
         return DetectorWatch(self.kafka, self.settings)
 
     def observe(self) -> DetectorObservation:
-        """One look."""
-        with self.watch() as watch:
+        """One look, as fast as it goes."""
+        with DetectorWatch(self.kafka, self.settings, wait_ms=_AT_ONCE_MS) as watch:
             return watch.look()
+
+    def observe_to_decide(self) -> DetectorObservation:
+        """One look that something may be decided on. Raises BrokerUnavailable where nothing could be seen."""
+        seen = self.observe()
+        if seen.fault is not None:
+            raise BrokerUnavailable(seen.fault)
+        return seen
 
     def run(
         self,

@@ -33,8 +33,16 @@ def now_ms() -> int:
 class DetectorWatch:
     """One watcher of one detector; one thread at a time. A broker that is away is seen, too: it is no error."""
 
-    def __init__(self, kafka: KafkaConnection, settings: DetectorSettings, clock: Callable[[], int] = now_ms) -> None:
+    def __init__(
+        self,
+        kafka: KafkaConnection,
+        settings: DetectorSettings,
+        clock: Callable[[], int] = now_ms,
+        wait_ms: int = 1_000,
+    ) -> None:
+        """`wait_ms`: see `TopicsTail`."""
         self._kafka = kafka
+        self._wait_ms = wait_ms
         self._settings = settings
         self._clock = clock
         self._tail: TopicsTail | None = None
@@ -86,6 +94,7 @@ class DetectorWatch:
                     topics.detector_attempts: None,
                     topics.detector_progress: _PROGRESS_OFFSETS,
                 },
+                self._wait_ms,
             )
         return self._tail
 

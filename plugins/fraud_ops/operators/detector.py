@@ -60,8 +60,8 @@ class DetectorOperator(BaseOperator):
     def after(self, context: Context, event: dict[str, Any], epoch: int) -> dict[str, Any]:
         """Say how it ended. A refusal or a failure fails the task for good: a repetition would decide once more."""
         ended = Outcome.of(event)
-        with named(), self.hook().watch() as watch:
-            publish_links(context, watch.look(), ended.health)
+        with named():
+            publish_links(context, self.hook().observe(), ended.health)
         if not ended.reached:
             raise AirflowFailException(ended.said)
         self.log.info("epoch %s: %s", epoch, ended.said)
@@ -77,7 +77,7 @@ class DeployOperator(DetectorOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         hook = self.hook()
         with named():
-            seen, declared = hook.observe(), hook.declared()
+            seen, declared = hook.observe_to_decide(), hook.declared()
             verdict = health(seen, self.limits, now_ms(), supervisor_id())
             step = step_to_deploy(seen, verdict, declared)
             publish_links(context, seen, verdict.health)
@@ -110,7 +110,7 @@ class DecisionOperator(DetectorOperator):
         if not self.reason.strip():
             raise AirflowFailException("give a reason: it is kept with the decision")
         with named():
-            seen = hook.observe()
+            seen = hook.observe_to_decide()
             partial = _is_true(self.partial_history)
             record = decide(hook, seen, action, self.reason, asked_by(action, person), partial=partial)
         self.log.info("epoch %s: %s, asked for by %s: %s", record.epoch, action, person, self.reason)

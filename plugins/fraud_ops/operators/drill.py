@@ -35,7 +35,7 @@ class RestoreDrillOperator(SparkSubmitOperator):
     def execute(self, context: Context) -> None:
         with named():
             master_of(connection(self.spark_conn_id))  # the hook would only log that it is missing, and take yarn
-            seen = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id).observe()
+            seen = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id).observe_to_decide()
             release = last_release(seen)
         found = importlib.util.find_spec("drill")
         assert found is not None, "the entry script is part of the wheel"

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 
-__all__ = ["Record", "TopicReader", "describe", "topic_ids"]
+__all__ = ["Record", "TopicReader", "describe", "topic_ids", "watermarks"]
 
 _TIMEOUT_S = 15.0
 _POLL_S = 0.2
@@ -73,7 +73,7 @@ class TopicReader:
     def ends(self, partition: int = 0) -> tuple[int, int]:
         """The first offset still there, and the one after the last that is committed."""
         with _named(self._kafka):
-            ends = self._ends(TopicPartition(self.topic, partition))
+            ends = watermarks(self._consumer, TopicPartition(self.topic, partition))
         if ends is None:
             raise BrokerUnavailable(f"Kafka at {self._kafka} does not say where {self.topic}-{partition} ends")
         return int(ends[0]), int(ends[1])
@@ -100,17 +100,6 @@ class TopicReader:
                 deadline = time.monotonic() + _TIMEOUT_S  # from when the reader asks again, however long it took
         raise BrokerUnavailable(f"{self.topic}-{partition} cannot be read up to offset {end}: is it shorter now?")
 
-    def _ends(self, place: TopicPartition) -> tuple[int, int] | None:
-        """Asked again while the leader is moving, or has not taken up a topic just created."""
-        deadline = time.monotonic() + _TIMEOUT_S
-        while True:
-            try:
-                return self._consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
-            except KafkaException as error:
-                if error.args[0].code() not in _NO_LEADER or time.monotonic() > deadline:
-                    raise
-            time.sleep(_POLL_S)
-
     def _is_last(self, message: Message, end: int) -> bool:
         """Whether nothing below `end` is left after this message."""
         error = message.error()
@@ -121,6 +110,21 @@ class TopicReader:
         if error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
             return False
         raise BrokerUnavailable(f"{self.topic} at {self._kafka}: {error.str()}")
+
+
+def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int] | None:
+    """First offset and committed end, asked again while the leader is moving, or has not taken up a topic just created.
+
+    Raises KafkaException.
+    """
+    deadline = time.monotonic() + _TIMEOUT_S
+    while True:
+        try:
+            return consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_LEADER or time.monotonic() > deadline:
+                raise
+        time.sleep(_POLL_S)
 
 
 def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:

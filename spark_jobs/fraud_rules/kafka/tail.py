@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import Record, describe
+from fraud_rules.kafka.reader import Record, describe, watermarks
 
 __all__ = ["TopicsTail"]
 
@@ -25,10 +25,10 @@ class TopicsTail:
     """Follows partition 0 of topics; committed records only. One thread at a time.
 
     `last` says for each topic how many of the last offsets to begin with; None begins at its beginning. Records are
-    fetched once a second, so that following a busy topic does not cost a request for each of its records.
+    fetched every `wait_ms`, so that following a busy topic does not cost a request for each of its records.
     """
 
-    def __init__(self, kafka: KafkaConnection, last: Mapping[str, int | None]) -> None:
+    def __init__(self, kafka: KafkaConnection, last: Mapping[str, int | None], wait_ms: int = 1_000) -> None:
         self._kafka = kafka
         self._last = last
         self._begun = False
@@ -40,7 +40,7 @@ class TopicsTail:
                     "enable.partition.eof": True,
                     "isolation.level": "read_committed",
                     "auto.offset.reset": "error",
-                    "fetch.wait.max.ms": 1_000,
+                    "fetch.wait.max.ms": wait_ms,
                     "fetch.min.bytes": 1_048_576,
                     "log_level": 0,
                 }
@@ -87,7 +87,7 @@ class TopicsTail:
     def _begin(self) -> set[str]:
         places = []
         for topic, last in self._last.items():
-            first, end = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_TIMEOUT_S)
+            first, end = watermarks(self._consumer, TopicPartition(topic, 0)) or (0, 0)
             places.append(TopicPartition(topic, 0, first if last is None else max(first, end - last)))
         self._consumer.assign(places)
         return set(self._last)
