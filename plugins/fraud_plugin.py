@@ -8,11 +8,16 @@ from airflow.plugins_manager import AirflowPlugin
 
 from fraud_ops.links import LINKS
 from fraud_ops.pages import app
+from fraud_ops.report_links import REPORTS_PATH, Report
+from fraud_ops.report_pages import app as reports
 
 
 class FraudPlugin(AirflowPlugin):
     """The links that operators show, which are deserialized by name, and the runbooks that they lead to."""
 
     name = "fraud_ops"
-    operator_extra_links: list[Any] = list(LINKS)  # noqa: RUF012 -- Airflow reads lists
-    fastapi_apps: list[Any] = [{"app": app, "url_prefix": "/fraud", "name": "Fraud"}]  # noqa: RUF012
+    operator_extra_links: list[Any] = [*LINKS, Report()]  # noqa: RUF012 -- Airflow reads lists
+    fastapi_apps: list[Any] = [  # noqa: RUF012
+        {"app": app, "url_prefix": "/fraud", "name": "Fraud"},
+        {"app": reports, "url_prefix": REPORTS_PATH, "name": "Fraud reports"},
+    ]

@@ -16,10 +16,13 @@ from fraud_ops.runbooks import slug
 from fraud_rules.project import Project
 
 DAGS = {
+    "fraud_archive",
+    "fraud_backtest",
     "fraud_checkpoint_drill",
     "fraud_checkpoint_health",
     "fraud_detector",
     "fraud_detector_ops",
+    "fraud_nightly_reevaluation",
     "fraud_seed_rules",
     "fraud_supervision",
     "fraud_topics",

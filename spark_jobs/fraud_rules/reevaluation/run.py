@@ -23,6 +23,7 @@ from fraud_rules.reevaluation.chain import (
     check_history,
     provisional,
     reach_of,
+    stale_days,
 )
 from fraud_rules.reevaluation.compare import Verdict
 from fraud_rules.reevaluation.cuts import Cuts
@@ -35,12 +36,14 @@ from fraud_rules.ruleset import LogEntry
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 
-__all__ = ["Case", "DayOptions", "Spread", "decided", "evaluate", "in_process", "prepare"]
+__all__ = ["Case", "DayOptions", "Spread", "days_due", "decided", "evaluate", "in_process", "prepare"]
 
 Spread = Callable[[DayWork, Sequence[tuple[int, ...]]], Sequence[PartAccount]]
 """Runs the shares of a work, wherever, and gives their accounts."""
 
 DEFAULT_TASKS = 2
+MOST_LOOKED_AT = 35
+"""Days that are looked at for later data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +168,18 @@ def _kept(store: DayStore, day: Day) -> tuple[Day, SavedState]:
 
 def _first_group(account: PartAccount) -> int:
     return account.key_groups[0]
+
+
+def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings) -> list[Day]:
+    """The published days that have received data since, or that rest on one that has, ascending."""
+    manifest, store = archive.latest(), DayStore(archive)
+    evaluated = store.evaluated_days()[-MOST_LOOKED_AT:]
+    if not evaluated:
+        return []
+    evidence = Evidence(archive, manifest, schema, settings)
+    reach = reach_of(evidence.entries(), settings)
+    feeds = evidence.feeds(days_between(evaluated[0].plus(-reach), evaluated[-1]), None)
+    if not feeds:
+        return []
+    basis = basis_of(evidence.feeds(feeds, evidence.cuts(min(feeds))), settings)
+    return [day for day in stale_days(store, basis, reach) if day >= evaluated[0]]

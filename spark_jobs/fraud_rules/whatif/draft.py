@@ -1,4 +1,4 @@
-"""Finds the rule that a what-if is about: a file, or the id of a rule in the archived log."""
+"""Finds the rule that a what-if is about: a file, its JSON, or the id of a rule in the archived log."""
 
 from __future__ import annotations
 
@@ -20,15 +20,21 @@ def find_draft(named: str, entries: Sequence[LogEntry], schema: TransactionSchem
     """The rule. Raises RuleUnknown, RuleRejected with every fault of a draft, InputInvalid for an unreadable file."""
     if named.isascii() and named.isdigit():
         return _of_log(int(named), entries)
+    if named.lstrip().startswith("{"):
+        return _rule(named.encode(), "the rule given", schema, limits)
     path = Path(named)
     if not path.exists():
         raise RuleUnknown(f"{named} is neither a rule file nor the id of a rule")
     records = read_rule_file(path)
     if len(records) != 1:
         raise RuleUnknown(f"{named} holds {len(records)} rules: a what-if is about one")
-    change = parse_rule_record(records[0].value, schema, limits)
+    return _rule(records[0].value, named, schema, limits)
+
+
+def _rule(text: bytes, where: str, schema: TransactionSchema, limits: RuleLimits) -> Rule:
+    change = parse_rule_record(text, schema, limits)
     if not isinstance(change, Rule):
-        raise RuleUnknown(f"{named} ends or commands rules: a what-if needs a rule to evaluate")
+        raise RuleUnknown(f"{where} ends or commands rules: a what-if needs a rule to evaluate")
     return change
 
 

@@ -1,0 +1,46 @@
+"""Copies the logs to the archive every hour, and sees that it keeps ahead of their retention."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
+from fraud_ops.operators.archive_checks import ArchiveAheadOperator
+from fraud_ops.operators.batch import ArchiveOperator
+
+DOC = """
+### The archive
+*archive* copies what `transactions`, `rules`, `alerts`, `detector-progress` and their kin have gained to Parquet,
+exactly once; a run that was killed leaves nothing behind that counts, and the next one goes on. *ahead* raises
+**ArchiveBehind** when half of a topic's retention has passed since the archive was complete, while nothing is lost yet.
+
+The archive is in `var/archive`, or where the Airflow variable `fraud_archive` says. See docs/nightly.md.
+"""
+
+with DAG(
+    dag_id="fraud_archive",
+    description="The logs as Parquet, transactions by event day",
+    doc_md=DOC,
+    schedule=timedelta(hours=1),
+    start_date=SINCE,
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    tags=[*TAGS, "nightly"],
+    default_args=defaults(),
+    deadline=deadline(timedelta(minutes=50), "the archive has not been brought up to date within the hour"),
+):
+    archive = ArchiveOperator(
+        task_id="archive",
+        doc_md="Copies what the logs have gained.",
+        execution_timeout=timedelta(minutes=45),
+    )
+    ahead = ArchiveAheadOperator(
+        task_id="ahead",
+        doc_md="Fails before retention removes what is not archived.",
+        trigger_rule="all_done",
+        execution_timeout=timedelta(minutes=2),
+    )
+    archive >> ahead

@@ -1,0 +1,52 @@
+"""Tells what a rule would have done on past days. Publishes nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, Param
+
+from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
+from fraud_ops.operators.batch import WhatIfOperator
+
+DOC = """
+### Backtest
+Fill in a rule (its JSON as the rule log takes it, or the id of a rule in force) and a number of days, and trigger. The
+page behind the button **Report** says how often, for whom and when it would have fired, how much it overlaps with each
+rule in force, and what other limits and windows would have done. Reads the archive only; the same as `fraud whatif`.
+"""
+
+EXAMPLE = """{"ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId", "beneficiaryId"],
+ "aggregateFieldName": "paymentAmount", "aggregatorFunctionType": "SUM", "limitOperatorType": ">",
+ "limit": 20000, "windowMinutes": 20}"""
+
+with DAG(
+    dag_id="fraud_backtest",
+    description="What a draft rule would have done on past days",
+    doc_md=DOC,
+    schedule=None,
+    start_date=SINCE,
+    catchup=False,
+    max_active_runs=2,
+    is_paused_upon_creation=False,
+    tags=[*TAGS, "nightly"],
+    params={
+        "rule": Param(
+            EXAMPLE, type="string", format="multiline", title="Rule", description="JSON, or the id of a rule."
+        ),
+        "days": Param(7, type="integer", minimum=1, maximum=400, title="Days"),
+        "until": Param("", type="string", title="Last day", description="As 2026-11-20. Empty: the last archived day."),
+        "limits": Param("", type="string", title="Limits to try", description="With commas. Empty: 50 around its own."),
+    },
+    default_args=defaults(retries=0),
+    deadline=deadline(timedelta(hours=3), "a backtest has not ended three hours after it was asked for"),
+):
+    WhatIfOperator(
+        task_id="whatif",
+        doc_md="Evaluates the rule over the days.",
+        rule="{{ params.rule }}",
+        days="{{ params.days }}",
+        until="{{ params.until }}",
+        limits="{{ params.limits }}",
+        execution_timeout=timedelta(hours=2),
+    )

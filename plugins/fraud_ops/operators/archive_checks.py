@@ -1,0 +1,70 @@
+"""Looks at the archive: does it keep ahead of retention, and which published days have received later data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from fraud_ops.archive_place import archive_folder
+from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
+from fraud_ops.named import named
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+__all__ = ["ArchiveAheadOperator", "DaysDueOperator"]
+
+
+class ArchiveAheadOperator(BaseOperator):
+    """Fails with ArchiveBehind while there is still time: when half of a topic's retention is used up."""
+
+    def __init__(self, *, kafka_conn_id: str = KAFKA, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kafka_conn_id = kafka_conn_id
+
+    def execute(self, context: Context) -> dict[str, float]:
+        """Give, by topic, the share of its retention that has passed since the archive was complete."""
+        import time
+
+        from fraud_rules.archive.ahead import used_share
+        from fraud_rules.archive.store import ArchiveStore
+        from fraud_rules.errors import ArchiveBehind
+        from fraud_rules.kafka.archive_lag import check_kept
+        from fraud_rules.kafka.declared import load_topics
+        from fraud_rules.project import Project
+        from fraud_rules.settings import DetectorSettings
+
+        with named():
+            project = Project.find()
+            settings = DetectorSettings.load(project.config / "detector.yaml")
+            manifest = ArchiveStore(archive_folder()).latest()
+            check_kept(kafka_of(connection(self.kafka_conn_id)), settings.topics, manifest)
+            retention = {topic.name: topic.retention_ms for topic in load_topics(project.config / "topics.yaml")}
+            shares = used_share(manifest, retention, time.time_ns() // 1_000_000)
+            late = [f"{topic}: {share:.0%}" for topic, share in shares.items() if share > 0.5]
+            if late:
+                raise ArchiveBehind(f"of the retention have passed since the last archive: {', '.join(late)}")
+        return shares
+
+
+class DaysDueOperator(BaseOperator):
+    """Gives the published days that have received data since, as the `conf` of runs that evaluate them again."""
+
+    def execute(self, context: Context) -> list[dict[str, Any]]:
+        """Look."""
+        from fraud_rules.archive.store import ArchiveStore
+        from fraud_rules.project import Project
+        from fraud_rules.reevaluation.run import days_due
+        from fraud_rules.schema import TransactionSchema
+        from fraud_rules.settings import DetectorSettings
+
+        if not context["params"].get("requeue", True):
+            return []
+        with named():
+            config = Project.find().config
+            settings = DetectorSettings.load(config / "detector.yaml")
+            schema = TransactionSchema.load(config / "schema.yaml")
+            due = days_due(ArchiveStore(archive_folder()), schema, settings)
+        self.log.info("days with later data: %s", ", ".join(map(str, due)) or "none")
+        return [{"day": str(day), "requeue": False} for day in due]

@@ -1,0 +1,224 @@
+"""The batch jobs as tasks: archive, re-evaluation, what-if. Their errors keep their names."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from fraud_ops.archive_place import archive_folder, day_of
+from fraud_ops.hooks.connections import KAFKA, SPARK, connection, kafka_of, master_of
+from fraud_ops.named import named
+from fraud_ops.report_links import Report, report_path
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection, Context
+
+    from fraud_rules.kafka.connection import KafkaConnection
+    from fraud_rules.reevaluation.report import DayResult
+
+__all__ = ["ArchiveOperator", "ReevaluateOperator", "SparkJobOperator", "WhatIfOperator"]
+
+_EXIT = re.compile(r"Error code is: (\d+)")
+_SAID = re.compile(r"\w+: (\w+): (.+)")
+_WORTH_A_RETRY = ("BrokerUnavailable", "ArchiveFailed", "ReevaluationFailed", "ArchiveBusy", "DayBusy", "Fenced")
+
+
+class SparkJobOperator(SparkSubmitOperator):
+    """Runs an entry script of the wheel through the Spark connection. A script's exit code is an error by name.
+
+    Where the driver runs on this host, how to be let in to Kafka travels in the environment; elsewhere by the file that
+    the Spark connection names as `kafka_properties`.
+    """
+
+    template_fields: Sequence[str] = ("arguments",)
+    operator_extra_links = (Report(),)
+
+    def __init__(
+        self,
+        *,
+        script: str,
+        arguments: Sequence[str] = (),
+        kafka_conn_id: str = KAFKA,
+        spark_conn_id: str = SPARK,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(application="", conn_id=spark_conn_id, name=f"fraud-{script}", **kwargs)
+        self.script = script
+        self.arguments = list(arguments)
+        self.kafka_conn_id = kafka_conn_id
+        self.spark_conn_id = spark_conn_id
+
+    def execute(self, context: Context) -> None:
+        """Run it to its end. Fails for good where a repetition cures nothing; skips a day without data."""
+        with named():
+            spark = connection(self.spark_conn_id)  # the hook would only log that it is missing, and take yarn
+            master, kafka = master_of(spark), kafka_of(connection(self.kafka_conn_id))
+            self._prepare(spark, master, kafka)
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            raise _by_name(error) from error
+
+    def _prepare(self, spark: Connection, master: str, kafka: KafkaConnection) -> None:
+        from fraud_rules.project import Project
+
+        found = importlib.util.find_spec(self.script)
+        assert found is not None, "the entry script is part of the wheel"
+        project = Project.find()
+        jars = sorted((project.jars / "connector").glob("*.jar"))
+        self.application = str(found.origin)
+        self.driver_class_path = os.pathsep.join(str(jar) for jar in jars)
+        here = ["--bootstrap", kafka.bootstrap, "--archive", str(archive_folder()), "--master", master]
+        self.application_args = [*here, *self.arguments]
+        self.env_vars = {
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+            "PYSPARK_PYTHON": sys.executable,
+            "FRAUD_HOME": str(project.root),
+        }
+        if master.startswith(("local", "spark://")):
+            for name, value in kafka.security:
+                self.env_vars["FRAUD_KAFKA_" + name.upper().replace(".", "_")] = value
+        elif properties := spark.extra_dejson.get("kafka_properties"):
+            self.env_vars["FRAUD_KAFKA_PROPERTIES"] = str(properties)
+
+
+class ArchiveOperator(SparkJobOperator):
+    """Copies what the logs have gained, and fails where the archive does not keep ahead of the topics' retention."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(script="archive", **kwargs)
+
+    def execute(self, context: Context) -> None:
+        """Archive, and say as XCom `standing` where the archive stands."""
+        super().execute(context)
+        from fraud_rules.archive.store import ArchiveStore
+
+        with named():
+            manifest = ArchiveStore(archive_folder()).latest()
+        standing = {
+            "version": manifest.version,
+            "transactions": manifest.transactions,
+            "refused": manifest.refused,
+            "files": len(manifest.files),
+            "completeUntilMs": manifest.complete_until_ms,
+        }
+        context["ti"].xcom_push(key="standing", value=standing)
+        self.log.info("the archive: %s", json.dumps(standing))
+
+
+class ReevaluateOperator(SparkJobOperator):
+    """Evaluates a day again, and says what came of it: in the log, as XCom `summary`, and by the button *Report*."""
+
+    template_fields: Sequence[str] = ("day", "report_only")
+
+    def __init__(self, *, day: str, report_only: str = "", **kwargs: Any) -> None:
+        super().__init__(script="reevaluate", **kwargs)
+        self.day = day
+        self.report_only = report_only
+
+    def execute(self, context: Context) -> None:
+        """Evaluate."""
+        with named():
+            day = day_of(self.day)
+        only = ["--report-only"] if self.report_only in ("True", "true") else []
+        self.arguments = ["--day", str(day), *only]
+        super().execute(context)
+        from fraud_rules.archive.store import ArchiveStore
+        from fraud_rules.reevaluation.daystore import DayStore
+
+        with named():
+            result = DayStore(ArchiveStore(archive_folder())).result(day)
+        assert result is not None, "a job that ended well has kept its result"
+        context["ti"].xcom_push(key=Report().xcom_key, value=report_path("nights", str(day)))
+        summary = _summary(result)
+        context["ti"].xcom_push(key="summary", value=summary)
+        self.log.info("%s", json.dumps(summary, indent=1))
+        for rule in result.rules:
+            self.log.info(
+                "rule %s %s: +%d -%d of %d", rule.rule_id, rule.name, rule.added, rule.retracted, rule.published
+            )
+
+
+class WhatIfOperator(BaseOperator):
+    """Asks what a rule would have done; in this process and a few beside it, as it only reads files."""
+
+    template_fields: Sequence[str] = ("rule", "days", "until", "limits")
+    operator_extra_links = (Report(),)
+
+    def __init__(self, *, rule: str, days: str, until: str = "", limits: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.rule = rule
+        self.days = days
+        self.until = until
+        self.limits = limits
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Ask."""
+        from decimal import Decimal
+
+        from fraud_rules.archive.store import ArchiveStore
+        from fraud_rules.day import Day
+        from fraud_rules.project import Project
+        from fraud_rules.schema import TransactionSchema
+        from fraud_rules.settings import DetectorSettings
+        from fraud_rules.whatif.run import WhatIf, keep, last_day, what_if
+
+        with named():
+            config, store = Project.find().config, ArchiveStore(archive_folder())
+            last = Day.parse(self.until) if self.until else last_day(store)
+            limits = tuple(Decimal(part) for part in self.limits.split(",") if part.strip())
+            question = WhatIf(self.rule, last.plus(1 - int(self.days)), last, limits)
+            settings = DetectorSettings.load(config / "detector.yaml")
+            result = what_if(question, store, TransactionSchema.load(config / "schema.yaml"), settings)
+            page = keep(result, store)
+        context["ti"].xcom_push(key=Report().xcom_key, value=report_path("whatif", page.parent.name))
+        summary = {
+            "days": result.days,
+            "transactions": result.transactions,
+            "fires": result.fires,
+            "suppressed": result.suppressed,
+            "keys": result.keys,
+            "seconds": result.seconds,
+        }
+        self.log.info("%s", json.dumps(summary, indent=1))
+        return summary
+
+
+def _summary(result: DayResult) -> dict[str, Any]:
+    return {
+        "day": result.day,
+        "provisional": result.provisional,
+        "transactions": result.transactions,
+        "outOfOrder": result.out_of_order,
+        "published": result.published,
+        "confirmed": result.confirmed,
+        "added": result.added,
+        "retracted": result.retracted,
+        "newCorrections": result.new_corrections,
+        "seconds": result.seconds,
+    }
+
+
+def _by_name(error: AirflowException) -> AirflowException:
+    """What the script's exit code says."""
+    from fraud_rules.errors import error_name
+
+    found = _EXIT.search(str(error))
+    name = error_name(int(found[1])) if found else None
+    if name is None:
+        return error
+    said = next((text for kind, text in _SAID.findall(str(error)) if kind == name), "see the log above")
+    if name == "DayEmpty":
+        return AirflowSkipException(f"{name}: {said}")
+    kind = AirflowException if name in _WORTH_A_RETRY else AirflowFailException
+    return kind(f"{name}: {said}")

@@ -1,0 +1,42 @@
+"""Waits until the archive reaches behind a day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseSensorOperator
+
+from fraud_ops.archive_place import archive_folder, day_of
+from fraud_ops.named import named
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+__all__ = ["DayArchivedSensor"]
+
+
+class DayArchivedSensor(BaseSensorOperator):
+    """Passes once all that belongs to a day in time is archived; at once for a day that is not over."""
+
+    template_fields: Sequence[str] = ("day",)
+
+    def __init__(self, *, day: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.day = day
+
+    def poke(self, context: Context) -> bool:
+        """Look once."""
+        import time
+
+        from fraud_rules.archive.store import ArchiveStore
+        from fraud_rules.project import Project
+        from fraud_rules.settings import DetectorSettings
+
+        with named():
+            day = day_of(self.day)
+            settings = DetectorSettings.load(Project.find().config / "detector.yaml")
+            reached_ms = ArchiveStore(archive_folder()).latest().complete_until_ms
+        settled_ms = day.end_ms + settings.max_out_of_orderness_ms
+        self.log.info("%s is settled at %d, the archive reaches to %d", day, settled_ms, reached_ms)
+        return reached_ms >= settled_ms or time.time() * 1_000 < day.end_ms

@@ -1,0 +1,22 @@
+"""Looks whether what is not archived yet is still in Kafka."""
+
+from __future__ import annotations
+
+from fraud_rules.archive.manifest import Manifest
+from fraud_rules.errors import ArchiveBehind
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import topic_starts
+from fraud_rules.settings import TopicNames
+
+__all__ = ["check_kept"]
+
+
+def check_kept(kafka: KafkaConnection, topics: TopicNames, manifest: Manifest) -> None:
+    """Raise ArchiveBehind when retention has removed transactions before they were archived."""
+    archived = manifest.ends.get(topics.transactions, {})
+    for partition, first in topic_starts(kafka, topics.transactions).items():
+        end = archived.get(str(partition))
+        if end is not None and first > end:
+            raise ArchiveBehind(
+                f"{topics.transactions}-{partition}: records {end} to {first} were removed before they were archived"
+            )
