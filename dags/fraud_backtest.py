@@ -27,7 +27,7 @@ with DAG(
     schedule=None,
     start_date=SINCE,
     catchup=False,
-    max_active_runs=2,
+    max_active_runs=1,
     is_paused_upon_creation=False,
     tags=[*TAGS, "nightly"],
     params={

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, CronPartitionTimetable, Param
 
 from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
-from fraud_ops.operators.archive_checks import DaysDueOperator
+from fraud_ops.operators.archive_checks import DaysDueOperator, QueueDayOperator
 from fraud_ops.operators.batch import ReevaluateOperator
 from fraud_ops.sensors.archive import DayArchivedSensor
 
@@ -65,10 +64,9 @@ with DAG(
         trigger_rule="none_failed",
         execution_timeout=timedelta(minutes=10),
     )
-    requeue = TriggerDagRunOperator.partial(
+    requeue = QueueDayOperator.partial(
         task_id="requeue",
         doc_md="A run for each of them.",
-        trigger_dag_id="fraud_nightly_reevaluation",
         execution_timeout=timedelta(minutes=5),
     ).expand(conf=due.output)
     archived >> reevaluate >> due >> requeue
