@@ -29,7 +29,6 @@ from fraud_rules.project import Project
 from fraud_rules.replay import decode_exactly, replay_recording
 from fraud_rules.traffic import TrafficSettings
 from tests.conftest import free_ports
-from tests.running_detector import members_of
 from tests.waiting import until
 
 FOLDERS = ("config", "dags", "docs", "lib", "plugins", "spark_jobs")
@@ -97,7 +96,8 @@ class Supervised:
 
     def members(self) -> list[psutil.Process]:
         """Driver, JVM and Python workers."""
-        return members_of(self.driver().pid)
+        driver = self.driver()
+        return [driver, *driver.children(recursive=True)]
 
     def judge(self) -> DemoVerdict:
         """Let it read everything, and compare its outputs with the replay of the recorded logs."""

@@ -105,6 +105,8 @@ def unsupervised(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verd
     """A verdict about the supervisor itself: None while somebody looks after a detector that is to run."""
     if seen.fault is not None or seen.wanted is None or seen.wanted.intent.kind is IntentKind.DRAIN:
         return None
+    if now_ms - seen.wanted.append_ms <= limits.unsupervised_ms:
+        return None
     if seen.deployment.supervision is None:
         return Verdict(Health.UNSUPERVISED, ("nobody has looked after the detector yet",))
     append_ms, last = seen.deployment.supervision

@@ -94,16 +94,20 @@ def test_only_the_clock_makes_a_working_detector_stall() -> None:
     assert verdicts == [Health.HEALTHY, Health.HEALTHY, Health.STALLED]
 
 
+LONG_AGO = World().asked(release(), ago_s=600).said(Phase.RUNNING, ago_s=590).wrote(ago_s=2)
+
+
 @pytest.mark.parametrize(
     ("world", "reason"),
     [
         (World(), None),
-        (running().asked(None), None),
-        (running().supervisor(119), None),
-        (running(), "nobody has looked"),
-        (running().supervisor(121), "http://here looked last, 121 s ago"),
+        (LONG_AGO.asked(None, ago_s=500), None),
+        (running(), None),
+        (LONG_AGO.supervisor(119), None),
+        (LONG_AGO, "nobody has looked"),
+        (LONG_AGO.supervisor(121), "http://here looked last, 121 s ago"),
     ],
-    ids=["nothing is to run", "drained", "looked after", "never looked after", "not any more"],
+    ids=["nothing is to run", "drained", "asked for lately", "looked after", "never looked after", "not any more"],
 )
 def test_who_looks_after_it(world: World, reason: str | None) -> None:
     verdict = unsupervised(world.seen, Limits(), NOW_MS)

@@ -13,6 +13,7 @@ import yaml
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from fraud_ops.act import Action
+from fraud_ops.health import Limits
 from fraud_ops.hooks.detector import FraudDetectorHook
 from fraud_ops.operators.detector import DecisionOperator, DeployOperator, DrainOperator
 from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
@@ -168,10 +169,11 @@ def test_a_supervisor_starts_what_died(home: Path, topics: OwnTopics) -> None:
 
 
 def test_nobody_looking_is_an_alarm(home: Path) -> None:
-    assert "nobody has asked" in CheckSupervisionOperator(task_id="check").execute(Run().context)
+    check = CheckSupervisionOperator(task_id="check", limits=Limits(unsupervised_ms=0))
+    assert "nobody has asked" in check.execute(Run().context)
     deferred(DeployOperator(task_id="deploy"))
     with pytest.raises(AirflowFailException, match="UNSUPERVISED: nobody has looked"):
-        CheckSupervisionOperator(task_id="check").execute(Run().context)
+        check.execute(Run().context)
     hook = FraudDetectorHook()
     hook.note_supervision(hook.observe(), "HEALTHY", "")
     assert CheckSupervisionOperator(task_id="check").execute(Run().context)
