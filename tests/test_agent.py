@@ -28,6 +28,7 @@ class FakeAttempt:
     folder: AttemptFolder
     order: AttemptOrder
     obeys: bool = True
+    stopped: bool = False
     ended: AttemptEnd | None = None
     asked: int = 0
 
@@ -38,6 +39,9 @@ class FakeAttempt:
         self.asked += 1
         if self.obeys:
             self.ended = AttemptEnd(1, 0)
+
+    def stands_still(self) -> bool:
+        return self.stopped
 
     def kill(self) -> None:
         self.ended = AttemptEnd(1, -9)
@@ -198,6 +202,15 @@ def test_one_that_does_not_end_is_killed(running: Site) -> None:
     assert first.ended is not None
     assert running.statuses["d"].phase is AttemptPhase.STOPPED
     assert (running.statuses["a"].phase, running.statuses["a"].exit_code) == (AttemptPhase.STOPPED, -9)
+
+
+def test_one_that_stands_still_is_not_waited_for(running: Site) -> None:
+    first = running.launcher.started[0]
+    first.stopped = True
+    running.decide(run(0, "b"))
+    running.until_phase("b", AttemptPhase.STARTING)
+    assert (first.asked, running.statuses["a"].phase) == (0, AttemptPhase.STOPPED)
+    assert running.now_ms < LIMITS.drain_ms
 
 
 def test_a_drain_of_nothing_is_done_at_once(site: Site) -> None:

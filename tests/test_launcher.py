@@ -87,6 +87,7 @@ def test_killed_at_once_even_when_it_stands_still(launcher: ProcessLauncher, tmp
     attempt = running(launcher, stand_in(tmp_path / "a.whl", obeys=False))
     for process in members("one"):
         process.send_signal(signal.SIGSTOP)
+    assert attempt.stands_still()
     attempt.kill()
     assert (members("one"), ended(attempt).exit_code) == ([], -signal.SIGKILL)
 

@@ -159,9 +159,12 @@ class Agent:
         current = self._current
         if current is None or not current.is_alive():
             return True
+        if current.asked_ms is None and current.attempt.stands_still():
+            current.kill(now_ms)
+            return not current.is_alive()
         current.drain(now_ms)
         if current.asked_ms is not None and now_ms > current.asked_ms + self._limits.drain_ms:
-            current.kill()
+            current.kill(now_ms)
         return not current.is_alive()
 
     def _start(self, job: _Job, now_ms: int) -> None:

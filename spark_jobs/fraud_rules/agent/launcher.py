@@ -64,6 +64,9 @@ class LocalAttempt(Protocol):
     def drain(self) -> None:
         """Ask it to end after the batch in hand."""
 
+    def stands_still(self) -> bool:
+        """Whether it cannot hear anybody ask: one of its processes was stopped, by a signal or a debugger."""
+
     def kill(self) -> None:
         """End it now, whatever it does, and return once nothing of it is left."""
 
@@ -119,6 +122,9 @@ class ProcessAttempt:
         for process in starters or named:
             with contextlib.suppress(psutil.Error):
                 process.terminate()
+
+    def stands_still(self) -> bool:
+        return any(_is_stopped(process) for process in members(self.order.intent.attempt_id))
 
     def kill(self) -> None:
         kill_members(self.order.intent.attempt_id)
@@ -246,6 +252,13 @@ class ProcessLauncher:
 def _release(record: IntentRecord) -> Release:
     assert record.intent.release is not None, "only an intent to run is started"
     return record.intent.release
+
+
+def _is_stopped(process: psutil.Process) -> bool:
+    try:
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+    except psutil.Error:
+        return False
 
 
 def _words(process: psutil.Process) -> Sequence[str]:

@@ -47,8 +47,9 @@ class AttemptWatch:
             self.asked_ms = now_ms
             self.attempt.drain()
 
-    def kill(self) -> None:
+    def kill(self, now_ms: int) -> None:
         """End it, whatever it does."""
+        self.asked_ms = self.asked_ms or now_ms
         self.killed = True
         self.attempt.kill()
 
@@ -97,7 +98,7 @@ class AttemptWatch:
         if end.exit_code == DetectorStopped.exit_code:
             return AttemptPhase.STOPPED, DetectorStopped.__name__, end.said
         if self.asked_ms is not None or end.exit_code == 0:
-            return AttemptPhase.STOPPED, None, "killed, as it did not end in time" if self.killed else None
+            return AttemptPhase.STOPPED, None, "killed: it stood still, or did not end in time" if self.killed else None
         name = error_name(end.exit_code)
         if end.exit_code < 0:
             return AttemptPhase.FAILED, None, f"killed by signal {-end.exit_code}"
