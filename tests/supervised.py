@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +194,22 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
         world.sender.start()
         site.airflow.await_healthy()
         world.api.login()
+        stack.callback(end_at_once, site)
         yield world
+
+
+def end_at_once(site: Site) -> None:
+    """Nothing of a test's installation has to end in order."""
+    processes = [*site.airflow.processes()]
+    for marker in (f"--home={site.places.home / 'agent'}", f"--checkpoint={site.places.checkpoint}"):
+        for process in psutil.process_iter():
+            if marker in _arguments(process):
+                processes += [process, *process.children(recursive=True)]
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=30)
+    site.broker.kill()
 
 
 def own_pid_namespace() -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """The detector under a real Airflow: started by its DAGs, replaced when it dies or hangs, untouched by all that can
 happen to Airflow itself. One installation for all, under load throughout; the last test judges every alert of it.
+
+What takes minutes is left out of the default run; `pytest -m integration tests/integration/test_supervision.py` has it.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("integration"), p
 
 DAG_ID = "fraud_detector"
 DECIDING = "airflow dags trigger"
+OTHER_COMPONENTS = (Component.SCHEDULER, Component.DAG_PROCESSOR, Component.API_SERVER)
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +70,7 @@ def test_a_driver_that_dies_is_replaced(world: Supervised, record_property: pyte
     assert world.driver().is_running()
 
 
+@pytest.mark.long
 def test_one_that_hangs_is_replaced_and_writes_no_more(
     world: Supervised, record_property: pytest.RecordProperty
 ) -> None:
@@ -84,6 +88,7 @@ def test_one_that_hangs_is_replaced_and_writes_no_more(
     assert world.driver().pid not in {process.pid for process in hung}
 
 
+@pytest.mark.long
 def test_the_checkpoint_is_looked_at_and_restored_beside_the_detector(world: Supervised) -> None:
     """From outside, and by a drill on a copy: the same driver goes on at the same epoch, and nobody is fenced."""
     before, driver = world.attempt().status, world.driver().pid
@@ -100,12 +105,7 @@ def test_the_checkpoint_is_looked_at_and_restored_beside_the_detector(world: Sup
 
 @pytest.mark.parametrize(
     "component",
-    [
-        Component.SCHEDULER,
-        Component.TRIGGERER,
-        pytest.param(Component.DAG_PROCESSOR, marks=pytest.mark.long),
-        pytest.param(Component.API_SERVER, marks=pytest.mark.long),
-    ],
+    [Component.TRIGGERER, *(pytest.param(each, marks=pytest.mark.long) for each in OTHER_COMPONENTS)],
 )
 def test_the_detector_never_notices_a_component_that_is_killed(world: Supervised, component: Component) -> None:
     before, driver = world.attempt().status, world.driver().pid
@@ -142,6 +142,7 @@ def test_a_supervising_run_that_is_failed_cleared_paused_or_deleted_harms_nothin
     adopted("paused and deleted")
 
 
+@pytest.mark.long
 def test_one_that_was_drained_stays_so_until_it_is_started(world: Supervised) -> None:
     run_id = world.api.trigger("fraud_detector_ops", action="drain", reason="a test of stopping")
     assert world.api.await_run("fraud_detector_ops", run_id) == "success"
@@ -156,7 +157,8 @@ def test_one_that_was_drained_stays_so_until_it_is_started(world: Supervised) ->
     world.await_health(Health.HEALTHY)
 
 
-@pytest.mark.parametrize("deciding", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("deciding", [False, True])
 def test_every_command_of_the_runbooks_works(world: Supervised, project: Project, *, deciding: bool) -> None:
     """Those that decide something make a run, which a paused DAG keeps and does not carry out."""
     found = {each for path in (project.root / "docs" / "runbooks").glob("*.md") for each in commands_of(path)}
