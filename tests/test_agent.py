@@ -292,6 +292,19 @@ def test_what_an_agent_elsewhere_was_at(site: Site, phase: AttemptPhase, becomes
     site.until_phase("a", becomes)
 
 
+def test_a_log_made_anew_is_begun_anew(running: Site) -> None:
+    for attempt_id in ("b", "c"):
+        running.decide(run(running.intents.epoch, attempt_id))
+        running.until_phase(attempt_id, AttemptPhase.STARTING)
+    running._intents.clear()
+    running.step()
+    assert running.launcher.started[-1].asked == 0, "what runs is left alone until something is wanted"
+    running.decide(run(-1, "new"))
+    running.until_phase("new", AttemptPhase.STARTING)
+    assert running.statuses["c"].phase is AttemptPhase.STOPPED
+    assert running.beats[-1].executed_epoch == 0
+
+
 def test_what_is_refused_or_ended_is_not_begun_again(site: Site) -> None:
     site.decide(run(-1, "a"))
     site.agent.take_over(site.intents, seen_as(AttemptPhase.REFUSED), 0)

@@ -76,6 +76,7 @@ class Agent:
             self._executed = attempt.order.epoch
         done = [each.status.epoch for each in seen.attempts.values() if each.status.phase.is_terminal]
         self._executed = max([self._executed, *done])
+        self._forget_another_log(intents)
         newest = intents.newest
         known = None if newest is None else seen.attempts.get(newest.intent.attempt_id)
         if newest is None or known is None or newest.epoch <= self._executed:
@@ -93,6 +94,7 @@ class Agent:
 
     def step(self, intents: IntentLog, now_ms: int) -> None:
         """Go on with what is wanted, and say what is new. Raises as `Write` does."""
+        self._forget_another_log(intents)
         newest = intents.newest
         if newest is not None:
             self._execute(newest, now_ms)
@@ -107,6 +109,14 @@ class Agent:
         """Write a heartbeat, and what is news. Raises as `Write` does."""
         self._beat_ms = 0
         self._say(now_ms)
+
+    def _forget_another_log(self, intents: IntentLog) -> None:
+        """Epochs of a log that was deleted and made again mean nothing in the new one; what runs still runs."""
+        last = intents.records[-1].epoch if intents.records else NO_EPOCH
+        order = None if self._current is None else self._current.attempt.order
+        known = None if order is None else intents.at(order.epoch)
+        if self._executed > last or (known is not None and order is not None and known.intent != order.intent):
+            self._executed = NO_EPOCH
 
     def _execute(self, newest: IntentRecord, now_ms: int) -> None:
         job = self._job

@@ -141,13 +141,13 @@ class AgentHome:
         return AttemptFolder(folder)
 
     def attempts(self) -> Sequence[AttemptFolder]:
-        """Those with an order, by epoch."""
+        """Those with an order, oldest first. Not by epoch: those of a log that was made anew are lower."""
         found = []
         for path in (self.path / "attempts").glob("*"):
             order = AttemptFolder(path).order()
             if order is not None:
-                found.append((order.epoch, AttemptFolder(path)))
-        return [folder for _, folder in sorted(found, key=lambda each: each[0])]
+                found.append((order.created_ms, order.epoch, AttemptFolder(path)))
+        return [folder for _, _, folder in sorted(found, key=lambda each: each[:2])]
 
     def prune(self) -> None:
         """Delete the oldest attempts beyond a few: only those that have ended."""
