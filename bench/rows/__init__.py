@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.figures import Rows
-from bench.rows import backlog, kernel, latency, many_rules, operations, soak, state
+from bench.rows import backlog, kernel, latency, many_rules, nightly, operations, soak, state
 
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,
@@ -12,5 +12,6 @@ ALL: tuple[Rows, ...] = (
     *kernel.ROWS,
     *operations.ROWS,
     *state.ROWS,
+    *nightly.ROWS,
     *soak.ROWS,
 )
