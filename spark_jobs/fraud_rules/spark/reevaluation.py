@@ -125,18 +125,28 @@ def _conclude(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ShareStage:
+    """Runs in a worker: the shares of a work whose numbers come in."""
+
+    work: DayWork
+    parts: Sequence[tuple[int, ...]]
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """A column of numbers in; packed accounts out, and empty blobs meanwhile: a task that says nothing for long is
+        taken for hung."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for account in run_part(self.work, self.parts[number]):
+                    yield _row(b"" if account is None else _encode(account))
+
+
 def over(spark: SparkSession) -> Spread:
     """Evaluates on Spark, a task a share."""
 
     def spread(work: DayWork, parts: Sequence[tuple[int, ...]]) -> Sequence[PartAccount]:
-        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    for account in run_part(work, parts[number]):
-                        # A task that says nothing for long is taken for hung.
-                        yield _row(b"" if account is None else _encode(account))
-
-        table = spark.range(0, len(parts), 1, len(parts)).mapInArrow(run, "blob binary").toArrow()
+        numbers = spark.range(0, len(parts), 1, len(parts))
+        table = numbers.mapInArrow(ShareStage(work, parts).run, "blob binary").toArrow()
         return [_decode(blob) for blob in table.column(0).to_pylist() if blob]
 
     return spread
