@@ -29,7 +29,7 @@ __all__ = ["Places", "Site"]
 
 PASSWORD = "demo"  # noqa: S105 -- known on purpose, and printed; Airflow listens on loopback only
 
-_AGENT = ("-m", "fraud_rules.cli", "agent", "run", "--drain-on-exit")
+_AGENT = ("-m", "fraud_rules.cli", "agent", "run", "--drain-on-exit", "--drain-s=20")
 _DRAIN_S = 60.0
 _GRACE_S = 5.0
 _LOOK_S = 0.2
