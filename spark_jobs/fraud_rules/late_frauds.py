@@ -1,0 +1,50 @@
+"""Frauds of a day that is over, as they arrive when it is too late to judge them live: for the demo, and for tests.
+
+Whoever watches the live alerts sees none of them; the re-evaluation of their day finds them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+
+from fraud_rules.day import Day
+from fraud_rules.fraud_patterns import FRAUDS
+
+__all__ = ["late_frauds"]
+
+FIRST_ID = 8_000_000_000_000
+FIRST_ACTOR = 7_000_000
+_NOON_MS = 12 * 3_600_000
+_APART_MS = 1_800_000
+
+
+def late_frauds(day: Day, seed: int = 1) -> Iterator[tuple[str, bytes]]:
+    """One fraud of each pattern, from noon of the day on, half an hour apart: its label, and a transaction's JSON."""
+    rng = random.Random(f"{day.number}/{seed}")  # noqa: S311 - the same frauds for the same seed
+    number, actor = 1_000 * (day.number % 1_000_000), FIRST_ACTOR
+    for position, (label, make) in enumerate(FRAUDS.items()):
+        payments = make(rng)
+        for payment in payments:
+            number += 1
+            time_ms = day.start_ms + _NOON_MS + position * _APART_MS + payment.after_ms
+            yield (
+                label,
+                _encoded(
+                    FIRST_ID + number,
+                    time_ms,
+                    actor + payment.payer,
+                    actor + payment.beneficiary,
+                    payment.cents,
+                    payment.kind,
+                ),
+            )
+        actor += 1 + max(max(payment.payer, payment.beneficiary) for payment in payments)
+
+
+def _encoded(number: int, time_ms: int, payer: int, beneficiary: int, cents: int, kind: str) -> bytes:
+    return (
+        f'{{"transactionId":{number},"eventTime":{time_ms},"payeeId":{payer},"beneficiaryId":{beneficiary},'
+        f'"paymentType":{json.dumps(kind)},"paymentAmount":{cents // 100}.{cents % 100:02d}}}'
+    ).encode()
