@@ -47,7 +47,7 @@ def write_batches(folder: DiskFolder, planned: range, committed: range) -> None:
 
 
 def test_an_empty_checkpoint_becomes_ours_and_stays_so(folder: DiskFolder, schema: TransactionSchema) -> None:
-    ours = manifest(SETTINGS, schema, TOPIC_IDS)
+    ours = manifest(SETTINGS, schema, TOPIC_IDS, 2)
     claim(folder, ours)
     claim(folder, ours)
     assert read_progress(folder) == Progress(None, None, {}, {})
@@ -69,7 +69,8 @@ def changed(**members: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     ("change", "says"),
     [
         (changed(detector="other"), "detector"),
-        (changed(keyGroups=8), "keyGroups"),
+        (changed(keyGroups=9), "keyGroups"),
+        (changed(shufflePartitions=4), "shufflePartitions"),
         (changed(format=0), "format"),
         (changed(topics={"transactions": "z", "rules": "b"}), "another topic transactions"),
     ],
@@ -77,7 +78,7 @@ def changed(**members: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
 def test_another_detectors_checkpoint_is_foreign(
     change: Callable[[dict[str, Any]], dict[str, Any]], says: str, folder: DiskFolder, schema: TransactionSchema
 ) -> None:
-    ours = manifest(SETTINGS, schema, TOPIC_IDS)
+    ours = manifest(SETTINGS, schema, TOPIC_IDS, 2)
     claim(folder, change(ours))
     with pytest.raises(CheckpointForeign, match=says):
         claim(folder, ours)
@@ -86,15 +87,15 @@ def test_another_detectors_checkpoint_is_foreign(
 def test_a_schema_may_grow_by_nullable_fields_and_change_nothing_else(
     folder: DiskFolder, schema: TransactionSchema
 ) -> None:
-    claim(folder, manifest(SETTINGS, schema, TOPIC_IDS))
+    claim(folder, manifest(SETTINGS, schema, TOPIC_IDS, 2))
     grown = replace(schema, fields=(*schema.fields, Field("channel", FieldType.STRING, nullable=True)))
-    claim(folder, manifest(SETTINGS, grown, TOPIC_IDS))
+    claim(folder, manifest(SETTINGS, grown, TOPIC_IDS, 2))
 
     with pytest.raises(CheckpointForeign, match="channel"):
-        claim(folder, manifest(SETTINGS, schema, TOPIC_IDS))
+        claim(folder, manifest(SETTINGS, schema, TOPIC_IDS, 2))
     demanding = replace(grown, fields=(*grown.fields, Field("branch", FieldType.LONG)))
     with pytest.raises(CheckpointForeign, match="branch"):
-        claim(folder, manifest(SETTINGS, demanding, TOPIC_IDS))
+        claim(folder, manifest(SETTINGS, demanding, TOPIC_IDS, 2))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_a_schema_may_grow_by_nullable_fields_and_change_nothing_else(
     ],
 )
 def test_damage_is_named(name: str, content: bytes | None, folder: DiskFolder, schema: TransactionSchema) -> None:
-    ours = manifest(SETTINGS, schema, TOPIC_IDS)
+    ours = manifest(SETTINGS, schema, TOPIC_IDS, 2)
     claim(folder, ours)
     write_batches(folder, range(3, 6), range(3, 6))
     if content is None:

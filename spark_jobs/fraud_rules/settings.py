@@ -80,7 +80,7 @@ class DetectorSettings:
     """
 
     detector: str = _matching("detector", _NAME, "lower-case letters, digits, '.', '_' and '-', at most 64")
-    key_groups: int = _bounded(16, 1, 4_096)
+    key_groups: int = _bounded(8, 1, 4_096)
     max_out_of_orderness_ms: int = _bounded(300_000, 0, 86_400_000)
     future_tolerance_ms: int = _bounded(300_000, 0, 86_400_000)
     tick_ms: int = _bounded(10_000, 100, 20_000)

@@ -92,7 +92,7 @@ def admit(job: DetectorJob, folder: Folder, rules: TopicReader) -> Admitted:
 def _manifest(job: DetectorJob) -> Mapping[str, Any]:
     topics = job.settings.topics
     read = [topics.transactions, topics.rules, topics.detector_ticks]
-    return checkpoint.manifest(job.settings, job.schema, topic_ids(job.kafka, read))
+    return checkpoint.manifest(job.settings, job.schema, topic_ids(job.kafka, read), job.spark.shuffle_partitions)
 
 
 def _hold(folder: Folder, *, alone: bool) -> None:

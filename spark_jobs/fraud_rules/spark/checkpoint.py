@@ -21,7 +21,7 @@ MANIFEST: Final = "detector.json"
 RESUMED: Final = "resumed"
 """A file beside the checkpoint: the offset of the last stop in the rule log that somebody has lifted."""
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raised when what a checkpoint holds changes its meaning."""
 
 _LOG_VERSIONS = ("v1", "v2")
@@ -41,13 +41,16 @@ class Progress:
     pins: Mapping[int, Pin]
 
 
-def manifest(settings: DetectorSettings, schema: TransactionSchema, topic_ids: Mapping[str, str]) -> dict[str, Any]:
+def manifest(
+    settings: DetectorSettings, schema: TransactionSchema, topic_ids: Mapping[str, str], shuffle_partitions: int
+) -> dict[str, Any]:
     """What is fixed with a checkpoint, JSON-ready. `topic_ids` are Kafka's ids of the topics read, by name."""
     fields = {field.name: [field.type.value, field.nullable, field.scale] for field in schema.fields}
     return {
         "format": FORMAT,
         "detector": settings.detector,
         "keyGroups": settings.key_groups,
+        "shufflePartitions": shuffle_partitions,
         "fields": fields,
         "topics": dict(topic_ids),
     }
@@ -128,7 +131,7 @@ def is_committed(folder: Folder, batch_id: int) -> bool:
 
 
 def _check_manifest(folder: Folder, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    for name in ("format", "detector", "keyGroups"):
+    for name in ("format", "detector", "keyGroups", "shufflePartitions"):
         if known.get(name) != wanted[name]:
             raise CheckpointForeign(
                 f"{folder.root} was made with {name} {known.get(name)!r}, not {wanted[name]!r}: "

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.codec import Decoded, decode_transactions
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.spark.lanes import lanes
 from fraud_rules.spark.rows import ASIDE, Aside, Refused, append_quantiles_ms
 from fraud_rules.spark.squeeze import squeeze
 from fraud_rules.spark.worker import WorkerContext, settle
@@ -19,7 +20,7 @@ from fraud_rules.transaction import TransactionBatch
 MAX_REFUSED_BYTES = 4_194_304
 """Quarantined bytes that travel in one row, but for a single larger record."""
 
-_OUT = pa.schema([("key_group", pa.int32()), ("blob", pa.binary())])
+_OUT = pa.schema([("key_group", pa.int32()), ("lane", pa.int32()), ("blob", pa.binary())])
 _US_A_MS = 1_000
 
 Rows = list[tuple[int, bytes]]
@@ -59,12 +60,12 @@ class FanOutStage:
             accepted.append(decoded.batch)
             ignored += decoded.ignored
             for refused in _refused(records, decoded):
-                yield _rows([(ASIDE, Aside(refused=refused).encode())])
+                yield self._rows([(ASIDE, Aside(refused=refused).encode())])
         rows = self._fan_out(accepted, ignored)
         if visit_all:
             rows += [(group, squeeze(EMPTY_BLOB)) for group in range(self.context.settings.key_groups)]
         if rows:
-            yield _rows(rows)
+            yield self._rows(rows)
 
     def _decode(self, records: _Records) -> Decoded:
         settings = self.context.settings
@@ -86,6 +87,13 @@ class FanOutStage:
         rows = [(key_group, squeeze(blob)) for key_group, blob in blobs.items()]
         account = Aside(len(batch), ignored, append_quantiles_ms(batch.append_ms))
         return [*rows, (ASIDE, account.encode())]
+
+    def _rows(self, rows: Rows) -> pa.RecordBatch:
+        groups, blobs = zip(*rows, strict=True)
+        lanes_of = lanes(self.context.settings.key_groups, self.context.partitions)
+        keyed = [0 if group == ASIDE else lanes_of[group] for group in groups]
+        columns = [pa.array(groups, pa.int32()), pa.array(keyed, pa.int32()), pa.array(blobs, pa.binary())]
+        return pa.RecordBatch.from_arrays(columns, schema=_OUT)
 
 
 def _records(batch: pa.RecordBatch) -> _Records:
@@ -112,8 +120,3 @@ def _refused(records: _Records, decoded: Decoded) -> Iterator[tuple[Refused, ...
         portion.append(Refused(partition, offset, append_ms, reject.reason, reject.detail, raw))
     if portion:
         yield tuple(portion)
-
-
-def _rows(rows: Rows) -> pa.RecordBatch:
-    groups, blobs = zip(*rows, strict=True)
-    return pa.RecordBatch.from_arrays([pa.array(groups, pa.int32()), pa.array(blobs, pa.binary())], schema=_OUT)

@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules.spark.fanout_stage import FanOutStage
-from fraud_rules.spark.rows import ROW_SCHEMA
+from fraud_rules.spark.rows import KEYED_SCHEMA, ROW_SCHEMA
 from fraud_rules.spark.stateful_stage import KeyGroupProcessor
 from fraud_rules.spark.worker import WorkerContext
 
@@ -25,8 +25,8 @@ def start_query(
     on_batch: Callable[[DataFrame, int], None],
 ) -> StreamingQuery:
     """Start the query on the context's checkpoint. `starting_offsets` matter to an empty one only."""
-    rows = _source(spark, context, starting_offsets).mapInArrow(FanOutStage(context).run, ROW_SCHEMA)
-    outputs = rows.groupBy("key_group").transformWithState(
+    rows = _source(spark, context, starting_offsets).mapInArrow(FanOutStage(context).run, KEYED_SCHEMA)
+    outputs = rows.groupBy("key_group", "lane").transformWithState(
         KeyGroupProcessor(context), outputStructType=ROW_SCHEMA, outputMode="update", timeMode="none"
     )
     writer = outputs.writeStream.queryName(QUERY_NAME).outputMode("update").foreachBatch(on_batch)

@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROW_SCHEMA = "key_group int, blob binary"
+KEYED_SCHEMA = "key_group int, lane int, blob binary"
+"""Rows on their way to the stateful stage: see `lanes`."""
+
 ASIDE = -1
 
 _QUANTILES = np.linspace(0.0, 1.0, 101)

@@ -30,10 +30,10 @@ class KeyGroupProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Evaluate a key group's part of the batch; hand through what is aside."""
-        (key_group,) = key
+        key_group, _ = key
         if key_group == ASIDE:
             for row in rows:
-                yield Row(key_group=key_group, blob=bytes(row[1]))
+                yield Row(key_group=key_group, blob=bytes(row[2]))
             return
         # Spark asks the driver too for this class, to learn the state's shape: that need not load the kernel.
         from fraud_rules.engine import KeyGroupEngine
@@ -43,7 +43,7 @@ class KeyGroupProcessor(StatefulProcessor):
             restore_image(self._log, image)
         engine = KeyGroupEngine(key_group, context.schema, context.settings, self._log, context.views())
         detection_ms = int(time.time() * _MS_A_S)
-        blobs = [expand(bytes(row[1])) for row in rows]
+        blobs = [expand(bytes(row[2])) for row in rows]
         output = engine.process(blobs, context.timeline(), context.batch_id(), detection_ms)
         yield Row(key_group=key_group, blob=context.spill().pack(output.encode(), context.batch_id()))
 

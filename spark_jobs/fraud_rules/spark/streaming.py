@@ -65,7 +65,7 @@ def _start(job: DetectorJob, stack: ExitStack) -> tuple[BatchRunner, StreamingQu
         admitted = admit(job, folder, rules)
     transactions = stack.enter_context(TopicReader(job.kafka, topics.transactions))
     pulse = Pulse(TickWriter(job.kafka, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
-    context = WorkerContext(job.schema, settings, job.kafka, folder.root, admitted.restores)
+    context = WorkerContext(job.schema, settings, job.kafka, folder.root, options.shuffle_partitions, admitted.restores)
     if admitted.restores and admitted.beginning is not None:
         stack.enter_context(share_state(spark, recompute(job, admitted.beginning)))
     metrics = stack.enter_context(serve_metrics(job))

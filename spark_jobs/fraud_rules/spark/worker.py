@@ -39,6 +39,7 @@ class WorkerContext:
     settings: DetectorSettings
     kafka: KafkaConnection
     checkpoint: str
+    partitions: int
     restores: bool = False
 
     def restores_now(self) -> bool:
