@@ -64,7 +64,7 @@ chaos: setup ## 200 kills of driver, workers and broker under load (prints its s
 
 .PHONY: conformance
 conformance: setup ## every conformance case, and bad input, through the running detector (minutes)
-	$(BIN)/pytest -m "integration and long" $(ARGS)
+	$(BIN)/pytest tests/integration/test_conformance_stream.py tests/integration/test_bad_input.py $(ARGS)
 
 .PHONY: oracle-long
 oracle-long: setup ## kernel against oracle on 2,000 generated streams (FRAUD_STREAMS, FRAUD_SEED)

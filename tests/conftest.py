@@ -38,15 +38,18 @@ class OwnTopics:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with servers run in one worker, one after the other: one broker, one JVM, kills that hit only their own.
+    """Tests with servers run one after the other, those that kill in a worker of their own: a broker and a JVM at a time in
+    each, and kills that hit only their own.
 
     First of its kind: xdist reads the groups in the same hook.
     """
     for item in items:
         if _SHARED.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.integration)
-        if any(item.iter_markers("integration")) or any(item.iter_markers("recovery")):
-            item.add_marker(pytest.mark.xdist_group("integration"))
+        for kind in ("recovery", "integration"):
+            if any(item.iter_markers(kind)):
+                item.add_marker(pytest.mark.xdist_group(kind))
+                break
 
 
 def free_ports(count: int) -> list[int]:

@@ -23,7 +23,7 @@ from tests.running_detector import Installation, RunningDetector, covers
 from tests.timed_topics import Logs, timed_topics
 from tests.waiting import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 SECONDS = 20.0
 """What "within seconds" is on a crowded machine."""

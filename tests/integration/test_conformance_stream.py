@@ -29,7 +29,7 @@ from tests.running_detector import Installation, covers
 from tests.timed_topics import Logs, Place, timed_topics
 from tests.waiting import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 DAY_MS = 86_400_000
 CHUNKS = 6

@@ -28,7 +28,7 @@ from tests.recovery.verdict import differences
 from tests.recovery.watch import Watch
 from tests.running_detector import Installation
 
-pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(3_600)]
+pytestmark = [pytest.mark.recovery, pytest.mark.timeout(3_600)]
 
 KILLS = int(os.environ.get("FRAUD_KILLS", "20"))
 SEED = int(os.environ.get("FRAUD_SEED") or random.randrange(1_000_000))
