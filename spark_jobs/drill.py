@@ -13,6 +13,7 @@ from fraud_rules.errors import FraudError
 from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.spark.drill import drill
+from fraud_rules.spark.session import STATE_STORE
 
 _WRONG_EXIT_CODE = 1
 
@@ -24,7 +25,7 @@ def main() -> int:
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--schema", type=Path, default=project.config / "schema.yaml")
     given = parser.parse_args()
-    spark = SparkSession.builder.appName("fraud-restore-drill").getOrCreate()
+    spark = SparkSession.builder.appName("fraud-restore-drill").config(map=STATE_STORE).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     try:
         report = drill(spark, given.checkpoint, TransactionSchema.load(given.schema))

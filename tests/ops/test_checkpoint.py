@@ -118,6 +118,12 @@ def test_a_byte_that_is_another(root: Path, name: str) -> None:
     assert list(facts(root).damaged) == [name]
 
 
+def test_what_a_killed_detector_was_writing_is_no_damage(root: Path) -> None:
+    put(root / "state" / "0" / "0" / f".3_{QUERY}.changelog.7f.tmp", b"half a fi", spark=True)
+    (root / "state" / "0" / "0" / f".3_{QUERY}.changelog.7f.tmp").write_bytes(b"half")
+    assert not facts(root).damaged
+
+
 def test_another_detectors(root: Path) -> None:
     seen = CheckpointHook(str(root)).facts("other")
     assert seen.foreign

@@ -99,7 +99,12 @@ class CheckpointHook(BaseHook):
 
 
 def _checksum_of(path: Path) -> Path | None:
-    """The file with a file's checksum: Spark's own beside state files, Hadoop's hidden one beside the logs."""
+    """The file with a file's checksum: Spark's own beside state files, Hadoop's hidden one beside the logs.
+
+    Hidden files have none that counts: what was being written when a detector was killed stays as it was.
+    """
+    if path.name.startswith("."):
+        return None
     for beside in (path.with_name(f"{path.name}.crc"), path.with_name(f".{path.name}.crc")):
         if path.suffix != ".crc" and beside.is_file():
             return beside

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowSkipException
 
 from fraud_ops.decisions import last_release
 from fraud_ops.hooks.connections import KAFKA, SPARK, connection, master_of
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RestoreDrillOperator"]
 
+_CONF = {"spark.log.level": "WARN", "spark.ui.enabled": "false"}
+_LEAST_BATCHES = 10
+
 
 class RestoreDrillOperator(SparkSubmitOperator):
     """Restores a copy of the last finished batch and compares it with the original, through the Spark connection.
@@ -28,7 +32,7 @@ class RestoreDrillOperator(SparkSubmitOperator):
     template_fields: Sequence[str] = ()
 
     def __init__(self, *, kafka_conn_id: str = KAFKA, spark_conn_id: str = SPARK, **kwargs: Any) -> None:
-        super().__init__(application="", conn_id=spark_conn_id, name="fraud-restore-drill", **kwargs)
+        super().__init__(application="", conn_id=spark_conn_id, name="fraud-restore-drill", conf=_CONF, **kwargs)
         self.kafka_conn_id = kafka_conn_id
         self.spark_conn_id = spark_conn_id
 
@@ -36,6 +40,8 @@ class RestoreDrillOperator(SparkSubmitOperator):
         with named():
             master_of(connection(self.spark_conn_id))  # the hook would only log that it is missing, and take yarn
             seen = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id).observe_to_decide()
+            if seen.progress is None or seen.progress.progress.batch_id < _LEAST_BATCHES:
+                raise AirflowSkipException("the detector has hardly begun: there is nothing to restore yet")
             release = last_release(seen)
         found = importlib.util.find_spec("drill")
         assert found is not None, "the entry script is part of the wheel"

@@ -94,6 +94,7 @@ def copy_batch(checkpoint: Path, copy: Path, batch: int) -> int:
 
 def _read_logs(spark: SparkSession, checkpoint: Path, batch: int) -> Mapping[int, Mapping[int, bytes]]:
     """Each key group's log at a batch: blobs by id, the head under its own."""
+    _ = spark.streams.active  # makes what state stores report to; without it they cannot be opened
     try:
         rows = (
             spark.read.format("statestore")

@@ -121,7 +121,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
-    settings = {**_placement(options, jars), **_STATE_STORE, **_LOW_LATENCY, **_WORKERS}
+    settings = {**_placement(options, jars), **STATE_STORE, **_LOW_LATENCY, **_WORKERS}
     settings["spark.sql.shuffle.partitions"] = str(options.shuffle_partitions)
     if options.checkpoints_to_disk:
         settings |= _LOCAL_CHECKPOINT
@@ -149,7 +149,7 @@ def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
     return settings
 
 
-_STATE_STORE: Final = {
+STATE_STORE: Final = {  # a reader of the state needs them too
     _STREAMING + "stateStore.providerClass": _STATE + "RocksDBStateStoreProvider",
     # A batch uploads what it changed, not whole files.
     _STREAMING + "stateStore.rocksdb.changelogCheckpointing.enabled": "true",
