@@ -210,12 +210,10 @@ class LocalAirflow:
     def processes(self, component: Component | None = None) -> Iterator[psutil.Process]:
         """The processes of this site that run, or those of one component."""
         for process in psutil.process_iter():
-            try:
-                environ = process.environ()
-            except psutil.Error:
+            environ = _environment_of(process)
+            if environ.get("AIRFLOW_HOME") != str(self.site.home) or _COMPONENT not in environ:
                 continue
-            mine = environ.get("AIRFLOW_HOME") == str(self.site.home) and _COMPONENT in environ
-            if mine and component in (None, environ[_COMPONENT]) and process.status() != psutil.STATUS_ZOMBIE:
+            if component in (None, environ[_COMPONENT]):
                 yield process
 
     @property
@@ -237,6 +235,14 @@ def _airflow() -> str:
     if found is None:
         raise AirflowFailed("there is no airflow command: install the environment (make setup)")
     return found
+
+
+def _environment_of(process: psutil.Process) -> Mapping[str, str]:
+    """What a process was started with; nothing for one that has ended, or is not ours to see."""
+    try:
+        return {} if process.status() == psutil.STATUS_ZOMBIE else process.environ()
+    except (psutil.Error, OSError):
+        return {}
 
 
 def _end(processes: list[psutil.Process]) -> None:
