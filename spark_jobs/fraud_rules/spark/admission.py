@@ -21,7 +21,7 @@ from fraud_rules.spark import checkpoint
 from fraud_rules.spark.job import DetectorJob
 from fraud_rules.spark.marker import Beginning, Marker, adopt, beginning_of, check_fits, check_query
 from fraud_rules.spark.pins import PinStore
-from fraud_rules.spark.rebuild import begin_rebuild, check_history, is_carried_out
+from fraud_rules.spark.rebuild import begin_rebuild, check_history, finish_rebuild, is_carried_out
 from fraud_rules.spark.rule_desk import RuleDesk
 from fraud_rules.spark.storage import Folder
 
@@ -67,6 +67,7 @@ def check(job: DetectorJob, folder: Folder) -> None:
 def admit(job: DetectorJob, folder: Folder, rules: TopicReader) -> Admitted:
     """Take the checkpoint, fencing every other detector; what can only be told after that is checked after it."""
     topics, settings = job.settings.topics, job.settings
+    finish_rebuild(folder)
     check(job, folder)
     order = None if job.rebuild is None or is_carried_out(folder, job.rebuild) else job.rebuild
     _hold(folder, alone=order is not None)

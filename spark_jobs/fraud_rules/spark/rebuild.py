@@ -7,7 +7,9 @@ recomputed state in. Until that batch is finished every start recomputes it; not
 from __future__ import annotations
 
 import tempfile
+import uuid
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +24,17 @@ from fraud_rules.spark.job import DetectorJob, RebuildOrder
 from fraud_rules.spark.marker import Beginning, Marker, begin, beginning_of
 from fraud_rules.spark.storage import Folder
 
-__all__ = ["begin_rebuild", "check_history", "is_carried_out", "recompute", "restored_state", "share_state"]
+__all__ = [
+    "begin_rebuild",
+    "check_history",
+    "finish_rebuild",
+    "is_carried_out",
+    "recompute",
+    "restored_state",
+    "share_state",
+]
 
+_FRESH: Final = ".fresh"
 _FILE: Final = "fraud-state-{}"
 
 
@@ -44,14 +55,27 @@ def check_history(job: DetectorJob, order: RebuildOrder) -> None:
 def begin_rebuild(
     folder: Folder, order: RebuildOrder, marker: Marker | None, manifest: Mapping[str, Any]
 ) -> str | None:
-    """Set the folder aside and begin a fresh one at the marker; where the old one is now, None if there was none."""
+    """Begin a fresh folder at the marker, in the place of the old one, which is set aside: its name there, None if there
+    was none. The fresh one is whole before the old one goes, see `finish_rebuild`."""
+    fresh = folder.beside(_FRESH)
+    fresh.remove()
+    claim(fresh, manifest)
     resumed = folder.read(RESUMED)
-    aside = folder.set_aside()
-    claim(folder, manifest)
     if resumed is not None:
-        folder.create(RESUMED, resumed)
-    begin(folder, Beginning(marker, order.order, order.partial))
-    return aside
+        fresh.create(RESUMED, resumed)
+    begin(fresh, Beginning(marker, order.order, order.partial))
+    aside = f"{folder.root}.aside-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}"
+    moved = folder.move(aside)
+    fresh.move(folder.root)
+    return aside if moved else None
+
+
+def finish_rebuild(folder: Folder) -> None:
+    """Put a fresh folder in its place, where whoever began it died after the old one was set aside."""
+    fresh = folder.beside(_FRESH)
+    if not any(not name.startswith(".") for name in folder.names()) and beginning_of(fresh) is not None:
+        folder.remove()
+        fresh.move(folder.root)
 
 
 def recompute(job: DetectorJob, beginning: Beginning) -> Mapping[int, bytes]:

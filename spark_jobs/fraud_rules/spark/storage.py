@@ -6,8 +6,8 @@ import contextlib
 import fcntl
 import os
 import posixpath
+import shutil
 import uuid
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -22,11 +22,6 @@ _MISSING = ("FileNotFoundException", "NoSuchFileException")
 
 
 _IN_USE = ".in-use"
-
-
-def aside_name(name: str) -> str:
-    """What a folder is called once it is set aside."""
-    return f"{name}.aside-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}"
 
 
 class Folder(Protocol):
@@ -61,8 +56,14 @@ class Folder(Protocol):
     def release(self) -> None:
         """Let go of it."""
 
-    def set_aside(self) -> str | None:
-        """Give the folder another name, beside its own, and return it; None when there is no such folder."""
+    def beside(self, suffix: str) -> Folder:
+        """The folder whose name is this one's with a suffix."""
+
+    def move(self, root: str) -> bool:
+        """Give the folder another name, which nothing has; False when there is no such folder."""
+
+    def remove(self) -> None:
+        """Delete the folder with all that is in it, if it is there."""
 
 
 class DiskFolder:
@@ -135,15 +136,20 @@ class DiskFolder:
             self._held.close()
             self._held = None
 
-    def set_aside(self) -> str | None:
-        aside = self._path.with_name(aside_name(self._path.name))
+    def beside(self, suffix: str) -> DiskFolder:
+        return DiskFolder(self._path.with_name(self._path.name + suffix))
+
+    def move(self, root: str) -> bool:
         try:
-            self._path.rename(aside)
+            self._path.rename(root)
         except FileNotFoundError:
-            return None
+            return False
         except OSError as error:
             raise self._damaged("", error) from error
-        return str(aside)
+        return True
+
+    def remove(self) -> None:
+        shutil.rmtree(self._path, ignore_errors=True)
 
     def _damaged(self, name: str, error: OSError) -> CheckpointDamaged:
         return CheckpointDamaged(f"{self.root}/{name} cannot be used: {error.strerror}")
@@ -155,6 +161,7 @@ class HadoopFolder:
     def __init__(self, spark: SparkSession, root: str) -> None:
         jvm: Any = spark._jvm
         session: Any = spark._jsparkSession
+        self._spark = spark
         self._jvm = jvm
         self._conf: Any = session.sessionState().newHadoopConf()
         path: Any = jvm.org.apache.hadoop.fs.Path(root)
@@ -213,15 +220,19 @@ class HadoopFolder:
     def release(self) -> None:
         pass
 
-    def set_aside(self) -> str | None:
-        aside = aside_name(self.root)
+    def beside(self, suffix: str) -> HadoopFolder:
+        return HadoopFolder(self._spark, self.root + suffix)
+
+    def move(self, root: str) -> bool:
         try:
-            renamed = self._fs.rename(self._path(""), self._jvm.org.apache.hadoop.fs.Path(aside))
+            return bool(self._fs.rename(self._path(""), self._jvm.org.apache.hadoop.fs.Path(root)))
         except Py4JJavaError as error:
             if _is(error, *_MISSING):
-                return None
+                return False
             raise self._damaged("", error) from error
-        return aside if renamed else None
+
+    def remove(self) -> None:
+        self._fs.delete(self._path(""), True)
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}" if name else self.root)
