@@ -55,8 +55,8 @@ def check_history(job: DetectorJob, order: RebuildOrder) -> None:
 def begin_rebuild(
     folder: Folder, order: RebuildOrder, marker: Marker | None, manifest: Mapping[str, Any]
 ) -> str | None:
-    """Begin a fresh folder at the marker, in the place of the old one, which is set aside: its name there, None if there
-    was none. The fresh one is whole before the old one goes, see `finish_rebuild`."""
+    """Begin a fresh folder at the marker, in the place of the old one, which is set aside; where that is, if there was
+    one. The fresh one is whole before the old one goes, see `finish_rebuild`."""
     fresh = folder.beside(_FRESH)
     fresh.remove()
     claim(fresh, manifest)
