@@ -38,8 +38,9 @@ class OwnTopics:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with servers run one after the other, those that kill in a worker of their own: a broker and a JVM at a time in
-    each, and kills that hit only their own.
+    """Tests with servers run one after the other, those that kill in a worker of their own.
+
+    So each has a broker and a JVM at a time, and kills hit only what is theirs.
 
     First of its kind: xdist reads the groups in the same hook.
     """
