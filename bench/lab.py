@@ -131,7 +131,7 @@ class Session:
         """Where the workers keep their views of this checkpoint."""
         from fraud_rules.spark.views import view_folder
 
-        return view_folder(f"file:{self.checkpoint}")
+        return view_folder(str(self.checkpoint))
 
     def progress(self, last: int = 1) -> list[dict[str, Any]]:
         """The newest progress records, oldest first."""
