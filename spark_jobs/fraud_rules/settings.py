@@ -88,7 +88,7 @@ class DetectorSettings:
     max_offsets_per_trigger: int = _bounded(200_000, 1, 100_000_000)
     max_transaction_bytes: int = _bounded(1_048_576, 256, 104_857_600)
     state_budget_bytes: int = _bounded(8_589_934_592, 1_048_576, 2**50)
-    state_bytes_per_event: int = _bounded(64, 1, 65_536)
+    state_bytes_per_event: int = _bounded(320, 1, 65_536)
     spill_output_bytes: int = _bounded(16_777_216, 65_536, 2**31)
     evaluations: bool = False
     limits: RuleLimits = _LIMITS
