@@ -33,7 +33,7 @@ from tests.test_kernel_against_oracle import _draw
 from tests.timed_topics import Logs, timed_topics
 from tests.waiting import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
 
 SEEDS = (3_000_001, 3_000_004, 3_000_007, 3_000_011, 3_000_015)
 FIRST = Day.parse("2026-10-01")

@@ -59,7 +59,7 @@ class _Correction(msgspec.Struct, rename="camel"):
     kind: str
     alert_id: str
     event_time: int
-    alert: msgspec.Raw | None = None
+    alert: msgspec.Raw = msgspec.Raw(b"")
 
 
 _correction = msgspec.json.Decoder(_Correction).decode
@@ -99,7 +99,7 @@ class Published:
         correction = _correction(value)
         if Day.of(correction.event_time) == day:
             self.corrected[correction.alert_id] = Verdict(correction.kind)
-            if correction.alert is not None and correction.kind == Verdict.ADDED:
+            if bytes(correction.alert) and correction.kind == Verdict.ADDED:
                 self.added[correction.alert_id] = bytes(correction.alert)
 
     def text_of(self, alert_id: str) -> bytes | None:
