@@ -64,36 +64,43 @@ class TopicsTail:
             self._consumer.list_topics(
                 next(iter(self._last)), timeout=_TIMEOUT_S
             )  # nothing else tells of a broker gone
-            unread = set() if self._begun else self._begin()
+            unread = {} if self._begun else self._begin()
             self._begun = True
             self._read(unread, found)
         except KafkaException as error:
             raise BrokerUnavailable(f"Kafka at {self._kafka}: {describe(error)}") from error
         return found
 
-    def _read(self, unread: set[str], found: dict[str, list[Record]]) -> None:
-        """Take what is there, and wait for the ends of the topics not read to their end yet."""
+    def _read(self, unread: dict[str, int], found: dict[str, list[Record]]) -> None:
+        """Take what is there, and wait until the topics in `unread` are read up to the ends given there.
+
+        A topic that grows all the time is never at its end: what counts is the end it had when reading began.
+        """
         deadline = time.monotonic() + _TIMEOUT_S
         while True:
             messages = self._consumer.consume(_BATCH, timeout=_POLL_S if unread else 0)
-            unread -= self._take(messages, found)
-            if messages:
+            if any(message.topic() in unread for message in messages):
                 deadline = time.monotonic() + _TIMEOUT_S
-            elif not unread:
+            for topic in self._take(messages, found, unread):
+                unread.pop(topic, None)
+            if not messages and not unread:
                 return
-            elif time.monotonic() > deadline:
+            if unread and time.monotonic() > deadline:
                 raise BrokerUnavailable(f"{', '.join(sorted(unread))} at {self._kafka} cannot be read to the end")
 
-    def _begin(self) -> set[str]:
-        places = []
+    def _begin(self) -> dict[str, int]:
+        """Go to where reading begins; the end of each topic now."""
+        places, ends = [], {}
         for topic, last in self._last.items():
             first, end = watermarks(self._consumer, TopicPartition(topic, 0)) or (0, 0)
             places.append(TopicPartition(topic, 0, first if last is None else max(first, end - last)))
+            if places[-1].offset < end:
+                ends[topic] = end
         self._consumer.assign(places)
-        return set(self._last)
+        return ends
 
-    def _take(self, messages: list[Message], found: dict[str, list[Record]]) -> set[str]:
-        """Keep the records; the topics whose end was reached."""
+    def _take(self, messages: list[Message], found: dict[str, list[Record]], ends: Mapping[str, int]) -> set[str]:
+        """Keep the records; the topics that are read up to these ends."""
         ended = set()
         for message in messages:
             topic, error = str(message.topic()), message.error()
@@ -106,6 +113,8 @@ class TopicsTail:
                     value.encode() if isinstance(value, str) else value,
                 )
                 found[topic].append(record)
+                if topic in ends and record.offset >= ends[topic] - 1:
+                    ended.add(topic)
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended.add(topic)
             elif error.code() not in _PASSING:

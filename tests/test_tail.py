@@ -1,0 +1,42 @@
+"""Reading on at the ends of topics."""
+
+from __future__ import annotations
+
+import threading
+
+from fraud_rules.kafka.tail import TopicsTail
+from tests.conftest import OwnTopics
+from tests.kafka_records import produce
+from tests.waiting import until
+
+
+def test_a_tail_of_a_topic_that_grows_all_the_time_comes_to_its_end(topics: OwnTopics) -> None:
+    """And goes on from there: each record once, in order, also of a topic that is empty at first."""
+    grows, quiet = topics.names.detector_progress, topics.names.detector_intents
+    produce(topics.bootstrap, grows, [b"before"] * 5)
+    stop = threading.Event()
+
+    def grow() -> None:
+        while not stop.wait(0.05):
+            produce(topics.bootstrap, grows, [b"meanwhile"])
+
+    thread = threading.Thread(target=grow, daemon=True)
+    thread.start()
+    try:
+        with TopicsTail(topics.kafka, {grows: 3, quiet: None}) as tail:
+            first = tail.new()
+            assert [record.value for record in first[grows]][:3] == [b"before"] * 3
+            assert first[quiet] == []
+            produce(topics.bootstrap, quiet, [b"an intent"])
+            seen = [record.offset for record in first[grows]]
+
+            def arrived() -> bool:
+                new = tail.new()
+                seen.extend(record.offset for record in new[grows])
+                return bool(new[quiet])
+
+            until(arrived, "what was appended since", 20)
+    finally:
+        stop.set()
+        thread.join()
+    assert seen == list(range(2, 2 + len(seen)))
