@@ -77,6 +77,7 @@ def read_until(demo: subprocess.Popen[str], text: str) -> str:
     raise AssertionError(f"the demo ended before it said {text!r}:\n{printed}")
 
 
+@pytest.mark.long
 def test_a_demo_ends_at_once_when_told_to(home: Path, environ: dict[str, str]) -> None:
     demo = start_demo(environ)
     read_until(demo, "Airflow at")
@@ -86,6 +87,7 @@ def test_a_demo_ends_at_once_when_told_to(home: Path, environ: dict[str, str]) -
     until(lambda: not left_running(home), "nothing the demo started is left", 10)
 
 
+@pytest.mark.long
 def test_a_demo_is_right_also_after_one_that_was_killed(home: Path, environ: dict[str, str]) -> None:
     first = start_demo(environ)
     read_until(first, "Airflow at")
