@@ -5,7 +5,9 @@ And a disk that is full stops it by name, and costs nothing but the time until t
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -100,6 +102,20 @@ def test_a_start_that_is_refused_harms_nobody(project: Project, topics: OwnTopic
         site.await_batches(3)
         mistaken = RunningDetector(site.installation, checkpoint=tmp_path / "empty")
         assert mistaken.wait_end() == CheckpointForeign.exit_code, mistaken.said()[-2000:]
+        site.await_batches(3)
+        site.assert_right()
+
+
+def test_a_start_on_a_damaged_copy_harms_nobody(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+    with working(Site(tmp_path, project, topics, seed=8)) as site:
+        site.start()
+        site.await_batches(3)
+        copy = tmp_path / "copy"
+        with contextlib.suppress(shutil.Error):  # files come and go while they are copied
+            shutil.copytree(site.installation.checkpoint, copy)
+        shutil.rmtree(copy / "state")
+        mistaken = RunningDetector(site.installation, checkpoint=copy)
+        assert mistaken.wait_end() == CheckpointDamaged.exit_code, mistaken.said()[-2000:]
         site.await_batches(3)
         site.assert_right()
 
