@@ -118,6 +118,7 @@ def test_the_detector_never_notices_a_component_that_is_killed(world: Supervised
     assert world.driver().pid == driver
 
 
+@pytest.mark.long
 def test_a_supervising_run_that_is_failed_cleared_paused_or_deleted_harms_nothing(world: Supervised) -> None:
     before, driver = world.attempt().status, world.driver().pid
 
@@ -176,6 +177,7 @@ def test_every_command_of_the_runbooks_works(world: Supervised, project: Project
     world.api.call("PATCH", "dags/fraud_detector_ops", is_paused=False)
 
 
+@pytest.mark.long
 def test_every_alert_of_all_this_is_right(world: Supervised) -> None:
     verdict = world.judge()
     assert verdict.right, verdict.faults
