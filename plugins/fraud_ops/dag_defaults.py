@@ -32,10 +32,14 @@ def defaults(*, retries: int = 2, alarm: str | None = TASK_FAILED) -> dict[str, 
     }
 
 
-def deadline(after_queued: timedelta, said: str) -> DeadlineAlert:
-    """An alarm when a run has not ended so long after it was queued."""
+def deadline(after: timedelta, said: str) -> DeadlineAlert:
+    """An alarm when a run has not ended so long after its logical date.
+
+    Not after it was queued: Airflow 3.3.2 then answers every clear of a task or a run with an error, while the deadline
+    lies ahead (it takes the serialized interval for a number).
+    """
     return DeadlineAlert(
-        reference=DeadlineReference.DAGRUN_QUEUED_AT,
-        interval=after_queued,
+        reference=DeadlineReference.DAGRUN_LOGICAL_DATE,
+        interval=after,
         callback=AsyncCallback(FraudAlarm, {"name": DEADLINE, "said": said}),
     )
