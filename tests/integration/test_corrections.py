@@ -1,0 +1,127 @@
+"""Corrections on a real broker: all of a day or none, each once, whatever is killed, and undone when data say so."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_rules.day import Day
+from fraud_rules.errors import DayBusy, RuleLogForeign
+from fraud_rules.late_frauds import late_frauds
+from fraud_rules.project import Project
+from fraud_rules.rule_files import read_rule_file
+from fraud_rules.spark.reevaluation import ReevaluationJob
+from tests.conformance import load_schema
+from tests.conftest import OwnTopics
+from tests.kafka_records import produce, read_all
+from tests.nightly.archived import Site
+from tests.nightly.run_once import job_of, run_once
+
+pytestmark = pytest.mark.integration
+
+DAY = Day.parse("2026-11-12")
+KILLS = 6
+
+
+@pytest.fixture
+def site(project: Project, tmp_path: Path) -> Site:
+    """A day of late frauds under the seed rules; the first of two batches has half of them."""
+    at_ms = DAY.end_ms + 36_000_000
+    rules = [json.loads(r.value) for path in sorted((project.config / "rules").iterdir()) for r in read_rule_file(path)]
+    rules[0]["action"] = "RESTRICT"
+    steps: list[dict[str, Any]] = [{"at": at_ms, "rule": rule} for rule in rules]
+    steps += [{"at": at_ms + 1, "tx": json.loads(text)} for _, text in late_frauds(DAY)]
+    transactions = len(steps) - len(rules)
+    batches = [{"offsets": {"transactions": {"0": end}}, "pin": len(rules)} for end in (3, transactions)]
+    site = Site.make(tmp_path / "archive", {"steps": steps, "keyGroups": 2, "batches": batches}, load_schema("default"))
+    site.archive()
+    return site
+
+
+def job(site: Site, topics: OwnTopics) -> ReevaluationJob:
+    return job_of(site.store.root, topics.bootstrap, topics.prefix, DAY)
+
+
+def records(topics: OwnTopics, topic: str) -> list[dict[str, Any]]:
+    return [json.loads(message.value() or b"") for message in read_all(topics.bootstrap, topic)]
+
+
+def test_a_killed_run_leaves_all_or_nothing(site: Site, topics: OwnTopics) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "tests.nightly.run_once",
+        str(site.store.root),
+        topics.bootstrap,
+        topics.prefix,
+        str(DAY),
+    ]
+    chance = random.Random(1)
+    seen = {0}
+    for _ in range(KILLS):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        killer = threading.Timer(chance.uniform(1.0, 6.0), process.kill)
+        killer.start()
+        process.wait()
+        killer.cancel()
+        seen.add(len(records(topics, topics.names.alert_corrections)))
+    result = run_once(job(site, topics))
+    corrections = records(topics, topics.names.alert_corrections)
+    assert result.added == len(corrections) > 5
+    assert seen <= {0, len(corrections)}
+    assert len({correction["alertId"] for correction in corrections}) == len(corrections)
+    assert run_once(job(site, topics)).new_corrections == 0
+
+
+@pytest.mark.long
+def test_what_was_added_is_taken_back_and_so_is_what_was_published(site: Site, topics: OwnTopics) -> None:
+    """The detector publishes an alert that the day does not bear out; an earlier night has added another."""
+    found = run_once(job(site, topics))
+    added = records(topics, topics.names.alert_corrections)
+    held = records(topics, topics.names.restrictions)
+    restricting = next(each["alert"] for each in added if each["alertId"] == held[0]["alertId"])
+    by_rule = [each["alertId"] for each in added if each["ruleId"] == restricting["ruleId"]]
+    assert [each["alertId"] for each in held] == by_rule
+
+    tx = restricting["triggeringEvent"]["transactionId"]
+    wrong = {**restricting, "alertId": "00000000-0000-5000-8000-000000000001"}
+    later = {**wrong, "alertId": "00000000-0000-5000-8000-000000000002"}
+    later["triggeringEvent"] = {**wrong["triggeringEvent"], "transactionId": tx + 10**6}
+    stale = {**added[0], "alertId": "00000000-0000-5000-8000-000000000003", "kind": "ADDED"}
+    stale["alert"] = {**added[0]["alert"], "alertId": stale["alertId"]}
+    for topic, document in (
+        (topics.names.alerts, wrong),
+        (topics.names.alerts, later),
+        (topics.names.alert_corrections, stale),
+    ):
+        produce(topics.bootstrap, topic, [json.dumps(document).encode()], key=document["alertId"].encode())
+
+    again = run_once(job(site, topics))
+    new = records(topics, topics.names.alert_corrections)[len(added) + 1 :]
+    assert {(each["alertId"][-1], each["kind"]) for each in new} == {("1", "RETRACTED"), ("3", "RETRACTED")}
+    assert (again.added, again.retracted, again.new_corrections) == (found.added, 1, 2)
+    lifted = records(topics, topics.names.restrictions)[-1]
+    assert lifted["alertId"] == wrong["alertId"] and lifted["liftedBy"] == "RETRACTED"
+    assert run_once(job(site, topics)).new_corrections == 0
+
+
+def test_alerts_of_another_rule_log_are_named(site: Site, topics: OwnTopics) -> None:
+    run_once(job(site, topics))
+    alert = records(topics, topics.names.alert_corrections)[0]["alert"]
+    foreign = {**alert, "alertId": "00000000-0000-5000-8000-000000000009", "ruleVersion": 77}
+    produce(topics.bootstrap, topics.names.alerts, [json.dumps(foreign).encode()], key=foreign["alertId"].encode())
+    with pytest.raises(RuleLogForeign, match="version 77"):
+        run_once(job(site, topics))
+
+
+def test_a_day_is_never_evaluated_twice_at_once(site: Site, topics: OwnTopics) -> None:
+    asked = job(site, topics)
+    with asked.options.store.alone(DAY), pytest.raises(DayBusy):
+        run_once(asked)
