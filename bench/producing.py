@@ -65,7 +65,7 @@ def produce_steadily(bootstrap: str, topic: str, load: Load, rate: float) -> dic
 
     How far behind its schedule the producer itself was, in ms: what is late here is not the detector's latency.
     """
-    producer = Producer({**_SETTINGS, "bootstrap.servers": bootstrap, "acks": 1, "linger.ms": 0})
+    producer = Producer({**_SETTINGS, "bootstrap.servers": bootstrap, "acks": 1})
     made = transactions(load, clock=now_ms)
     behind: list[float] = []
     start = time.perf_counter()
