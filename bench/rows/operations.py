@@ -8,18 +8,21 @@ import random
 import time
 from collections.abc import Iterator, Mapping
 
+from confluent_kafka import Producer
+
 from bench.detector import command
 from bench.figures import Figure, Rows, Scale, at_most
 from bench.lab import Lab, Session
 from bench.loads import UNIFORM_500K, transactions
 from bench.producing import Backlog, now_ms
-from bench.rulesets import FIRE_ALL, rule
+from bench.rulesets import FIRE_ALL, Document, encoded, rule
 from bench.watching import quantile
 from fraud_rules.kafka.consume import Received
 
 _RATE = 1_000
 _CHANGES = 20
 _WAITING = 1_000
+_PATIENCE_S = 30.0
 
 
 def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
@@ -51,16 +54,19 @@ def _start(session: Session) -> float:
 
 def _changes(session: Session, count: int) -> dict[str, float]:
     """Change the firing rule again and again under load, at times unrelated to the batches. In ms, from when the rule
-    record is sent to when a reader has its rule operation, and the first alert under it."""
+    record is sent, by a producer that is connected, to when a reader has its rule operation, and the first alert under
+    it."""
     rng = random.Random(count)  # noqa: S311 - only to be out of step
     topics = (session.names.rule_operations, session.names.alerts)
     records = session.received(*topics)
     next(records)  # the load is under way
+    producer = Producer({"bootstrap.servers": session.bootstrap, "acks": "all"})
+    producer.list_topics(session.names.rules, timeout=_PATIENCE_S)
     live, alerted = [], []
     for n in range(count):
         _pass(records, 0.5 + rng.random())
         appended_ms = now_ms()
-        [version] = session.apply((rule(1, ["payeeId", "beneficiaryId"], "SUM", -1 - n),))
+        [version] = _send(producer, session, (rule(1, ["payeeId", "beneficiaryId"], "SUM", -1 - n),))
         seen: dict[str, int] = {}
         while len(seen) < len(topics):
             received = next(records)
@@ -73,6 +79,18 @@ def _changes(session: Session, count: int) -> dict[str, float]:
         for name, times in (("live", live), ("alerted", alerted))
         for label, q in (("p50_ms", 0.5), ("p95_ms", 0.95), ("max_ms", 1.0))
     }
+
+
+def _send(producer: Producer, session: Session, rules: tuple[Document, ...]) -> list[int]:
+    """Append rules: their versions."""
+    versions: list[int] = []
+    for key, text in encoded(rules):
+        producer.produce(
+            session.names.rules, text, key, partition=0, on_delivery=lambda _, it: versions.append(it.offset())
+        )
+    producer.flush(_PATIENCE_S)
+    assert len(versions) == len(rules), "a rule was not delivered"
+    return versions
 
 
 def _pass(records: Iterator[Received], seconds: float) -> None:
