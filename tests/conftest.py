@@ -36,21 +36,10 @@ class OwnTopics:
         return KafkaConnection(self.bootstrap)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with servers run one after the other, those that kill in a worker of their own.
-
-    So each has a broker and a JVM at a time, and kills hit only what is theirs.
-
-    First of its kind: xdist reads the groups in the same hook.
-    """
-    for item in items:
-        if _SHARED.intersection(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.integration)
-        for kind in ("recovery", "integration"):
-            if any(item.iter_markers(kind)):
-                item.add_marker(pytest.mark.xdist_group(kind))
-                break
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What needs a server says so, also when only a fixture of it does."""
+    if _SHARED.intersection(getattr(item, "fixturenames", ())):
+        item.add_marker(pytest.mark.integration)
 
 
 def free_ports(count: int) -> list[int]:

@@ -17,7 +17,7 @@ from fraud_rules.project import Project
 from tests.supervised import FOLDERS, demo_ports
 from tests.waiting import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("integration"), pytest.mark.timeout(1_200)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_200)]
 
 SECONDS = 14
 

@@ -25,7 +25,7 @@ from fraud_rules.project import Project
 from tests.supervised import Supervised, restart, supervised
 from tests.waiting import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("integration"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 DAG_ID = "fraud_detector"
 DECIDING = "airflow dags trigger"
