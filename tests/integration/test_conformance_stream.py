@@ -166,16 +166,15 @@ def _run(shifted: Sequence[Shifted], installation: Installation, detectors: Dete
                 each.places.update(write(logs, steps))
             until(judged, f"a batch of {each.case.name}")
         write(logs, [_end_of(each)])
-    chunks = _chunks([each for each in shifted if not each.is_cut])
-    for last, chunk in ((chunk is chunks[-1], chunk) for chunk in chunks):
+    for chunk in _chunks([each for each in shifted if not each.is_cut]):
         with detectors.frozen():
             for each, steps in chunk:
                 each.first_version = logs.rules_end if each.first_version < 0 else each.first_version
                 each.places.update(write(logs, steps))
-            if last:
-                at_ms = (shifted[-1].days + 1) * DAY_MS + shifted[-1].case.document["steps"][-1]["at"]
-                write(logs, [{"at": at_ms, "rule": _STOP}])
         until(judged, "a batch")
+    # By itself: a batch whose pin has the stop ends the detector, also when it was planned before the records came.
+    at_ms = (shifted[-1].days + 1) * DAY_MS + shifted[-1].case.document["steps"][-1]["at"]
+    write(logs, [{"at": at_ms, "rule": _STOP}])
     assert detectors.wait_end() == DetectorStopped.exit_code, detectors.said()
 
 
