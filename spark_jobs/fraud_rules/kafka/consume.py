@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import Record, TopicReader, describe
+from fraud_rules.kafka.reader import Record, TopicReader, describe, record_of
 
 __all__ = ["Received", "follow", "read_topic", "tail_of", "topic_ends", "topic_starts"]
 
@@ -104,7 +104,7 @@ def _received(
         now_ms = time.time_ns() // 1_000_000
         records = [message for message in messages if _is_record(message)]
         for message in records:
-            yield Received(str(message.topic()), int(message.partition() or 0), _record(message), now_ms)
+            yield Received(str(message.topic()), int(message.partition() or 0), record_of(message), now_ms)
         if records or not messages:
             away_since_s = None if records else away_since_s
         else:
@@ -123,11 +123,3 @@ def _is_record(message: Message) -> bool:
     if error.code() not in _PASSING:
         raise KafkaException(error)
     return False
-
-
-def _record(message: Message) -> Record:
-    return Record(int(message.offset() or 0), message.timestamp()[1], _bytes(message.key()), _bytes(message.value()))
-
-
-def _bytes(given: bytes | str | None) -> bytes | None:
-    return given.encode() if isinstance(given, str) else given

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 
-__all__ = ["Record", "TopicReader", "describe", "topic_ids", "watermarks"]
+__all__ = ["Record", "TopicReader", "describe", "record_of", "topic_ids", "watermarks"]
 
 _TIMEOUT_S = 15.0
 _POLL_S = 0.2
@@ -93,7 +93,7 @@ class TopicReader:
                 messages = self._consumer.consume(1000, timeout=_POLL_S)
             for message in messages:
                 if message.error() is None and _offset(message) < end:
-                    yield _record(message)
+                    yield record_of(message)
                 if self._is_last(message, end):
                     return
             if any(message.error() is None for message in messages):
@@ -153,7 +153,8 @@ def _named(kafka: KafkaConnection) -> Iterator[None]:
         raise BrokerUnavailable(f"Kafka at {kafka}: {describe(error)}") from error
 
 
-def _record(message: Message) -> Record:
+def record_of(message: Message) -> Record:
+    """What a client has received, as a record."""
     return Record(_offset(message), message.timestamp()[1], _bytes(message.key()), _bytes(message.value()))
 
 

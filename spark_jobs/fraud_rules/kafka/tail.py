@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import Record, describe, watermarks
+from fraud_rules.kafka.reader import Record, describe, record_of, watermarks
 
 __all__ = ["TopicsTail"]
 
@@ -105,13 +105,7 @@ class TopicsTail:
         for message in messages:
             topic, error = str(message.topic()), message.error()
             if error is None:
-                key, value = message.key(), message.value()
-                record = Record(
-                    message.offset() or 0,
-                    message.timestamp()[1],
-                    key.encode() if isinstance(key, str) else key,
-                    value.encode() if isinstance(value, str) else value,
-                )
+                record = record_of(message)
                 found[topic].append(record)
                 if topic in ends and record.offset >= ends[topic] - 1:
                     ended.add(topic)
