@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
-from pathlib import Path
-
-import msgspec
 
 from fraud_rules.archive.store import ArchiveStore
-from fraud_rules.errors import FraudError
+from fraud_rules.batch_script import batch_parser, run_batch
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
@@ -20,15 +15,8 @@ from fraud_rules.spark.archive import ArchiveJob, archive
 
 def parse(arguments: list[str], project: Project) -> ArchiveJob:
     """The job that the arguments ask for. Raises ConfigError."""
-    parser = argparse.ArgumentParser(prog="archive", description=__doc__)
+    parser = batch_parser("archive", __doc__, project)
     add = parser.add_argument
-    add("--bootstrap", default=os.environ.get("FRAUD_BOOTSTRAP", "127.0.0.1:9092"), help="Kafka's address")
-    add("--archive", default=str(project.var / "archive"), help="the archive's folder, the same on every host")
-    add("--settings", type=Path, default=project.config / "detector.yaml")
-    add("--schema", type=Path, default=project.config / "schema.yaml")
-    add("--jars", type=Path, default=project.jars / "connector")
-    add("--master", default="local[2]", help="Spark's master")
-    add("--driver-memory", default="1g")
     add("--records-a-batch", type=int, default=1_000_000)
     add("--retired-for-ms", type=int, default=3_600_000, help="how long files stay that a compaction has replaced")
     add(
@@ -52,14 +40,8 @@ def parse(arguments: list[str], project: Project) -> ArchiveJob:
 
 
 def main() -> int:
-    """Run; prints what it did as JSON. The exit code is the error's, see `fraud_rules.errors`."""
-    try:
-        result = archive(parse(sys.argv[1:], Project.find()))
-    except FraudError as error:
-        sys.stderr.write(f"archive: {type(error).__name__}: {error}\n")
-        return error.exit_code
-    sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
-    return 0
+    """Run; prints what came of it as JSON."""
+    return run_batch("archive", lambda: archive(parse(sys.argv[1:], Project.find())))
 
 
 if __name__ == "__main__":

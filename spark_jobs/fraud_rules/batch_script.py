@@ -1,0 +1,39 @@
+"""What the entry scripts of batch jobs share: where things are, and how a run ends."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from fraud_rules.errors import FraudError
+from fraud_rules.project import Project
+
+
+def batch_parser(prog: str, description: str | None, project: Project) -> argparse.ArgumentParser:
+    """A parser with the options that every job on the archive has."""
+    parser = argparse.ArgumentParser(prog=prog, description=description)
+    add = parser.add_argument
+    add("--bootstrap", default=os.environ.get("FRAUD_BOOTSTRAP", "127.0.0.1:9092"), help="Kafka's address")
+    add("--archive", default=str(project.var / "archive"), help="the archive's folder, the same on every host")
+    add("--settings", type=Path, default=project.config / "detector.yaml")
+    add("--schema", type=Path, default=project.config / "schema.yaml")
+    add("--jars", type=Path, default=project.jars / "connector")
+    add("--master", default="local[2]", help="Spark's master")
+    add("--driver-memory", default="1g")
+    return parser
+
+
+def run_batch(prog: str, job: Callable[[], object]) -> int:
+    """Run a job and print its result as JSON; the exit code is the error's, see `errors`."""
+    try:
+        result = job()
+    except FraudError as error:
+        sys.stderr.write(f"{prog}: {type(error).__name__}: {error}\n")
+        return error.exit_code
+    sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
+    return 0
