@@ -1,0 +1,22 @@
+"""The API as a file, which the pages' types are made from: `python -m fraud_ops.control_plane.web.openapi`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from fraud_ops.control_plane.web.app import app
+
+__all__ = ["FILE", "text"]
+
+FILE = Path(__file__).parents[1] / "ui" / "openapi.json"
+
+
+def text() -> str:
+    """The description as it is in the file."""
+    return json.dumps(app.openapi(), indent=1, sort_keys=True) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.parent.mkdir(exist_ok=True)
+    FILE.write_text(text(), encoding="utf-8")

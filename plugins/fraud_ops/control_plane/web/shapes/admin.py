@@ -1,0 +1,116 @@
+"""Who may do what, and what was done."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from fraud_ops.control_plane.web.shapes.base import EpochMs, Request, Shape
+
+__all__ = [
+    "AuditRow", "AuditVerdict", "Audits", "Binding", "BindingRequest", "Bindings", "Drift", "DriftDifference",
+    "FieldShown", "Me", "RoleName", "SchemaShown",
+]  # fmt: skip
+
+RoleName = Literal["viewer", "analyst", "approver", "admin"]
+
+
+class Me(Shape):
+    """Who asks. Without a role nothing else here may be read: an admin has to bind one."""
+
+    user: str
+    role: RoleName | None
+    four_eyes: bool
+    demo: bool
+    can: list[str]
+
+
+class FieldShown(Shape):
+    """A field of transactions."""
+
+    name: str
+    type: str
+    nullable: bool
+    aliases: list[str]
+
+
+class SchemaShown(Shape):
+    """What rules may be made of; `limits` by name, inclusive."""
+
+    fields: list[FieldShown]
+    aggregators: list[str]
+    operators: list[str]
+    actions: list[str]
+    states: list[str]
+    members: list[str]
+    limits: dict[str, int]
+
+
+class Binding(Shape):
+    """A user's role, and who gave it; `config` is the file of the installation."""
+
+    user: str
+    role: RoleName
+    by: str
+    at: EpochMs
+
+
+class Bindings(Shape):
+    """By user."""
+
+    items: list[Binding]
+
+
+class BindingRequest(Request):
+    """The role a user is to have."""
+
+    role: RoleName
+
+
+class AuditRow(Shape):
+    """One row of the audit log, chained to the one before by its hash."""
+
+    seq: int
+    at: EpochMs
+    who: str
+    action: str
+    subject: str
+    before: Any
+    after: Any
+    previous_hash: str
+    hash: str
+
+
+class Audits(Shape):
+    """Newest first; `next` goes into `before`."""
+
+    items: list[AuditRow]
+    next: int | None
+
+
+class AuditVerdict(Shape):
+    """Whether the chain is whole."""
+
+    whole: bool
+    rows: int
+    broken_at: int | None
+
+
+class DriftDifference(Shape):
+    """A rule that the store and the rule log do not agree on, as each has it."""
+
+    rule_id: int
+    store: dict[str, Any] | None
+    log: dict[str, Any] | None
+
+
+class Drift(Shape):
+    """Whether the store and the rule log say the same."""
+
+    in_step: bool
+    log_end: int | None
+    store_position: int | None
+    differences: list[DriftDifference]
+    outbox_pending: int
+    oldest_pending_ms: int | None = Field(description="How long the oldest change has waited, in ms.")

@@ -1,0 +1,144 @@
+"""The detector's state, what-ifs, and the demo's traffic."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from fraud_ops.control_plane.web.shapes.base import Document, EpochMs, ProblemReason, Request, RuleText, Shape
+
+__all__ = [
+    "Demo", "DemoFraud", "DemoSpeed", "DetectorState", "LateTransaction", "PlantedFraud", "Progress", "ProgressPoint",
+    "Quarantined", "VerdictShown", "WhatIf", "WhatIfRequest", "WhatIfStarted",
+]  # fmt: skip
+
+
+class DetectorState(Shape):
+    """How the detector is doing. Rate, latency and batch time are over the last ten seconds before its last batch."""
+
+    alive: bool
+    last_batch_age_ms: int
+    batch_id: int
+    rows_per_s: float
+    lag: int | None
+    latency_p50_ms: int | None
+    latency_p99_ms: int | None
+    batch_ms: int | None
+    rules_in_force: int
+    retained_events: int
+    retained_bytes: int
+    watermark: int | None
+
+
+class VerdictShown(Shape):
+    """The health verdict, why, and the path of the page that says what to do."""
+
+    name: str
+    well: bool
+    reasons: list[str]
+    runbook: str
+
+
+class ProgressPoint(Shape):
+    """One batch: its rate, how far behind it was, and its latency from append to readable alert, in ms."""
+
+    time: EpochMs
+    rows_per_s: float = Field(alias="rowsPerS")
+    lag: int | None
+    p50: int | None
+    p99: int | None
+    batch_ms: int | None
+
+
+class GroupingLateness(Shape):
+    """How late a transaction was for one grouping."""
+
+    fields: list[str]
+    lateness_ms: int
+
+
+class LateTransaction(Shape):
+    """A transaction that came after its watermark, for some grouping."""
+
+    transaction: dict[str, Any]
+    lateness_ms: int
+    groupings: list[GroupingLateness]
+    time: EpochMs
+
+
+class Quarantined(Shape):
+    """A record that is no transaction: where it was, why it was refused, and how it begins."""
+
+    reason: str
+    detail: str
+    topic: str
+    partition: int
+    offset: int
+    time: EpochMs
+    text: str
+
+
+class Progress(Shape):
+    """The detector's panel. `status` is null while it has never said anything."""
+
+    status: DetectorState | None
+    verdict: VerdictShown
+    points: list[ProgressPoint]
+    late: list[LateTransaction]
+    quarantine: list[Quarantined]
+
+
+class WhatIfRequest(Request):
+    """What a rule would have done on the last `days` archived days."""
+
+    document: Document | None = None
+    text: RuleText | None = None
+    days: Annotated[int, Field(ge=1, le=90)] = 7
+    limits: Annotated[list[Decimal], Field(max_length=50)] | None = None
+    windows: bool = True
+
+
+class WhatIfStarted(Shape):
+    """It runs, or waits for its turn."""
+
+    id: str
+
+
+class WhatIf(Shape):
+    """`result` is what `fraud_rules.whatif.result` says, with the limit curve in `limits`."""
+
+    id: str
+    status: Literal["WAITING", "RUNNING", "DONE", "FAILED"]
+    progress: float
+    result: dict[str, Any] | None
+    report: str | None
+    reasons: list[ProblemReason]
+
+
+class Demo(Shape):
+    """The demo's traffic: transactions a second, and the patterns that can be planted."""
+
+    per_s: int = Field(alias="perS")
+    max_per_s: int = Field(alias="maxPerS")
+    patterns: list[str]
+
+
+class DemoSpeed(Request):
+    """Transactions a second; 0 stands still."""
+
+    per_s: Annotated[int, Field(ge=0, le=5_000, alias="perS")]
+
+
+class DemoFraud(Request):
+    """The pattern to plant."""
+
+    pattern: Annotated[str, Field(max_length=100)]
+
+
+class PlantedFraud(Shape):
+    """It is on its way; `label` is how it is known in the traffic."""
+
+    pattern: str
+    label: str
