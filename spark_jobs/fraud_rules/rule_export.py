@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 
@@ -31,13 +31,18 @@ class RuleFormat(StrEnum):
 
 def export_rules(rules: Iterable[Rule], form: RuleFormat) -> str:
     """A file of these rules, in order. Raises InputInvalid for a rule that the text form cannot hold."""
-    documents = [dict(rule.document) for rule in rules]
+    return export_documents([rule.document for rule in rules], form)
+
+
+def export_documents(documents: Sequence[Mapping[str, object]], form: RuleFormat) -> str:
+    """The same from rules' documents."""
     match form:
         case RuleFormat.JSON:
             listed = b"[" + b",".join(map(encode_document, documents)) + b"]"
             return msgspec.json.format(listed, indent=2).decode() + "\n"
         case RuleFormat.YAML:
-            return yaml.dump(documents, Dumper=_ExactDumper, sort_keys=False, allow_unicode=True, width=100)
+            plain = [dict(document) for document in documents]
+            return yaml.dump(plain, Dumper=_ExactDumper, sort_keys=False, allow_unicode=True, width=100)
         case RuleFormat.TEXT:
             return "".join(f"{_text_line(document)}\n" for document in documents)
 

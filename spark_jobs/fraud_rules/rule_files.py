@@ -36,14 +36,18 @@ class RuleRecord:
 
 def read_rule_file(path: Path) -> tuple[RuleRecord, ...]:
     """Every record of a file, in order. Raises `InputInvalid` for a file that cannot be read or holds no rules."""
-    text = _read_text(path)
+    return read_rule_text(path, _read_text(path))
+
+
+def read_rule_text(named: Path, text: str) -> tuple[RuleRecord, ...]:
+    """The records in a text that is, or could be, the file `named`. Raises `InputInvalid` as `read_rule_file` does."""
     try:
-        values = list(_records(path, text))
+        values = list(_records(named.suffix, text))
     except (ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
-        raise InputInvalid(f"{path}: {' '.join(str(error).split())}") from error
+        raise InputInvalid(f"{named}: {' '.join(str(error).split())}") from error
     if not values:
-        raise InputInvalid(f"{path}: holds no rules")
-    return tuple(RuleRecord(f"{path.name}, rule {place}", value) for place, value in enumerate(values, 1))
+        raise InputInvalid(f"{named}: holds no rules")
+    return tuple(RuleRecord(f"{named.name}, rule {place}", value) for place, value in enumerate(values, 1))
 
 
 def _read_text(path: Path) -> str:
@@ -55,9 +59,9 @@ def _read_text(path: Path) -> str:
         raise InputInvalid(f"{path}: cannot be read: {error}") from error
 
 
-def _records(path: Path, text: str) -> Iterator[bytes]:
+def _records(suffix: str, text: str) -> Iterator[bytes]:
     """The records of a file's text. Raises ValueError, TypeError or YAMLError for what JSON cannot hold."""
-    if path.suffix in _YAML_SUFFIXES:
+    if suffix in _YAML_SUFFIXES:
         yield from _encoded(yaml.load(text, _ExactLoader))  # noqa: S506 - a SafeLoader, stricter
     elif text.lstrip().startswith(("{", "[")):
         yield from _json_records(text)

@@ -42,13 +42,15 @@ def _matching(default: str, pattern: re.Pattern[str], what: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one request may ask for; all inclusive. `page` is the most items of a list at once."""
+    """What one request may ask for; all inclusive. `page` is the most items of a list at once, `outbox` how many
+    changes may wait for the rule log."""
 
     comment_chars: int = _bounded(2_000, 0, 100_000)
-    import_bytes: int = _bounded(4_194_304, 1_024, 16_777_216)
+    import_bytes: int = _bounded(1_048_576, 1_024, 16_777_216)
     import_rules: int = _bounded(2_000, 1, 100_000)
     rules: int = _bounded(10_000, 1, 1_000_000)
     page: int = _bounded(1_000, 1, 10_000)
+    outbox: int = _bounded(100_000, 1, 10_000_000)
     snooze_days: int = _bounded(30, 1, 366)
 
 

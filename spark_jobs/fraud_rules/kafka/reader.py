@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 
-__all__ = ["Record", "TopicReader", "describe", "record_of", "topic_ids", "watermarks"]
+__all__ = ["Record", "TopicReader", "describe", "record_of", "topic_ids", "uncommitted_end", "watermarks"]
 
 _TIMEOUT_S = 15.0
 _POLL_S = 0.2
@@ -34,6 +34,7 @@ class Record:
     append_ms: int
     key: bytes | None
     value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
 
 
 class TopicReader:
@@ -127,6 +128,22 @@ def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int] | N
         time.sleep(_POLL_S)
 
 
+def uncommitted_end(kafka: KafkaConnection, topic: str) -> int:
+    """The offset after the last record of partition 0, whether or not its transaction has ended.
+
+    Committed readers see less while a transaction is open. Raises BrokerUnavailable.
+    """
+    consumer = Consumer(kafka.confluent({"group.id": "fraud-rules", "isolation.level": "read_uncommitted", **_QUIET}))
+    try:
+        with _named(kafka):
+            ends = watermarks(consumer, TopicPartition(topic, 0))
+    finally:
+        consumer.close()
+    if ends is None:
+        raise BrokerUnavailable(f"Kafka at {kafka} does not say where {topic} ends")
+    return int(ends[1])
+
+
 def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:
     """Kafka's own ids of topics, by name: a topic deleted and made again has another. Raises BrokerUnavailable."""
     admin = AdminClient(kafka.confluent(_QUIET))
@@ -155,7 +172,9 @@ def _named(kafka: KafkaConnection) -> Iterator[None]:
 
 def record_of(message: Message) -> Record:
     """What a client has received, as a record."""
-    return Record(_offset(message), message.timestamp()[1], _bytes(message.key()), _bytes(message.value()))
+    given = message.headers() or ()
+    headers = [(name, _bytes(value)) for name, value in (given.items() if isinstance(given, dict) else given)]
+    return Record(_offset(message), message.timestamp()[1], _bytes(message.key()), _bytes(message.value()), headers)
 
 
 def _offset(message: Message) -> int:

@@ -13,8 +13,7 @@ from fraud_rules.kafka.reader import TopicReader, describe
 
 __all__ = ["BatchWriter", "OutRecord", "last_record"]
 
-_INIT_TIMEOUT_S = 60.0
-_COMMIT_TIMEOUT_S = 60.0
+_TIMEOUT_S = 60.0
 _ABORT_TIMEOUT_S = 5.0
 _MAX_RECORD_BYTES = 16_777_216
 _POLL_EVERY = 1_000
@@ -35,15 +34,18 @@ class OutRecord:
 class BatchWriter:
     """The one writer of a detector: opening it fences every earlier one with the same transactional id."""
 
-    def __init__(self, kafka: KafkaConnection, transactional_id: str) -> None:
+    def __init__(self, kafka: KafkaConnection, transactional_id: str, *, timeout_s: float = _TIMEOUT_S) -> None:
+        """`timeout_s`: how long a transaction may stay open, by the broker's watch too."""
         self._kafka = kafka
+        self._timeout_s = timeout_s
         self._id = transactional_id
         self._failed: KafkaError | None = None
+        self._offsets: list[int] = []
         self._producer = Producer(
             kafka.confluent(
                 {
                     "transactional.id": transactional_id,
-                    "transaction.timeout.ms": 60_000,
+                    "transaction.timeout.ms": int(timeout_s * 1_000),
                     "linger.ms": 0,
                     "message.max.bytes": _MAX_RECORD_BYTES,
                     "queue.buffering.max.messages": 1_000_000,
@@ -57,7 +59,7 @@ class BatchWriter:
     def open(self) -> None:
         """Fence the others and end what they left open. Raises BrokerUnavailable, Fenced."""
         try:
-            self._producer.init_transactions(_INIT_TIMEOUT_S)
+            self._producer.init_transactions(self._timeout_s)
         except KafkaException as error:
             raise self._named(error) from error
 
@@ -68,18 +70,25 @@ class BatchWriter:
         BrokerUnavailable.
         """
         count = 0
+        self._offsets.clear()
         try:
             self._producer.begin_transaction()
             for count, record in enumerate(records, 1):
                 self._produce(record)
                 if count % _POLL_EVERY == 0:
                     self._producer.poll(0)
-            self._producer.commit_transaction(_COMMIT_TIMEOUT_S)
+            self._producer.commit_transaction(self._timeout_s)
         except KafkaException as error:
             raise self._named(error) from error
         if self._failed is not None:
             raise BrokerUnavailable(f"Kafka at {self._kafka} did not take a record: {self._failed.str()}")
         return count
+
+    def append(self, records: Sequence[OutRecord]) -> list[int]:
+        """The same for records of one partition, giving their offsets."""
+        if self.write(records) != len(self._offsets):
+            raise BrokerUnavailable(f"Kafka at {self._kafka} did not say where it put the records of {self._id}")
+        return self._offsets.copy()
 
     def _produce(self, record: OutRecord) -> None:
         while True:
@@ -95,6 +104,8 @@ class BatchWriter:
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._failed = error
+        else:
+            self._offsets.append(int(message.offset() or 0))
 
     def _fatal(self, error: KafkaException) -> KafkaException:
         """Why the client has given up: to a record it is handed it only says that it has."""

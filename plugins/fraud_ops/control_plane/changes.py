@@ -1,0 +1,237 @@
+"""How a rule changes in the store: a revision, its audit row and its record in the outbox, in the writer's
+transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from fraud_ops.control_plane import audit
+from fraud_ops.control_plane.audit import Deed
+from fraud_ops.control_plane.canonical import canonical, document_of
+from fraud_ops.control_plane.errors import Conflict, NotFound, Unavailable
+from fraud_ops.control_plane.given import Reader, stored
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, OutboxRow, RevisionRow, RuleHead
+from fraud_ops.control_plane.views import RuleChanged
+from fraud_rules.rule import Rule
+from fraud_rules.rule_codec import encode_document
+
+__all__ = [
+    "CONTROL_KEY",
+    "NewRevision",
+    "Work",
+    "document_in",
+    "head_of",
+    "same",
+    "save",
+    "seen_head",
+    "send_control",
+    "withdraw",
+]
+
+CONTROL_KEY: Final = b"control"
+
+_SEARCHED: Final = ("name", "description", "owner", "severity")
+
+
+@dataclass(slots=True)
+class Work:
+    """One change in the making: the writer's session, and what it needs. `changed` is told once it is committed."""
+
+    session: Session
+    settings: ControlPlaneSettings
+    reader: Reader
+    now_ms: int
+    changed: list[RuleChanged] = field(default_factory=list)
+
+    def take_back(self) -> None:
+        """Leave no trace of what was done so far; nothing more may be done."""
+        self.session.rollback()
+        self.changed.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class NewRevision:
+    """What a rule is to be. `who` takes the step, `author` wrote the document; `publish`: the detector is to know."""
+
+    state: State
+    document: str
+    source: str
+    who: str
+    author: str
+    action: str
+    comment: str = ""
+    publish: bool = True
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A record for the rule log."""
+
+    key: bytes
+    value: bytes
+    rule_id: int | None = None
+    revision: int | None = None
+    wipes: bool = False
+
+
+def head_of(session: Session, rule_id: int) -> RuleHead:
+    """A rule. Raises NotFound."""
+    head = session.get(RuleHead, rule_id)
+    if head is None:
+        raise NotFound(f"there is no rule {rule_id}")
+    return head
+
+
+def seen_head(session: Session, rule_id: int, revision: int) -> RuleHead:
+    """A rule whose newest revision the asker has seen. Raises NotFound, Conflict."""
+    head = head_of(session, rule_id)
+    if head.revision != revision:
+        newest = f"its revision is {head.revision} now, not {revision}"
+        raise Conflict(f"rule {rule_id} has been changed by {head.updated_by!a}: {newest}", head.revision)
+    return head
+
+
+def save(
+    work: Work,
+    head: RuleHead | None,
+    rule_id: int,
+    new: NewRevision,
+    *,
+    outbox_seq: int | None = None,
+    log_version: int | None = None,
+) -> RuleHead:
+    """Write the next revision of a rule; of a rule not yet known (`head` None) the first. What was asked for lapses.
+
+    A record already in the outbox (`outbox_seq`) or in the log (`log_version`) may be what brings it about.
+    """
+    before = None if head is None else _facts(head)
+    was = State.DELETE if head is None else State(head.state)
+    withdraw(work, head, new.who)
+    revision = 1 if head is None else head.last_revision + 1
+    entry = audit.append(
+        work.session,
+        Deed(new.who, new.action, f"rule {rule_id}", before, _after(revision, new), rule_id),
+        work.now_ms,
+    )
+    record = _record(rule_id, was, new) if new.publish else None
+    if record is not None:
+        outbox_seq = _send(work, _Record(str(rule_id).encode(), record, rule_id, revision), entry)
+    head = _written(work, head, rule_id, revision, new)
+    head.outbox_seq, head.log_version = outbox_seq, log_version
+    work.session.add(_revision(work, head, new))
+    work.session.flush()
+    work.changed.append(RuleChanged(rule_id, revision))
+    return head
+
+
+def _send(work: Work, record: _Record, entry: AuditEntry) -> int:
+    """Put a record in the outbox; its number. Raises Unavailable when too much waits there already."""
+    session = work.session
+    last = session.scalar(select(func.max(OutboxRow.seq))) or 0
+    waiting = session.scalar(select(func.min(OutboxRow.seq)).where(OutboxRow.log_version.is_(None)))
+    if waiting is not None and last - waiting >= work.settings.bounds.outbox:
+        raise Unavailable(f"{last - waiting + 1} changes wait for the rule log already: is Kafka down?")
+    row = OutboxRow(
+        seq=last + 1,
+        rule_id=record.rule_id,
+        revision=record.revision,
+        key=record.key,
+        value=record.value,
+        wipes=record.wipes,
+        audit=f"{entry.seq}:{entry.hash}",
+        created_ms=work.now_ms,
+    )
+    session.add(row)
+    session.flush()
+    return row.seq
+
+
+def send_control(work: Work, value: bytes, entry: AuditEntry, *, wipes: bool) -> int:
+    """Put a control in the outbox; its number. Raises Unavailable."""
+    return _send(work, _Record(CONTROL_KEY, value, wipes=wipes), entry)
+
+
+def withdraw(work: Work, head: RuleHead | None, who: str) -> None:
+    """What was asked for about a rule lapses when the rule changes."""
+    if head is None or head.approval_id is None:
+        return
+    work.session.execute(
+        update(ApprovalRow)
+        .where(ApprovalRow.id == head.approval_id, ApprovalRow.decision.is_(None))
+        .values(
+            decision="withdrawn", decided_by=who, decided_at_ms=work.now_ms, decision_comment="the rule has changed"
+        )
+    )
+    head.approval_id = None
+
+
+def document_in(state: State, rule: Rule) -> str:
+    """A rule's document, saying this state where the rule log has it."""
+    if not state.in_log:
+        return stored(rule)
+    return encode_document({**rule.document, "ruleState": state.value}).decode()
+
+
+def _written(work: Work, head: RuleHead | None, rule_id: int, revision: int, new: NewRevision) -> RuleHead:
+    if head is None:
+        head = RuleHead(rule_id=rule_id)
+        work.session.add(head)
+    head.revision = head.last_revision = revision
+    head.state, head.document, head.source = new.state.value, new.document, new.source
+    head.search = _searched(rule_id, new.document)
+    head.author, head.updated_by, head.updated_at_ms = new.author, new.who, work.now_ms
+    head.approval_id = None
+    return head
+
+
+def _revision(work: Work, head: RuleHead, new: NewRevision) -> RevisionRow:
+    return RevisionRow(
+        rule_id=head.rule_id,
+        revision=head.revision,
+        state=head.state,
+        document=head.document,
+        source=head.source,
+        author=new.who,
+        content_author=new.author,
+        at_ms=work.now_ms,
+        comment=new.comment,
+        outbox_seq=head.outbox_seq,
+        log_version=head.log_version,
+    )
+
+
+def _record(rule_id: int, was: State, new: NewRevision) -> bytes | None:
+    """What the rule log is to have; None for what stays in the store."""
+    if new.state.in_log:
+        return new.document.encode()
+    if new.state is State.DELETE and was.in_log:
+        return encode_document({"ruleId": rule_id, "ruleState": "DELETE", "source": new.source})
+    return None
+
+
+def _facts(head: RuleHead) -> dict[str, Any]:
+    return {"revision": head.revision, "state": head.state, "document": document_of(head.document)}
+
+
+def _after(revision: int, new: NewRevision) -> dict[str, Any]:
+    facts = {"revision": revision, "state": new.state.value, "document": document_of(new.document)}
+    said = {"comment": new.comment} if new.comment else {}
+    return facts | said | new.detail
+
+
+def _searched(rule_id: int, document: str) -> str:
+    members = document_of(document)
+    return " ".join([str(rule_id), *(str(members.get(name, "")) for name in _SEARCHED)]).lower()
+
+
+def same(first: str, second: str) -> bool:
+    """Whether two documents say the same."""
+    return first == second or canonical(document_of(first)) == canonical(document_of(second))

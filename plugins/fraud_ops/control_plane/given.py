@@ -1,0 +1,181 @@
+"""A rule as somebody gives it, made into one that `fraud_rules` accepts, or refused with every reason by field.
+
+What the control plane decides itself is set here, whatever was given: the state (the lifecycle's), the source, and,
+for a new rule, a free id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from fraud_ops.control_plane.canonical import document_of
+from fraud_ops.control_plane.errors import Invalid
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.views import Difference, Document, RuleGiven
+from fraud_rules.errors import InputInvalid, Reason, RuleRejected
+from fraud_rules.limits import RuleLimits
+from fraud_rules.rule import Rule
+from fraud_rules.rule_codec import encode_document, parse_rule_document
+from fraud_rules.rule_files import read_rule_text
+from fraud_rules.rule_json import decode_object
+from fraud_rules.rule_members import REMARKS
+from fraud_rules.rule_text import read_text_form
+from fraud_rules.schema import TransactionSchema
+
+__all__ = ["MAX_RULE_ID", "SOURCE", "Reader", "Wanted", "differences", "stored", "with_remarks"]
+
+SOURCE: Final = "ui"
+"""Who wrote the records of the control plane, as the rule log says it."""
+
+MAX_RULE_ID: Final = 2**53 - 1
+"""What a browser's numbers hold exactly; ids above it come only from elsewhere."""
+
+_NOT_IN_A_LINE: Final = (*REMARKS, "force", "approve")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the control plane decides of a rule: its id (None: the one given, or else `free_id`), state and source.
+
+    `known` is the document it has so far.
+    """
+
+    rule_id: int | None
+    state: State
+    source: str = SOURCE
+    free_id: int | None = None
+    known: Document = field(default_factory=dict)
+
+    @property
+    def rule_state(self) -> str:
+        """What a document in this state says: a draft what it becomes first, a deleted rule what it was last able to
+        be.
+        """
+        return self.state.value if self.state.in_log else State.SHADOW.value
+
+
+class Reader:
+    """Reads rules under one schema and its limits."""
+
+    def __init__(self, schema: TransactionSchema, limits: RuleLimits) -> None:
+        self._schema = schema
+        self.limits = limits
+
+    def rule(self, given: RuleGiven, wanted: Wanted, *, strict: bool = True) -> Rule:
+        """The rule that is wanted. `strict`: a state given must be the one wanted. Raises Invalid."""
+        members, faults = self.members(given)
+        if given.text is not None and not given.text.lstrip().startswith("{"):
+            members = with_remarks(members, wanted.known)
+        return self.rule_of(members, faults, wanted, strict=strict)
+
+    def members(self, given: RuleGiven) -> tuple[dict[str, Any], list[Reason]]:
+        """The members given, and what was wrong with their text. Raises Invalid where there are none."""
+        forms = [form for form in (given.document, given.text, given.yaml) if form is not None]
+        if len(forms) != 1:
+            raise Invalid([Reason("record", "must be given in one form: document, text or yaml")])
+        try:
+            if given.document is not None:
+                return self._bounded(given.document), []
+            return self._of_text(given.text) if given.text is not None else self._of_yaml(given.yaml or "")
+        except RuleRejected as rejected:
+            raise Invalid(rejected.reasons, rejected.rule_id) from rejected
+
+    def rule_of(self, members: Mapping[str, Any], faults: list[Reason], wanted: Wanted, *, strict: bool) -> Rule:
+        """The rule of decoded members."""
+        document, reasons = dict(members), list(faults)
+        if document.pop("disabled", None) not in (None, False):
+            reasons.append(Reason("disabled", "a rule is ended by its state, not by its document"))
+        reasons += _faults_of_id(document, wanted)
+        state = document.get("ruleState")
+        if strict and state not in (None, "", wanted.rule_state, wanted.state.value):
+            reasons.append(Reason("ruleState", f"is {wanted.state}, and is changed by moving the rule, not by an edit"))
+        document = {"ruleId": wanted.rule_id or wanted.free_id, **document}
+        document |= {"ruleState": wanted.rule_state, "source": wanted.source}
+        try:
+            change = parse_rule_document(document, self._schema, self.limits)
+        except RuleRejected as rejected:
+            raise Invalid(_once([*reasons, *rejected.reasons]), rejected.rule_id) from rejected
+        if reasons or not isinstance(change, Rule):
+            raise Invalid(_once(reasons) or [Reason("record", "is not a rule")])
+        return change
+
+    def stored(self, text: str) -> Rule | None:
+        """A stored document as a rule; None where schema or limits have changed so that it is none any more."""
+        try:
+            change = parse_rule_document(document_of(text), self._schema, self.limits)
+        except RuleRejected:
+            return None
+        return change if isinstance(change, Rule) else None
+
+    def _bounded(self, document: Document) -> dict[str, Any]:
+        """As large as a record of the rule log may be; numbers that are floats are left for the rule to refuse."""
+        members = dict(document)
+        if len(members) > self.limits.max_members:
+            raise RuleRejected([Reason("record", f"has {len(members)} members, at most {self.limits.max_members}")])
+        try:
+            size = len(encode_document(members))
+        except (TypeError, ValueError, RecursionError, UnicodeEncodeError) as error:
+            raise RuleRejected([Reason("record", "holds what JSON cannot")]) from error
+        self._check_size(size)
+        return members
+
+    def _of_text(self, text: str) -> tuple[dict[str, Any], list[Reason]]:
+        self._check_size(len(text.encode("utf-8", "replace")))
+        stripped = text.strip()
+        if not stripped.startswith("{"):
+            return read_text_form(stripped), []
+        decoded = decode_object(stripped, self.limits)
+        return decoded.members, decoded.reasons
+
+    def _of_yaml(self, text: str) -> tuple[dict[str, Any], list[Reason]]:
+        self._check_size(len(text.encode("utf-8", "replace")))
+        try:
+            records = read_rule_text(Path("rule.yaml"), text)
+        except InputInvalid as error:
+            raise RuleRejected([Reason("record", str(error))]) from error
+        if len(records) != 1:
+            raise RuleRejected([Reason("record", f"has {len(records)} rules, where one is wanted")])
+        return document_of(records[0].value), []
+
+    def _check_size(self, size: int) -> None:
+        if size > self.limits.max_record_bytes:
+            most = self.limits.max_record_bytes
+            raise RuleRejected([Reason("record", f"has {size} bytes, at most {most} are allowed")])
+
+
+def stored(rule: Rule) -> str:
+    """A rule's document as the store has it, and the rule log."""
+    return encode_document(rule.document).decode()
+
+
+def differences(before: Document, after: Document) -> tuple[Difference, ...]:
+    """The members that differ, in the order of the newer document."""
+    names = dict.fromkeys([*after, *before])
+    return tuple(
+        Difference(name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
+    )
+
+
+def with_remarks(members: dict[str, Any], known: Document) -> dict[str, Any]:
+    """A rule from the one-line form keeps what that form cannot say."""
+    return {name: known[name] for name in _NOT_IN_A_LINE if name in known} | members
+
+
+def _faults_of_id(document: dict[str, Any], wanted: Wanted) -> list[Reason]:
+    given = document.get("ruleId")
+    if given is None or given == "":
+        document.pop("ruleId", None)
+        return []
+    if wanted.rule_id is not None and (type(given) is not int or given != wanted.rule_id):
+        return [Reason("ruleId", f"is {wanted.rule_id}, and stays so")]
+    if wanted.rule_id is None and type(given) is int and given > MAX_RULE_ID:
+        return [Reason("ruleId", f"must be at most {MAX_RULE_ID}")]
+    return []
+
+
+def _once(reasons: list[Reason]) -> list[Reason]:
+    """Each reason once; of what is said about a member the first word comes first."""
+    return list(dict.fromkeys(reasons))

@@ -1,0 +1,254 @@
+"""What people do with a rule: create it, edit it, move it, bring an old version back, and decide what others asked for.
+
+Each function works in the writer's transaction and gives the rule as it is after it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import func, select
+
+from fraud_ops.control_plane import audit
+from fraud_ops.control_plane.audit import Deed
+from fraud_ops.control_plane.canonical import document_of
+from fraud_ops.control_plane.changes import (
+    NewRevision,
+    Work,
+    document_in,
+    same,
+    save,
+    seen_head,
+    send_control,
+)
+from fraud_ops.control_plane.errors import Conflict, Invalid, NotFound, Refused
+from fraud_ops.control_plane.given import MAX_RULE_ID, SOURCE, Wanted
+from fraud_ops.control_plane.lifecycle import Course, State, check_decision, course_of_edit, course_of_step
+from fraud_ops.control_plane.roles import Actor, Permission, Role, require
+from fraud_ops.control_plane.rule_book import revision_of
+from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
+from fraud_ops.control_plane.views import RuleChanged, RuleGiven
+from fraud_rules.errors import Reason
+from fraud_rules.rule import ControlType, Rule
+from fraud_rules.rule_apply import control_record
+
+__all__ = ["add_draft", "change_state", "control", "create", "decide", "edit", "end_all", "new_document", "rollback"]
+
+_CONFIRMED: Final = frozenset(ControlType) - {ControlType.EXPORT_RULES_CURRENT}
+
+
+def create(work: Work, who: Actor, given: RuleGiven, comment: str) -> RuleHead:
+    """A new draft. Raises Refused, Invalid, Conflict."""
+    require(who, Permission.DRAFT)
+    rule = work.reader.rule(given, Wanted(None, State.DRAFT, free_id=_free_id(work)), strict=False)
+    return add_draft(work, who, rule, comment, "rule.create")
+
+
+def add_draft(work: Work, who: Actor, rule: Rule, comment: str, action: str) -> RuleHead:
+    """The same for a rule already read."""
+    known = work.session.get(RuleHead, rule.rule_id)
+    if known is not None and known.state != State.DELETE.value:
+        raise Conflict(f"there is a rule {rule.rule_id} already; leave ruleId out for a free one", known.revision)
+    most = work.settings.bounds.rules
+    in_use = work.session.scalar(select(func.count()).where(RuleHead.state != State.DELETE.value)) or 0
+    if in_use >= most:
+        raise Refused(f"there are {in_use} rules already, at most {most} are allowed")
+    _check_force(who, rule, None)
+    document = document_in(State.DRAFT, rule)
+    new = NewRevision(State.DRAFT, document, SOURCE, who.user, who.user, action, comment)
+    return save(work, known, rule.rule_id, new)
+
+
+def edit(work: Work, who: Actor, rule_id: int, revision: int, given: RuleGiven, comment: str) -> RuleHead:
+    """A new document for a rule. Raises NotFound, Conflict, Refused, Invalid."""
+    head = seen_head(work.session, rule_id, revision)
+    course_of_edit(State(head.state), who, four_eyes=work.settings.four_eyes)
+    rule = work.reader.rule(given, Wanted(rule_id, State(head.state), known=document_of(head.document)))
+    return new_document(work, who, head, rule, comment, "rule.edit")
+
+
+def new_document(work: Work, who: Actor, head: RuleHead, rule: Rule, comment: str, action: str) -> RuleHead:
+    """The same for a rule already read. What is so already is left alone."""
+    state = State(head.state)
+    course = course_of_edit(state, who, four_eyes=work.settings.four_eyes)
+    _check_force(who, rule, head)
+    document = document_in(state, rule)
+    if same(document, head.document):
+        return head
+    if course is Course.REQUEST:
+        return _ask(work, who, head, "edit", document, comment, author=who.user)
+    return save(work, head, head.rule_id, NewRevision(state, document, SOURCE, who.user, who.user, action, comment))
+
+
+def change_state(work: Work, who: Actor, rule_id: int, revision: int, state: State, comment: str) -> RuleHead:
+    """Move a rule. Raises NotFound, Conflict, Refused."""
+    head = seen_head(work.session, rule_id, revision)
+    own = head.author == who.user
+    course = course_of_step(State(head.state), state, who, four_eyes=work.settings.four_eyes, own=own)
+    if course is Course.REQUEST:
+        return _ask(work, who, head, "state", head.document, comment, author=head.author, target=state)
+    return _move(work, head, state, who.user, comment, {})
+
+
+def rollback(work: Work, who: Actor, rule_id: int, revision: int, to: int, comment: str) -> RuleHead:
+    """An old document as a new revision. Raises NotFound, Conflict, Refused, Invalid."""
+    head = seen_head(work.session, rule_id, revision)
+    state = State(head.state)
+    course = course_of_edit(state, who, four_eyes=work.settings.four_eyes)
+    old = revision_of(work.session, rule_id, to)
+    document = _valid_in(work, state, document_of(old.document), rule_id)
+    if same(document, head.document):
+        return head
+    if course is Course.REQUEST:
+        return _ask(work, who, head, "rollback", document, comment, author=old.content_author)
+    new = NewRevision(
+        state, document, SOURCE, who.user, old.content_author, "rule.rollback", comment, detail={"to": to}
+    )
+    return save(work, head, rule_id, new)
+
+
+def decide(work: Work, who: Actor, approval_id: int, comment: str, *, approve: bool) -> ApprovalRow:
+    """Approve or reject what was asked for. Raises NotFound, Refused, Conflict, Invalid."""
+    asked = work.session.get(ApprovalRow, approval_id)
+    if asked is None:
+        raise NotFound(f"there is no approval {approval_id}")
+    if asked.decision is not None:
+        raise Conflict(f"approval {approval_id} has been {asked.decision} by {asked.decided_by!a} already")
+    head = seen_head(work.session, asked.rule_id, asked.revision)
+    if approve:
+        check_decision(who, asked.requested_by, asked.author, four_eyes=work.settings.four_eyes)
+        _settle(work, asked, head, "approved", who, comment)
+        _carry_out(work, asked, head, who, comment)
+        return asked
+    own = asked.requested_by == who.user
+    if not own:
+        require(who, Permission.DECIDE)
+    _settle(work, asked, head, "withdrawn" if own else "rejected", who, comment)
+    deed = Deed(who.user, "approval.reject", f"approval {asked.id}", _asked(asked), {"comment": comment}, asked.rule_id)
+    audit.append(work.session, deed, work.now_ms)
+    work.changed.append(RuleChanged(asked.rule_id, head.revision))
+    return asked
+
+
+def control(work: Work, who: Actor, named: str, confirm: str, comment: str) -> int:
+    """A control for the rule log; its number in the outbox. Raises Refused, Invalid."""
+    require(who, Permission.CONTROL)
+    if named not in tuple(ControlType):
+        raise Invalid([Reason("control", f"must be one of {', '.join(ControlType)}")])
+    kind = ControlType(named)
+    if kind in _CONFIRMED and confirm != kind.value:
+        raise Invalid([Reason("confirm", f"cannot be taken back: type {kind.value} to confirm")])
+    entry = audit.append(work.session, Deed(who.user, "control", kind.value, None, {"comment": comment}), work.now_ms)
+    wipes = kind is ControlType.DELETE_RULES_ALL
+    seq = send_control(work, control_record(kind.value, SOURCE), entry, wipes=wipes)
+    if wipes:
+        end_all(work, who.user, SOURCE, comment, outbox_seq=seq)
+    work.changed.append(RuleChanged(None, None))
+    return seq
+
+
+def end_all(
+    work: Work, who: str, source: str, comment: str, *, outbox_seq: int | None = None, log_version: int | None = None,
+    keep: frozenset[int] = frozenset(),
+) -> None:  # fmt: skip
+    """Every rule of the log ends by one record there, ours (`outbox_seq`) or not; but those to `keep`."""
+    in_log = [state.value for state in State if state.in_log]
+    for head in work.session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log)).order_by(RuleHead.rule_id)):
+        if head.rule_id in keep:
+            continue
+        new = NewRevision(
+            State.DELETE, head.document, source, who, head.author, "rule.delete_all", comment, publish=False
+        )
+        save(work, head, head.rule_id, new, outbox_seq=outbox_seq, log_version=log_version)
+
+
+def _move(work: Work, head: RuleHead, state: State, who: str, comment: str, detail: dict[str, object]) -> RuleHead:
+    document = document_of(head.document)
+    moved = _valid_in(work, state, document, head.rule_id) if state.in_log else head.document
+    new = NewRevision(state, moved, SOURCE, who, head.author, "rule.state", comment, detail=detail)
+    return save(work, head, head.rule_id, new)
+
+
+def _valid_in(work: Work, state: State, document: dict[str, object], rule_id: int) -> str:
+    """A stored document for a state, judged again: schema and limits may have changed since. Raises Invalid."""
+    return document_in(state, work.reader.rule(RuleGiven(document=document), Wanted(rule_id, state), strict=False))
+
+
+def _ask(
+    work: Work,
+    who: Actor,
+    head: RuleHead,
+    action: str,
+    document: str,
+    comment: str,
+    *,
+    author: str,
+    target: State | None = None,
+) -> RuleHead:
+    """Keep a wish until somebody decides. Raises Refused when there is one for this rule already."""
+    require(who, Permission.REQUEST)
+    if head.approval_id is not None:
+        raise Refused(f"approval {head.approval_id} is open for rule {head.rule_id}: it must be decided first")
+    asked = ApprovalRow(
+        rule_id=head.rule_id,
+        revision=head.revision,
+        action=action,
+        target=None if target is None else target.value,
+        document=document,
+        author=author,
+        requested_by=who.user,
+        requested_at_ms=work.now_ms,
+        comment=comment,
+    )
+    work.session.add(asked)
+    work.session.flush()
+    head.approval_id = asked.id
+    deed = Deed(who.user, "approval.request", f"approval {asked.id}", None, _asked(asked), head.rule_id)
+    audit.append(work.session, deed, work.now_ms)
+    work.changed.append(RuleChanged(head.rule_id, head.revision))
+    return head
+
+
+def _carry_out(work: Work, asked: ApprovalRow, head: RuleHead, who: Actor, comment: str) -> None:
+    detail = {"approval": asked.id, "requestedBy": asked.requested_by, "requestComment": asked.comment}
+    if asked.target is not None:
+        _move(work, head, State(asked.target), who.user, comment, detail)
+        return
+    state = State(head.state)
+    document = _valid_in(work, state, document_of(asked.document), head.rule_id)
+    new = NewRevision(state, document, SOURCE, who.user, asked.author, f"rule.{asked.action}", comment, detail=detail)
+    save(work, head, head.rule_id, new)
+
+
+def _settle(work: Work, asked: ApprovalRow, head: RuleHead, decision: str, who: Actor, comment: str) -> None:
+    asked.decision, asked.decided_by = decision, who.user
+    asked.decided_at_ms, asked.decision_comment = work.now_ms, comment
+    head.approval_id = None
+    work.session.flush()
+
+
+def _asked(row: ApprovalRow) -> dict[str, object]:
+    return {
+        "action": row.action,
+        "target": row.target,
+        "revision": row.revision,
+        "document": document_of(row.document),
+        "requestedBy": row.requested_by,
+        "comment": row.comment,
+    }
+
+
+def _check_force(who: Actor, rule: Rule, head: RuleHead | None) -> None:
+    """`force` goes past the state budget that protects the detector: for approvers, where it is new."""
+    before = head is not None and document_of(head.document).get("force") is True
+    if rule.force and not before and not who.role.includes(Role.APPROVER):
+        raise Refused(f"`force` needs the role {Role.APPROVER}, and yours is {who.role}", forbidden=True)
+
+
+def _free_id(work: Work) -> int:
+    """The id after the highest; where that is out of bounds, the lowest nobody has."""
+    highest = work.session.scalar(select(func.max(RuleHead.rule_id))) or 0
+    if highest < MAX_RULE_ID:
+        return highest + 1
+    used = set(work.session.scalars(select(RuleHead.rule_id)))
+    return next(rule_id for rule_id in range(1, MAX_RULE_ID) if rule_id not in used)

@@ -1,0 +1,14 @@
+"""What Alembic runs: the migrations, on the connection it is given."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from fraud_ops.control_plane.store.migrations import VERSION_TABLE
+from fraud_ops.control_plane.store.models import Base
+
+context.configure(
+    connection=context.config.attributes["connection"], target_metadata=Base.metadata, version_table=VERSION_TABLE
+)
+with context.begin_transaction():
+    context.run_migrations()

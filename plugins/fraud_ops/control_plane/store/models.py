@@ -1,0 +1,209 @@
+"""The tables. Times are epoch milliseconds; documents are JSON as text, so that decimals keep their digits
+everywhere.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, ForeignKeyConstraint, Index, Integer, LargeBinary, MetaData, String, Text, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+__all__ = [
+    "ApprovalRow",
+    "AuditEntry",
+    "Base",
+    "BindingRow",
+    "Fact",
+    "MarkRow",
+    "OutboxRow",
+    "PositionRow",
+    "RevisionRow",
+    "RuleHead",
+    "SnoozeRow",
+]
+
+USER_CHARS = 256
+_NAMES = {
+    "pk": "pk_%(table_name)s",
+    "ix": "ix_%(table_name)s_%(column_0_name)s",
+    "fk": "fk_%(table_name)s_%(referred_table_name)s",
+}
+
+
+class Base(DeclarativeBase):
+    """All tables of the control plane."""
+
+    metadata = MetaData(naming_convention=_NAMES)
+    type_annotation_map = {int: BigInteger, str: Text, bytes: LargeBinary}  # noqa: RUF012 -- SQLAlchemy reads a dict
+
+
+class Fact(Base):
+    """What holds of the store as a whole: `store` is its own id."""
+
+    __tablename__ = "facts"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    value: Mapped[str]
+
+
+class RuleHead(Base):
+    """A rule as it is wanted now: its newest revision that counts.
+
+    `last_revision` is the highest number given out; it is above `revision` where somebody else's record was in the
+    log before ours and so never took effect. `author` wrote the document. `outbox_seq` is the record that brings this
+    revision to the log, if one does, and `log_version` its offset, once it is there.
+    """
+
+    __tablename__ = "rules"
+
+    rule_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    revision: Mapped[int]
+    last_revision: Mapped[int]
+    state: Mapped[str] = mapped_column(String(8), index=True)
+    document: Mapped[str]
+    search: Mapped[str]
+    source: Mapped[str] = mapped_column(String(32))
+    author: Mapped[str] = mapped_column(String(USER_CHARS))
+    updated_at_ms: Mapped[int]
+    updated_by: Mapped[str] = mapped_column(String(USER_CHARS))
+    outbox_seq: Mapped[int | None] = mapped_column(index=True)
+    log_version: Mapped[int | None]
+    approval_id: Mapped[int | None] = mapped_column(Integer)
+
+
+class RevisionRow(Base):
+    """A revision of a rule; never changed, but for the offset it got in the log."""
+
+    __tablename__ = "revisions"
+
+    rule_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    revision: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    state: Mapped[str] = mapped_column(String(8))
+    document: Mapped[str]
+    source: Mapped[str] = mapped_column(String(32))
+    author: Mapped[str] = mapped_column(String(USER_CHARS))
+    content_author: Mapped[str] = mapped_column(String(USER_CHARS))
+    at_ms: Mapped[int]
+    comment: Mapped[str]
+    outbox_seq: Mapped[int | None] = mapped_column(index=True)
+    log_version: Mapped[int | None]
+
+
+class ApprovalRow(Base):
+    """Something asked for; `author` wrote the document it is about."""
+
+    __tablename__ = "approvals"
+    __table_args__ = (
+        ForeignKeyConstraint(["rule_id"], ["rules.rule_id"]),
+        Index(
+            "ix_approvals_open", "id", sqlite_where=text("decision IS NULL"), postgresql_where=text("decision IS NULL")
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    rule_id: Mapped[int] = mapped_column(index=True)
+    revision: Mapped[int]
+    action: Mapped[str] = mapped_column(String(16))
+    target: Mapped[str | None] = mapped_column(String(8))
+    document: Mapped[str]
+    author: Mapped[str] = mapped_column(String(USER_CHARS))
+    requested_by: Mapped[str] = mapped_column(String(USER_CHARS))
+    requested_at_ms: Mapped[int]
+    comment: Mapped[str]
+    decision: Mapped[str | None] = mapped_column(String(16))
+    decided_by: Mapped[str | None] = mapped_column(String(USER_CHARS))
+    decided_at_ms: Mapped[int | None]
+    decision_comment: Mapped[str | None]
+
+
+class AuditEntry(Base):
+    """One link of the audit chain; the database itself refuses to change or delete one."""
+
+    __tablename__ = "audit"
+
+    seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    at_ms: Mapped[int]
+    who: Mapped[str] = mapped_column(String(USER_CHARS))
+    action: Mapped[str] = mapped_column(String(32))
+    subject: Mapped[str]
+    rule_id: Mapped[int | None] = mapped_column(index=True)
+    before: Mapped[str]
+    after: Mapped[str]
+    previous_hash: Mapped[str] = mapped_column(String(64))
+    hash: Mapped[str] = mapped_column(String(64))
+
+
+class OutboxRow(Base):
+    """A record for the rule log, in the order of `seq`. `wipes`: it ends every rule. `audit` names the row of its
+    change.
+
+    `log_version` is its offset, known once it is in the log.
+    """
+
+    __tablename__ = "outbox"
+    __table_args__ = (
+        Index(
+            "ix_outbox_waiting",
+            "seq",
+            sqlite_where=text("log_version IS NULL"),
+            postgresql_where=text("log_version IS NULL"),
+        ),
+    )
+
+    seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    rule_id: Mapped[int | None] = mapped_column(index=True)
+    revision: Mapped[int | None]
+    key: Mapped[bytes]
+    value: Mapped[bytes]
+    wipes: Mapped[bool] = mapped_column(index=True)
+    audit: Mapped[str] = mapped_column(String(96))
+    created_ms: Mapped[int]
+    log_version: Mapped[int | None]
+    published_ms: Mapped[int | None]
+
+
+class MarkRow(Base):
+    """What somebody said of an alert."""
+
+    __tablename__ = "marks"
+
+    alert_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    rule_id: Mapped[int] = mapped_column(index=True)
+    rule_version: Mapped[int]
+    verdict: Mapped[str] = mapped_column(String(16))
+    who: Mapped[str] = mapped_column(String(USER_CHARS))
+    at_ms: Mapped[int]
+
+
+class SnoozeRow(Base):
+    """Alerts nobody wants to see for a while; `key` is canonical JSON."""
+
+    __tablename__ = "snoozes"
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    rule_id: Mapped[int] = mapped_column(index=True)
+    key: Mapped[str | None]
+    until_ms: Mapped[int] = mapped_column(index=True)
+    who: Mapped[str] = mapped_column(String(USER_CHARS))
+    reason: Mapped[str]
+    at_ms: Mapped[int]
+
+
+class BindingRow(Base):
+    """A user's role; without one, what the settings give is taken away."""
+
+    __tablename__ = "bindings"
+
+    user: Mapped[str] = mapped_column("user_name", String(USER_CHARS), primary_key=True)
+    role: Mapped[str | None] = mapped_column(String(16))
+    by: Mapped[str] = mapped_column("bound_by", String(USER_CHARS))
+    at_ms: Mapped[int]
+
+
+class PositionRow(Base):
+    """How much of a topic has been taken in: everything below `offset` of the topic with this id of Kafka's."""
+
+    __tablename__ = "positions"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    offset: Mapped[int] = mapped_column("next_offset")
+    topic_id: Mapped[str | None] = mapped_column(String(64))

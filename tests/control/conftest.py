@@ -1,0 +1,22 @@
+"""Desks for tests of the control plane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fraud_ops.control_plane.roles import Role
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from tests.control.desks import Scene
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    """A desk over an empty SQLite file; one pair of eyes is enough."""
+    url = f"sqlite:///{tmp_path / 'control.db'}"
+    database = Database.open(url)
+    yield Scene(database, ControlPlaneSettings(database=url, bindings={"ada": Role.ADMIN}))
+    database.close()

@@ -1,0 +1,100 @@
+"""The audit chain: whatever is done to a row behind its back is found."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+
+from fraud_ops.control_plane.audit import FIRST
+from fraud_ops.control_plane.lifecycle import State
+from tests.control.desks import ANN, Scene, given
+
+TRIGGERS = ("audit_no_update", "audit_no_delete")
+
+COPIED = """
+INSERT INTO audit SELECT 0, at_ms, who, action, subject, rule_id, before, after, previous_hash, hash FROM audit
+WHERE seq = 1
+"""
+
+
+def three_changes(scene: Scene) -> None:
+    scene.desk.create(ANN, given())
+    scene.desk.change_state(ANN, 1, 1, State.SHADOW, "look")
+    scene.desk.edit(ANN, 1, 2, given(limit=30))
+
+
+def behind_its_back(scene: Scene, statement: str) -> None:
+    with scene.database.writing() as session:
+        for trigger in TRIGGERS:
+            session.execute(text(f"DROP TRIGGER IF EXISTS {trigger}"))
+        session.execute(text(statement))
+
+
+def test_a_chain_is_whole_and_can_be_reckoned_by_others(scene: Scene) -> None:
+    three_changes(scene)
+    verdict = scene.desk.verify_audit()
+    assert (verdict.whole, verdict.rows, verdict.broken_at) == (True, 3, None)
+    newest, _, first = scene.desk.audit_rows().items
+    assert verdict.head == newest.hash
+    assert first.previous_hash == FIRST
+    with scene.database.reading() as session:
+        stored = session.execute(text("SELECT before, after FROM audit WHERE seq = 1")).one()
+    members = {
+        "seq": 1,
+        "atMs": scene.clock(),
+        "who": "ann",
+        "action": "rule.create",
+        "subject": "rule 1",
+        "ruleId": 1,
+        "before": stored.before,
+        "after": stored.after,
+        "previousHash": FIRST,
+    }
+    text_of = json.dumps(members, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert hashlib.sha256(text_of.encode()).hexdigest() == first.hash
+
+
+def test_rows_say_who_did_what_when_before_and_after(scene: Scene) -> None:
+    three_changes(scene)
+    edited = scene.desk.audit_rows(rule_id=1, limit=1).items[0]
+    assert (edited.who, edited.action, edited.subject, edited.at_ms) == ("ann", "rule.edit", "rule 1", scene.clock())
+    assert isinstance(edited.before, dict)
+    assert isinstance(edited.after, dict)
+    assert (edited.before["document"]["limit"], edited.after["document"]["limit"]) == (20, 30)
+    page = scene.desk.audit_rows(limit=2)
+    assert [row.seq for row in page.items] == [3, 2]
+    assert page.next == "2"
+    assert [row.seq for row in scene.desk.audit_rows(before=2).items] == [1]
+
+
+@pytest.mark.parametrize("statement", ["UPDATE audit SET who = 'bob'", "DELETE FROM audit WHERE seq = 3"])
+def test_the_database_itself_refuses_changes(scene: Scene, statement: str) -> None:
+    three_changes(scene)
+    with pytest.raises(IntegrityError, match="append-only"), scene.database.writing() as session:
+        session.execute(text(statement))
+    assert scene.desk.verify_audit().rows == 3
+
+
+@pytest.mark.parametrize(
+    ("statement", "broken_at"),
+    [
+        ("UPDATE audit SET who = 'bob' WHERE seq = 2", 2),
+        ("UPDATE audit SET at_ms = at_ms + 1 WHERE seq = 1", 1),
+        ("UPDATE audit SET after = replace(after, '30', '31') WHERE seq = 3", 3),
+        ("UPDATE audit SET rule_id = 2 WHERE seq = 2", 2),
+        ("UPDATE audit SET hash = previous_hash WHERE seq = 2", 2),
+        ("DELETE FROM audit WHERE seq = 1", 1),
+        ("DELETE FROM audit WHERE seq = 2", 2),
+        ("UPDATE audit SET seq = 7 WHERE seq = 3", 3),
+        (COPIED, 0),
+    ],
+)
+def test_what_was_done_to_a_row_is_found(scene: Scene, statement: str, broken_at: int) -> None:
+    three_changes(scene)
+    behind_its_back(scene, statement)
+    verdict = scene.desk.verify_audit()
+    assert (verdict.whole, verdict.broken_at) == (False, broken_at)

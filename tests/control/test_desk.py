@@ -1,0 +1,434 @@
+"""The desk: what people do with rules, over a database of SQLite."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from fraud_ops.control_plane.errors import Conflict, Invalid, NotFound, Refused, Unavailable
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.roles import Actor, Role
+from fraud_ops.control_plane.settings import Bounds
+from fraud_ops.control_plane.store.models import OutboxRow
+from fraud_ops.control_plane.views import ImportEffect, RuleChanged, RuleDetail, RuleGiven, Verdict
+from fraud_rules.rule_export import RuleFormat
+from tests.control.desks import ABE, ADA, ANN, PAT, PIA, RULE, VIC, Scene, given
+
+SHADOW, ACTIVE, PAUSE, DELETE = State.SHADOW, State.ACTIVE, State.PAUSE, State.DELETE
+
+
+def sent(scene: Scene) -> list[dict[str, Any]]:
+    """The records in the outbox, in order."""
+    with scene.database.reading() as session:
+        return [json.loads(row.value) for row in session.scalars(select(OutboxRow).order_by(OutboxRow.seq))]
+
+
+def in_state(scene: Scene, *states: State, **members: Any) -> RuleDetail:
+    """A rule by ann, moved through these states by ada."""
+    detail = scene.desk.create(ANN, given(**members))
+    for state in states:
+        detail = scene.another(four_eyes=False).change_state(ADA, detail.row.rule_id, detail.row.revision, state)
+    return detail
+
+
+def test_a_rule_goes_from_draft_to_its_end(scene: Scene) -> None:
+    draft = scene.desk.create(ANN, given(name="Mules"), "first try")
+    assert (draft.row.rule_id, draft.row.revision, draft.row.state) == (1, 1, State.DRAFT)
+    assert sent(scene) == []
+    shadow = scene.desk.change_state(ANN, 1, 1, SHADOW)
+    active = scene.desk.change_state(PAT, 1, shadow.row.revision, ACTIVE)
+    paused = scene.desk.change_state(PAT, 1, active.row.revision, PAUSE)
+    ended = scene.desk.change_state(PAT, 1, paused.row.revision, DELETE)
+    assert ended.row.revision == 5
+    assert [record["ruleState"] for record in sent(scene)] == ["SHADOW", "ACTIVE", "PAUSE", "DELETE"]
+    assert all(record["source"] == "ui" for record in sent(scene))
+    assert [each.state for each in scene.desk.versions(1).items] == [DELETE, PAUSE, ACTIVE, SHADOW, State.DRAFT]
+    assert scene.desk.rules().items == ()
+    assert [row.rule_id for row in scene.desk.rules(state=DELETE).items] == [1]
+    assert scene.told == [RuleChanged(1, revision) for revision in (1, 2, 3, 4, 5)]
+    assert scene.desk.verify_audit().whole
+
+
+def test_amounts_keep_their_digits(scene: Scene) -> None:
+    scene.desk.create(ANN, RuleGiven(text=json.dumps(RULE).replace('"limit": 20', '"limit": 20.10')))
+    detail = scene.desk.rule(1)
+    assert detail.row.document["limit"] == Decimal("20.10")
+    assert str(detail.row.document["limit"]) == "20.10"
+    assert "limit: 20.10" in detail.yaml
+    assert detail.text == "1,(shadow),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(20.10),(20)"
+    assert detail.says == "SUM(paymentAmount) > 20.10 in 20 min by beneficiaryId, payeeId"
+
+
+def test_a_change_of_what_somebody_else_changed_is_refused(scene: Scene) -> None:
+    in_state(scene, SHADOW)
+    scene.desk.edit(ABE, 1, 2, given(limit=30))
+    with pytest.raises(Conflict, match="changed by 'abe'") as stale:
+        scene.desk.edit(ANN, 1, 2, given(limit=40))
+    assert stale.value.revision == 3
+    for change in (scene.desk.change_state, scene.desk.rollback):
+        with pytest.raises(Conflict):
+            change(PAT, 1, 2, DELETE if change == scene.desk.change_state else 1)  # type: ignore[arg-type]
+    assert scene.desk.rule(1).row.document["limit"] == 30
+
+
+def test_every_fault_of_a_rule_is_told_by_field(scene: Scene) -> None:
+    with pytest.raises(Invalid) as invalid:
+        scene.desk.create(ANN, given(limit="much", groupingKeyNames=["nobody"], windowMinutes=0, colour="red"))
+    assert {reason.field for reason in invalid.value.reasons} == {
+        "limit", "groupingKeyNames", "windowMinutes", "colour",
+    }  # fmt: skip
+    assert scene.desk.rules().items == ()
+    assert scene.desk.audit_rows().items == ()
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [
+        (RuleGiven(), "record"),
+        (RuleGiven(document=RULE, text="1"), "record"),
+        (RuleGiven(text='{"limit": 1, "limit": 2}'), "limit"),
+        (RuleGiven(text="[" * 30_000), "record"),
+        (RuleGiven(text='{"name":' * 5_000), "record"),
+        (RuleGiven(text="x" * 40_000), "record"),
+        (RuleGiven(yaml="a: &a [1]\nb: *a"), "record"),
+        (RuleGiven(yaml="- {}\n- {}"), "record"),
+        (RuleGiven(document={**RULE, "limit": 20.5}), "limit"),
+        (RuleGiven(document={**RULE, "limit": float("nan")}), "limit"),
+        (RuleGiven(document={**RULE, "name": object()}), "record"),
+        (RuleGiven(document={**RULE, "name": "\ud800"}), "record"),
+        (RuleGiven(document={**RULE, "disabled": True}), "disabled"),
+        (RuleGiven(document={**RULE, "ruleId": 2**60}), "ruleId"),
+        (RuleGiven(document={**RULE, "ruleId": "1"}), "ruleId"),
+        (RuleGiven(document={**RULE, "description": "x" * 33_000}), "record"),
+        (RuleGiven(document={str(n): n for n in range(100)}), "record"),
+    ],
+)
+def test_what_is_no_rule_is_refused(scene: Scene, bad: RuleGiven, field: str) -> None:
+    with pytest.raises(Invalid) as invalid:
+        scene.desk.create(ANN, bad)
+    assert field in {reason.field for reason in invalid.value.reasons}
+    assert not scene.desk.validate(bad).valid
+
+
+def test_a_rule_can_be_given_as_document_text_or_yaml(scene: Scene) -> None:
+    line = "7,(active),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(20),(20)"
+    made = [
+        scene.desk.create(ANN, form)
+        for form in (RuleGiven(document=RULE), RuleGiven(text=line), RuleGiven(yaml=json.dumps(RULE)))
+    ]
+    assert [each.row.rule_id for each in made] == [1, 7, 8]
+    assert {each.row.state for each in made} == {State.DRAFT}
+    assert len({each.says for each in made}) == 1
+
+
+def test_an_edit_keeps_the_state_and_says_so(scene: Scene) -> None:
+    in_state(scene, SHADOW)
+    with pytest.raises(Invalid, match="ruleState"):
+        scene.desk.edit(ANN, 1, 2, given(ruleState="ACTIVE"))
+    with pytest.raises(Invalid, match="ruleId"):
+        scene.desk.edit(ANN, 1, 2, given(ruleId=2))
+    detail = scene.desk.edit(ANN, 1, 2, given(ruleState="SHADOW", ruleId=1, limit=30))
+    assert (detail.row.state, detail.row.revision) == (SHADOW, 3)
+
+
+def test_an_edit_that_changes_nothing_is_none(scene: Scene) -> None:
+    in_state(scene, SHADOW)
+    assert scene.desk.edit(ANN, 1, 2, given()).row.revision == 2
+    assert len(sent(scene)) == 1
+
+
+def test_a_deleted_rules_id_can_be_used_again(scene: Scene) -> None:
+    in_state(scene, SHADOW, DELETE)
+    with pytest.raises(Refused, match="deleted"):
+        scene.desk.edit(ADA, 1, 3, given(limit=30))
+    assert scene.desk.create(ANN, given(ruleId=1)).row.revision == 4
+    with pytest.raises(Conflict):
+        scene.desk.create(ANN, given(ruleId=1))
+    assert scene.desk.create(ANN, given()).row.rule_id == 2
+
+
+def test_an_analyst_asks_and_an_approver_decides(scene: Scene) -> None:
+    in_state(scene, SHADOW)
+    asked = scene.desk.change_state(ANN, 1, 2, ACTIVE, "please")
+    assert asked.row.state is SHADOW
+    assert asked.row.pending is not None
+    assert (asked.row.pending.requested_by, asked.row.pending.target) == ("ann", ACTIVE)
+    with pytest.raises(Refused, match="open for rule 1"):
+        scene.desk.change_state(ABE, 1, 2, ACTIVE)
+    with pytest.raises(Refused, match="approver"):
+        scene.desk.decide(ABE, asked.row.pending.id, approve=True)
+    assert [each.id for each in scene.desk.approvals().items] == [asked.row.pending.id]
+    decided = scene.desk.decide(PAT, asked.row.pending.id, approve=True, comment="fine")
+    assert decided.decision == "approved"
+    assert scene.desk.rule(1).row.state is ACTIVE
+    assert scene.desk.approvals().items == ()
+    with pytest.raises(Conflict, match="approved by 'pat' already"):
+        scene.desk.decide(PIA, decided.id, approve=False)
+
+
+def test_with_four_eyes_nobody_activates_what_they_asked_for_or_wrote(scene: Scene) -> None:
+    in_state(scene, SHADOW)
+    desk = scene.another(four_eyes=True)
+    by_pat = desk.edit(PAT, 1, 2, given(limit=99))
+    asked = desk.change_state(PIA, 1, by_pat.row.revision, ACTIVE)
+    assert asked.row.pending is not None
+    for who in (PIA, PAT):
+        with pytest.raises(Refused, match="second person"):
+            desk.decide(who, asked.row.pending.id, approve=True)
+    desk.decide(ADA, asked.row.pending.id, approve=True)
+    assert desk.rule(1).row.state is ACTIVE
+    assert desk.edit(PAT, 1, desk.rule(1).row.revision, given(limit=1)).row.pending is not None
+    assert desk.rule(1).row.document["limit"] == 99
+    assert desk.change_state(PAT, 1, desk.rule(1).row.revision, PAUSE).row.state is PAUSE
+
+
+def test_what_was_asked_for_lapses_when_the_rule_changes(scene: Scene) -> None:
+    in_state(scene, SHADOW)
+    asked = scene.desk.change_state(ANN, 1, 2, ACTIVE).row.pending
+    assert asked is not None
+    scene.desk.edit(ABE, 1, 2, given(limit=1_000_000))
+    with pytest.raises(Conflict, match="withdrawn"):
+        scene.desk.decide(PAT, asked.id, approve=True)
+    assert scene.desk.rule(1).row.state is SHADOW
+    assert scene.desk.approvals(open_only=False).items[0].decision == "withdrawn"
+
+
+def test_an_edit_that_was_asked_for_is_made_as_asked(scene: Scene) -> None:
+    in_state(scene, SHADOW, ACTIVE)
+    asked = scene.desk.edit(ANN, 1, 3, given(limit=77)).row.pending
+    assert asked is not None
+    assert asked.document["limit"] == 77
+    scene.desk.decide(PAT, asked.id, approve=True)
+    detail = scene.desk.rule(1)
+    assert (detail.row.document["limit"], detail.author, detail.row.updated_by) == (77, "ann", "pat")
+    again = scene.desk.rollback(ANN, 1, detail.row.revision, 3).row.pending
+    assert again is not None
+    assert scene.desk.decide(ANN, again.id, approve=False).decision == "withdrawn"
+    assert scene.desk.rule(1).row.document["limit"] == 77
+
+
+def test_a_rollback_is_a_new_revision_with_an_old_document(scene: Scene) -> None:
+    in_state(scene, SHADOW, ACTIVE)
+    scene.desk.edit(PAT, 1, 3, given(limit=30, name="Larger"))
+    back = scene.desk.rollback(PAT, 1, 4, 3, "too many alerts")
+    assert (back.row.revision, back.row.state, back.row.document["limit"]) == (5, ACTIVE, 20)
+    assert back.author == "ann"
+    assert scene.desk.diff(1, 3, 5) == ()
+    assert {(each.field, each.before, each.after) for each in scene.desk.diff(1, 3, 4)} == {
+        ("limit", 20, 30), ("name", None, "Larger"),
+    }  # fmt: skip
+    with pytest.raises(NotFound, match="no revision 99"):
+        scene.desk.rollback(PAT, 1, 5, 99)
+
+
+def test_force_is_for_approvers(scene: Scene) -> None:
+    with pytest.raises(Refused, match="force"):
+        scene.desk.create(ANN, given(force=True))
+    scene.desk.create(PAT, given(force=True))
+    assert scene.desk.edit(ANN, 1, 1, given(force=True, limit=30)).row.revision == 2
+
+
+def test_validating_saves_nothing_and_says_what_would_change(scene: Scene) -> None:
+    in_state(scene, SHADOW)
+    judged = scene.desk.validate(given(limit=25), 1)
+    assert judged.valid
+    assert [(each.field, each.before, each.after) for each in judged.changes] == [("limit", 20, 25)]
+    assert judged.yaml is not None
+    assert "limit: 25" in judged.yaml
+    assert scene.desk.validate(given(ruleId=1)).changes == ()
+    assert not scene.desk.validate(given(ruleState="ACTIVE"), 1).valid
+    assert scene.desk.rule(1).row.revision == 2
+
+
+def test_controls_are_typed_by_an_admin(scene: Scene) -> None:
+    in_state(scene, SHADOW)
+    in_state(scene)
+    with pytest.raises(Refused, match="admin"):
+        scene.desk.control(PAT, "CLEAR_STATE_ALL", "CLEAR_STATE_ALL")
+    for confirm in ("", "clear_state_all", "DELETE_RULES_ALL"):
+        with pytest.raises(Invalid, match="confirm"):
+            scene.desk.control(ADA, "CLEAR_STATE_ALL", confirm)
+    with pytest.raises(Invalid, match="control"):
+        scene.desk.control(ADA, "DROP", "DROP")
+    scene.desk.control(ADA, "EXPORT_RULES_CURRENT")
+    scene.desk.control(ADA, "DELETE_RULES_ALL", "DELETE_RULES_ALL", "a drill")
+    assert [record.get("controlType") for record in sent(scene)] == [None, "EXPORT_RULES_CURRENT", "DELETE_RULES_ALL"]
+    assert scene.desk.rule(1).row.state is DELETE
+    assert scene.desk.rule(2).row.state is State.DRAFT
+
+
+def test_rules_are_found_and_listed_in_pages(scene: Scene) -> None:
+    for name in ("Mules", "Mules 100%", "Cards", "Structuring"):
+        scene.desk.create(ANN, given(name=name, owner="team-a" if name == "Cards" else None))
+    first = scene.desk.rules(limit=3)
+    assert [row.rule_id for row in first.items] == [1, 2, 3]
+    assert [row.rule_id for row in scene.desk.rules(limit=3, cursor=first.next).items] == [4]
+    for query, ids in {"mules": [1, 2], "100%": [2], "%": [2], "TEAM-A": [3], "4": [4], "' or 1=1": []}.items():
+        assert [row.rule_id for row in scene.desk.rules(query=query).items] == ids, query
+    for bad in ({"limit": 0}, {"limit": 1_000_000}, {"cursor": "x"}, {"query": "x" * 300}):
+        with pytest.raises(Invalid):
+            scene.desk.rules(**bad)
+
+
+@pytest.mark.parametrize("form", RuleFormat)
+def test_an_export_imports_as_it_was(scene: Scene, form: RuleFormat) -> None:
+    for limit in (10, 20, Decimal("30.50")):
+        in_state(scene, SHADOW, limit=limit)
+    text = scene.desk.export(form)
+    done = scene.desk.import_rules(ANN, text)
+    assert done.applied
+    assert {item.effect for item in done.items} == {ImportEffect.UNCHANGED}
+    changed = scene.desk.import_rules(ANN, text.replace("30.50", "31.50"), form, dry_run=True)
+    assert [item.effect.value for item in changed.items] == ["unchanged", "unchanged", "changed"]
+    assert scene.desk.rule(3).row.document["limit"] == Decimal("30.50")
+
+
+def test_an_import_is_all_or_nothing(scene: Scene) -> None:
+    in_state(scene, SHADOW, ACTIVE)
+    new = {**RULE, "ruleId": 9, "ruleState": "ACTIVE"}
+    known = {**RULE, "ruleId": 1, "limit": 50}
+    end = {"ruleId": 1, "ruleState": "DELETE"}
+    done = scene.desk.import_rules(ANN, json.dumps([new, known]))
+    assert [(item.rule_id, item.effect.value) for item in done.items] == [(9, "added"), (1, "requested")]
+    assert scene.desk.rule(9).row.state is State.DRAFT
+    for bad in ({**RULE, "ruleId": 10, "limit": "x"}, end, {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}):
+        before = len(scene.desk.audit_rows().items)
+        refused = scene.desk.import_rules(ANN, json.dumps([{**RULE, "ruleId": 20}, bad]))
+        assert [item.effect.value for item in refused.items] == ["added", "rejected"], bad
+        assert not refused.applied
+        assert refused.items[1].reasons
+        assert len(scene.desk.audit_rows().items) == before
+        with pytest.raises(NotFound):
+            scene.desk.rule(20)
+    assert scene.desk.import_rules(ADA, json.dumps([end])).applied
+    assert scene.desk.rule(1).row.state is DELETE
+    twice = scene.desk.import_rules(ANN, json.dumps([new, new]))
+    assert [item.effect.value for item in twice.items] == ["unchanged", "rejected"]
+    for bad_file in ("", "[]", "{" * 100, "x" * 2_000_000, "- 1"):
+        with pytest.raises(Invalid):
+            scene.desk.import_rules(ANN, bad_file)
+
+
+def test_marks_and_snoozes(scene: Scene) -> None:
+    in_state(scene, SHADOW)
+    scene.desk.mark(ANN, "a-1", 1, 5, Verdict.FRAUD)
+    scene.desk.mark(ABE, "a-1", 1, 5, Verdict.NOT_FRAUD)
+    scene.desk.mark(ABE, "a-2", 1, 5, Verdict.FRAUD)
+    assert scene.desk.marks(["a-1", "a-3"])["a-1"].verdict is Verdict.NOT_FRAUD
+    assert scene.desk.mark_counts() == {1: (1, 1)}
+    scene.desk.unmark(ANN, "a-1")
+    assert scene.desk.mark_counts() == {1: (1, 0)}
+    with pytest.raises(NotFound):
+        scene.desk.unmark(ANN, "a-1")
+    now_ms = scene.clock()
+    snoozed = scene.desk.snooze(ANN, 1, {"payeeId": 7}, now_ms + 60_000, "known")
+    assert scene.desk.snoozes() == (snoozed,)
+    for until_ms in (now_ms, now_ms + 40 * 86_400_000):
+        with pytest.raises(Invalid, match="until"):
+            scene.desk.snooze(ANN, 1, None, until_ms, "known")
+    scene.clock.now_ms += 60_000
+    assert scene.desk.snoozes() == ()
+    with pytest.raises(NotFound):
+        scene.desk.unsnooze(ANN, snoozed.id)
+
+
+def test_roles_come_from_the_settings_until_the_table_says_otherwise(scene: Scene) -> None:
+    desk = scene.another(bindings={"ada": Role.ADMIN, "vic": Role.VIEWER})
+    assert [desk.role_of(user) for user in ("ada", "vic", "nobody", "x\ny")] == [Role.ADMIN, Role.VIEWER, None, None]
+    desk.bind(ADA, "vic", Role.ANALYST)
+    desk.bind(ADA, "eve", Role.ADMIN)
+    desk.unbind(ADA, "ada")
+    assert [desk.role_of(user) for user in ("ada", "vic", "eve")] == [None, Role.ANALYST, Role.ADMIN]
+    with pytest.raises(Refused, match="stay admin"):
+        desk.unbind(Actor("eve", Role.ADMIN), "eve")
+    with pytest.raises(Refused, match="stay admin"):
+        desk.bind(Actor("eve", Role.ADMIN), "eve", Role.VIEWER)
+    with pytest.raises(Refused, match="admin"):
+        desk.bind(PAT, "pat", Role.ADMIN)
+    assert [(each.user, each.role.value) for each in desk.bindings()] == [("eve", "admin"), ("vic", "analyst")]
+
+
+NO_VIEWERS_WORK = {
+    "create": lambda desk, who: desk.create(who, given()),
+    "edit": lambda desk, who: desk.edit(who, 1, 2, given(limit=1)),
+    "change state": lambda desk, who: desk.change_state(who, 1, 2, ACTIVE),
+    "roll back": lambda desk, who: desk.rollback(who, 1, 2, 1),
+    "control": lambda desk, who: desk.control(who, "EXPORT_RULES_CURRENT"),
+    "import": lambda desk, who: desk.import_rules(who, "[]"),
+    "mark": lambda desk, who: desk.mark(who, "a", 1, 1, Verdict.FRAUD),
+    "unmark": lambda desk, who: desk.unmark(who, "a"),
+    "snooze": lambda desk, who: desk.snooze(who, 1, None, 1, "x"),
+    "unsnooze": lambda desk, who: desk.unsnooze(who, 1),
+    "bind": lambda desk, who: desk.bind(who, "x", Role.ADMIN),
+    "unbind": lambda desk, who: desk.unbind(who, "x"),
+}
+
+
+@pytest.mark.parametrize("deed", NO_VIEWERS_WORK)
+def test_a_viewer_changes_nothing(scene: Scene, deed: str) -> None:
+    in_state(scene, SHADOW)
+    rows = len(scene.desk.audit_rows().items)
+    with pytest.raises(Refused) as refused:
+        NO_VIEWERS_WORK[deed](scene.desk, VIC)
+    assert refused.value.forbidden
+    assert len(scene.desk.audit_rows().items) == rows
+
+
+@pytest.mark.parametrize(
+    "user", ["", "x" * 300, "eve\nada deleted everything", "eve\radmin", "e\u2028a", "e\x00", "\ud800"]
+)
+def test_a_name_cannot_pass_for_another_line(scene: Scene, user: str) -> None:
+    with pytest.raises(Invalid, match="user"):
+        scene.desk.create(Actor(user, Role.ADMIN), given())
+    with pytest.raises(Invalid, match="user"):
+        scene.desk.bind(ADA, user, Role.VIEWER)
+
+
+def test_remarks_are_bounded(scene: Scene) -> None:
+    for comment in ("x" * 2_001, "\x00", "\ud800"):
+        with pytest.raises(Invalid, match="comment"):
+            scene.desk.create(ANN, given(), comment)
+    scene.desk.create(ANN, given(name="<script>\r\nalert(1)</script>"), "line\r\nforged: ada deleted everything")
+    (row,) = scene.desk.audit_rows().items
+    assert row.who == "ann"
+    assert scene.desk.verify_audit() == scene.desk.verify_audit()
+    assert scene.desk.verify_audit().rows == 1
+
+
+def test_more_rules_or_waiting_changes_than_allowed_are_refused(scene: Scene) -> None:
+    desk = scene.another(bounds=Bounds(rules=2, outbox=2))
+    for _ in range(2):
+        desk.create(ANN, given())
+    with pytest.raises(Refused, match="at most 2"):
+        desk.create(ANN, given())
+    desk.change_state(ANN, 1, 1, SHADOW)
+    desk.edit(ANN, 1, 2, given(limit=1))
+    desk.edit(ANN, 1, 3, given(limit=2))
+    with pytest.raises(Unavailable, match="Kafka"):
+        desk.edit(ANN, 1, 4, given(limit=3))
+    assert desk.outbox().pending == 3
+
+
+def test_what_fails_leaves_no_trace(scene: Scene) -> None:
+    in_state(scene, SHADOW)
+    before = (scene.desk.rule(1), scene.desk.verify_audit(), scene.desk.outbox())
+    with pytest.raises(Conflict):
+        scene.desk.edit(ANN, 1, 1, given(limit=1))
+    with pytest.raises(Refused):
+        scene.desk.change_state(PAT, 1, 2, PAUSE)
+    assert (scene.desk.rule(1), scene.desk.verify_audit(), scene.desk.outbox()) == before
+
+
+@pytest.mark.parametrize("number", [-1, 0, 2**63, 10**40])
+def test_ids_of_any_size_are_only_not_found(scene: Scene, number: int) -> None:
+    with pytest.raises(NotFound):
+        scene.desk.rule(number)
+    with pytest.raises(NotFound):
+        scene.desk.decide(PAT, number, approve=True)
+    with pytest.raises(NotFound):
+        scene.desk.unsnooze(ANN, number)
+    assert scene.desk.audit_rows(rule_id=number).items == ()

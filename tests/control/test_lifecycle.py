@@ -1,0 +1,110 @@
+"""Who may take which step: the whole table."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from fraud_ops.control_plane.errors import Refused
+from fraud_ops.control_plane.lifecycle import Course, State, check_decision, course_of_edit, course_of_step
+from fraud_ops.control_plane.roles import LEAST_ROLE, Actor, Permission, Role, granted, require
+from tests.control.desks import ADA, ANN, PAT, PIA, VIC
+
+NO, ASK, DO = "no", "ask", "do"
+PEOPLE = {"viewer": VIC, "analyst": ANN, "approver": PAT, "admin": ADA}
+# What becomes of a step by viewer, analyst, approver, admin; first with one pair of eyes, then with four.
+STEPS = {
+    ("DRAFT", "SHADOW"): ((NO, DO, DO, DO), (NO, DO, DO, DO)),
+    ("DRAFT", "ACTIVE"): ((NO, NO, NO, DO), (NO, NO, NO, ASK)),
+    ("DRAFT", "DELETE"): ((NO, ASK, DO, DO), (NO, ASK, DO, DO)),
+    ("SHADOW", "ACTIVE"): ((NO, ASK, DO, DO), (NO, ASK, ASK, ASK)),
+    ("SHADOW", "DELETE"): ((NO, DO, DO, DO), (NO, DO, DO, DO)),
+    ("ACTIVE", "PAUSE"): ((NO, ASK, DO, DO), (NO, ASK, DO, DO)),
+    ("ACTIVE", "SHADOW"): ((NO, ASK, DO, DO), (NO, ASK, DO, DO)),
+    ("ACTIVE", "DELETE"): ((NO, ASK, DO, DO), (NO, ASK, DO, DO)),
+    ("PAUSE", "ACTIVE"): ((NO, ASK, DO, DO), (NO, ASK, ASK, ASK)),
+    ("PAUSE", "SHADOW"): ((NO, ASK, DO, DO), (NO, ASK, DO, DO)),
+    ("PAUSE", "DELETE"): ((NO, ASK, DO, DO), (NO, ASK, DO, DO)),
+}
+EDITS = {
+    "DRAFT": ((NO, DO, DO, DO), (NO, DO, DO, DO)),
+    "SHADOW": ((NO, DO, DO, DO), (NO, DO, DO, DO)),
+    "ACTIVE": ((NO, ASK, DO, DO), (NO, ASK, ASK, ASK)),
+    "PAUSE": ((NO, ASK, DO, DO), (NO, ASK, DO, DO)),
+    "DELETE": ((NO, NO, NO, NO), (NO, NO, NO, NO)),
+}
+NOBODYS = ((NO, NO, NO, NO), (NO, NO, NO, NO))
+CASES = list(itertools.product((False, True), enumerate(PEOPLE)))
+
+
+def told(course: Course) -> str:
+    return {Course.NOW: DO, Course.REQUEST: ASK}[course]
+
+
+def step(before: State, after: State, who: Actor, four_eyes: bool, own: bool = False) -> str:
+    try:
+        return told(course_of_step(before, after, who, four_eyes=four_eyes, own=own))
+    except Refused:
+        return NO
+
+
+def edit(state: State, who: Actor, four_eyes: bool) -> str:
+    try:
+        return told(course_of_edit(state, who, four_eyes=four_eyes))
+    except Refused:
+        return NO
+
+
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(State, State)))
+def test_steps(before: State, after: State) -> None:
+    wanted = STEPS.get((before.value, after.value), NOBODYS)
+    for four_eyes, (place, name) in CASES:
+        assert step(before, after, PEOPLE[name], four_eyes) == wanted[four_eyes][place], (name, four_eyes)
+
+
+@pytest.mark.parametrize("state", State)
+def test_edits(state: State) -> None:
+    for four_eyes, (place, name) in CASES:
+        assert edit(state, PEOPLE[name], four_eyes) == EDITS[state.value][four_eyes][place], (name, four_eyes)
+
+
+def test_an_analyst_deletes_drafts_of_their_own() -> None:
+    assert step(State.DRAFT, State.DELETE, ANN, True, own=True) == DO
+    assert step(State.DRAFT, State.DELETE, VIC, True, own=True) == NO
+    assert step(State.ACTIVE, State.DELETE, ANN, True, own=True) == ASK
+
+
+@pytest.mark.parametrize(
+    ("who", "asked_by", "author", "four_eyes", "may"),
+    [
+        (PAT, "ann", "ann", True, True),
+        (PAT, "pat", "ann", True, False),
+        (PAT, "ann", "pat", True, False),
+        (ADA, "ada", "ann", True, False),
+        (PIA, "pat", "ann", True, True),
+        (PAT, "pat", "pat", False, True),
+        (ANN, "abe", "abe", False, False),
+        (ANN, "abe", "abe", True, False),
+    ],
+)
+def test_who_may_approve(who: Actor, asked_by: str, author: str, four_eyes: bool, may: bool) -> None:
+    if may:
+        check_decision(who, asked_by, author, four_eyes=four_eyes)
+        return
+    with pytest.raises(Refused) as refused:
+        check_decision(who, asked_by, author, four_eyes=four_eyes)
+    assert refused.value.forbidden
+
+
+def test_each_role_includes_those_before_it() -> None:
+    assert not granted(None)
+    for smaller, larger in itertools.pairwise(Role):
+        assert set(granted(smaller)) < set(granted(larger))
+    assert set(granted(Role.ADMIN)) == set(Permission) == set(LEAST_ROLE)
+
+
+def test_too_small_a_role_is_told_which_one_it_takes() -> None:
+    require(PAT, Permission.DECIDE)
+    with pytest.raises(Refused, match="needs the role admin, and yours is approver"):
+        require(PAT, Permission.CONTROL)
