@@ -6,6 +6,8 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
+from fraud_ops.control_plane.web.app import PREFIX
+from fraud_ops.control_plane.web.app import app as control_plane
 from fraud_ops.links import LINKS
 from fraud_ops.pages import app
 from fraud_ops.report_links import REPORTS_PATH, Report
@@ -13,11 +15,22 @@ from fraud_ops.report_pages import app as reports
 
 
 class FraudPlugin(AirflowPlugin):
-    """The links that operators show, which are deserialized by name, and the runbooks that they lead to."""
+    """The links that operators show, which are deserialized by name, and the pages that Airflow serves."""
 
     name = "fraud_ops"
     operator_extra_links: list[Any] = [*LINKS, Report()]  # noqa: RUF012 -- Airflow reads lists
+    # The first whose prefix fits answers: the control plane's lies below that of the runbooks.
     fastapi_apps: list[Any] = [  # noqa: RUF012
+        {"app": control_plane, "url_prefix": PREFIX, "name": "Fraud rules"},
         {"app": app, "url_prefix": "/fraud", "name": "Fraud"},
         {"app": reports, "url_prefix": REPORTS_PATH, "name": "Fraud reports"},
+    ]
+    external_views: list[Any] = [  # noqa: RUF012
+        {
+            "name": "Fraud rules",
+            "href": f"{PREFIX}/",
+            "destination": "nav",
+            "url_route": "fraud-rules",
+            "nav_top_level": True,
+        }
     ]

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 
 from fraud_rules.project import Project
 
-__all__ = ["app"]
+__all__ = ["app", "archive_folder"]
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NAME = re.compile(r"[0-9T.]{15,20}-rule-\d{1,12}")
@@ -35,13 +35,13 @@ def whatif(name: str) -> HTMLResponse:
 
 
 def _page(shape: re.Pattern[str], name: str, folder: Path) -> HTMLResponse:
-    path = _archive() / folder / "report.html"
+    path = archive_folder() / folder / "report.html"
     if not shape.fullmatch(name) or not path.is_file():
         raise HTTPException(404, "there is no such report")
     return HTMLResponse(path.read_text(encoding="utf-8"), headers=_POLICY)
 
 
-def _archive() -> Path:
+def archive_folder() -> Path:
     """As tasks see it; the API server has no task's access to variables, but the same environment."""
     named = os.environ.get("AIRFLOW_VAR_FRAUD_ARCHIVE")
     if named:

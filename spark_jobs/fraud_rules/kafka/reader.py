@@ -79,6 +79,15 @@ class TopicReader:
             raise BrokerUnavailable(f"Kafka at {self._kafka} does not say where {self.topic}-{partition} ends")
         return int(ends[0]), int(ends[1])
 
+    def offset_at(self, append_ms: int, partition: int = 0) -> int | None:
+        """The first offset appended at that time (epoch ms) or later; None when nothing has been."""
+        with _named(self._kafka):
+            asked = [TopicPartition(self.topic, partition, append_ms)]
+            found = self._consumer.offsets_for_times(asked, timeout=_TIMEOUT_S)[0]
+        if found.error is not None:
+            raise BrokerUnavailable(f"{self.topic} at {self._kafka}: {found.error.str()}")
+        return int(found.offset) if found.offset >= 0 else None
+
     def read(self, start: int, end: int, partition: int = 0) -> Iterator[Record]:
         """The records with offsets in [start, end), in order; offsets may have gaps.
 

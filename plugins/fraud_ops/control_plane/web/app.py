@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import FileResponse
 from fastapi.routing import APIRoute
+from fastapi.staticfiles import StaticFiles
 from pydantic.json_schema import models_json_schema
+from starlette.routing import Mount
 
+from fraud_ops.control_plane.web import problems
+from fraud_ops.control_plane.web.guard import Guard
+from fraud_ops.control_plane.web.opening import open_here
+from fraud_ops.control_plane.web.rates import Rates
 from fraud_ops.control_plane.web.routes import admin, alerts, detector, rules
+from fraud_ops.control_plane.web.service import Opener, ServiceHolder
 from fraud_ops.control_plane.web.shapes.alerts import Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged
 from fraud_ops.control_plane.web.shapes.base import Problem
 from fraud_ops.control_plane.web.shapes.detector import ProgressPoint
@@ -18,12 +30,16 @@ __all__ = ["PREFIX", "app", "create_app"]
 
 PREFIX = "/fraud/control"
 
+_STATIC = Path(__file__).parents[1] / "static"
 _EVENTS = (Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged, ProgressPoint, Problem)
 _SECURITY = {"Airflow": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
+_REQUESTS_PER_S = 100.0
+_CHANGES_PER_S = 50.0
+_ASSETS_KEPT = "public, max-age=31536000, immutable"  # their names change with their content
 
 
-def create_app() -> FastAPI:
-    """The application with all its routes."""
+def create_app(opener: Opener = open_here, static: Path = _STATIC) -> FastAPI:
+    """The application with all its routes; what they work on is opened by `opener` when the server starts."""
     application = FastAPI(
         title="Fraud rules",
         version="1",
@@ -31,11 +47,49 @@ def create_app() -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         generate_unique_id_function=_name,
+        lifespan=_lifespan,
     )
+    application.state.service = ServiceHolder(opener)
+    application.state.rates = Rates(_REQUESTS_PER_S, _CHANGES_PER_S)
     for routes in (admin.routes, rules.routes, alerts.routes, detector.routes):
         application.include_router(routes)
+    _add_pages(application, static)
+    application.add_middleware(Guard)
+    problems.install(application)
     application.openapi = lambda: _openapi(application)  # type: ignore[method-assign]
     return application
+
+
+@asynccontextmanager
+async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
+    """Airflow runs it: it enters the lifespan of every application it has mounted."""
+    service: ServiceHolder = application.state.service
+    service.start(asyncio.get_running_loop())
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(service.stop)
+
+
+def _add_pages(application: FastAPI, static: Path) -> None:
+    @application.get("/", include_in_schema=False)
+    def page() -> Response:
+        """The page, which has nothing secret: all it shows comes from the API."""
+        index = static / "index.html"
+        if not index.is_file():
+            return problems.problem(404, "the pages have not been built: see plugins/fraud_ops/control_plane/ui")
+        return FileResponse(index, headers={"Cache-Control": "no-cache"})
+
+    application.router.routes.append(Mount("/assets", _Assets(directory=static / "assets", check_dir=False)))
+
+
+class _Assets(StaticFiles):
+    """Files of the page."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = _ASSETS_KEPT
+        return response
 
 
 def _name(route: APIRoute) -> str:

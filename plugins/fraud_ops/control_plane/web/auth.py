@@ -1,11 +1,82 @@
-"""Who asks, by Airflow's own login, and what role our bindings give them."""
+"""Who asks, by Airflow's own login, and what role our bindings give them.
+
+Airflow's simple roles are a ladder whose upper half may do harm elsewhere, so that none of them says anything here.
+"""
 
 from __future__ import annotations
 
-from fastapi import Request
+from typing import Annotated
+from urllib.parse import urlsplit
 
-__all__ = ["admit"]
+from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
+from airflow.configuration import conf
+from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from fraud_ops.control_plane.parts import Parts
+from fraud_ops.control_plane.roles import Actor, Role
+from fraud_ops.control_plane.web.problems import WebError
+from fraud_ops.control_plane.web.rates import Rates
+
+__all__ = ["Asks", "User", "admit"]
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-async def admit(request: Request, role: str) -> None:
-    """Let a request in, or raise."""
+async def admit(request: Request, least: Role | None) -> None:
+    """Let a request in, or raise a WebError: 401 without a login, 403 with too small a role, or from a foreign page."""
+    user = await _user(request)
+    _check_origin(request)
+    rates: Rates = request.app.state.rates
+    if not rates.allow(user, writes=request.method not in _SAFE):
+        raise WebError(429, "you ask more often than anybody needs to; wait a moment")
+    parts: Parts = request.app.state.service()
+    role = await run_in_threadpool(parts.roles.role_of, user)
+    if least is not None and (role is None or not role.includes(least)):
+        raise WebError(403, f"this needs the role {least}, and {_yours(role)}")
+    request.state.fraud_user, request.state.fraud_role = user, role
+
+
+def _actor(request: Request) -> Actor:
+    return Actor(request.state.fraud_user, request.state.fraud_role)
+
+
+def _user_of(request: Request) -> tuple[str, Role | None]:
+    return request.state.fraud_user, request.state.fraud_role
+
+
+Asks = Annotated[Actor, Depends(_actor)]
+"""Who asks, with a role."""
+
+User = Annotated[tuple[str, Role | None], Depends(_user_of)]
+"""Who asks, also without one."""
+
+
+async def _user(request: Request) -> str:
+    try:
+        found = await get_user(request, None, await bearer_scheme(request))
+    except HTTPException as error:
+        raise WebError(401, f"{error.detail}; log in to Airflow") from error
+    return str(found.get_name())
+
+
+def _check_origin(request: Request) -> None:
+    """A browser sends the cookie along whoever asks it to: a change has to come from a page of this server."""
+    if request.method in _SAFE or "authorization" in request.headers:
+        return
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site not in (None, "same-origin") or (site is None and origin is None):
+        raise WebError(403, "changes are taken from this server's own pages only", "cross-origin")
+    if origin is not None and urlsplit(origin).netloc not in _own(request):
+        raise WebError(403, "changes are taken from this server's own pages only", "cross-origin")
+
+
+def _own(request: Request) -> set[str]:
+    """The names this server goes by: as the browser asked for it, and as it is configured."""
+    configured = urlsplit(str(conf.get("api", "base_url", fallback=""))).netloc
+    return {name for name in (request.headers.get("host"), configured) if name}
+
+
+def _yours(role: Role | None) -> str:
+    return "you have none: ask an admin for one" if role is None else f"yours is {role}"

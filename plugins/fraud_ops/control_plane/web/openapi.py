@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from fastapi import FastAPI
+
 from fraud_ops.control_plane.web.app import app
 
 __all__ = ["FILE", "text"]
@@ -12,9 +14,9 @@ __all__ = ["FILE", "text"]
 FILE = Path(__file__).parents[1] / "ui" / "openapi.json"
 
 
-def text() -> str:
+def text(application: FastAPI = app) -> str:
     """The description as it is in the file."""
-    return json.dumps(app.openapi(), indent=1, sort_keys=True) + "\n"
+    return json.dumps(application.openapi(), indent=1, sort_keys=True) + "\n"
 
 
 if __name__ == "__main__":

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from decimal import Decimal
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
+from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.web.auth import admit
-from fraud_ops.control_plane.web.shapes.admin import RoleName
+from fraud_rules.safe_text import unprintable
 
 __all__ = ["GuardedRoute", "least", "router"]
 
 _ROLE = "x-role"
+_ANYBODY = "none"
 
 
 class ExactRequest(Request):
     """Numbers with a fraction keep their digits."""
 
     async def json(self) -> Any:
-        if not hasattr(self, "_exact"):
-            self._exact = json.loads(await self.body(), parse_float=Decimal, parse_constant=_refuse)
-        return self._exact
+        text = (await self.body()).decode("utf-8")
+        content = json.loads(text, parse_float=Decimal, parse_constant=_refuse)
+        if "\\u" in text and any(unprintable(each) for each in _texts(content)):
+            raise json.JSONDecodeError("a text holds a NUL or half of a surrogate pair", text[:100], 0)
+        return content
 
 
 class GuardedRoute(APIRoute):
@@ -32,23 +36,39 @@ class GuardedRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        role = (self.openapi_extra or {})[_ROLE]
+        named = (self.openapi_extra or {})[_ROLE]
+        role = None if named == _ANYBODY else Role(named)
 
         async def guarded(request: Request) -> Response:
             await admit(request, role)
-            return await handle(ExactRequest(request.scope, request.receive))
+            exact = ExactRequest(request.scope, request.receive)
+            await exact.body()  # here, so that one that is too large is said to be that
+            return await handle(exact)
 
         return guarded
 
 
-def least(role: RoleName | None) -> dict[str, Any]:
+def least(role: str | None) -> dict[str, Any]:
     """What a route says of the role it takes; None for whoever is logged in."""
-    return {_ROLE: role or "none"}
+    return {_ROLE: role or _ANYBODY}
 
 
 def router(tag: str) -> APIRouter:
     """Routes about one thing."""
     return APIRouter(prefix="/api", tags=[tag], route_class=GuardedRoute)
+
+
+def _texts(content: object) -> Iterator[str]:
+    """Every text in a document, names included. Not by recursion: a body may be as deep as the parser allows."""
+    waiting = [content]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                yield text
+            case dict() as members:
+                waiting += [*members, *members.values()]
+            case list() as items:
+                waiting += items
 
 
 def _refuse(constant: str) -> Any:

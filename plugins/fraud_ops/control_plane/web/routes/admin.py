@@ -2,68 +2,118 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query, Request, Response
 
+from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.roles import granted
+from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
+from fraud_ops.control_plane.web.auth import Asks, User
+from fraud_ops.control_plane.web.convert import audit_shown, binding_shown
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.shapes import admin as shapes
 from fraud_ops.control_plane.web.shapes.base import MAX_ID
+from fraud_ops.control_plane.web.wired import Wired
+from fraud_rules.rule import Action, Aggregator, Operator
+from fraud_rules.rule_members import MEMBERS
 
 __all__ = ["routes"]
 
 routes = router("administration")
 
-User = Annotated[str, Path(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f/]+$")]
+UserName = Annotated[str, Path(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f/]+$")]
+
+
+@routes.get("/openapi.json", include_in_schema=False, openapi_extra=least(None))
+def openapi(request: Request) -> Response:
+    """This description."""
+    from fraud_ops.control_plane.web.openapi import text
+
+    return json_answer(text(request.app).encode())
 
 
 @routes.get("/me", response_model=shapes.Me, openapi_extra=least(None))
-def me() -> Response:
+def me(parts: Wired, user: User) -> Response:
     """Who asks, and what they may do."""
-    raise NotImplementedError
+    name, role = user
+    steered = parts.steering is not None and parts.steering.state() is not None
+    return answer(
+        shapes.Me(user=name, role=role, four_eyes=parts.settings.four_eyes, demo=steered, can=list(granted(role)))
+    )
 
 
 @routes.get("/schema", response_model=shapes.SchemaShown, openapi_extra=least("viewer"))
-def schema() -> Response:
+def schema(parts: Wired) -> Response:
     """What rules may be made of."""
-    raise NotImplementedError
+    fields = [
+        shapes.FieldShown(name=each.name, type=each.type.value, nullable=each.nullable, aliases=list(each.aliases))
+        for each in parts.schema.fields
+    ]
+    return answer(
+        shapes.SchemaShown(
+            fields=fields,
+            aggregators=[each.value for each in Aggregator],
+            operators=[each.value for each in Operator],
+            actions=[each.value for each in Action],
+            states=[each.value for each in State],
+            members=list(MEMBERS),
+            limits={_camel(name): value for name, value in asdict(parts.detector.limits).items()},
+        )
+    )
 
 
 @routes.get("/drift", response_model=shapes.Drift, openapi_extra=least("viewer"))
-def drift() -> Response:
+def drift(parts: Wired) -> Response:
     """Whether store and rule log agree."""
-    raise NotImplementedError
+    raise Unavailable("the rule log is not looked at yet")
 
 
 @routes.get("/audit", response_model=shapes.Audits, openapi_extra=least("approver"))
 def audit(
+    parts: Wired,
     before: Annotated[int | None, Query(ge=1, le=MAX_ID)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
     rule_id: Annotated[int | None, Query(alias="ruleId", ge=1, le=MAX_ID)] = None,
 ) -> Response:
     """What was done, newest first."""
-    raise NotImplementedError
+    page = parts.desk.audit_rows(before=before, limit=limit, rule_id=rule_id)
+    return answer(shapes.Audits(items=[audit_shown(row) for row in page.items], next=page.next))
 
 
 @routes.get("/audit/verify", response_model=shapes.AuditVerdict, openapi_extra=least("approver"))
-def verify_audit() -> Response:
+def verify_audit(parts: Wired) -> Response:
     """Whether the chain is whole."""
-    raise NotImplementedError
+    verdict = parts.desk.verify_audit()
+    return answer(
+        shapes.AuditVerdict(whole=verdict.whole, rows=verdict.rows, broken_at=verdict.broken_at, head=verdict.head)
+    )
 
 
 @routes.get("/bindings", response_model=shapes.Bindings, openapi_extra=least("admin"))
-def list_bindings() -> Response:
+def list_bindings(parts: Wired) -> Response:
     """Every user with a role."""
-    raise NotImplementedError
+    return answer(shapes.Bindings(items=[binding_shown(each) for each in parts.desk.bindings()]))
 
 
 @routes.put("/bindings/{user}", response_model=shapes.Binding, openapi_extra=least("admin"))
-def bind(user: User, body: shapes.BindingRequest) -> Response:
+def bind(parts: Wired, who: Asks, user: UserName, body: shapes.BindingRequest) -> Response:
     """Give a user a role."""
-    raise NotImplementedError
+    bound = parts.desk.bind(who, user, body.role)
+    parts.roles.forget()
+    return answer(binding_shown(bound))
 
 
 @routes.delete("/bindings/{user}", status_code=204, openapi_extra=least("admin"))
-def unbind(user: User) -> Response:
+def unbind(parts: Wired, who: Asks, user: UserName) -> Response:
     """Take a user's role away."""
-    raise NotImplementedError
+    parts.desk.unbind(who, user)
+    parts.roles.forget()
+    return nothing()
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(map(str.title, rest))

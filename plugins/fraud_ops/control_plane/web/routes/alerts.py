@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated
 
+import msgspec
 from fastapi import Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
+from fraud_ops.control_plane.errors import NotFound
+from fraud_ops.control_plane.feed.events import AlertSeen
+from fraud_ops.control_plane.feed.place import Place
+from fraud_ops.control_plane.fired import RuleFired
+from fraud_ops.control_plane.parts import Parts
+from fraud_ops.control_plane.views import Verdict
+from fraud_ops.control_plane.web import rows
+from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
+from fraud_ops.control_plane.web.auth import Asks
+from fraud_ops.control_plane.web.convert import mark_shown, snooze_shown
+from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.shapes import alerts as shapes
 from fraud_ops.control_plane.web.shapes.base import MAX_ID
+from fraud_ops.control_plane.web.stream import AlertText, position_of, position_text
+from fraud_ops.control_plane.web.wired import Wired
 
 __all__ = ["routes"]
 
@@ -19,20 +35,37 @@ AlertId = Annotated[str, Path(pattern=r"^[0-9a-fA-F-]{36}$")]
 Position = Annotated[str | None, Query(max_length=100)]
 OfRule = Annotated[int | None, Query(alias="ruleId", ge=1, le=MAX_ID)]
 
+_STREAM_S = 600.0  # then the client comes again, and shows once more who it is
+_STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
 
 @routes.get("/alerts", response_model=shapes.Alerts, openapi_extra=least("viewer"))
 def list_alerts(
+    parts: Wired,
     *,
     rule_id: OfRule = None,
     key: Annotated[str, Query(max_length=200)] = "",
     before: Position = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     shadow: bool | None = None,
-    corrections: bool = True,
+    corrections: bool | None = None,
     snoozed: bool = False,
 ) -> Response:
-    """Newest first. `key` finds a value in the key. `snoozed` also lists those of snoozed rules and keys."""
-    raise NotImplementedError
+    """Newest first, of those that are remembered (some 50,000). `key` finds text in a value of the key.
+
+    `shadow` and `corrections` leave out the others when true, and themselves when false; `snoozed` lists also those of
+    snoozed rules and keys.
+    """
+    place = None if before is None else position_of(before)
+    if before is not None and place is None:
+        raise WebError(422, "before is not the position of an alert")
+    chosen = _Chosen(parts, rule_id, key.lower(), shadow, corrections, snoozed)
+    found = list(islice(chosen.before(place), limit + 1))
+    following = position_text(found[limit - 1].position) if len(found) > limit else None
+    marks = parts.desk.marks([each.facts.alert_id for each in found[:limit]])
+    text = AlertText(parts.memory, parts.snoozing)
+    items = b",".join(text.write(each, marks.get(each.facts.alert_id)) for each in found[:limit])
+    return json_answer(b'{"items":[%b],"next":%b}' % (items, msgspec.json.encode(following)))
 
 
 @routes.get(
@@ -42,50 +75,130 @@ def list_alerts(
     openapi_extra=least("viewer"),
 )
 async def stream(
-    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)] = None,
+    parts: Wired, last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)] = None
 ) -> Response:
     """Events as they come: `alert` (Alert), `alerts` (AlertBatch), `correction` (CorrectionEvent), `operation`
     (Activation), `rules` (RuleChanged), `progress` (ProgressPoint), `gap` (Gap). `Last-Event-ID` resumes after it."""
-    raise NotImplementedError
+    since = Place.of(last_event_id) if last_event_id else None
+    if parts.hub.full:
+        raise WebError(503, "too many read the stream already; try again later")
+    return StreamingResponse(parts.hub.read(since, _STREAM_S), 200, _STREAM_HEADERS, "text/event-stream")
 
 
 @routes.get("/alerts/{alert_id}/evidence", response_model=shapes.Evidence, openapi_extra=least("viewer"))
-def get_evidence(alert_id: AlertId) -> Response:
+def get_evidence(parts: Wired, alert_id: AlertId) -> Response:
     """The transactions that made up an alert's window, read from the broker."""
-    raise NotImplementedError
+    found = parts.evidence.read(_alert(parts, alert_id).json)
+    return answer(
+        shapes.Evidence(
+            transactions=[dict(row) for row in found.transactions],
+            count=found.count,
+            complete=found.missing is None,
+            missing=found.missing,
+        )
+    )
 
 
 @routes.put("/alerts/{alert_id}/mark", response_model=shapes.Mark, openapi_extra=least("analyst"))
-def mark_alert(alert_id: AlertId, body: shapes.MarkRequest) -> Response:
+def mark_alert(parts: Wired, who: Asks, alert_id: AlertId, body: shapes.MarkRequest) -> Response:
     """Say whether it was a fraud."""
-    raise NotImplementedError
+    facts = _alert(parts, alert_id).facts
+    mark = parts.desk.mark(who, facts.alert_id, facts.rule_id, facts.rule_version, Verdict(body.verdict))
+    parts.marks.forget()
+    return answer(mark_shown(mark))
 
 
 @routes.delete("/alerts/{alert_id}/mark", status_code=204, openapi_extra=least("analyst"))
-def unmark_alert(alert_id: AlertId) -> Response:
+def unmark_alert(parts: Wired, who: Asks, alert_id: AlertId) -> Response:
     """Take back what was said."""
-    raise NotImplementedError
+    parts.desk.unmark(who, alert_id.lower())
+    parts.marks.forget()
+    return nothing()
 
 
 @routes.get("/snoozes", response_model=shapes.Snoozes, openapi_extra=least("viewer"))
-def list_snoozes() -> Response:
+def list_snoozes(parts: Wired) -> Response:
     """Those in force."""
-    raise NotImplementedError
+    return answer(shapes.Snoozes(items=[snooze_shown(each) for each in parts.desk.snoozes()]))
 
 
 @routes.post("/snoozes", status_code=201, response_model=shapes.Snooze, openapi_extra=least("analyst"))
-def snooze(body: shapes.SnoozeRequest) -> Response:
+def snooze(parts: Wired, who: Asks, body: shapes.SnoozeRequest) -> Response:
     """Keep alerts of a rule, or of one key of it, out of the list until a time."""
-    raise NotImplementedError
+    made = parts.desk.snooze(who, body.rule_id, body.key, body.until, body.reason)
+    parts.snoozing.forget()
+    return answer(snooze_shown(made), 201)
 
 
 @routes.delete("/snoozes/{snooze_id}", status_code=204, openapi_extra=least("analyst"))
-def end_snooze(snooze_id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
+def end_snooze(parts: Wired, who: Asks, snooze_id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
     """End it before its time."""
-    raise NotImplementedError
+    parts.desk.unsnooze(who, snooze_id)
+    parts.snoozing.forget()
+    return nothing()
 
 
 @routes.get("/quality", response_model=shapes.QualityTable, openapi_extra=least("viewer"))
-def quality() -> Response:
-    """How each rule does."""
-    raise NotImplementedError
+def quality(parts: Wired) -> Response:
+    """How each rule does, by the alerts that are remembered."""
+    marks, flooding = parts.marks(), parts.guard.flooding
+    items = [
+        _quality(each, marks.get(each.rule_id, (0, 0)), flooding=each.rule_id in flooding) for each in parts.fired()
+    ]
+    return answer(shapes.QualityTable(items=items))
+
+
+class _Chosen:
+    """The alerts that somebody wants to see."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        rule_id: int | None,
+        key: str,
+        shadow: bool | None,
+        corrections: bool | None,
+        snoozed: bool,
+    ) -> None:
+        self._memory = parts.memory
+        self._snoozing = parts.snoozing()
+        self._rule_id, self._key = rule_id, key
+        self._shadow, self._corrections, self._snoozed = shadow, corrections, snoozed
+
+    def before(self, place: tuple[int, int, int] | None) -> Iterator[AlertSeen]:
+        for alert in self._memory.newest_alerts():
+            if (place is None or alert.position < place) and self._wanted(alert):
+                yield alert
+
+    def _wanted(self, alert: AlertSeen) -> bool:
+        facts = alert.facts
+        if self._rule_id not in (None, facts.rule_id) or self._shadow not in (None, facts.shadow):
+            return False
+        if self._key and not any(self._key in str(value).lower() for value in facts.key.values()):
+            return False
+        if not self._snoozed and self._snoozing.covers(facts.rule_id, facts.key):
+            return False
+        if self._corrections is None:
+            return True
+        return self._corrections == (self._memory.correction(facts.alert_id) is not None)
+
+
+def _alert(parts: Parts, alert_id: str) -> AlertSeen:
+    found = parts.memory.alert(alert_id.lower())
+    if found is None:
+        raise NotFound("there is no such alert among those remembered here")
+    return found
+
+
+def _quality(fired: RuleFired, marks: tuple[int, int], *, flooding: bool) -> shapes.QualityRow:
+    marked = rows.quality_of(fired.alerts, marks)
+    return shapes.QualityRow(
+        rule_id=fired.rule_id,
+        alerts=fired.alerts,
+        per_hour=fired.per_hour,
+        fraud=marked.fraud,
+        not_fraud=marked.not_fraud,
+        precision=marked.precision,
+        overlap=[shapes.Overlap(rule_id=other, share=share) for other, share in fired.overlap],
+        flooding=flooding,
+    )

@@ -2,49 +2,161 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated, Any
 
+import msgspec
 from fastapi import Path, Query, Response
 
+from fraud_ops.control_plane.errors import NotFound
+from fraud_ops.control_plane.feed.events import LateSeen, QuarantineSeen
+from fraud_ops.control_plane.parts import Parts
+from fraud_ops.control_plane.views import RuleGiven
+from fraud_ops.control_plane.web.answer import answer
+from fraud_ops.control_plane.web.convert import point_of
+from fraud_ops.control_plane.web.problems import WebError, problem, reasons_shown
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.shapes import detector as shapes
+from fraud_ops.control_plane.web.wired import Wired
+from fraud_ops.control_plane.whatif import Question, WhatIfRun, WhatIfStatus
+from fraud_ops.runbooks import runbook_path
+from fraud_rules.demo.steering import Steering, TrafficState
+from fraud_rules.fraud_patterns import FRAUDS
+from fraud_rules.rule_codec import encode_document
 
 __all__ = ["routes"]
 
 routes = router("detector")
 
+_REPORTS = "/fraud-reports/whatif/"
+
 
 @routes.get("/progress", response_model=shapes.Progress, openapi_extra=least("viewer"))
-def progress(minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> Response:
+def progress(parts: Wired, minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> Response:
     """Verdict, rate, lag and latency, and what came late or was refused."""
-    raise NotImplementedError
+    status, verdict = parts.panel.status(), parts.verdict()
+    return answer(
+        shapes.Progress(
+            status=None if status is None else shapes.DetectorState(**msgspec.structs.asdict(status)),
+            verdict=shapes.VerdictShown(
+                name=verdict.health.value,
+                well=verdict.health.is_well,
+                reasons=list(verdict.reasons),
+                runbook=runbook_path(verdict.health),
+            ),
+            points=[point_of(group, before_ms) for group, before_ms in parts.panel.history(minutes)],
+            late=[_late(each) for each in reversed(parts.memory.late)],
+            quarantine=[_refused(each) for each in reversed(parts.memory.quarantine)],
+        )
+    )
 
 
 @routes.post("/whatif", status_code=202, response_model=shapes.WhatIfStarted, openapi_extra=least("analyst"))
-def start_what_if(body: shapes.WhatIfRequest) -> Response:
+def start_what_if(parts: Wired, body: shapes.WhatIfRequest) -> Response:
     """Evaluate a rule over past days; publishes nothing."""
-    raise NotImplementedError
+    if (body.document is None) == (body.text is None):
+        raise WebError(422, "give the rule in one form: document or text")
+    judged = parts.desk.validate(RuleGiven(document=body.document, text=body.text))
+    if not judged.valid or judged.document is None:
+        return problem(422, "the rule is not valid", reasons_shown(judged.reasons))
+    if not all(limit.is_finite() and abs(limit.adjusted()) <= _DIGITS for limit in body.limits or ()):
+        raise WebError(422, f"limits are finite numbers of at most {_DIGITS} digits")
+    record = encode_document({**judged.document, "ruleState": "ACTIVE"})
+    run = parts.what_ifs.start(Question(record, body.days, tuple(body.limits or ())))
+    return answer(shapes.WhatIfStarted(id=run.id), 202)
 
 
 @routes.get("/whatif/{what_if_id}", response_model=shapes.WhatIf, openapi_extra=least("analyst"))
-def get_what_if(what_if_id: Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]) -> Response:
+def get_what_if(parts: Wired, what_if_id: Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]) -> Response:
     """How far it is, and what it found."""
-    raise NotImplementedError
+    return answer(_what_if(parts.what_ifs.get(what_if_id)))
 
 
 @routes.get("/demo", response_model=shapes.Demo, openapi_extra=least("viewer"))
-def demo() -> Response:
+def demo(parts: Wired) -> Response:
     """The demo's traffic; 404 where there is none to steer."""
-    raise NotImplementedError
+    _, state = _steered(parts)
+    return answer(_demo(state))
 
 
 @routes.post("/demo/speed", response_model=shapes.Demo, openapi_extra=least("analyst"))
-def set_speed(body: shapes.DemoSpeed) -> Response:
-    """How fast it is to come."""
-    raise NotImplementedError
+def set_speed(parts: Wired, body: shapes.DemoSpeed) -> Response:
+    """How fast it is to come; the answer says what it will be."""
+    steering, _ = _steered(parts)
+    steering.set_speed(body.per_s)
+    return answer(_demo(TrafficState(body.per_s)))
 
 
 @routes.post("/demo/fraud", status_code=202, response_model=shapes.PlantedFraud, openapi_extra=least("analyst"))
-def plant_fraud(body: shapes.DemoFraud) -> Response:
+def plant_fraud(parts: Wired, body: shapes.DemoFraud) -> Response:
     """Put a fraud into it."""
-    raise NotImplementedError
+    steering, _ = _steered(parts)
+    if body.pattern not in FRAUDS:
+        raise WebError(422, f"pattern must be one of {', '.join(FRAUDS)}")
+    wish = steering.plant(body.pattern)
+    return answer(shapes.PlantedFraud(pattern=wish.pattern, label=wish.label), 202)
+
+
+_DIGITS = 38
+_late_record = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
+
+
+def _late(seen: LateSeen) -> shapes.LateTransaction:
+    said = _late_record(seen.json)
+    return shapes.LateTransaction(
+        transaction=said["transaction"],
+        lateness_ms=said["latenessMs"],
+        groupings=said["groupings"],
+        time=seen.append_ms,
+    )
+
+
+def _refused(seen: QuarantineSeen) -> shapes.Quarantined:
+    said = dict(seen.headers)
+    return shapes.Quarantined(
+        reason=said.get("reason", ""),
+        detail=said.get("detail", ""),
+        topic=said.get("topic", ""),
+        partition=_whole(said.get("partition")),
+        offset=_whole(said.get("offset")),
+        time=seen.append_ms,
+        text=seen.begins,
+    )
+
+
+def _whole(text: str | None) -> int:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else -1
+
+
+def _what_if(run: WhatIfRun) -> shapes.WhatIf:
+    result = None if run.result is None else _late_record(run.result)
+    done = run.status in (WhatIfStatus.DONE, WhatIfStatus.FAILED)
+    return shapes.WhatIf(
+        id=run.id,
+        status=run.status.value,
+        progress={WhatIfStatus.WAITING: 0.0, WhatIfStatus.RUNNING: 0.5}.get(run.status, 1.0) if not done else 1.0,
+        result=result,
+        report=None if result is None else _report(result),
+        said=run.said,
+    )
+
+
+def _report(result: dict[str, object]) -> str | None:
+    """Where the page is that was kept with it."""
+    at_ms, rule = result.get("evaluatedMs"), result.get("rule")
+    if not isinstance(at_ms, int) or not isinstance(rule, dict):
+        return None
+    stamp = datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
+    return f"{_REPORTS}{stamp}-rule-{rule.get('ruleId')}"
+
+
+def _steered(parts: Parts) -> tuple[Steering, TrafficState]:
+    state = None if parts.steering is None else parts.steering.state()
+    if parts.steering is None or state is None:
+        raise NotFound("there is no traffic here that could be steered")
+    return parts.steering, state
+
+
+def _demo(state: TrafficState) -> shapes.Demo:
+    return shapes.Demo(per_s=state.per_s, max_per_s=state.max_per_s, patterns=list(FRAUDS))

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
 from fastapi import Header, Path, Query, Response
 
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.views import RuleDetail, RuleGiven
+from fraud_ops.control_plane.web import rows
+from fraud_ops.control_plane.web.answer import answer
+from fraud_ops.control_plane.web.auth import Asks
+from fraud_ops.control_plane.web.convert import (
+    activation_of,
+    approval_shown,
+    changes_shown,
+    import_shown,
+    validation_shown,
+)
+from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.shapes import rules as shapes
 from fraud_ops.control_plane.web.shapes.base import MAX_ID
+from fraud_ops.control_plane.web.wired import Wired
+from fraud_rules.rule_export import RuleFormat
 
 __all__ = ["routes"]
 
@@ -18,106 +34,176 @@ Id = Annotated[int, Path(ge=1, le=MAX_ID)]
 IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=100, description='`"<revision>"` as last read.')]
 Cursor = Annotated[str | None, Query(max_length=200)]
 Revision = Annotated[int, Query(ge=1, le=2**53)]
+Before = Annotated[int | None, Query(ge=1, le=MAX_ID)]
+Most = Annotated[int, Query(ge=1, le=200)]
+
+_ETAG = re.compile(r'(?:W/)?"([0-9]{1,15})"', re.ASCII)
+_WAITS: dict[int | str, dict[str, Any]] = {
+    202: {"model": shapes.RuleDetail, "description": "It waits for a second person."}
+}
+_FILES = {RuleFormat.JSON: "application/json", RuleFormat.YAML: "application/yaml", RuleFormat.TEXT: "text/plain"}
 
 
 @routes.get("/rules", response_model=shapes.Rules, openapi_extra=least("viewer"))
 def list_rules(
+    parts: Wired,
     state: shapes.StateName | None = None,
     q: Annotated[str, Query(max_length=200)] = "",
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """Rules by id; `q` looks in id, name, description and owner."""
-    raise NotImplementedError
+    """Rules by id; `q` looks in id, name, description and owner. Deleted ones only when asked for by state."""
+    wanted = None if state is None else State(state)
+    page = parts.desk.rules(state=wanted, query=q, limit=limit, cursor=cursor)
+    return answer(shapes.Rules(items=rows.rows(parts, page.items), next=page.next))
 
 
 @routes.post("/rules", status_code=201, response_model=shapes.RuleDetail, openapi_extra=least("analyst"))
-def create_rule(body: shapes.WriteRequest) -> Response:
-    """Save a new rule as a DRAFT; without a `ruleId` it gets the next free one."""
-    raise NotImplementedError
+def create_rule(parts: Wired, who: Asks, body: shapes.WriteRequest) -> Response:
+    """Save a new rule as a DRAFT; without a `ruleId` it gets a free one."""
+    return rows.detail(parts, parts.desk.create(who, _given(body), body.comment), 201)
 
 
 @routes.post("/rules/validate", response_model=shapes.Validation, openapi_extra=least("analyst"))
-def validate_rule(body: shapes.ValidateRequest) -> Response:
+def validate_rule(parts: Wired, body: shapes.ValidateRequest) -> Response:
     """Say everything that is wrong with a rule, and save nothing."""
-    raise NotImplementedError
+    return answer(validation_shown(parts.desk.validate(_given(body), body.rule_id)))
 
 
 @routes.get("/rules/{rule_id}", response_model=shapes.RuleDetail, openapi_extra=least("viewer"))
-def get_rule(rule_id: Id) -> Response:
+def get_rule(parts: Wired, rule_id: Id) -> Response:
     """One rule, with its revision as the ETag."""
-    raise NotImplementedError
+    return rows.detail(parts, parts.desk.rule(rule_id))
 
 
-@routes.put("/rules/{rule_id}", response_model=shapes.RuleDetail, openapi_extra=least("analyst"))
-def edit_rule(rule_id: Id, body: shapes.WriteRequest, if_match: IfMatch = None) -> Response:
-    """Save a new revision; of an ACTIVE rule only an approver may, others ask for it (202)."""
-    raise NotImplementedError
+@routes.put("/rules/{rule_id}", response_model=shapes.RuleDetail, responses=_WAITS, openapi_extra=least("analyst"))
+def edit_rule(parts: Wired, who: Asks, rule_id: Id, body: shapes.WriteRequest, if_match: IfMatch = None) -> Response:
+    """Save a new revision, or ask for it where somebody has to agree first (202)."""
+    seen = _seen(if_match)
+    return _changed(parts, parts.desk.edit(who, rule_id, seen, _given(body), body.comment), seen)
 
 
 @routes.get("/rules/{rule_id}/versions", response_model=shapes.Versions, openapi_extra=least("viewer"))
-def list_versions(rule_id: Id) -> Response:
+def list_versions(parts: Wired, rule_id: Id, before: Before = None, limit: Most = 100) -> Response:
     """Every revision, newest first."""
-    raise NotImplementedError
+    page = parts.desk.versions(rule_id, limit=limit, before=before)
+    return answer(shapes.Versions(items=rows.versions(parts, rule_id, page.items), next=page.next))
 
 
 @routes.get("/rules/{rule_id}/diff", response_model=shapes.Diff, openapi_extra=least("viewer"))
 def diff_versions(
-    rule_id: Id, since: Annotated[Revision, Query(alias="from")], until: Annotated[Revision, Query(alias="to")]
+    parts: Wired,
+    rule_id: Id,
+    since: Annotated[Revision, Query(alias="from")],
+    until: Annotated[Revision, Query(alias="to")],
 ) -> Response:
     """What differs between two revisions."""
-    raise NotImplementedError
+    return answer(shapes.Diff(changes=changes_shown(parts.desk.diff(rule_id, since, until))))
 
 
-@routes.post("/rules/{rule_id}/state", response_model=shapes.RuleDetail, openapi_extra=least("analyst"))
-def change_state(rule_id: Id, body: shapes.StateRequest, if_match: IfMatch = None) -> Response:
-    """Move a rule on in its life; 202 where a second person has to agree first."""
-    raise NotImplementedError
+@routes.post(
+    "/rules/{rule_id}/state", response_model=shapes.RuleDetail, responses=_WAITS, openapi_extra=least("analyst")
+)
+def change_state(parts: Wired, who: Asks, rule_id: Id, body: shapes.StateRequest, if_match: IfMatch = None) -> Response:
+    """Move a rule on in its life, or ask for it where somebody has to agree first (202)."""
+    seen = _seen(if_match)
+    return _changed(parts, parts.desk.change_state(who, rule_id, seen, State(body.state), body.comment), seen)
 
 
-@routes.post("/rules/{rule_id}/rollback", response_model=shapes.RuleDetail, openapi_extra=least("analyst"))
-def roll_back(rule_id: Id, body: shapes.RollbackRequest, if_match: IfMatch = None) -> Response:
-    """Make an old revision's document the newest; 202 where a second person has to agree first."""
-    raise NotImplementedError
+@routes.post(
+    "/rules/{rule_id}/rollback", response_model=shapes.RuleDetail, responses=_WAITS, openapi_extra=least("analyst")
+)
+def roll_back(parts: Wired, who: Asks, rule_id: Id, body: shapes.RollbackRequest, if_match: IfMatch = None) -> Response:
+    """Make an old revision's document the newest, or ask for it where somebody has to agree first (202)."""
+    seen = _seen(if_match)
+    return _changed(parts, parts.desk.rollback(who, rule_id, seen, body.revision, body.comment), seen)
 
 
 @routes.get("/approvals", response_model=shapes.Approvals, openapi_extra=least("viewer"))
-def list_approvals(*, open: bool = True) -> Response:  # noqa: A002 -- the name people use
+def list_approvals(
+    parts: Wired,
+    *,
+    open_only: Annotated[bool, Query(alias="open")] = True,
+    before: Before = None,
+    limit: Most = 100,
+) -> Response:
     """Changes that wait for somebody; with `open=false` also those decided."""
-    raise NotImplementedError
+    page = parts.desk.approvals(open_only=open_only, limit=limit, before=before)
+    return answer(shapes.Approvals(items=[approval_shown(each) for each in page.items], next=page.next))
 
 
 @routes.post("/approvals/{approval_id}/approve", response_model=shapes.Approval, openapi_extra=least("approver"))
-def approve(approval_id: Id, body: shapes.Decision) -> Response:
+def approve(parts: Wired, who: Asks, approval_id: Id, body: shapes.Decision) -> Response:
     """Agree: the change takes place."""
-    raise NotImplementedError
+    return answer(approval_shown(parts.desk.decide(who, approval_id, approve=True, comment=body.comment)))
 
 
-@routes.post("/approvals/{approval_id}/reject", response_model=shapes.Approval, openapi_extra=least("approver"))
-def reject(approval_id: Id, body: shapes.Decision) -> Response:
-    """Disagree: the change is off."""
-    raise NotImplementedError
+@routes.post("/approvals/{approval_id}/reject", response_model=shapes.Approval, openapi_extra=least("analyst"))
+def reject(parts: Wired, who: Asks, approval_id: Id, body: shapes.Decision) -> Response:
+    """Disagree: the change is off. Who is no approver may take back what they asked for themselves."""
+    return answer(approval_shown(parts.desk.decide(who, approval_id, approve=False, comment=body.comment)))
 
 
 @routes.post("/controls", status_code=202, response_model=shapes.ControlResult, openapi_extra=least("admin"))
-def send_control(body: shapes.ControlRequest) -> Response:
+def send_control(parts: Wired, who: Asks, body: shapes.ControlRequest) -> Response:
     """Command all rules, or all state; those that destroy need `confirm`."""
-    raise NotImplementedError
+    sent = parts.desk.control(who, body.control.value, body.confirm, body.comment)
+    return answer(shapes.ControlResult(control=shapes.ControlName(sent.control), seq=sent.seq), 202)
 
 
-@routes.get("/export", openapi_extra=least("viewer"))
-def export_rules(format: Literal["json", "yaml", "text"] = "yaml") -> Response:  # noqa: A002 -- the name people use
+@routes.get(
+    "/export",
+    response_class=Response,
+    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in _FILES.values()}}},
+    openapi_extra=least("viewer"),
+)
+def export_rules(
+    parts: Wired, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
+) -> Response:
     """Every rule that is not a draft, as a file that `import` takes."""
-    raise NotImplementedError
+    wanted = RuleFormat(form)
+    suffix = "txt" if wanted is RuleFormat.TEXT else wanted.value
+    named = {"Content-Disposition": f'attachment; filename="rules.{suffix}"'}
+    return Response(parts.desk.export(wanted), 200, named, f"{_FILES[wanted]}; charset=utf-8")
 
 
 @routes.post("/import", response_model=shapes.ImportResult, openapi_extra=least("analyst"))
-def import_rules(body: shapes.ImportRequest, *, dry_run: Annotated[bool, Query(alias="dryRun")] = True) -> Response:
+def import_rules(
+    parts: Wired, who: Asks, body: shapes.ImportRequest, *, dry_run: Annotated[bool, Query(alias="dryRun")] = True
+) -> Response:
     """Take in a file of rules, all of it or nothing; new ones come in as DRAFT."""
-    raise NotImplementedError
+    form = None if body.format is None else RuleFormat(body.format)
+    return answer(import_shown(parts.desk.import_rules(who, body.content, form, body.comment, dry_run=dry_run)))
 
 
 @routes.get("/operations", response_model=shapes.Operations, openapi_extra=least("viewer"))
-def list_operations(after_version: Annotated[int, Query(alias="afterVersion", ge=-1, le=MAX_ID)] = -1) -> Response:
-    """What the detector said of records of the rule log after this one."""
-    raise NotImplementedError
+def list_operations(
+    parts: Wired, after_version: Annotated[int, Query(alias="afterVersion", ge=-1, le=MAX_ID)] = -1
+) -> Response:
+    """What the detector said of records of the rule log after this one; at most a thousand."""
+    found = parts.memory.operations_after(after_version)
+    return answer(shapes.Operations(items=[activation_of(each) for each in found]))
+
+
+def _given(body: shapes.WriteRequest | shapes.ValidateRequest) -> RuleGiven:
+    if sum(each is not None for each in (body.document, body.text, body.yaml)) != 1:
+        raise WebError(422, "give the rule in one form: document, text or yaml")
+    return RuleGiven(document=body.document, text=body.text, yaml=body.yaml)
+
+
+def _seen(if_match: str | None) -> int:
+    """The revision that the asker has seen."""
+    if if_match is None:
+        raise WebError(
+            428, 'send If-Match: "<revision>" with the revision you have seen, so that nobody is overwritten'
+        )
+    found = _ETAG.fullmatch(if_match.strip())
+    if found is None:
+        raise WebError(412, 'If-Match must be one revision in quotes, as the ETag of the rule says: "3"')
+    return int(found[1])
+
+
+def _changed(parts: Wired, found: RuleDetail, seen: int) -> Response:
+    """202 when nothing has changed yet, and what was asked for is waiting."""
+    waits = found.row.pending is not None and found.row.revision == seen
+    return rows.detail(parts, found, 202 if waits else 200)

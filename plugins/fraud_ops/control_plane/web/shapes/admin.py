@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
+from fraud_ops.control_plane.roles import Permission, Role
 from fraud_ops.control_plane.web.shapes.base import EpochMs, Request, Shape
 
 __all__ = [
     "AuditRow", "AuditVerdict", "Audits", "Binding", "BindingRequest", "Bindings", "Drift", "DriftDifference",
-    "FieldShown", "Me", "RoleName", "SchemaShown",
+    "FieldShown", "Me", "SchemaShown",
 ]  # fmt: skip
-
-RoleName = Literal["viewer", "analyst", "approver", "admin"]
 
 
 class Me(Shape):
     """Who asks. Without a role nothing else here may be read: an admin has to bind one."""
 
     user: str
-    role: RoleName | None
+    role: Role | None
     four_eyes: bool
     demo: bool
-    can: list[str]
+    can: list[Permission]
 
 
 class FieldShown(Shape):
@@ -48,12 +47,12 @@ class SchemaShown(Shape):
 
 
 class Binding(Shape):
-    """A user's role, and who gave it; `config` is the file of the installation."""
+    """A user's role, and who gave it; null for one that the installation's file gives."""
 
     user: str
-    role: RoleName
-    by: str
-    at: EpochMs
+    role: Role
+    by: str | None
+    at: EpochMs | None
 
 
 class Bindings(Shape):
@@ -65,7 +64,7 @@ class Bindings(Shape):
 class BindingRequest(Request):
     """The role a user is to have."""
 
-    role: RoleName
+    role: Role
 
 
 class AuditRow(Shape):
@@ -86,7 +85,7 @@ class Audits(Shape):
     """Newest first; `next` goes into `before`."""
 
     items: list[AuditRow]
-    next: int | None
+    next: str | None
 
 
 class AuditVerdict(Shape):
@@ -95,6 +94,7 @@ class AuditVerdict(Shape):
     whole: bool
     rows: int
     broken_at: int | None
+    head: str = Field(description="The hash of the last row.")
 
 
 class DriftDifference(Shape):

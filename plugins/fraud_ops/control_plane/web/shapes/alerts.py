@@ -10,8 +10,8 @@ from pydantic.alias_generators import to_camel
 from fraud_ops.control_plane.web.shapes.base import Document, EpochMs, Request, RuleId, Shape
 
 __all__ = [
-    "Alert", "AlertBatch", "Alerts", "Correction", "Evidence", "Gap", "Mark", "MarkRequest", "QualityRow",
-    "QualityTable", "RuleChanged", "Snooze", "SnoozeRequest", "Snoozes",
+    "Alert", "AlertBatch", "Alerts", "Correction", "CorrectionEvent", "Evidence", "Gap", "Mark", "MarkRequest",
+    "Overlap", "QualityRow", "QualityTable", "RuleChanged", "Snooze", "SnoozeRequest", "Snoozes",
 ]  # fmt: skip
 
 Key = dict[str, int | str]
@@ -118,7 +118,7 @@ class SnoozeRequest(Request):
     rule_id: RuleId
     key: Annotated[Key, Field(max_length=16)] | None = None
     until: EpochMs
-    reason: Annotated[str, Field(max_length=500)] = ""
+    reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
 class Snooze(Shape):
@@ -150,7 +150,6 @@ class QualityRow(Shape):
     """How a rule does, over the alerts that are remembered."""
 
     rule_id: int
-    name: str
     alerts: int
     per_hour: float
     fraud: int

@@ -17,7 +17,7 @@ RuleId: TypeAlias = Annotated[int, Field(ge=1, le=MAX_ID)]
 EpochMs: TypeAlias = Annotated[int, Field(ge=0, le=2**53)]
 Document: TypeAlias = dict[str, Any]
 """A rule as the rule log takes it. What is wrong with its members is said by `fraud_rules`, not here."""
-Comment: TypeAlias = Annotated[str, Field(max_length=500)]
+Comment: TypeAlias = Annotated[str, Field(max_length=2_000)]
 RuleText: TypeAlias = Annotated[str, Field(max_length=32_768)]
 """The one-line text form."""
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from fraud_ops.control_plane.web.shapes.base import Document, EpochMs, ProblemReason, Request, RuleText, Shape
+from fraud_ops.control_plane.web.shapes.base import Document, EpochMs, Request, RuleText, Shape
 
 __all__ = [
     "Demo", "DemoFraud", "DemoSpeed", "DetectorState", "LateTransaction", "PlantedFraud", "Progress", "ProgressPoint",
@@ -45,7 +45,7 @@ class ProgressPoint(Shape):
     """One batch: its rate, how far behind it was, and its latency from append to readable alert, in ms."""
 
     time: EpochMs
-    rows_per_s: float = Field(alias="rowsPerS")
+    rows_per_s: float
     lag: int | None
     p50: int | None
     p99: int | None
@@ -114,21 +114,21 @@ class WhatIf(Shape):
     progress: float
     result: dict[str, Any] | None
     report: str | None
-    reasons: list[ProblemReason]
+    said: str | None = Field(description="Why it failed.")
 
 
 class Demo(Shape):
     """The demo's traffic: transactions a second, and the patterns that can be planted."""
 
-    per_s: int = Field(alias="perS")
-    max_per_s: int = Field(alias="maxPerS")
+    per_s: int
+    max_per_s: int
     patterns: list[str]
 
 
 class DemoSpeed(Request):
     """Transactions a second; 0 stands still."""
 
-    per_s: Annotated[int, Field(ge=0, le=5_000, alias="perS")]
+    per_s: Annotated[int, Field(ge=0, le=5_000)]
 
 
 class DemoFraud(Request):

@@ -13,6 +13,7 @@ from fraud_ops.control_plane.web.shapes.base import (
     EpochMs,
     ProblemReason,
     Request,
+    RuleId,
     RuleText,
     Shape,
 )
@@ -69,26 +70,37 @@ class Activation(Shape):
     time: EpochMs | None
 
 
+class DecisionName(StrEnum):
+    """What became of something asked for. WITHDRAWN: the rule has changed since."""
+
+    APPROVED = "APPROVED"
+    REJECTED = "REJECTED"
+    WITHDRAWN = "WITHDRAWN"
+
+
 class Approval(Shape):
     """A change that waits, or waited, for a second person."""
 
     id: int
     rule_id: int
     revision: int
-    action: str
+    action: str = Field(description="state, edit or rollback.")
+    target: StateName | None
     requested_by: str
     requested_at: EpochMs
     comment: str
-    decision: Literal["APPROVED", "REJECTED", "WITHDRAWN"] | None
+    decision: DecisionName | None
     decided_by: str | None
     decided_at: EpochMs | None
-    document: Document | None = Field(description="What would be in force after it; null where nothing changes in it.")
+    decision_comment: str | None
+    document: Document = Field(description="What the rule will be.")
 
 
 class Approvals(Shape):
     """Newest first."""
 
     items: list[Approval]
+    next: str | None
 
 
 class Quality(Shape):
@@ -104,16 +116,17 @@ class RuleRow(Shape):
     """A rule in a list. `activation` is of its newest record in the rule log: it is live when that says LIVE."""
 
     rule_id: int
-    name: str
-    description: str
-    severity: str
-    owner: str
+    name: str | None
+    description: str | None
+    severity: str | None
+    owner: str | None
     state: StateName
     revision: int
     updated_at: EpochMs
     updated_by: str
     source: str
     document: Document
+    published: bool = Field(description="False only while its newest change is on its way to the rule log.")
     activation: Activation | None
     pending_approval: Approval | None
     alerts_last_hour: list[int] = Field(description="By minute, oldest first.", max_length=MINUTES)
@@ -132,18 +145,24 @@ class RuleDetail(RuleRow):
 
     yaml: str
     text: str | None
+    says: str = Field(description="The rule in words.")
+    author: str = Field(description="Who wrote the document.")
+    next_states: list[StateName]
 
 
 class WriteRequest(Request):
-    """A rule to save: its document, or the one-line text form."""
+    """A rule to save, in one of its forms; `text` is JSON or the one-line form."""
 
     document: Document | None = None
     text: RuleText | None = None
+    yaml: RuleText | None = None
     comment: Comment = ""
 
 
 class ValidateRequest(Request):
-    """A rule to look at: one of the three."""
+    """A rule to look at, in one of its forms; `ruleId` is the stored rule to compare it with."""
+
+    rule_id: RuleId | None = None
 
     document: Document | None = None
     text: RuleText | None = None
@@ -170,8 +189,9 @@ class Validation(Shape):
     valid: bool
     reasons: list[ProblemReason]
     document: Document | None
-    yaml: str
+    yaml: str | None
     text: str | None
+    says: str | None
     changes: list[Change]
 
 
@@ -193,6 +213,7 @@ class Versions(Shape):
     """Newest first."""
 
     items: list[Version]
+    next: str | None
 
 
 class StateRequest(Request):
@@ -236,7 +257,7 @@ class ControlResult(Shape):
     """The control is on its way into the rule log."""
 
     control: ControlName
-    accepted: bool
+    seq: int = Field(description="Its place among what waits for the rule log.")
 
 
 class ImportRequest(Request):
@@ -252,7 +273,7 @@ class ImportItem(Shape):
 
     where: str
     rule_id: int | None
-    effect: str = Field(description="new, changed, unchanged, deleted, or refused.")
+    effect: Literal["added", "changed", "requested", "deleted", "unchanged", "rejected"]
     reasons: list[ProblemReason]
 
 

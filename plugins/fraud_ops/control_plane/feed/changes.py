@@ -1,0 +1,68 @@
+"""Tells readers of the stream that rules were changed, by whom ever and in whatever process."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from fraud_ops.control_plane.desk import ControlDesk
+from fraud_ops.control_plane.errors import ControlPlaneError
+from fraud_ops.control_plane.feed.events import Event, RuleTouched
+from fraud_ops.control_plane.views import RuleChanged
+
+__all__ = ["ChangesWatch"]
+
+_log = logging.getLogger(__name__)
+_LOOK_S = 0.5
+
+
+class ChangesWatch:
+    """Looks at the end of the audit log: at once after a change in this process, else twice a second."""
+
+    def __init__(self, desk: ControlDesk, tell: Callable[[Sequence[Event]], None]) -> None:
+        self._desk = desk
+        self._tell = tell
+        self._heard: list[RuleChanged] = []
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._stopped = False
+        self._seen: int | None = None
+        self._thread = threading.Thread(target=self._run, name="fraud-control-changes", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._desk.listen(self._hear)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Return once it has ended."""
+        self._stopped = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _hear(self, changed: RuleChanged) -> None:
+        with self._lock:
+            self._heard.append(changed)
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._stopped:
+            try:
+                self._look()
+            except ControlPlaneError as error:
+                _log.warning("the end of the audit log cannot be seen: %s", " ".join(str(error).split()))
+            self._wake.wait(_LOOK_S)
+            self._wake.clear()
+
+    def _look(self) -> None:
+        with self._lock:
+            heard, self._heard = self._heard, []
+        rows = self._desk.audit_rows(limit=1).items
+        newest = rows[0].seq if rows else 0
+        before, self._seen = self._seen, newest
+        if heard:
+            self._tell([RuleTouched(newest, each.rule_id, each.revision) for each in heard])
+        elif before != newest:
+            self._tell([RuleTouched(newest, None, None)])

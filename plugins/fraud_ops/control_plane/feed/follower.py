@@ -1,0 +1,175 @@
+"""The thread that follows the detector's output topics into memory, and tells who listens."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from fraud_ops.control_plane.feed.events import (
+    Event,
+    LateSeen,
+    OperationSeen,
+    ProgressPassed,
+    QuarantineSeen,
+    read_alert,
+    read_correction,
+)
+from fraud_ops.control_plane.feed.memory import FeedMemory
+from fraud_ops.control_plane.feed.place import Source
+from fraud_rules.detector_status import decode_progress
+from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import Received, follow, topic_ends, topic_starts
+from fraud_rules.kafka.rule_status import decode_operation
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["Follower"]
+
+_log = logging.getLogger(__name__)
+
+_ALERTS_BACK = 50_000
+_OPERATIONS_BACK = 50_000
+_PROGRESS_BACK = 30_000
+_LISTED_BACK = 500
+_AWAY_S = 1.0
+_BUNDLE = 500
+_POLL_S = 0.05
+_SHOWN_BYTES = 500
+
+Listener = Callable[[Sequence[Event]], None]
+
+
+class Follower:
+    """`tell` gets what is new in bundles, in the follower's thread; it must return soon."""
+
+    def __init__(self, kafka: KafkaConnection, settings: DetectorSettings, memory: FeedMemory, tell: Listener) -> None:
+        topics = settings.topics
+        self._kafka = kafka
+        self._detector = settings.detector.encode()
+        self._memory = memory
+        self._tell = tell
+        self._back = {
+            topics.alerts: _ALERTS_BACK,
+            topics.shadow_alerts: _ALERTS_BACK,
+            topics.alert_corrections: _ALERTS_BACK,
+            topics.rule_operations: _OPERATIONS_BACK,
+            topics.detector_progress: _PROGRESS_BACK,
+            topics.late_transactions: _LISTED_BACK,
+            topics.quarantine: _LISTED_BACK,
+        }
+        self._sources = {
+            topics.alerts: Source.ALERTS,
+            topics.shadow_alerts: Source.SHADOW,
+            topics.alert_corrections: Source.CORRECTIONS,
+            topics.rule_operations: Source.OPERATIONS,
+        }
+        self._topics = topics
+        self._next: dict[str, int] = {}
+        self._ends: dict[str, int] = {}
+        self._stop = threading.Event()
+        self._caught_up = threading.Event()
+        self._fault: str | None = "the feed has not begun yet"
+        self._thread = threading.Thread(target=self._run, name="fraud-control-feed", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow; a broker that is away is waited for."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Return once it has ended."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def await_caught_up(self, timeout_s: float) -> bool:
+        """Wait until all there was at the beginning is read."""
+        return self._caught_up.wait(timeout_s)
+
+    @property
+    def fault(self) -> str | None:
+        """Why nothing comes at the moment."""
+        return self._fault
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._begin()
+                self._follow()
+            except BrokerUnavailable as error:
+                if self._fault != str(error):
+                    _log.warning("the feed waits: %s", error)
+                self._fault = str(error)
+                self._stop.wait(_AWAY_S)
+            except Exception:  # noqa: BLE001 -- a fault of ours must not leave the pages without news for good
+                _log.exception("the feed failed, and begins anew")
+                self._stop.wait(_AWAY_S)
+
+    def _begin(self) -> None:
+        """Where to read on: after what was read, or so far back, or where the topic begins by now."""
+        for topic, back in self._back.items():
+            first, end = topic_starts(self._kafka, topic)[0], topic_ends(self._kafka, topic)[0]
+            known = self._next.get(topic)
+            if known is not None and first <= known <= end:
+                continue
+            self._next[topic] = max(first, end - back)
+            self._ends[topic] = end
+            if topic in self._sources:
+                self._memory.begin(self._sources[topic], self._next[topic])
+
+    def _follow(self) -> None:
+        bundle: list[Event] = []
+        starts = {topic: {0: offset} for topic, offset in self._next.items()}
+        self._fault = None
+        told_s = time.monotonic()
+        for received in follow(self._kafka, starts, wanted=lambda: not self._stop.is_set(), poll_s=_POLL_S):
+            if received is not None:
+                event = self._read(received)
+                if event is not None:
+                    self._memory.take(event)
+                    bundle.append(event)
+            now_s = time.monotonic()
+            if bundle and (received is None or len(bundle) >= _BUNDLE or now_s - told_s > _POLL_S):
+                self._tell(bundle)
+                bundle, told_s = [], now_s
+            if received is None and not self._caught_up.is_set():
+                self._caught_up.set()
+
+    def _read(self, received: Received) -> Event | None:
+        """The event of a record; None for what is kept without being news, and for what nobody can read."""
+        topic, record = received.topic, received.record
+        self._next[topic] = record.offset + 1
+        if record.value is None:
+            return None
+        try:
+            return self._event(received, record.value)
+        except (msgspec.MsgspecError, ValueError) as error:
+            _log.warning("%s-%d at %d cannot be read: %s", topic, received.partition, record.offset, ascii(str(error)))
+            return None
+
+    def _event(self, received: Received, value: bytes) -> Event | None:
+        topics, record = self._topics, received.record
+        match received.topic:
+            case topics.alerts | topics.shadow_alerts:
+                return read_alert(self._sources[received.topic], record.offset, record.append_ms, value)
+            case topics.alert_corrections:
+                return read_correction(record.offset, record.append_ms, value)
+            case topics.rule_operations:
+                return OperationSeen(record.offset, decode_operation(value))
+            case topics.detector_progress:
+                mine = record.key == self._detector
+                return ProgressPassed(record.append_ms, decode_progress(value)) if mine else None
+            case topics.late_transactions:
+                self._memory.late.append(LateSeen(record.append_ms, value))
+            case topics.quarantine:
+                self._memory.quarantine.append(_refused(received, value))
+        return None
+
+
+def _refused(received: Received, value: bytes) -> QuarantineSeen:
+    given = received.record.headers
+    headers = tuple((name, text.decode("utf-8", "replace")) for name, text in given if text is not None)
+    return QuarantineSeen(received.record.append_ms, headers, value[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"))

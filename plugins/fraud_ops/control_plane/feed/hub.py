@@ -1,0 +1,220 @@
+"""Hands events to everybody who reads the stream: what is news is made into text once, however many read it.
+
+Everything here happens in one event loop; only `publish` may be called from other threads. Up to a number of alerts a
+second are told one by one, above that in bundles, so that a flood costs readers hardly more than a quiet day.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from fraud_ops.control_plane.feed.events import AlertSeen, Event, ProgressPassed, RuleTouched
+from fraud_ops.control_plane.feed.memory import FeedMemory
+from fraud_ops.control_plane.feed.place import Place, Source
+
+__all__ = ["Hub", "Writer"]
+
+SINGLE_PER_S = 20
+BUNDLE_S = 0.25
+_BUNDLED = 250
+_FRAMES = 4_000
+_FRAME_BYTES = 33_554_432
+_PROGRESS_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Some text for every reader, and the place of who has read it."""
+
+    number: int
+    text: bytes
+    place: Place
+
+
+class Writer:
+    """Makes text of events; `place` is where a reader is who has read them."""
+
+    def write(self, events: Sequence[Event], place: Place) -> bytes:
+        """One event of the stream for events of one kind; several only of alerts."""
+        raise NotImplementedError
+
+    def gap(self, since: Place, place: Place) -> bytes:
+        """What was missed is not here any more."""
+        raise NotImplementedError
+
+    def begin(self, place: Place) -> bytes:
+        """From where a new reader reads."""
+        raise NotImplementedError
+
+    def ping(self) -> bytes:
+        """Nothing, so that the connection is seen to be alive."""
+        raise NotImplementedError
+
+
+class Hub:
+    """`loop` is the one that serves the readers."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        memory: FeedMemory,
+        writer: Writer,
+        most_readers: int = 250,
+        ping_s: float = 15.0,
+    ) -> None:
+        self._loop = loop
+        self._memory = memory
+        self._writer = writer
+        self._most_readers = most_readers
+        self._ping_s = ping_s
+        self._place = Place()
+        self._frames: deque[Frame] = deque()
+        self._frame_bytes = 0
+        self._number = 0
+        self._news = asyncio.Event()
+        self._pending: list[AlertSeen] = []
+        self._flush: asyncio.TimerHandle | None = None
+        self._second, self._singles = 0, 0
+        self._progress_s = 0.0
+        self._closed = False
+        self.readers = 0
+
+    @property
+    def place(self) -> Place:
+        """Of who has read everything told so far."""
+        return self._place
+
+    @property
+    def full(self) -> bool:
+        """Whether no more readers can be served."""
+        return self.readers >= self._most_readers
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Tell everybody; from any thread."""
+        if not self._closed:
+            self._loop.call_soon_threadsafe(self._take, list(events))
+
+    def close(self) -> None:
+        """End every reader's stream; in the event loop."""
+        self._closed = True
+        self._wake()
+
+    async def read(self, since: Place | None, seconds: float) -> AsyncIterator[bytes]:
+        """Text as it comes, for so long; from `since` on, or from now."""
+        self.readers += 1
+        try:
+            until_s = self._loop.time() + seconds
+            number, place = self._number, self._place
+            yield self._begin(since)
+            while not self._closed and self._loop.time() < until_s:
+                news = self._news
+                behind = self._number - number
+                if behind == 0:
+                    if not await _within(news, min(self._ping_s, until_s - self._loop.time())):
+                        yield self._writer.ping()
+                    continue
+                if behind > len(self._frames):
+                    number, text = self._number, self._begin(place)
+                    place = self._place
+                else:
+                    frames = [self._frames[i] for i in range(len(self._frames) - behind, len(self._frames))]
+                    number, place, text = frames[-1].number, frames[-1].place, b"".join(f.text for f in frames)
+                yield text
+        finally:
+            self.readers -= 1
+
+    def _begin(self, since: Place | None) -> bytes:
+        """What somebody missed who was away since then."""
+        self._place = self._place.joined(self._memory.floor)
+        if since is None:
+            return self._writer.begin(self._place)
+        events = self._memory.missed(since, self._place)
+        if events is None:
+            return self._writer.gap(since, self._place)
+        place, texts = since, [self._writer.begin(since)]
+        for bundle in _bundles(events):
+            for event in bundle:
+                place = _after(place, event)
+            texts.append(self._writer.write(bundle, place))
+        if since.next[Source.CHANGES] != self._place.next[Source.CHANGES]:
+            changed = RuleTouched(self._place.next[Source.CHANGES] - 1, None, None)
+            texts.append(self._writer.write([changed], self._place))
+        return b"".join(texts)
+
+    def _take(self, events: list[Event]) -> None:
+        if not self.readers:  # as when the past is read back: nobody needs the text
+            for event in events:
+                self._place = _after(self._place, event)
+            return
+        for event in events:
+            if isinstance(event, AlertSeen):
+                self._take_alert(event)
+            elif not isinstance(event, ProgressPassed):
+                self._tell([event])
+            elif self._loop.time() - self._progress_s >= _PROGRESS_S:
+                self._progress_s = self._loop.time()
+                self._tell([event])
+        self._wake()
+
+    def _take_alert(self, alert: AlertSeen) -> None:
+        second = int(self._loop.time())
+        if second != self._second:
+            self._second, self._singles = second, 0
+        self._singles += 1
+        if self._singles <= SINGLE_PER_S and not self._pending:
+            self._tell([alert])
+            return
+        self._pending.append(alert)
+        if len(self._pending) >= _BUNDLED:
+            self._tell_pending()
+        elif self._flush is None:
+            self._flush = self._loop.call_later(BUNDLE_S, self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._flush = None
+        self._tell_pending()
+        self._wake()
+
+    def _tell_pending(self) -> None:
+        if self._pending:
+            bundle, self._pending = self._pending, []
+            self._tell(bundle)
+
+    def _tell(self, events: Sequence[Event]) -> None:
+        place = self._place
+        for event in events:
+            place = _after(place, event)
+        self._place = place
+        self._number += 1
+        frame = Frame(self._number, self._writer.write(events, place), place)
+        self._frames.append(frame)
+        self._frame_bytes += len(frame.text)
+        while len(self._frames) > _FRAMES or self._frame_bytes > _FRAME_BYTES:
+            self._frame_bytes -= len(self._frames.popleft().text)
+
+    def _wake(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+
+def _after(place: Place, event: Event) -> Place:
+    return place if isinstance(event, ProgressPassed) else place.after(event.source, event.offset)
+
+
+def _bundles(events: Sequence[Event]) -> list[Sequence[Event]]:
+    """Alerts together, all others by themselves."""
+    alerts = [event for event in events if isinstance(event, AlertSeen)]
+    others: list[Sequence[Event]] = [[event] for event in events if not isinstance(event, AlertSeen)]
+    return [alerts[i : i + _BUNDLED] for i in range(0, len(alerts), _BUNDLED)] + others
+
+
+async def _within(news: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(max(0.0, seconds)):
+            await news.wait()
+    except TimeoutError:
+        return False
+    return True

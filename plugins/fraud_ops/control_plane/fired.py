@@ -1,0 +1,57 @@
+"""How often rules fire, and which others fire for the same transactions. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fraud_ops.control_plane.feed.events import AlertSeen
+
+__all__ = ["RuleFired", "rules_fired"]
+
+_MOST_OVERLAPS = 5
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFired:
+    """A rule's alerts among those looked at; `overlap` is the share of them on whose transaction another rule fired."""
+
+    rule_id: int
+    alerts: int
+    per_hour: float
+    overlap: tuple[tuple[int, float], ...]
+
+
+def rules_fired(alerts: Iterable[AlertSeen], retracted: Iterable[str], now_ms: int) -> list[RuleFired]:
+    """By rule id. Retracted alerts do not count. The rate is over the time since the first of a rule's alerts."""
+    gone = frozenset(retracted)
+    counts: Counter[int] = Counter()
+    first_ms: dict[int, int] = {}
+    by_transaction: dict[int | str, set[int]] = defaultdict(set)
+    for alert in alerts:
+        facts = alert.facts
+        if facts.alert_id in gone:
+            continue
+        counts[facts.rule_id] += 1
+        first_ms[facts.rule_id] = min(first_ms.get(facts.rule_id, alert.append_ms), alert.append_ms)
+        by_transaction[facts.triggering_event.transaction_id].add(facts.rule_id)
+    both = _both(by_transaction.values())
+    return [
+        RuleFired(
+            rule_id,
+            count,
+            round(count / max(1.0, (now_ms - first_ms[rule_id]) / _HOUR_MS), 2),
+            tuple((other, round(n / count, 4)) for other, n in both[rule_id].most_common(_MOST_OVERLAPS)),
+        )
+        for rule_id, count in sorted(counts.items())
+    ]
+
+
+def _both(sets: Iterable[set[int]]) -> Mapping[int, Counter[int]]:
+    both: dict[int, Counter[int]] = defaultdict(Counter)
+    for rules in sets:
+        for rule in rules if len(rules) > 1 else ():
+            both[rule].update(rules - {rule})
+    return both

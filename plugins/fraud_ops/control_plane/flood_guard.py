@@ -1,0 +1,95 @@
+"""Looks at how often each rule fires, tells people of a flood, and moves the rule to SHADOW where that is wished."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.desk import ControlDesk
+from fraud_ops.control_plane.errors import ControlPlaneError
+from fraud_ops.control_plane.feed.flood import FloodWatch, Turn
+from fraud_ops.control_plane.feed.memory import FeedMemory
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.roles import Actor, Role
+from fraud_ops.control_plane.settings import Flood
+
+__all__ = ["ALARM", "GUARD", "FloodGuard"]
+
+ALARM = "ALERT_FLOOD"
+GUARD = Actor("flood-guard", Role.APPROVER)
+
+_log = logging.getLogger(__name__)
+
+
+class FloodGuard:
+    """`alarm` tells people; `detector` is the name they know the detector by."""
+
+    def __init__(
+        self,
+        memory: FeedMemory,
+        desk: ControlDesk,
+        settings: Flood,
+        detector: str,
+        alarm: Callable[[Alarm], object],
+        clock_ms: Callable[[], int],
+        look_s: float = 2.0,
+    ) -> None:
+        self._memory = memory
+        self._desk = desk
+        self._settings = settings
+        self._detector = detector
+        self._alarm = alarm
+        self._clock_ms = clock_ms
+        self._look_s = look_s
+        self._watch = FloodWatch(settings.alerts_per_minute)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="fraud-control-flood", daemon=True)
+
+    @property
+    def flooding(self) -> frozenset[int]:
+        """The rules that flood now."""
+        return frozenset(self._watch.flooding)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Return once it has ended."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def look(self) -> None:
+        """Look once."""
+        for turn in self._watch.look(self._memory.rates(self._clock_ms())):
+            moved = self._settings.to_shadow and turn.began and self._to_shadow(turn)
+            self._alarm(Alarm(ALARM, self._detector, self._said(turn, moved=moved), resolved=not turn.began))
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._look_s):
+            try:
+                self.look()
+            except Exception:  # noqa: BLE001 -- whatever an alarm raises, the next flood is to be seen
+                _log.exception("the flood guard failed")
+
+    def _said(self, turn: Turn, *, moved: bool) -> str:
+        limit = self._settings.alerts_per_minute
+        if not turn.began:
+            return f"rule {turn.rule_id} has calmed down: {turn.per_minute} alerts in the last minute"
+        done = "; it was moved to SHADOW" if moved else ""
+        return f"rule {turn.rule_id} gave {turn.per_minute} alerts in the last minute, more than {limit}{done}"
+
+    def _to_shadow(self, turn: Turn) -> bool:
+        comment = f"{turn.per_minute} alerts in a minute, more than {self._settings.alerts_per_minute}"
+        try:
+            row = self._desk.rule(turn.rule_id).row
+            if row.state is not State.ACTIVE:
+                return False
+            self._desk.change_state(GUARD, turn.rule_id, row.revision, State.SHADOW, comment)
+        except ControlPlaneError as error:
+            _log.warning("rule %d floods and stays as it is: %s", turn.rule_id, " ".join(str(error).split()))
+            return False
+        return True

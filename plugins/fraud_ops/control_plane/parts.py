@@ -1,0 +1,121 @@
+"""The parts of the control plane in one process, wired together: the composition root of what runs beside the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.desk import ControlDesk
+from fraud_ops.control_plane.evidence import EvidenceReader
+from fraud_ops.control_plane.feed.changes import ChangesWatch
+from fraud_ops.control_plane.feed.follower import Follower
+from fraud_ops.control_plane.feed.hub import Hub
+from fraud_ops.control_plane.feed.memory import FeedMemory
+from fraud_ops.control_plane.fired import RuleFired, rules_fired
+from fraud_ops.control_plane.flood_guard import FloodGuard
+from fraud_ops.control_plane.panel import Panel
+from fraud_ops.control_plane.remembered import Remembered
+from fraud_ops.control_plane.role_book import RoleBook
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.snoozing import Snoozing
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.whatif import WhatIfDesk
+from fraud_ops.health import Verdict
+from fraud_ops.hooks.watch import DetectorWatch, now_ms
+from fraud_rules.demo.steering import Steering
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.project import Project
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["Parts", "Surroundings", "open_parts"]
+
+_SNOOZES_S = 1.0
+_MARKS_S = 1.0
+_FIRED_S = 5.0
+_VERDICT_S = 1.0
+_AT_ONCE_MS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where a process finds itself: the project, the broker, the archive, whom to tell, traffic to steer if any."""
+
+    project: Project
+    kafka: KafkaConnection
+    archive: Path
+    alarm: Callable[[Alarm], object]
+    steering: Steering | None = None
+    settings: ControlPlaneSettings | None = None
+    detector: DetectorSettings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything the routes use."""
+
+    settings: ControlPlaneSettings
+    detector: DetectorSettings
+    schema: TransactionSchema
+    desk: ControlDesk
+    roles: RoleBook
+    memory: FeedMemory
+    feed: Follower
+    hub: Hub
+    snoozing: Remembered[Snoozing]
+    marks: Remembered[Mapping[int, tuple[int, int]]]
+    fired: Remembered[list[RuleFired]]
+    guard: FloodGuard
+    evidence: EvidenceReader
+    what_ifs: WhatIfDesk
+    panel: Panel
+    verdict: Remembered[Verdict]
+    steering: Steering | None
+
+
+def open_parts(
+    here: Surroundings, hub_of: Callable[[FeedMemory, Remembered[Snoozing]], Hub], stack: ExitStack
+) -> Parts:
+    """Start everything, and register what ends it. Raises ConfigError, Unavailable."""
+    config = here.project.config
+    settings = here.settings or ControlPlaneSettings.load(here.project)
+    detector = here.detector or DetectorSettings.load(config / "detector.yaml")
+    schema = TransactionSchema.load(config / "schema.yaml")
+    database = Database.open(settings.database)
+    stack.callback(database.close)
+    desk = ControlDesk(database, schema, detector.limits, settings, now_ms)
+    memory = FeedMemory()
+    snoozing = Remembered(lambda: Snoozing(desk.snoozes(), now_ms()), _SNOOZES_S)
+    hub = hub_of(memory, snoozing)
+    feed = Follower(here.kafka, detector, memory, hub.publish)
+    changes = ChangesWatch(desk, hub.publish)
+    guard = FloodGuard(memory, desk, settings.flood, detector.detector, here.alarm, now_ms)
+    what_ifs = WhatIfDesk(here.project, here.archive)
+    panel = Panel(DetectorWatch(here.kafka, detector, wait_ms=_AT_ONCE_MS), memory, detector, now_ms)
+    for each in (panel.close, what_ifs.close):
+        stack.callback(each)
+    for part in (feed, changes, guard):
+        part.start()
+        stack.callback(part.stop)
+    return Parts(
+        settings=settings,
+        detector=detector,
+        schema=schema,
+        desk=desk,
+        roles=RoleBook(desk),
+        memory=memory,
+        feed=feed,
+        hub=hub,
+        snoozing=snoozing,
+        marks=Remembered(desk.mark_counts, _MARKS_S),
+        fired=Remembered(lambda: rules_fired(memory.newest_alerts(), memory.retracted(), now_ms()), _FIRED_S),
+        guard=guard,
+        evidence=EvidenceReader(here.kafka, schema, detector),
+        what_ifs=what_ifs,
+        panel=panel,
+        verdict=Remembered(panel.verdict, _VERDICT_S),
+        steering=here.steering,
+    )

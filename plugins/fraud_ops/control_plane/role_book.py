@@ -1,0 +1,36 @@
+"""Who is what, remembered for a moment: every request asks."""
+
+from __future__ import annotations
+
+import time
+
+from fraud_ops.control_plane.desk import ControlDesk
+from fraud_ops.control_plane.roles import Role
+
+__all__ = ["RoleBook"]
+
+_KEPT_S = 1.0
+_MOST_KEPT = 10_000
+
+
+class RoleBook:
+    """Roles by user, each remembered for a second: another process may have changed it."""
+
+    def __init__(self, desk: ControlDesk) -> None:
+        self._desk = desk
+        self._kept: dict[str, tuple[float, Role | None]] = {}
+
+    def role_of(self, user: str) -> Role | None:
+        """The role bound to a user, None without one."""
+        now_s = time.monotonic()
+        until_s, role = self._kept.get(user, (0.0, None))
+        if until_s <= now_s:
+            role = self._desk.role_of(user)
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[user] = (now_s + _KEPT_S, role)
+        return role
+
+    def forget(self) -> None:
+        """Ask anew: a role was changed here."""
+        self._kept.clear()

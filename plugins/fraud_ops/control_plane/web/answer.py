@@ -1,0 +1,31 @@
+"""Answers as JSON, decimals as exact numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from fastapi import Response
+
+from fraud_ops.control_plane.web.shapes.base import Shape
+
+__all__ = ["answer", "encode", "json_answer", "nothing"]
+
+JSON = "application/json"
+
+encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def answer(shape: Shape, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A shape as an answer."""
+    return json_answer(encode(shape.model_dump(by_alias=True)), status, headers)
+
+
+def json_answer(content: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """JSON that is encoded already."""
+    return Response(content, status, headers, JSON)
+
+
+def nothing() -> Response:
+    """Done, and there is nothing to say."""
+    return Response(status_code=204)

@@ -1,0 +1,127 @@
+"""Errors as `application/problem+json`, each kind with its own type; what is ours to know stays in our log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from fraud_ops.control_plane.errors import Conflict, NotFound, Refused, Unavailable
+from fraud_ops.control_plane.web.answer import encode
+from fraud_ops.control_plane.web.shapes.base import Problem, ProblemReason
+from fraud_rules.errors import BrokerUnavailable, FraudError, InputInvalid, Reason, RuleRejected
+
+__all__ = ["TYPES", "WebError", "install", "problem", "reasons_shown"]
+
+MEDIA_TYPE = "application/problem+json"
+TYPES = "/fraud/control/problems/"
+
+_log = logging.getLogger(__name__)
+_RETRY = {"Retry-After": "2"}
+_SHOWN_REASONS = 100
+_TITLES = {
+    400: ("malformed", "The request cannot be read"),
+    401: ("not-logged-in", "Log in first"),
+    403: ("role-too-small", "Your role does not allow this"),
+    404: ("not-found", "There is no such thing"),
+    405: ("method", "This cannot be done here"),
+    409: ("refused", "This cannot be done now"),
+    412: ("stale", "Somebody else has changed it"),
+    413: ("too-large", "The request is too large"),
+    422: ("invalid", "Something in it is not valid"),
+    428: ("precondition", "Say which revision you have seen"),
+    429: ("too-many", "Too many requests"),
+    500: ("internal", "Something went wrong here"),
+    503: ("unavailable", "Not available at the moment"),
+}
+
+
+class WebError(FraudError):
+    """An answer that is an error, by its status."""
+
+    exit_code = 39
+
+    def __init__(self, status: int, detail: str, slug: str | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.slug = slug
+
+
+def problem(status: int, detail: str, reasons: Sequence[ProblemReason] = (), slug: str | None = None) -> Response:
+    """The answer to a request that failed."""
+    known, title = _TITLES.get(status, ("error", "That did not work"))
+    shape = Problem(
+        type=TYPES + (slug or known), title=title, status=status, detail=detail, reasons=list(reasons)[:_SHOWN_REASONS]
+    )
+    headers = _RETRY if status in (429, 503) else None
+    return Response(encode(shape.model_dump(by_alias=True)), status, headers, MEDIA_TYPE)
+
+
+def reasons_shown(reasons: Iterable[Reason]) -> list[ProblemReason]:
+    """Reasons as they are sent."""
+    return [ProblemReason(field=reason.field, message=reason.message) for reason in reasons]
+
+
+def install(application: FastAPI) -> None:
+    """Let every error leave as a problem."""
+    application.add_exception_handler(FraudError, _ours)
+    application.add_exception_handler(RequestValidationError, _malformed)
+    application.add_exception_handler(HTTPException, _http)
+    application.add_exception_handler(Exception, _unforeseen)
+
+
+async def _ours(request: Request, error: Exception) -> Response:
+    match error:
+        case WebError():
+            return problem(error.status, str(error), slug=error.slug)
+        case RuleRejected():
+            return problem(422, str(error), reasons_shown(error.reasons))
+        case NotFound():
+            return problem(404, str(error))
+        case Conflict():
+            return problem(412 if "if-match" in request.headers else 409, str(error))
+        case Refused():
+            return problem(403 if error.forbidden else 409, str(error))
+        case InputInvalid():
+            return problem(422, str(error))
+        case Unavailable() | BrokerUnavailable():
+            _log.warning("%s %s: %s", request.method, _path(request), _line(error))
+            return problem(503, str(error))
+        case _:
+            return await _unforeseen(request, error)
+
+
+async def _malformed(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    faults = error.errors()
+    unreadable = [fault for fault in faults if fault["type"] == "json_invalid"]
+    if unreadable:
+        return problem(400, f"this is no JSON that can be taken: {unreadable[0]['ctx']['error']}")
+    reasons = [ProblemReason(field=_place(fault["loc"]), message=str(fault["msg"])) for fault in faults]
+    return problem(422, "; ".join(f"{r.field}: {r.message}" for r in reasons)[:1_000], reasons)
+
+
+async def _http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, str(error.detail))
+
+
+async def _unforeseen(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, _path(request), exc_info=error)
+    return problem(500, "an error that was not foreseen; it is in the API server's log")
+
+
+def _place(where: Sequence[object]) -> str:
+    """`body.limits.3` as people know it."""
+    return ".".join(str(part) for part in where if part != "body") or "body"
+
+
+def _path(request: Request) -> str:
+    return ascii(request.url.path)[1:-1]
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,77 @@
+"""What one API server process has of the control plane: the desk, and the threads that keep it up to date.
+
+It begins when Airflow starts and ends with it. A database or a broker that is away when Airflow starts is waited for:
+until then the API says that it is not available, and Airflow is none the worse for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.parts import Parts
+from fraud_rules.errors import FraudError
+
+__all__ = ["ServiceHolder"]
+
+_log = logging.getLogger(__name__)
+_AGAIN_S = 2.0
+
+Opener = Callable[[asyncio.AbstractEventLoop, ExitStack], Parts]
+"""Makes the parts, registering what is to be ended with them. Raises FraudError when it cannot yet."""
+
+
+class ServiceHolder:
+    """The parts of this process once they are there."""
+
+    def __init__(self, opener: Opener) -> None:
+        self._opener = opener
+        self._stack = ExitStack()
+        self._parts: Parts | None = None
+        self._why = "the control plane is starting"
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __call__(self) -> Parts:
+        """The parts. Raises Unavailable until they are there."""
+        if self._parts is None:
+            raise Unavailable(self._why)
+        return self._parts
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to open them; return at once."""
+        self._thread = threading.Thread(target=self._open, args=(loop,), name="fraud-control-start", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End what was opened."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._parts = None
+        self._stack.close()
+
+    def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        while not self._stop.is_set():
+            try:
+                with ExitStack() as stack:
+                    parts = self._opener(loop, stack)
+                    self._stack = stack.pop_all()
+            except FraudError as error:
+                self._wait(" ".join(str(error).split()))
+            except Exception as error:  # noqa: BLE001 -- Airflow is to run whatever is wrong here
+                _log.exception("the control plane cannot start")
+                self._wait(f"the control plane cannot start: {type(error).__name__}")
+            else:
+                self._parts = parts
+                return
+
+    def _wait(self, why: str) -> None:
+        if why != self._why:
+            _log.warning("the control plane waits: %s", why)
+        self._why = why
+        self._stop.wait(_AGAIN_S)

@@ -1,0 +1,121 @@
+"""Events as server-sent events, and alerts as JSON: what was published is added to, not decoded and written again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from fraud_ops.control_plane.feed.events import (
+    AlertSeen,
+    CorrectionSeen,
+    Event,
+    OperationSeen,
+    ProgressPassed,
+    RuleTouched,
+)
+from fraud_ops.control_plane.feed.hub import Writer
+from fraud_ops.control_plane.feed.memory import FeedMemory
+from fraud_ops.control_plane.feed.place import Place
+from fraud_ops.control_plane.snoozing import Snoozing
+from fraud_ops.control_plane.views import MarkView
+from fraud_ops.control_plane.web.answer import encode
+from fraud_ops.control_plane.web.convert import activation_of, mark_shown, point_of
+
+__all__ = ["AlertText", "EventText"]
+
+_RETRY_MS = 1_000
+
+
+class AlertText:
+    """Alerts as the API shows them."""
+
+    def __init__(self, memory: FeedMemory, snoozing: Callable[[], Snoozing]) -> None:
+        self._memory = memory
+        self._snoozing = snoozing
+
+    def write(self, alert: AlertSeen, mark: MarkView | None = None) -> bytes:
+        """One, as JSON (the shape `Alert`)."""
+        facts = alert.facts
+        correction = self._memory.correction(facts.alert_id)
+        added = b""
+        if alert.added_ms is not None:
+            added = b'{"kind":"ADDED","time":%d}' % alert.added_ms
+        if correction is not None:
+            added = encode({"kind": correction.kind, "time": correction.time_ms})
+        more = b',"appendTime":%d,"position":"%b","correction":%b,"mark":%b,"snoozed":%b}' % (
+            alert.append_ms,
+            position_text(alert.position).encode(),
+            added or b"null",
+            b"null" if mark is None else encode(mark_shown(mark).model_dump(by_alias=True)),
+            b"true" if self._snoozing().covers(facts.rule_id, facts.key) else b"false",
+        )
+        return alert.json[:-1] + more
+
+
+class EventText(Writer):
+    """Events as lines of a stream. No text of ours or others' can break out of a line: JSON has no raw line break."""
+
+    def __init__(self, alerts: AlertText) -> None:
+        self._alerts = alerts
+
+    def write(self, events: Sequence[Event], place: Place) -> bytes:
+        event = events[0]
+        match event:
+            case AlertSeen() if len(events) == 1:
+                return _event("alert", self._alerts.write(event), place)
+            case AlertSeen():
+                items = b",".join(self._alerts.write(each) for each in events if isinstance(each, AlertSeen))
+                return _event("alerts", b'{"items":[%b],"count":%d}' % (items, len(events)), place)
+            case CorrectionSeen():
+                return _event("correction", self._correction(event), place)
+            case OperationSeen():
+                return _event("operation", _json(activation_of(event.operation)), place)
+            case RuleTouched():
+                return _event("rules", encode({"ruleId": event.rule_id, "revision": event.revision}), place)
+            case ProgressPassed():
+                return _event("progress", _json(point_of([event])), place)
+
+    def gap(self, since: Place, place: Place) -> bytes:
+        return _event("gap", encode({"from": str(since)}), place)
+
+    def begin(self, place: Place) -> bytes:
+        return b"retry: %d\nid: %b\n\n" % (_RETRY_MS, str(place).encode())
+
+    def ping(self) -> bytes:
+        return b": ping\n\n"
+
+    def _correction(self, event: CorrectionSeen) -> bytes:
+        alert = event.alert
+        return encode(
+            {
+                "alertId": event.alert_id,
+                "kind": event.kind,
+                "time": event.time_ms,
+                "ruleId": event.rule_id,
+                "alert": None if alert is None else msgspec.Raw(self._alerts.write(alert)),
+            }
+        )
+
+
+def position_text(position: tuple[int, int, int]) -> str:
+    """Where an alert is among all, as text; `position_of` reads it."""
+    return "{}.{}.{}".format(*position)
+
+
+def position_of(text: str) -> tuple[int, int, int] | None:
+    """What `position_text` wrote; None for any other text."""
+    parts = text.split(".")
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
+        return None
+    return int(parts[0]), int(parts[1]), int(parts[2])
+
+
+def _event(name: str, data: bytes, place: Place) -> bytes:
+    if b"\n" in data or b"\r" in data:  # a producer may have written JSON over several lines
+        data = encode(msgspec.Raw(msgspec.json.format(data, indent=0)))
+    return b"event: %b\nid: %b\ndata: %b\n\n" % (name.encode(), str(place).encode(), data)
+
+
+def _json(shape: object) -> bytes:
+    return encode(shape.model_dump(by_alias=True))  # type: ignore[attr-defined]

@@ -1,0 +1,159 @@
+"""What-ifs asked for on the page: one at a time, each in a process of its own, so that the API server stays quick."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import uuid
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fraud_ops.control_plane.errors import NotFound, Refused
+from fraud_rules.project import HOME_VARIABLE, Project
+
+__all__ = ["Question", "WhatIfDesk", "WhatIfRun", "WhatIfStatus"]
+
+_KEPT = 100
+_WAITING = 10
+_MOST_S = 600.0
+_NICE = 10
+
+
+class WhatIfStatus(StrEnum):
+    """How far it is."""
+
+    WAITING = "WAITING"
+    RUNNING = "RUNNING"
+    DONE = "DONE"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A rule's record, valid, and the number of days to look at; `limits` to try, none for a choice of ours."""
+
+    record: bytes
+    days: int
+    limits: tuple[Decimal, ...] = ()
+
+
+@dataclass(slots=True)
+class WhatIfRun:
+    """One what-if; `result` is the JSON of it, `report` the name of its page, `said` why it failed."""
+
+    id: str
+    question: Question
+    status: WhatIfStatus = WhatIfStatus.WAITING
+    result: bytes | None = None
+    report: str | None = None
+    said: str | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+
+
+class WhatIfDesk:
+    """Starts what-ifs and remembers the last hundred. May be used by several threads."""
+
+    def __init__(self, project: Project, archive: Path, command: Sequence[str] = ()) -> None:
+        """`command` is what stands before the arguments of `fraud whatif`."""
+        self._project = project
+        self._archive = archive
+        self._command = list(command) or [sys.executable, "-m", "fraud_rules.cli", "whatif"]
+        self._lock = threading.Lock()
+        self._runs: OrderedDict[str, WhatIfRun] = OrderedDict()
+        self._waiting: deque[WhatIfRun] = deque()
+        self._works = False
+        self._child: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    def start(self, question: Question) -> WhatIfRun:
+        """Evaluate when its turn comes. Raises Refused when too many wait already."""
+        with self._lock:
+            if len(self._waiting) >= _WAITING or self._closed:
+                raise Refused(f"{len(self._waiting)} what-ifs wait already: try again when they are done")
+            run = WhatIfRun(uuid.uuid4().hex[:12], question)
+            self._runs[run.id] = run
+            self._waiting.append(run)
+            while len(self._runs) > _KEPT:
+                self._runs.popitem(last=False)
+            if not self._works:
+                self._works = True
+                threading.Thread(target=self._work, name="fraud-control-whatif", daemon=True).start()
+            return run
+
+    def get(self, run_id: str) -> WhatIfRun:
+        """One of those remembered. Raises NotFound."""
+        with self._lock:
+            run = self._runs.get(run_id)
+        if run is None:
+            raise NotFound("there is no such what-if; the API server may have been restarted since")
+        return run
+
+    def close(self) -> None:
+        """Start no more, and end what runs."""
+        with self._lock:
+            self._closed = True
+            self._waiting.clear()
+            child = self._child
+        if child is not None:
+            child.kill()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._works = False
+                    return
+                run = self._waiting.popleft()
+            run.status = WhatIfStatus.RUNNING
+            try:
+                self._evaluate(run)
+            except OSError as error:
+                run.status, run.said = WhatIfStatus.FAILED, f"it could not be started: {error.strerror}"
+            run.ended.set()
+
+    def _evaluate(self, run: WhatIfRun) -> None:
+        with TemporaryDirectory(prefix="fraud-whatif-") as folder:
+            draft = Path(folder, "draft.json")
+            draft.write_bytes(run.question.record)
+            done = self._done(self._arguments(run.question, draft), Path(folder))
+        if done is None:
+            run.status, run.said = WhatIfStatus.FAILED, f"it was given up after {_MOST_S:g} s: ask for fewer days"
+            return
+        code, output, errors = done
+        if code != 0:
+            last = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
+            run.status, run.said = WhatIfStatus.FAILED, (last[0] if last else f"it ended with {code}")[:1_000]
+            return
+        run.result, run.status = output, WhatIfStatus.DONE
+
+    def _arguments(self, question: Question, draft: Path) -> list[str]:
+        limits = ",".join(f"{limit:f}" for limit in question.limits)
+        asked = [f"--days={question.days}", f"--folder={self._archive}", "--processes=1", "--json"]
+        return [*self._command, str(draft), *asked, *([f"--limits={limits}"] if limits else [])]
+
+    def _done(self, command: Sequence[str], folder: Path) -> tuple[int, bytes, bytes] | None:
+        """Exit code, output and errors; None when it took too long."""
+        with Path(folder, "out").open("wb") as out, Path(folder, "err").open("wb") as err:
+            self._child = subprocess.Popen(
+                ["nice", f"-n{_NICE}", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env={**os.environ, HOME_VARIABLE: str(self._project.root), "PYTHONPATH": os.pathsep.join(sys.path)},
+            )
+            try:
+                code = self._child.wait(_MOST_S)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
+                return None
+            finally:
+                self._child = None
+        return code, Path(folder, "out").read_bytes(), Path(folder, "err").read_bytes()

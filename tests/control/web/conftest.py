@@ -1,0 +1,37 @@
+"""Airflow's login and the control plane behind it, in this process, over a broker of the session."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-"))
+
+import pytest
+
+from fraud_ops.control_plane.roles import Role
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_rules.project import Project
+from tests.conftest import OwnTopics
+from tests.control.web.server import Login, Server, airflow_login
+
+
+@pytest.fixture(scope="session")
+def login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
+    """Airflow's simple auth manager, with a user for each of our roles: none of them more than a viewer to Airflow."""
+    with airflow_login(tmp_path_factory.mktemp("airflow"), [*Role, "nobody"]) as found:
+        yield found
+
+
+@pytest.fixture
+def server(login: Login, topics: OwnTopics, project: Project, tmp_path: Path) -> Iterator[Server]:
+    """The control plane, ready, over an empty store."""
+    settings = ControlPlaneSettings(
+        name=f"{topics.prefix}control",
+        database=f"sqlite:///{tmp_path / 'control.db'}",
+        bindings={role.value: role for role in Role},
+    )
+    with Server.running(login, topics, project, settings, tmp_path) as running:
+        yield running

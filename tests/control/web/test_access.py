@@ -1,0 +1,178 @@
+"""Who may use which route: nobody without a login, and nobody with too small a role."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import pytest
+from fastapi.routing import APIRoute
+
+from fraud_ops.control_plane.roles import Role
+from fraud_ops.control_plane.web.app import PREFIX, app
+from fraud_ops.control_plane.web.rates import Rates
+from tests.control.web.server import RULE, Server
+
+ALERT = str(uuid.UUID(int=7))
+TYPED = {"Content-Type": "application/json"}
+IF_MATCH = {"If-Match": '"1"'}
+FAR_AHEAD_MS = 4_000_000_000_000
+
+
+class Route(NamedTuple):
+    """`least` None: whoever is logged in. `told` is what somebody hears who may use it, with nothing in the store."""
+
+    method: str
+    path: str
+    least: Role | None
+    told: int
+    body: dict[str, Any] | None = None
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+VIEWER, ANALYST, APPROVER, ADMIN = Role
+ROUTES = [
+    Route("GET", "/me", None, 200),
+    Route("GET", "/openapi.json", None, 200),
+    Route("GET", "/schema", VIEWER, 200),
+    Route("GET", "/rules", VIEWER, 200),
+    Route("POST", "/rules", ANALYST, 201, {"document": RULE}),
+    Route("POST", "/rules/validate", ANALYST, 200, {"document": RULE}),
+    Route("GET", "/rules/7", VIEWER, 404),
+    Route("PUT", "/rules/7", ANALYST, 404, {"document": RULE}, IF_MATCH),
+    Route("GET", "/rules/7/versions", VIEWER, 404),
+    Route("GET", "/rules/7/diff?from=1&to=2", VIEWER, 404),
+    Route("POST", "/rules/7/state", ANALYST, 404, {"state": "SHADOW"}, IF_MATCH),
+    Route("POST", "/rules/7/rollback", ANALYST, 404, {"revision": 1}, IF_MATCH),
+    Route("GET", "/approvals", VIEWER, 200),
+    Route("POST", "/approvals/7/approve", APPROVER, 404, {}),
+    Route("POST", "/approvals/7/reject", ANALYST, 404, {}),
+    Route("POST", "/controls", ADMIN, 202, {"control": "EXPORT_RULES_CURRENT"}),
+    Route("GET", "/export", VIEWER, 200),
+    Route("POST", "/import", ANALYST, 200, {"content": json.dumps([{**RULE, "ruleId": 1, "ruleState": "SHADOW"}])}),
+    Route("GET", "/operations", VIEWER, 200),
+    Route("GET", "/alerts", VIEWER, 200),
+    Route("GET", f"/alerts/{ALERT}/evidence", VIEWER, 404),
+    Route("PUT", f"/alerts/{ALERT}/mark", ANALYST, 404, {"verdict": "FRAUD"}),
+    Route("DELETE", f"/alerts/{ALERT}/mark", ANALYST, 404),
+    Route("GET", "/snoozes", VIEWER, 200),
+    Route("POST", "/snoozes", ANALYST, 404, {"ruleId": 7, "until": FAR_AHEAD_MS}),
+    Route("DELETE", "/snoozes/7", ANALYST, 404),
+    Route("GET", "/quality", VIEWER, 200),
+    Route("GET", "/progress", VIEWER, 200),
+    Route("POST", "/whatif", ANALYST, 202, {"document": {**RULE, "ruleId": 1}}),
+    Route("GET", "/whatif/0123456789ab", ANALYST, 404),
+    Route("GET", "/demo", VIEWER, 404),
+    Route("POST", "/demo/speed", ANALYST, 404, {"perS": 5}),
+    Route("POST", "/demo/fraud", ANALYST, 404, {"pattern": "huge-payment"}),
+    Route("GET", "/drift", VIEWER, 503),
+    Route("GET", "/audit", APPROVER, 200),
+    Route("GET", "/audit/verify", APPROVER, 200),
+    Route("GET", "/bindings", ADMIN, 200),
+    Route("PUT", "/bindings/somebody", ADMIN, 200, {"role": "viewer"}),
+    Route("DELETE", "/bindings/somebody", ADMIN, 204),
+]
+STREAM = Route("GET", "/alerts/stream", VIEWER, 200)  # its answer never ends: only refusals of it are looked at here
+
+
+def test_every_route_of_the_api_is_in_the_table() -> None:
+    shown = {(method, route.path) for route in app.routes if isinstance(route, APIRoute) for method in route.methods}
+    in_table = {(each.method, _pattern(each.path)) for each in [*ROUTES, STREAM]}
+    assert in_table == {(method, path.removeprefix("/api")) for method, path in shown if path != "/"}
+
+
+def test_nothing_is_told_to_who_is_not_logged_in(server: Server) -> None:
+    for route in [*ROUTES, STREAM]:
+        for headers in ({}, {"Authorization": "Bearer not.a.token"}, {"Cookie": "_token=not.a.token"}):
+            answer = server.ask(route.method, route.path, None, json=route.body, headers=headers)
+            assert answer.status_code == 401, (route, headers, answer.text)
+            assert answer.headers["content-type"] == "application/problem+json"
+        unreadable = server.ask(route.method, route.path, None, content=b"{", headers=TYPED)
+        assert unreadable.status_code == 401, route
+
+
+def test_nothing_is_done_for_too_small_a_role(server: Server) -> None:
+    for route in [*ROUTES, STREAM]:
+        smaller = [role.value for role in Role if route.least is not None and not role.includes(route.least)]
+        for user in [*smaller, *(["nobody"] if route.least is not None else [])]:
+            answer = server.ask(route.method, route.path, user, json=route.body, headers=route.headers)
+            assert answer.status_code == 403, (route, user, answer.text)
+            assert answer.json()["type"] == f"{PREFIX}/problems/role-too-small"
+
+
+@pytest.mark.parametrize("user", ["nobody", *Role])
+def test_what_a_role_allows_is_done(server: Server, user: str) -> None:
+    allowed = [each for each in ROUTES if each.least is None or (user != "nobody" and Role(user).includes(each.least))]
+    for route in allowed:
+        answer = server.ask(route.method, route.path, user, json=route.body, headers=route.headers)
+        assert answer.status_code == route.told, (route, user, answer.text)
+
+
+def test_a_cookie_is_not_enough_for_a_change(server: Server) -> None:
+    """A browser sends it along from anywhere; that a page of ours asks shows in Origin or Sec-Fetch-Site."""
+    cookie = {"Cookie": f"_token={server.login.tokens['analyst']}"}
+    cases: list[tuple[dict[str, str], int]] = [
+        ({}, 403),
+        ({"Origin": "https://elsewhere.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site", "Origin": "http://testserver"}, 403),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "https://elsewhere.example"}, 403),
+        ({"Origin": "http://testserver"}, 200),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+    ]
+    for headers, told in cases:
+        answer = server.ask("POST", "/rules/validate", None, json={"document": RULE}, headers={**cookie, **headers})
+        assert answer.status_code == told, (headers, answer.text)
+    assert server.ask("GET", "/rules", None, headers=cookie).status_code == 200
+
+
+def test_a_role_given_or_taken_counts_at_once(server: Server) -> None:
+    assert server.ask("GET", "/rules", "nobody").status_code == 403
+    assert server.ask("PUT", "/bindings/nobody", json={"role": "viewer"}).status_code == 200
+    assert server.ask("GET", "/rules", "nobody").status_code == 200
+    assert server.ask("GET", "/me", "nobody").json()["role"] == "viewer"
+    assert server.ask("DELETE", "/bindings/nobody").status_code == 204
+    assert server.ask("GET", "/rules", "nobody").status_code == 403
+
+
+def test_answers_say_what_a_browser_may_do_with_them(server: Server) -> None:
+    for answer in (server.client.get(f"{PREFIX}/"), server.ask("GET", "/me"), server.ask("GET", "/me", None)):
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "script-src 'self';" in policy and "frame-ancestors 'self'" in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert server.ask("GET", "/me").headers["cache-control"] == "no-store"
+
+
+def test_sizes_and_rates_are_bounded(server: Server) -> None:
+    big = b'{"document": {"name": "' + b"x" * 300_000 + b'"}}'
+    assert server.ask("POST", "/rules", content=big, headers=TYPED).status_code == 413
+    assert server.ask("POST", "/rules", content=iter([big]), headers=TYPED).status_code == 413
+    assert server.ask("GET", "/rules?q=" + "x" * 5_000).status_code == 413
+    assert server.ask("GET", "/rules?q=%00").status_code == 400
+    deep = b'{"document": {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
+    assert server.ask("POST", "/rules/validate", content=deep, headers=TYPED).status_code in (400, 422)
+    for value in (b"NaN", b'"\\ud800"', b'"\\u0000"'):
+        body = b'{"document": {"name": ' + value + b"}}"
+        assert server.ask("POST", "/rules/validate", content=body, headers=TYPED).status_code == 400, body
+
+
+def test_who_asks_all_the_time_is_told_to_wait(server: Server) -> None:
+    server.application.state.rates = Rates(per_s=1, writes_per_s=0.001)
+    assert server.ask("POST", "/rules/validate", json={"document": RULE}).status_code == 429
+    told = [server.ask("GET", "/me", "viewer") for _ in range(100)]
+    waits = [answer for answer in told if answer.status_code == 429]
+    assert told[0].status_code == 200 and waits and waits[0].headers["retry-after"]
+    assert server.ask("GET", "/me", "analyst").status_code == 200
+
+
+def _pattern(path: str) -> str:
+    """The path as the application declares it."""
+    path = path.partition("?")[0].replace(ALERT, "{alert_id}").replace("0123456789ab", "{what_if_id}")
+    path = path.replace("somebody", "{user}")
+    for thing in ("rules", "approvals", "snoozes"):
+        path = path.replace(f"/{thing}/7", f"/{thing}/{{{thing[:-1]}_id}}")
+    return path
