@@ -71,6 +71,11 @@ class Supervised:
 
         return until(reached, f"a healthy attempt after epoch {epoch}", timeout_s)
 
+    def await_rules(self) -> None:
+        """Wait until the seed rules are live."""
+        run_id = until(lambda: self.api.runs("fraud_seed_rules"), "the rules are being seeded", RUN_S)[0]["dag_run_id"]
+        assert self.api.await_run("fraud_seed_rules", run_id) == "success"
+
     def await_batches(self, count: int = 2) -> None:
         """Wait for that many more batches."""
         begun = _batch(self.look())
@@ -149,10 +154,14 @@ class Api:
 
     def newest_run(self, dag_id: str) -> dict[str, Any]:
         """The run that began last."""
-        runs = self.call("GET", f"dags/{dag_id}/dagRuns?order_by=-run_after&limit=1")["dag_runs"]
+        runs = self.runs(dag_id)
         assert runs, dag_id
-        run: dict[str, Any] = runs[0]
-        return run
+        return runs[0]
+
+    def runs(self, dag_id: str) -> list[dict[str, Any]]:
+        """The newest run, if there has been any."""
+        found: list[dict[str, Any]] = self.call("GET", f"dags/{dag_id}/dagRuns?order_by=-run_after&limit=1")["dag_runs"]
+        return found
 
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
         """The states of a run's tasks."""
@@ -191,10 +200,12 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
         site.start(stack, print)
         world = Supervised(site, context)
         stack.callback(world.sender.stop)
-        world.sender.start()
         site.airflow.await_healthy()
         world.api.login()
         stack.callback(end_at_once, site)
+        world.await_health(Health.HEALTHY)
+        world.await_rules()
+        world.sender.start()  # a fraud planted before the rules are live is none to them
         yield world
 
 

@@ -35,7 +35,6 @@ OTHER_COMPONENTS = (Component.SCHEDULER, Component.DAG_PROCESSOR, Component.API_
 @pytest.fixture(scope="module")
 def world(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervised]:
     with supervised(project, tmp_path_factory.mktemp("supervised")) as world:
-        world.await_health(Health.HEALTHY)
         yield world
 
 

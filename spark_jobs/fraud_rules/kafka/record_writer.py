@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from kafka import KafkaProducer
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import TopicReader, describe
 
 _TIMEOUT_S = 30.0
+_TOPIC_S = 5.0
+_CLOSE_S = 5.0
 
 
 def append_records(kafka: KafkaConnection, topic: str, records: Sequence[tuple[bytes, bytes]]) -> list[int]:
@@ -19,34 +21,32 @@ def append_records(kafka: KafkaConnection, topic: str, records: Sequence[tuple[b
     Raises BrokerUnavailable when there is no such topic, or the brokers do not take all in time: the first of them may
     be written then.
     """
-    with TopicReader(kafka, topic) as reader:
-        reader.partitions()  # a topic that is not there is named at once
-    producer = Producer(
-        kafka.confluent(
-            {
-                "enable.idempotence": True,
-                "linger.ms": 1,
-                "delivery.timeout.ms": int(_TIMEOUT_S * 1_000),
-                "log_level": 2,
-            }
-        )
-    )
     offsets: list[int] = []
-    faults: list[KafkaError] = []
-
-    def delivered(error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            faults.append(error)
-        else:
-            offsets.append(int(message.offset() or 0))
-
     try:
-        for key, value in records:
-            producer.produce(topic, value, key, partition=0, on_delivery=delivered)
-        left = producer.flush(_TIMEOUT_S)
-    except KafkaException as error:
-        raise BrokerUnavailable(f"{topic} at {kafka}: {describe(error)}") from error
-    if faults or left:
-        said = faults[0].str() if faults else f"no answer in {_TIMEOUT_S:g} s"
-        raise BrokerUnavailable(f"{len(offsets)} of {len(records)} records written to {topic} at {kafka}: {said}")
+        # kafka-python: for a few records, connecting counts. confluent-kafka waits half a second for a producer id.
+        producer = KafkaProducer(
+            **kafka.kafka_python(),
+            enable_idempotence=True,
+            acks="all",
+            delivery_timeout_ms=int(_TIMEOUT_S * 1_000),
+            max_block_ms=int(_TOPIC_S * 1_000),
+        )
+        try:
+            _require(producer, topic, kafka)
+            sent = [producer.send(topic, value, key, partition=0) for key, value in records]
+            offsets.extend(each.get(_TIMEOUT_S).offset for each in sent)
+        finally:
+            producer.close(timeout=_CLOSE_S)
+    except KafkaError as error:
+        said = f"{len(offsets)} of {len(records)} records written to {topic} at {kafka}"
+        raise BrokerUnavailable(f"{said}: {error or type(error).__name__}") from error
     return offsets
+
+
+def _require(producer: KafkaProducer, topic: str, kafka: KafkaConnection) -> None:
+    """Raise BrokerUnavailable when the brokers know no such topic: the client only says that it waited for it."""
+    try:
+        producer.partitions_for(topic)
+    except KafkaTimeoutError as error:
+        said = f"{kafka} tells of no topic {topic}: create the topics first (fraud topics apply)"
+        raise BrokerUnavailable(said) from error
