@@ -22,6 +22,7 @@ __all__ = ["Record", "TopicReader", "describe", "record_of", "topic_ids", "uncom
 
 _TIMEOUT_S = 15.0
 _POLL_S = 0.2
+_BATCH = 1_000
 _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _QUIET = {"log_level": 2}
 
@@ -97,10 +98,15 @@ class TopicReader:
             return
         with _named(self._kafka):
             self._consumer.assign([TopicPartition(self.topic, partition, start)])
+        try:
+            yield from self._read_to(end, partition)
+        finally:
+            self._consumer.unassign()  # or the client would go on asking for more
+
+    def _read_to(self, end: int, partition: int) -> Iterator[Record]:
         deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
-            with _named(self._kafka):
-                messages = self._consumer.consume(1000, timeout=_POLL_S)
+            messages = self._messages()
             for message in messages:
                 if message.error() is None and _offset(message) < end:
                     yield record_of(message)
@@ -109,6 +115,12 @@ class TopicReader:
             if any(message.error() is None for message in messages):
                 deadline = time.monotonic() + _TIMEOUT_S  # from when the reader asks again, however long it took
         raise BrokerUnavailable(f"{self.topic}-{partition} cannot be read up to offset {end}: is it shorter now?")
+
+    def _messages(self) -> list[Message]:
+        """What is there, waiting for the first only: the client waits for all that it is asked for."""
+        with _named(self._kafka):
+            first = self._consumer.consume(1, timeout=_POLL_S)
+            return first + self._consumer.consume(_BATCH, timeout=0) if first else first
 
     def _is_last(self, message: Message, end: int) -> bool:
         """Whether nothing below `end` is left after this message."""

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from fraud_rules.errors import ConfigError, Reason
-from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.limits import RuleLimits
 from fraud_rules.rule_codec import read_entry
@@ -29,22 +28,18 @@ class RuleLog:
     """A growing rule log. One a process; may be used by several threads."""
 
     def __init__(self, read: ReadRange, schema: TransactionSchema, limits: RuleLimits) -> None:
-        """`read` gives the records of an offset range; see `on_kafka`."""
+        """`read` gives the records of an offset range; see `of`."""
         self._read = read
+        self._newest: tuple[int, int, Sequence[Record]] = (0, 0, ())
         self._schema = schema
         self._limits = limits
         self._lock = threading.Lock()
         self._timeline = RuleTimeline()
 
     @classmethod
-    def on_kafka(cls, kafka: KafkaConnection, topic: str, schema: TransactionSchema, limits: RuleLimits) -> RuleLog:
-        """The rule log of a topic."""
-
-        def read(start: int, end: int) -> Sequence[Record]:
-            with TopicReader(kafka, topic) as reader:
-                return list(reader.read(start, end))
-
-        return cls(read, schema, limits)
+    def of(cls, reader: TopicReader, schema: TransactionSchema, limits: RuleLimits) -> RuleLog:
+        """The rule log that a reader reads. It stays connected: connecting takes longer than a rule may to be live."""
+        return cls(lambda start, end: list(reader.read(start, end)), schema, limits)
 
     def up_to(self, end: int, refused: Refusals) -> RuleTimeline:
         """The log below offset `end`. Reads only what is new to this process.
@@ -60,7 +55,13 @@ class RuleLog:
 
     def entries(self, start: int, end: int, refused: Refusals) -> list[LogEntry]:
         """The entries with versions in [start, end), not yet at their rule times."""
-        return [self._entry(record, refused.get(record.offset)) for record in self._read(start, end)]
+        return [self._entry(record, refused.get(record.offset)) for record in self._records(start, end)]
+
+    def _records(self, start: int, end: int) -> Sequence[Record]:
+        """The records of a range. The newest one is kept: it is asked for to be judged, and again when it is pinned."""
+        if self._newest[:2] != (start, end):
+            self._newest = (start, end, self._read(start, end))
+        return self._newest[2]
 
     def _entry(self, record: Record, reasons: Sequence[Reason] | None) -> LogEntry:
         entry = read_entry(record.offset, record.append_ms, record.value, self._schema, self._limits)

@@ -62,8 +62,8 @@ def read_rules(kafka: KafkaConnection, schema: TransactionSchema, settings: Dete
     with TopicReader(kafka, settings.topics.rules) as reader:
         check_rule_log(reader)
         _, end = reader.ends()
-    log = RuleLog.on_kafka(kafka, settings.topics.rules, schema, settings.limits)
-    return RulesSeen(log.up_to(end, refused), operations)
+        timeline = RuleLog.of(reader, schema, settings.limits).up_to(end, refused)
+    return RulesSeen(timeline, operations)
 
 
 def read_operations(kafka: KafkaConnection, topic: str) -> dict[int, RuleOperation]:

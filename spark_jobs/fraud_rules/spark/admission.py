@@ -66,7 +66,7 @@ def check(job: DetectorJob, folder: Folder) -> None:
 
 def admit(job: DetectorJob, folder: Folder, rules: TopicReader) -> Admitted:
     """Take the checkpoint, fencing every other detector; what can only be told after that is checked after it."""
-    topics, settings = job.settings.topics, job.settings
+    settings = job.settings
     finish_rebuild(folder)
     check(job, folder)
     order = None if job.rebuild is None or is_carried_out(folder, job.rebuild) else job.rebuild
@@ -79,8 +79,7 @@ def admit(job: DetectorJob, folder: Folder, rules: TopicReader) -> Admitted:
         _hold(folder, alone=False)
     checkpoint.claim(folder, _manifest(job))
     progress = checkpoint.read_progress(folder)
-    log = RuleLog.on_kafka(job.kafka, topics.rules, job.schema, settings.limits)
-    desk = RuleDesk(settings, log, rules, PinStore(folder))
+    desk = RuleDesk(settings, RuleLog.of(rules, job.schema, settings.limits), rules, PinStore(folder))
     resumed_at = _check_stop(folder, desk.stopped_at(), resume=job.resume)
     beginning = adopt(folder, marker, progress, wanted=job.adopt)
     if beginning is not None and marker == beginning.marker:

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.history import read_batches, read_history
+from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.spark.checkpoint import RESUMED, claim
 from fraud_rules.spark.job import DetectorJob, RebuildOrder
@@ -89,10 +90,11 @@ def recompute(job: DetectorJob, beginning: Beginning) -> Mapping[int, bytes]:
     # The first batch of the new checkpoint may be written already, and is still to be evaluated again.
     history = read_history(job.kafka, job.settings, (marker.query_id, marker.batch_id))
     history.require(partial=beginning.partial)
-    log = RuleLog.on_kafka(job.kafka, job.settings.topics.rules, job.schema, job.settings.limits)
     refused = marker.pin.reasons()
     batches = read_batches(history, job.kafka, job.settings)
-    return rebuild_state(batches, lambda end: log.up_to(end, refused), job.schema, job.settings)
+    with TopicReader(job.kafka, job.settings.topics.rules) as rules:
+        log = RuleLog.of(rules, job.schema, job.settings.limits)
+        return rebuild_state(batches, lambda end: log.up_to(end, refused), job.schema, job.settings)
 
 
 def share_state(spark: SparkSession, images: Mapping[int, bytes]) -> tempfile.TemporaryDirectory[str]:

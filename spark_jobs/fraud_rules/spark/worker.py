@@ -14,6 +14,7 @@ from pyspark import TaskContext
 
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.ruleset import RuleTimeline
 from fraud_rules.schema import TransactionSchema
@@ -88,7 +89,7 @@ def _property(name: str) -> str:
 
 @cache
 def _rule_log(kafka: KafkaConnection, topic: str, schema: TransactionSchema, settings: DetectorSettings) -> RuleLog:
-    return RuleLog.on_kafka(kafka, topic, schema, settings.limits)
+    return RuleLog.of(TopicReader(kafka, topic), schema, settings.limits)
 
 
 @cache
