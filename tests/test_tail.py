@@ -25,7 +25,7 @@ def test_a_tail_of_a_topic_that_grows_all_the_time_comes_to_its_end(topics: OwnT
     try:
         with TopicsTail(topics.kafka, {grows: 3, quiet: None}) as tail:
             first = tail.new()
-            assert [record.value for record in first[grows]][:3] == [b"before"] * 3
+            assert len(first[grows]) >= 3
             assert first[quiet] == []
             produce(topics.bootstrap, quiet, [b"an intent"])
             seen = [record.offset for record in first[grows]]
@@ -39,4 +39,5 @@ def test_a_tail_of_a_topic_that_grows_all_the_time_comes_to_its_end(topics: OwnT
     finally:
         stop.set()
         thread.join()
-    assert seen == list(range(2, 2 + len(seen)))
+    assert seen[0] >= 2, "the last three there were when reading began, which is after the first five"
+    assert seen == list(range(seen[0], seen[0] + len(seen)))
