@@ -41,7 +41,9 @@ with DAG(
         "requeue": Param(True, type="boolean", title="Queue days that have received later data"),
     },
     default_args=defaults(),
-    deadline=deadline(timedelta(hours=6), "a day has not been re-evaluated six hours after it was queued"),
+    deadline=deadline(
+        timedelta(hours=6), "a day has not been re-evaluated six hours after it was queued", of_partition=True
+    ),
 ):
     archived = DayArchivedSensor(
         task_id="archived",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.figures import Rows
-from bench.rows import backlog, kernel, latency, many_rules, nightly, operations, soak, state
+from bench.rows import backlog, dag_pages, kernel, latency, many_rules, nightly, operations, soak, state
 
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,
@@ -13,5 +13,6 @@ ALL: tuple[Rows, ...] = (
     *operations.ROWS,
     *state.ROWS,
     *nightly.ROWS,
+    *dag_pages.ROWS,
     *soak.ROWS,
 )

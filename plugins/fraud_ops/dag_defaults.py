@@ -32,14 +32,14 @@ def defaults(*, retries: int = 2, alarm: str | None = TASK_FAILED) -> dict[str, 
     }
 
 
-def deadline(after: timedelta, said: str) -> DeadlineAlert:
+def deadline(after: timedelta, said: str, *, of_partition: bool = False) -> DeadlineAlert:
     """An alarm when a run has not ended so long after its logical date.
 
     Not after it was queued: Airflow 3.3.2 then answers every clear of a task or a run with an error, while the deadline
-    lies ahead (it takes the serialized interval for a number).
+    lies ahead (it takes the serialized interval for a number). A run of a partition has no logical date, and would have
+    no deadline: there it is the time it was queued.
     """
+    reference = DeadlineReference.DAGRUN_QUEUED_AT if of_partition else DeadlineReference.DAGRUN_LOGICAL_DATE
     return DeadlineAlert(
-        reference=DeadlineReference.DAGRUN_LOGICAL_DATE,
-        interval=after,
-        callback=AsyncCallback(FraudAlarm, {"name": DEADLINE, "said": said}),
+        reference=reference, interval=after, callback=AsyncCallback(FraudAlarm, {"name": DEADLINE, "said": said})
     )

@@ -112,6 +112,8 @@ class AirflowSite:
             "API_AUTH__JWT_SECRET": self.secret("jwt"),
             "LOGGING__WORKER_LOG_SERVER_PORT": str(self.port + 1),
             "LOGGING__TRIGGER_LOG_SERVER_PORT": str(self.port + 2),
+            # A triggerer that died is noticed, and its triggers are taken over, within seconds.
+            "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
             "DAG_PROCESSOR__PARSING_PROCESSES": "1",
             "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
             "TRACES__OTEL_ON": "False",

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from fraud_rules.cli.configured import Configured
 from fraud_rules.cli.interrupts import interrupts_set
+from fraud_rules.day import Day
 from fraud_rules.demo.airflow import USER
 from fraud_rules.demo.screen import Screen, Sending, open_screen, status_line, summary
 from fraud_rules.demo.sender import Sender
@@ -24,7 +25,9 @@ from fraud_rules.demo.verdict import Published, Traffic, Verdict, judge
 from fraud_rules.demo.watch import Watch
 from fraud_rules.errors import DetectorFailed
 from fraud_rules.kafka.consume import read_topic, topic_ends
+from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.recorder import record_run
+from fraud_rules.late_frauds import late_frauds
 from fraud_rules.replay import decode_exactly, replay, replay_recording
 from fraud_rules.rule_apply import rule_files
 from fraud_rules.traffic import TrafficSettings
@@ -34,6 +37,7 @@ INTERRUPTED = 130
 _START_S = 600.0
 _DRAIN_S = 120.0
 _FRAME_S = 0.25
+_LATE_AFTER_S = 20.0  # every key group has a watermark by then
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +102,13 @@ class _Demo:
         """Send the traffic and show what comes, until it has ended and all of it is judged, or the interrupt."""
         self._stack.callback(self._sender.stop)
         self._sender.start()
+        planted = False
+        self._say(f"late frauds of yesterday follow after {_LATE_AFTER_S:g} s: fraud_archive and")
+        self._say("fraud_nightly_reevaluation in Airflow find what no alert could tell in time")
         with open_screen(f"Airflow: {self._address}") as screen:
             while self._goes_on() and not self._sender.ended():
+                if not planted and self._sending().elapsed_s > _LATE_AFTER_S:
+                    planted = self._plant_late_frauds()
                 screen.show(self._watch.seen(), self._sending())
                 self._stop.wait(_FRAME_S)
             if not self._stop.is_set():
@@ -117,6 +126,12 @@ class _Demo:
         self._console.print(summary(verdict, self._watch.seen().latencies_ms))
         self._say(f"recording: {places.recording} (fraud replay recomputes it)")
         return verdict
+
+    def _plant_late_frauds(self) -> bool:
+        """Frauds of yesterday that arrive now, too late to alert: the nightly re-evaluation adds them."""
+        records = [(b"late", text) for _, text in late_frauds(Day.today().plus(-1))]
+        append_records(self._kafka, self._context.settings.topics.transactions, records)
+        return True
 
     def say_goodbye(self) -> None:
         """After an interrupt: what there was."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from kafka import KafkaProducer
-from kafka.errors import KafkaError, KafkaTimeoutError
+from typing import TYPE_CHECKING
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
+
+if TYPE_CHECKING:
+    from kafka import KafkaProducer
 
 _TIMEOUT_S = 30.0
 _TOPIC_S = 5.0
@@ -21,6 +22,10 @@ def append_records(kafka: KafkaConnection, topic: str, records: Sequence[tuple[b
     Raises BrokerUnavailable when there is no such topic, or the brokers do not take all in time: the first of them may
     be written then.
     """
+    # Loading kafka-python takes longer than all the rest of a DAG page.
+    from kafka import KafkaProducer
+    from kafka.errors import KafkaError
+
     offsets: list[int] = []
     try:
         # kafka-python: for a few records, connecting counts. confluent-kafka waits half a second for a producer id.
@@ -45,6 +50,8 @@ def append_records(kafka: KafkaConnection, topic: str, records: Sequence[tuple[b
 
 def _require(producer: KafkaProducer, topic: str, kafka: KafkaConnection) -> None:
     """Raise BrokerUnavailable when the brokers know no such topic: the client only says that it waited for it."""
+    from kafka.errors import KafkaTimeoutError
+
     try:
         producer.partitions_for(topic)
     except KafkaTimeoutError as error:
