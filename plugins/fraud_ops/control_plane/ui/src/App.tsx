@@ -1,0 +1,74 @@
+import { MantineProvider } from "@mantine/core";
+import { Notifications } from "@mantine/notifications";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { lazy, Suspense, useState } from "react";
+import { BrowserRouter, Navigate, Route, Routes } from "react-router";
+import { AlertsPage } from "./alerts/AlertsPage";
+import { Problem } from "./api/http";
+import { airflowColorScheme } from "./colorScheme";
+import { Nothing } from "./parts/Told";
+import { RulesPage } from "./rules/RulesPage";
+import { Shell } from "./Shell";
+import { theme, variables } from "./theme";
+
+const RulePage = lazy(() => import("./rules/RulePage"));
+const ApprovalsPage = lazy(() => import("./rules/ApprovalsPage"));
+const QualityPage = lazy(() => import("./alerts/QualityPage"));
+const DetectorPage = lazy(() => import("./detector/DetectorPage"));
+const DemoPage = lazy(() => import("./detector/DemoPage"));
+const AuditPage = lazy(() => import("./admin/AuditPage"));
+const AdminPage = lazy(() => import("./admin/AdminPage"));
+
+const schemes = airflowColorScheme();
+
+/** Errors that asking again cannot mend are shown at once. */
+function mayMend(failures: number, error: Error): boolean {
+  return failures < 2 && !(error instanceof Problem && error.status >= 400 && error.status < 500);
+}
+
+export function App() {
+  const [client] = useState(
+    () =>
+      new QueryClient({
+        defaultOptions: { queries: { retry: mayMend, staleTime: 5_000 }, mutations: { retry: false } },
+      }),
+  );
+  return (
+    <MantineProvider
+      theme={theme}
+      cssVariablesResolver={variables}
+      defaultColorScheme="auto"
+      colorSchemeManager={schemes}
+    >
+      <QueryClientProvider client={client}>
+        <BrowserRouter basename="/fraud/control">
+          <Suspense>
+            <Pages />
+          </Suspense>
+        </BrowserRouter>
+        <Notifications position="bottom-right" aria-live="polite" />
+      </QueryClientProvider>
+    </MantineProvider>
+  );
+}
+
+function Pages() {
+  return (
+    <Routes>
+      <Route element={<Shell />}>
+        <Route index element={<Navigate to="/rules" replace />} />
+        <Route path="rules" element={<RulesPage />} />
+        <Route path="rules/new" element={<RulePage key="new" />} />
+        <Route path="rules/:id" element={<RulePage />} />
+        <Route path="approvals" element={<ApprovalsPage />} />
+        <Route path="alerts" element={<AlertsPage />} />
+        <Route path="quality" element={<QualityPage />} />
+        <Route path="detector" element={<DetectorPage />} />
+        <Route path="audit" element={<AuditPage />} />
+        <Route path="admin" element={<AdminPage />} />
+        <Route path="demo" element={<DemoPage />} />
+        <Route path="*" element={<Nothing>There is no such page.</Nothing>} />
+      </Route>
+    </Routes>
+  );
+}

@@ -1,0 +1,250 @@
+import { ActionIcon, Button, Group, Modal, Select, Table, Text, TextInput } from "@mantine/core";
+import { IconTrash } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useChange, useMe } from "../api/hooks";
+import { get } from "../api/http";
+import { keys } from "../api/keys";
+import type { Bindings, ControlName } from "../api/types";
+import { At } from "../parts/At";
+import { Head, useTitle } from "../parts/Head";
+import { Shown, Trouble } from "../parts/Told";
+
+const ROLES = [
+  { value: "viewer", label: "viewer: reads" },
+  { value: "analyst", label: "analyst: writes drafts and shadow rules" },
+  { value: "approver", label: "approver: activates" },
+  { value: "admin", label: "admin: roles and controls" },
+];
+
+const CONTROLS: Record<ControlName, { title: string; about: string; typed: boolean }> = {
+  EXPORT_RULES_CURRENT: {
+    title: "Export the rules in force",
+    about: "The detector writes the rules as it has them to the topic current-rules. Changes nothing.",
+    typed: false,
+  },
+  CLEAR_STATE_ALL: {
+    title: "Clear all state",
+    about: "No transaction that has arrived so far counts in any window any more. Frauds under way can go unnoticed.",
+    typed: true,
+  },
+  CLEAR_STATE_ALL_STOP: {
+    title: "Clear all state and stop",
+    about: "As above, and the detector stops: nothing is detected until somebody starts it again.",
+    typed: true,
+  },
+  DELETE_RULES_ALL: {
+    title: "Delete all rules",
+    about: "Every rule ends. Nothing is detected until rules are written again; their versions stay here.",
+    typed: true,
+  },
+};
+
+/** Who has which role, and the commands about everything. */
+export default function AdminPage() {
+  useTitle("Roles & controls");
+  return (
+    <>
+      <Head title="Roles & controls" />
+      <div style={{ display: "grid", gap: "1rem" }}>
+        <Roles />
+        <Controls />
+      </div>
+    </>
+  );
+}
+
+function Roles() {
+  const me = useMe();
+  const bindings = useQuery({ queryKey: keys.bindings, queryFn: ({ signal }) => get<Bindings>("/bindings", signal) });
+  const affects = [keys.bindings, keys.me];
+  const bind = useChange<{ user: string; role: string }>(
+    ({ user, role }) => ({ path: `/bindings/${encodeURIComponent(user)}`, method: "PUT", body: { role } }),
+    { said: "The role is bound", affects },
+  );
+  const unbind = useChange<string>((user) => ({ path: `/bindings/${encodeURIComponent(user)}`, method: "DELETE" }), {
+    said: "The role is taken away",
+    affects,
+  });
+  return (
+    <section className="panel" aria-label="Roles">
+      <h2 style={{ marginTop: 0 }}>Roles</h2>
+      <Text size="sm" c="dimmed" mb="sm">
+        By the name that Airflow's login gives. Each role includes those before it.
+      </Text>
+      <Shown of={bindings}>
+        {({ items }) => (
+          <div className="wide">
+            <Table className="rows" aria-label="Roles">
+              <Table.Thead>
+                <Table.Tr>
+                  <Table.Th>User</Table.Th>
+                  <Table.Th>Role</Table.Th>
+                  <Table.Th>Bound by</Table.Th>
+                  <Table.Th>
+                    <span style={{ position: "absolute", width: 1, height: 1, overflow: "hidden" }}>Take away</span>
+                  </Table.Th>
+                </Table.Tr>
+              </Table.Thead>
+              <Table.Tbody>
+                {items.map(({ user, role, by, at }) => (
+                  <Table.Tr key={user}>
+                    <Table.Td className="wrap">{user}</Table.Td>
+                    <Table.Td>
+                      <Select
+                        aria-label={`Role of ${user}`}
+                        data={ROLES}
+                        value={role}
+                        allowDeselect={false}
+                        disabled={user === me.data?.user}
+                        onChange={(value) => {
+                          if (value && value !== role) bind.mutate({ user, role: value });
+                        }}
+                        miw="12rem"
+                      />
+                    </Table.Td>
+                    <Table.Td className="wrap">
+                      {by ?? "the file of this installation"}
+                      {at !== null && (
+                        <>
+                          , <At ms={at} />
+                        </>
+                      )}
+                    </Table.Td>
+                    <Table.Td>
+                      <ActionIcon
+                        variant="subtle"
+                        color="red"
+                        aria-label={`Take the role of ${user} away`}
+                        disabled={user === me.data?.user}
+                        onClick={() => unbind.mutate(user)}
+                      >
+                        <IconTrash size={16} aria-hidden />
+                      </ActionIcon>
+                    </Table.Td>
+                  </Table.Tr>
+                ))}
+              </Table.Tbody>
+            </Table>
+          </div>
+        )}
+      </Shown>
+      <NewBinding bind={(user, role) => bind.mutate({ user, role })} />
+    </section>
+  );
+}
+
+function NewBinding({ bind }: { bind: (user: string, role: string) => void }) {
+  const [user, setUser] = useState("");
+  const [role, setRole] = useState("viewer");
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        bind(user.trim(), role);
+        setUser("");
+      }}
+    >
+      <Group gap="xs" align="flex-end" mt="sm">
+        <TextInput label="User" value={user} maxLength={100} onChange={(event) => setUser(event.currentTarget.value)} />
+        <Select
+          label="Role"
+          data={ROLES}
+          value={role}
+          allowDeselect={false}
+          onChange={(value) => setRole(value ?? "viewer")}
+          w="17rem"
+        />
+        <Button type="submit" size="sm" disabled={user.trim() === ""}>
+          Bind
+        </Button>
+      </Group>
+    </form>
+  );
+}
+
+function Controls() {
+  const [chosen, setChosen] = useState<ControlName | null>(null);
+  return (
+    <section className="panel" aria-label="Controls">
+      <h2 style={{ marginTop: 0 }}>Controls</h2>
+      <ul style={{ listStyle: "none", margin: 0, padding: 0 }}>
+        {(Object.keys(CONTROLS) as ControlName[]).map((control) => (
+          <li key={control}>
+            <Group justify="space-between" gap="sm" py="xs" style={{ borderTop: "1px solid var(--line)" }}>
+              <div style={{ flex: "1 1 16rem" }}>
+                <strong>{CONTROLS[control].title}</strong>
+                <Text size="sm" c="dimmed">
+                  {CONTROLS[control].about}
+                </Text>
+              </div>
+              <Button
+                variant={CONTROLS[control].typed ? "outline" : "default"}
+                color={CONTROLS[control].typed ? "red" : "indigo"}
+                onClick={() => setChosen(control)}
+              >
+                {CONTROLS[control].title} …
+              </Button>
+            </Group>
+          </li>
+        ))}
+      </ul>
+      {chosen && <Confirm control={chosen} close={() => setChosen(null)} />}
+    </section>
+  );
+}
+
+function Confirm({ control, close }: { control: ControlName; close: () => void }) {
+  const { title, about, typed } = CONTROLS[control];
+  const [confirm, setConfirm] = useState("");
+  const [comment, setComment] = useState("");
+  const send = useChange<null>(() => ({ path: "/controls", method: "POST", body: { control, confirm, comment } }), {
+    said: `${control} is on its way`,
+    affects: [keys.rules],
+    quiet: true,
+  });
+  return (
+    <Modal opened onClose={close} title={title}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          send.mutate(null, { onSuccess: close });
+        }}
+      >
+        <Text size="sm" mb="sm">
+          {about}
+        </Text>
+        {typed && (
+          <TextInput
+            label={`Type ${control} to confirm`}
+            data-autofocus
+            autoComplete="off"
+            value={confirm}
+            onChange={(event) => setConfirm(event.currentTarget.value)}
+          />
+        )}
+        <TextInput
+          label="Why"
+          mt="sm"
+          value={comment}
+          maxLength={500}
+          onChange={(event) => setComment(event.currentTarget.value)}
+        />
+        {send.error && <Trouble error={send.error} />}
+        <Group justify="flex-end" mt="md">
+          <Button variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button
+            type="submit"
+            color={typed ? "red" : "indigo"}
+            loading={send.isPending}
+            disabled={typed && confirm !== control}
+          >
+            {title}
+          </Button>
+        </Group>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,152 @@
+import { Button, Group, Select, Switch, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { IconPlayerPause, IconPlayerPlay } from "@tabler/icons-react";
+import { useState } from "react";
+import { useSearchParams } from "react-router";
+import { useRuleNames } from "../api/hooks";
+import { number } from "../parts/format";
+import { Head, useTitle } from "../parts/Head";
+import { Nothing, Shown } from "../parts/Told";
+import { AlertItem } from "./AlertItem";
+import type { AlertFilter } from "./alertList";
+import { SnoozeList } from "./SnoozeList";
+import { useAlerts } from "./useAlerts";
+
+/** Alerts as they come, newest first. While one reads one of them, the list stands still. */
+export function AlertsPage() {
+  useTitle("Alerts");
+  const [params, setParams] = useSearchParams();
+  const names = useRuleNames();
+  const [paused, setPaused] = useState(false);
+  const [open, setOpen] = useState<string | null>(null);
+  const [key] = useDebouncedValue(params.get("key") ?? "", 250);
+  const filter: AlertFilter = {
+    ruleId: Number(params.get("rule")) || null,
+    key,
+    shadow: { live: false, shadow: true }[params.get("kind") ?? ""] ?? null,
+    corrections: params.get("corrections") !== "0",
+    snoozed: params.get("snoozed") === "1",
+  };
+  const view = useAlerts(filter, paused || open !== null);
+  const set = (name: string, value: string | null) =>
+    setParams(
+      (old) => {
+        if (value) old.set(name, value);
+        else old.delete(name);
+        return old;
+      },
+      { replace: true },
+    );
+
+  return (
+    <>
+      <Head title="Alerts">
+        {view.heldBack > 0 && (
+          <Button
+            variant="light"
+            onClick={() => {
+              setOpen(null);
+              setPaused(false);
+            }}
+          >
+            Show {number(view.heldBack)} new
+          </Button>
+        )}
+        <Button
+          variant="default"
+          aria-pressed={paused}
+          leftSection={paused ? <IconPlayerPlay size={14} aria-hidden /> : <IconPlayerPause size={14} aria-hidden />}
+          onClick={() => setPaused(!paused)}
+        >
+          {paused ? "Follow" : "Hold"}
+        </Button>
+      </Head>
+      <Group mb="sm" gap="xs" align="center">
+        <Select
+          aria-label="Rule"
+          placeholder="Any rule"
+          searchable
+          clearable
+          clearButtonProps={{ "aria-label": "Any rule" }}
+          limit={100}
+          data={[...names].map(([id, name]) => ({ value: String(id), label: `${id} ${name}` }))}
+          value={params.get("rule")}
+          onChange={(value) => set("rule", value)}
+          style={{ flex: "1 1 12rem", maxWidth: "20rem" }}
+        />
+        <TextInput
+          type="search"
+          aria-label="A value in the key"
+          placeholder="A value in the key"
+          value={params.get("key") ?? ""}
+          onChange={(event) => set("key", event.currentTarget.value.trim())}
+          style={{ flex: "1 1 9rem", maxWidth: "14rem" }}
+        />
+        <Select
+          aria-label="Kind"
+          placeholder="Live and shadow"
+          clearable
+          clearButtonProps={{ "aria-label": "Live and shadow" }}
+          data={[
+            { value: "live", label: "Live only" },
+            { value: "shadow", label: "Shadow only" },
+          ]}
+          value={params.get("kind")}
+          onChange={(value) => set("kind", value)}
+          w="10.5rem"
+        />
+        <Switch
+          label="Snoozed too"
+          checked={filter.snoozed}
+          onChange={(event) => set("snoozed", event.currentTarget.checked ? "1" : null)}
+        />
+        <Switch
+          label="Corrected too"
+          checked={filter.corrections}
+          onChange={(event) => set("corrections", event.currentTarget.checked ? null : "0")}
+        />
+      </Group>
+      <SnoozeList />
+      <Shown
+        of={{
+          data: view.loading && view.alerts.length === 0 ? undefined : view.alerts,
+          error: view.error,
+          isPending: view.loading,
+          refetch: view.again,
+        }}
+      >
+        {(alerts) =>
+          alerts.length === 0 ? (
+            <Nothing>No alert yet. One that comes appears here by itself.</Nothing>
+          ) : (
+            <>
+              <ol
+                aria-label="Alerts"
+                style={{ listStyle: "none", margin: 0, padding: 0, display: "grid", gap: "0.3125rem" }}
+              >
+                {alerts.map((alert) => (
+                  <AlertItem
+                    key={alert.alertId}
+                    alert={alert}
+                    name={names.get(alert.ruleId) ?? ""}
+                    fresh={view.fresh.has(alert.alertId)}
+                    open={open === alert.alertId}
+                    toggle={() => setOpen(open === alert.alertId ? null : alert.alertId)}
+                    mark={view.mark}
+                  />
+                ))}
+              </ol>
+              {view.next !== null && (
+                <Group justify="center" mt="md">
+                  <Button variant="default" onClick={view.older}>
+                    Older ones
+                  </Button>
+                </Group>
+              )}
+            </>
+          )
+        }
+      </Shown>
+    </>
+  );
+}

@@ -1,0 +1,74 @@
+import { Button, Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { shown } from "../api/exactJson";
+import { get } from "../api/http";
+import { keys } from "../api/keys";
+import type { Evidence } from "../api/types";
+import { time } from "../parts/format";
+import { Shown } from "../parts/Told";
+
+/** The transactions that made up an alert's window, read when asked for. */
+export function EvidencePanel({ alertId }: { alertId: string }) {
+  const [asked, setAsked] = useState(false);
+  const evidence = useQuery({
+    queryKey: keys.evidence(alertId),
+    queryFn: ({ signal }) => get<Evidence>(`/alerts/${alertId}/evidence`, signal),
+    enabled: asked,
+    staleTime: Infinity,
+  });
+  if (!asked) {
+    return (
+      <Button variant="default" onClick={() => setAsked(true)}>
+        Show the transactions of its window
+      </Button>
+    );
+  }
+  return <Shown of={evidence}>{(data) => <Transactions evidence={data} />}</Shown>;
+}
+
+function Transactions({ evidence }: { evidence: Evidence }) {
+  const fields = [...new Set(evidence.transactions.flatMap((each) => Object.keys(each)))];
+  return (
+    <>
+      <Text size="sm" role="status">
+        {evidence.transactions.length} of {evidence.count} transactions
+        {evidence.missing && `: ${evidence.missing}`}
+      </Text>
+      {evidence.transactions.length > 0 && (
+        <div
+          className="wide"
+          tabIndex={0}
+          role="region"
+          aria-label="Transactions of the window"
+          style={{ maxHeight: "22rem", overflowY: "auto" }}
+        >
+          <Table stickyHeader aria-label="Transactions of the window">
+            <Table.Thead>
+              <Table.Tr>
+                {fields.map((field) => (
+                  <Table.Th key={field}>{field}</Table.Th>
+                ))}
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {evidence.transactions.map((transaction, i) => (
+                <Table.Tr key={i}>
+                  {fields.map((field) => (
+                    <Table.Td key={field} className="number">
+                      {cell(field, transaction[field])}
+                    </Table.Td>
+                  ))}
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </div>
+      )}
+    </>
+  );
+}
+
+function cell(field: string, value: unknown): string {
+  return typeof value === "number" && /Time(stamp)?$/u.test(field) ? time(value) : shown(value);
+}

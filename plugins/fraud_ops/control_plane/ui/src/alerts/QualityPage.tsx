@@ -1,0 +1,104 @@
+import { Table } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "react-router";
+import { useRuleNames } from "../api/hooks";
+import { get } from "../api/http";
+import { keys } from "../api/keys";
+import type { QualityTable } from "../api/types";
+import { Chip } from "../parts/Chip";
+import { number, percent } from "../parts/format";
+import { Head, useTitle } from "../parts/Head";
+import { Nothing, Shown } from "../parts/Told";
+
+/** How each rule does: how often it fires, how often it is right, and which others say the same. */
+export default function QualityPage() {
+  useTitle("Quality");
+  const names = useRuleNames();
+  const quality = useQuery({
+    queryKey: keys.quality,
+    queryFn: ({ signal }) => get<QualityTable>("/quality", signal),
+    refetchInterval: 15_000,
+  });
+  return (
+    <>
+      <Head title="Quality" about="Precision is the share of frauds among the alerts that people have marked." />
+      <Shown of={quality}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Nothing>No rule has fired yet.</Nothing>
+          ) : (
+            <div className="wide">
+              <Table className="rows" aria-label="Quality of rules">
+                <Table.Thead>
+                  <Table.Tr>
+                    <Table.Th>Rule</Table.Th>
+                    <Table.Th ta="right">Alerts</Table.Th>
+                    <Table.Th ta="right">An hour</Table.Th>
+                    <Table.Th ta="right">Precision</Table.Th>
+                    <Table.Th>Marked</Table.Th>
+                    <Table.Th>Fires together with</Table.Th>
+                  </Table.Tr>
+                </Table.Thead>
+                <Table.Tbody>
+                  {[...items]
+                    .sort((a, b) => b.perHour - a.perHour)
+                    .map((row) => (
+                      <Table.Tr key={row.ruleId}>
+                        <Table.Td style={{ minWidth: "10rem" }}>
+                          <Link to={`/rules/${row.ruleId}`} className="wrap">
+                            {row.ruleId} {names.get(row.ruleId) ?? ""}
+                          </Link>{" "}
+                          {row.flooding && (
+                            <Chip tone="bad" title="More alerts a minute than the flood guard lets pass in silence">
+                              Flood
+                            </Chip>
+                          )}
+                        </Table.Td>
+                        <Table.Td ta="right" className="number">
+                          {number(row.alerts)}
+                        </Table.Td>
+                        <Table.Td ta="right" className="number">
+                          {number(row.perHour)}
+                        </Table.Td>
+                        <Table.Td ta="right" className="number">
+                          {percent(row.precision)}
+                        </Table.Td>
+                        <Table.Td>
+                          <Marks fraud={row.fraud} notFraud={row.notFraud} />
+                        </Table.Td>
+                        <Table.Td className="wrap">
+                          {row.overlap.length === 0
+                            ? "–"
+                            : row.overlap.map(({ ruleId, share }) => (
+                                <div key={ruleId}>
+                                  {percent(share)} with{" "}
+                                  <Link to={`/rules/${ruleId}`}>{`${ruleId} ${names.get(ruleId) ?? ""}`}</Link>
+                                </div>
+                              ))}
+                        </Table.Td>
+                      </Table.Tr>
+                    ))}
+                </Table.Tbody>
+              </Table>
+            </div>
+          )
+        }
+      </Shown>
+    </>
+  );
+}
+
+/** What was said of its alerts: a bar in two colours, and the counts. */
+function Marks({ fraud, notFraud }: { fraud: number; notFraud: number }) {
+  const all = fraud + notFraud;
+  if (all === 0) return <span style={{ color: "var(--mantine-color-dimmed)" }}>none yet</span>;
+  return (
+    <span className="number" style={{ whiteSpace: "nowrap" }}>
+      <svg width={80} height={10} aria-hidden style={{ marginRight: "0.5rem" }}>
+        <rect width={80} height={10} fill="var(--quiet-soft)" />
+        <rect width={(80 * fraud) / all} height={10} fill="var(--bad)" />
+      </svg>
+      {fraud} fraud, {notFraud} not
+    </span>
+  );
+}

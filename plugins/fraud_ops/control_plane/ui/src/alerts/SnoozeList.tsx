@@ -1,0 +1,38 @@
+import { Anchor } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCan, useChange } from "../api/hooks";
+import { get } from "../api/http";
+import { keys } from "../api/keys";
+import type { Snoozes } from "../api/types";
+import { At } from "../parts/At";
+import { keyText } from "../parts/format";
+
+/** What is kept out of sight, and until when. */
+export function SnoozeList() {
+  const can = useCan();
+  const { data } = useQuery({
+    queryKey: keys.snoozes,
+    queryFn: ({ signal }) => get<Snoozes>("/snoozes", signal),
+    refetchInterval: 60_000,
+  });
+  const end = useChange<number>((id) => ({ path: `/snoozes/${id}`, method: "DELETE" }), { affects: [keys.snoozes] });
+  if (!data || data.items.length === 0) return null;
+  return (
+    <details className="panel" style={{ marginBottom: "0.75rem", padding: "0.5rem 0.75rem" }}>
+      <summary>{data.items.length === 1 ? "1 snooze" : `${data.items.length} snoozes`} in force</summary>
+      <ul style={{ margin: "0.5rem 0 0", paddingLeft: "1.1rem" }}>
+        {data.items.map((snooze) => (
+          <li key={snooze.id} className="wrap">
+            rule {snooze.ruleId}, {keyText(snooze.key)}, until <At ms={snooze.until} /> ({snooze.who}
+            {snooze.reason && `: ${snooze.reason}`}){" "}
+            {can("snooze") && (
+              <Anchor component="button" type="button" size="sm" onClick={() => end.mutate(snooze.id)}>
+                End it
+              </Anchor>
+            )}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}

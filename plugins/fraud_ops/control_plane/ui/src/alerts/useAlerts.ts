@@ -1,0 +1,128 @@
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { get, query } from "../api/http";
+import type { Alerts } from "../api/types";
+import { useLive } from "../live/LiveProvider";
+import { type AlertFilter, corrected, marked, wanted, withNews, withOlder } from "./alertList";
+import type { Alert, Mark } from "./types";
+
+const PAGE = 50;
+/** News that is not shown yet is bounded too. */
+const MOST_HELD = 400;
+
+export interface AlertView {
+  alerts: readonly Alert[];
+  /** Ids of those that came while one looked. */
+  fresh: ReadonlySet<string>;
+  /** How many came while the list was held. */
+  heldBack: number;
+  loading: boolean;
+  error: unknown;
+  next: string | null;
+  older: () => void;
+  again: () => void;
+  mark: (alertId: string, mark: Mark | null) => void;
+}
+
+interface Listed {
+  alerts: readonly Alert[];
+  fresh: ReadonlySet<string>;
+  next: string | null;
+}
+
+const NONE: Listed = { alerts: [], fresh: new Set(), next: null };
+
+/** The alerts that a filter wants: a page of them, then what comes. While `held`, what comes waits. */
+export function useAlerts(filter: AlertFilter, held: boolean): AlertView {
+  const { subscribe } = useLive();
+  const [listed, setListed] = useState<Listed>(NONE);
+  const [waiting, setWaiting] = useState<readonly Alert[]>([]);
+  const [heldBack, setHeldBack] = useState(0);
+  const [settled, setSettled] = useState<object | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [round, setRound] = useState(0);
+  const holding = useRef(held);
+  const parameters = useMemo(
+    () => ({
+      ruleId: filter.ruleId,
+      key: filter.key,
+      shadow: filter.shadow,
+      corrections: filter.corrections,
+      snoozed: filter.snoozed,
+    }),
+    [filter.ruleId, filter.key, filter.shadow, filter.corrections, filter.snoozed],
+  );
+  // Another one for each reading: of another filter, or of the same once more.
+  const asked = useMemo(() => ({ parameters, round }), [parameters, round]);
+  const loading = settled !== asked;
+  const again = useCallback(() => setRound((old) => old + 1), []);
+
+  useEffect(() => {
+    holding.current = held;
+  }, [held]);
+
+  useEffect(() => {
+    const ended = new AbortController();
+    // What comes while the page is being read must not be lost, nor be shown for another filter.
+    let early: Alert[] | null = [];
+    const came = (alerts: readonly Alert[], count: number) => {
+      const news = alerts.filter((alert) => wanted(alert, parameters));
+      if (news.length === 0) return;
+      if (early !== null) early = withNews(early, news);
+      else if (holding.current) {
+        setWaiting((old) => withNews(old, news).slice(0, MOST_HELD));
+        setHeldBack((old) => old + Math.max(news.length, alerts.length === news.length ? count : 0));
+      } else setListed((old) => shownToo(old, news));
+    };
+    const stop = subscribe({
+      alerts: came,
+      correction: (event) => setListed((old) => ({ ...old, alerts: corrected(old.alerts, event, parameters) })),
+      missed: again,
+    });
+    void get<Alerts>(`/alerts${query({ ...parameters, limit: PAGE })}`, ended.signal)
+      .then(
+        (page) => {
+          setListed({ alerts: withNews(page.items, early ?? []), fresh: new Set(), next: page.next });
+          setWaiting([]);
+          setHeldBack(0);
+          setError(null);
+        },
+        (fault: unknown) => {
+          if (!ended.signal.aborted) setError(fault);
+        },
+      )
+      .finally(() => {
+        early = null;
+        if (!ended.signal.aborted) setSettled(asked);
+      });
+    return () => {
+      stop();
+      ended.abort();
+    };
+  }, [asked, parameters, subscribe, again]);
+
+  // Let go: what waited is shown at once.
+  if (!held && waiting.length > 0) {
+    setListed(shownToo(listed, waiting));
+    setWaiting([]);
+    setHeldBack(0);
+  }
+
+  const older = useCallback(() => {
+    if (listed.next === null) return;
+    get<Alerts>(`/alerts${query({ ...parameters, limit: PAGE, before: listed.next })}`).then(
+      (page) => setListed((old) => ({ ...old, alerts: withOlder(old.alerts, page.items), next: page.next })),
+      setError,
+    );
+  }, [listed.next, parameters]);
+
+  const mark = useCallback(
+    (alertId: string, given: Mark | null) =>
+      setListed((old) => ({ ...old, alerts: marked(old.alerts, alertId, given) })),
+    [],
+  );
+  return { ...listed, heldBack, loading, error, older, again, mark };
+}
+
+function shownToo(old: Listed, news: readonly Alert[]): Listed {
+  return { ...old, alerts: withNews(old.alerts, news), fresh: new Set(news.map((alert) => alert.alertId)) };
+}

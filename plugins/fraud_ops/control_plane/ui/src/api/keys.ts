@@ -1,0 +1,20 @@
+/** Under which names answers are kept. */
+export const keys = {
+  me: ["me"] as const,
+  schema: ["schema"] as const,
+  rules: ["rules"] as const,
+  ruleList: ["rules", "list"] as const,
+  rule: (id: number) => ["rules", "one", id] as const,
+  versions: (id: number) => ["versions", id] as const,
+  diff: (id: number, from: number, to: number) => ["diff", id, from, to] as const,
+  approvals: ["approvals"] as const,
+  alerts: (filter: object) => ["alerts", filter] as const,
+  evidence: (id: string) => ["evidence", id] as const,
+  snoozes: ["snoozes"] as const,
+  quality: ["quality"] as const,
+  progress: ["progress"] as const,
+  drift: ["drift"] as const,
+  audit: ["audit"] as const,
+  bindings: ["bindings"] as const,
+  demo: ["demo"] as const,
+};

@@ -1,0 +1,60 @@
+import type { components } from "./openapi";
+
+type Schemas = components["schemas"];
+
+export type Activation = Schemas["Activation"];
+export type Alert = Schemas["Alert"];
+export type AlertBatch = Schemas["AlertBatch"];
+export type Alerts = Schemas["Alerts"];
+export type Approval = Schemas["Approval"];
+export type Approvals = Schemas["Approvals"];
+export type Audits = Schemas["Audits"];
+export type AuditRow = Schemas["AuditRow"];
+export type AuditVerdict = Schemas["AuditVerdict"];
+export type Bindings = Schemas["Bindings"];
+export type Change = Schemas["Change"];
+export type ControlName = Schemas["ControlName"];
+export type CorrectionEvent = Schemas["CorrectionEvent"];
+export type Demo = Schemas["Demo"];
+export type Diff = Schemas["Diff"];
+export type Drift = Schemas["Drift"];
+export type Evidence = Schemas["Evidence"];
+export type ImportResult = Schemas["ImportResult"];
+export type Me = Schemas["Me"];
+export type PlantedFraud = Schemas["PlantedFraud"];
+export type Progress = Schemas["Progress"];
+export type ProgressPoint = Schemas["ProgressPoint"];
+export type QualityTable = Schemas["QualityTable"];
+export type Reason = Schemas["ProblemReason"];
+export type Role = Me["role"];
+export type RuleChanged = Schemas["RuleChanged"];
+export type RuleDetail = Schemas["RuleDetail"];
+export type RuleRow = Schemas["RuleRow"];
+export type Rules = Schemas["Rules"];
+export type Schema = Schemas["SchemaShown"];
+export type Snooze = Schemas["Snooze"];
+export type Snoozes = Schemas["Snoozes"];
+export type StateName = Schemas["StateName"];
+export type Validation = Schemas["Validation"];
+export type Version = Schemas["Version"];
+export type Versions = Schemas["Versions"];
+export type WhatIf = Schemas["WhatIf"];
+export type WhatIfStarted = Schemas["WhatIfStarted"];
+
+/** A rule as the rule log takes it. Its numbers may be more exact than JavaScript's: see `exactJson`. */
+export type RuleDocument = Record<string, unknown>;
+
+/** What `fraud_rules.whatif.result` says. */
+export interface WhatIfResult {
+  days: string[];
+  transactions: number;
+  fires: number;
+  suppressed: number;
+  keys: number;
+  limits: [unknown, number][];
+  windowsMs: [number, number][];
+  hours: number[];
+  busiest: [Record<string, unknown>, number][];
+  overlap: { ruleId: number; name: string; alerts: number; both: number }[];
+  seconds: number;
+}

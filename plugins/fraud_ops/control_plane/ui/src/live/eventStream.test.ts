@@ -1,0 +1,67 @@
+import { http, HttpResponse } from "msw";
+import { setupServer } from "msw/node";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { EventStream, type StreamEvent, type StreamState } from "./eventStream";
+
+const URL_ = "http://localhost/stream";
+const server = setupServer();
+const events: StreamEvent[] = [];
+const states: StreamState[] = [];
+let stream: EventStream | undefined;
+
+beforeAll(() => server.listen());
+afterAll(() => server.close());
+afterEach(() => {
+  stream?.close();
+  server.resetHandlers();
+  events.length = 0;
+  states.length = 0;
+});
+
+function follow(): void {
+  stream = new EventStream(URL_, { event: (event) => events.push(event), state: (state) => states.push(state) });
+}
+
+function said(...chunks: string[]) {
+  return new HttpResponse(
+    new ReadableStream({
+      start(controller) {
+        chunks.forEach((chunk) => controller.enqueue(new TextEncoder().encode(chunk)));
+        controller.close();
+      },
+    }),
+    { headers: { "Content-Type": "text/event-stream" } },
+  );
+}
+
+test("goes on after the last event that it has seen", async () => {
+  const asked: (string | null)[] = [];
+  server.use(
+    http.get(URL_, ({ request }) => {
+      asked.push(request.headers.get("Last-Event-ID"));
+      return asked.length === 1
+        ? said("id: 7\nevent: alert\ndata: {}\n\n: ping\n\nid: 8\neve", "nt: alert\ndata: {}\n\nid: 9\nevent: al")
+        : said("id: 9\nevent: alert\ndata: {}\n\n");
+    }),
+  );
+  follow();
+  await vi.waitFor(
+    () => expect(events.map((event) => event.id)).toEqual(expect.arrayContaining(["7", "8", "9"])),
+    5_000,
+  );
+  expect(asked.slice(0, 2)).toEqual([null, "8"]);
+  expect(states.slice(0, 3)).toEqual(["connecting", "open", "lost"]);
+});
+
+test("says that it is refused, and tries again", async () => {
+  let calls = 0;
+  server.use(
+    http.get(URL_, () => {
+      calls += 1;
+      return calls < 3 ? new HttpResponse(null, { status: calls === 1 ? 401 : 503 }) : said("data: 1\n\n");
+    }),
+  );
+  follow();
+  await vi.waitFor(() => expect(events).not.toHaveLength(0), 5_000);
+  expect(states).toEqual(expect.arrayContaining(["refused", "lost", "open"]));
+});

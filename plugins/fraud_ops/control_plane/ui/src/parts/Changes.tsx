@@ -1,0 +1,45 @@
+import { Table } from "@mantine/core";
+import { shown } from "../api/exactJson";
+import type { Change } from "../api/types";
+
+/** What differs, member by member. */
+export function Changes({ changes }: { changes: readonly Change[] }) {
+  if (changes.length === 0) return <p style={{ margin: "0.5rem 0" }}>Nothing differs.</p>;
+  return (
+    <div className="wide">
+      <Table aria-label="What differs">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Member</Table.Th>
+            <Table.Th>Before</Table.Th>
+            <Table.Th>After</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {changes.map(({ field, before, after }) => (
+            <Table.Tr key={field}>
+              <Table.Td className="code">{field}</Table.Td>
+              <Table.Td className="code">
+                <Side value={before} gone />
+              </Table.Td>
+              <Table.Td className="code">
+                <Side value={after} />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </div>
+  );
+}
+
+function Side({ value, gone = false }: { value: unknown; gone?: boolean }) {
+  if (value === null || value === undefined)
+    return <span style={{ color: "var(--mantine-color-dimmed)" }}>not there</span>;
+  const style = gone
+    ? { background: "var(--bad-soft)", color: "var(--bad)" }
+    : { background: "var(--good-soft)", color: "var(--good)" };
+  const text = shown(value);
+  const Tag = gone ? "del" : "ins";
+  return <Tag style={{ ...style, textDecoration: "none", padding: "0 0.25rem" }}>{text === "" ? "(empty)" : text}</Tag>;
+}

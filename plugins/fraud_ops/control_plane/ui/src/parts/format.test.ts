@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { rule } from "../testing/samples";
+import { bytes, duration, formula, keyText, number, percent } from "./format";
+
+test("values for people", () => {
+  expect(number(12_345)).toBe("12,345");
+  expect(number(null)).toBe("–");
+  expect(percent(0.333)).toBe("33 %");
+  expect([850, 12_300, 240_000, 7_200_000, 864_000_000].map(duration)).toEqual([
+    "850 ms",
+    "12.3 s",
+    "4 min",
+    "2 h",
+    "10 d",
+  ]);
+  expect(bytes(1_234_567)).toBe("1.2 MB");
+  expect(keyText({ payeeId: 1, beneficiaryId: 2 })).toBe("payeeId 1 · beneficiaryId 2");
+  expect(keyText(null)).toBe("every key");
+});
+
+test("a rule as a formula", () => {
+  expect(formula(rule().document)).toBe("SUM(paymentAmount) > 20 in 20 min per payeeId");
+  expect(
+    formula({
+      aggregatorFunctionType: "COUNT_DISTINCT",
+      unique: ["a"],
+      limitOperatorType: ">=",
+      limit: 5,
+      windowSeconds: 30,
+      groupingKeyNames: ["b", "c"],
+    }),
+  ).toBe("COUNT_DISTINCT(a) >= 5 in 30 s per b, c");
+  expect(formula({})).toBe("?() ? ? in ? min per ?");
+});

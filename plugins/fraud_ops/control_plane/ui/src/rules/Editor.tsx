@@ -1,0 +1,223 @@
+import { Alert, Button, Group, SegmentedControl, Text, TextInput } from "@mantine/core";
+import { useHotkeys } from "@mantine/hooks";
+import { useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense, useRef, useState } from "react";
+import { useNavigate } from "react-router";
+import { useChange } from "../api/hooks";
+import { Problem } from "../api/http";
+import { keys } from "../api/keys";
+import type { Me, RuleDetail, Schema } from "../api/types";
+import { Changes } from "../parts/Changes";
+import { done } from "../parts/notices";
+import { Reasons, Trouble } from "../parts/Told";
+import { offers } from "./editor/completion";
+import { type Form, request } from "./editor/draft";
+import { editAsks } from "./lifecycle";
+import type { Writing } from "./useRuleDraft";
+
+const CodeEditor = lazy(() => import("./editor/CodeEditor").then((module) => ({ default: module.CodeEditor })));
+const RuleForm = lazy(() => import("./editor/RuleForm").then((module) => ({ default: module.RuleForm })));
+
+interface Props {
+  rule: RuleDetail | null;
+  me: Me;
+  schema: Schema;
+  writing: Writing;
+}
+
+type Saved = ReturnType<typeof request> & { comment: string };
+
+/** The rule as a form and as text, side by side; what is wrong with it; and its saving. */
+export function Editor({ rule, me, schema, writing }: Props) {
+  const { draft, judged } = writing;
+  const [comment, setComment] = useState("");
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const readOnly = !me.can.includes("draft") || rule?.state === "DELETE";
+  const asks = rule !== null && editAsks(rule.state, me);
+  const wrong = useRef<HTMLDivElement>(null);
+  const save = useChange<Saved, RuleDetail>(
+    (body) =>
+      rule
+        ? { path: `/rules/${rule.ruleId}`, method: "PUT", body, revision: writing.base ?? rule.revision }
+        : { path: "/rules", method: "POST", body },
+    { affects: [keys.approvals], quiet: true },
+  );
+  const reasons = draft.fault ? [{ field: "record", message: draft.fault }] : judged.reasons;
+  const refused = save.error instanceof Problem ? save.error : null;
+
+  const submit = () => {
+    if (readOnly || save.isPending) return;
+    const { current } = judged;
+    if (!current) return;
+    if (!current.valid || draft.fault !== null) {
+      wrong.current?.focus();
+      return;
+    }
+    save.mutate(
+      { ...request(draft), comment },
+      {
+        onSuccess: ({ status, body: saved }) => {
+          setComment("");
+          client.setQueryData(keys.rule(saved.ruleId), saved);
+          void client.invalidateQueries({ queryKey: keys.ruleList });
+          void client.invalidateQueries({ queryKey: keys.versions(saved.ruleId) });
+          done(
+            status === 202
+              ? "Asked for: somebody else has to approve it"
+              : `Rule ${saved.ruleId} is saved as version ${saved.revision}`,
+          );
+          if (rule === null) void navigate(`/rules/${saved.ruleId}`, { replace: true });
+          else writing.reset(saved);
+        },
+      },
+    );
+  };
+  useHotkeys([["mod+S", submit]], []);
+
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+      noValidate
+    >
+      {writing.overtaken && rule && <Overtaken rule={rule} writing={writing} />}
+      <Suspense>
+        <div className="sides">
+          <section className="panel" aria-label="Form">
+            <RuleForm
+              document={writing.document}
+              schema={schema}
+              reasons={reasons}
+              readOnly={readOnly}
+              change={writing.change}
+            />
+          </section>
+          <section
+            className="panel"
+            aria-label="Text"
+            style={{ display: "flex", flexDirection: "column", gap: "0.625rem" }}
+          >
+            <Group justify="space-between" gap="xs">
+              <SegmentedControl
+                size="xs"
+                aria-label="Written as"
+                value={writing.form}
+                onChange={(value) => writing.show(value as Form)}
+                data={[
+                  { value: "yaml", label: "YAML" },
+                  { value: "json", label: "JSON" },
+                  { value: "line", label: "One line", disabled: writing.form !== "line" && writing.line === null },
+                ]}
+              />
+              <Text size="xs" c="dimmed">
+                {writing.form === "line"
+                  ? "id, state, per, distinct, field, aggregate, comparison, limit, minutes"
+                  : "Ctrl Space completes names"}
+              </Text>
+            </Group>
+            <CodeEditor
+              label="The rule as text"
+              value={writing.text}
+              onChange={writing.type}
+              offers={(before) => offers(writing.form, before, schema)}
+              reasons={reasons}
+              invalid={reasons.length > 0}
+              readOnly={readOnly}
+              {...(writing.form === "line" ? {} : { language: writing.form })}
+            />
+            <div ref={wrong} tabIndex={-1} role="status" aria-label="What is wrong">
+              {!readOnly && <Verdict writing={writing} reasons={reasons} />}
+            </div>
+            {!readOnly && judged.current?.valid && rule && judged.current.changes.length > 0 && (
+              <details>
+                <summary>
+                  {judged.current.changes.length === 1
+                    ? "1 member differs"
+                    : `${judged.current.changes.length} members differ`}{" "}
+                  from what is stored
+                </summary>
+                <Changes changes={judged.current.changes} />
+              </details>
+            )}
+          </section>
+        </div>
+      </Suspense>
+      {refused && <Trouble error={refused} />}
+      {!readOnly && (
+        <Group mt="md" gap="xs" align="flex-end">
+          <TextInput
+            label="Why"
+            placeholder="For whoever reads the versions later"
+            value={comment}
+            maxLength={500}
+            onChange={(event) => setComment(event.currentTarget.value)}
+            style={{ flex: "1 1 14rem", maxWidth: "32rem" }}
+          />
+          <Button type="submit" size="sm" loading={save.isPending} disabled={rule !== null && !writing.dirty}>
+            {rule === null ? "Save as draft" : asks ? "Ask for this change" : "Save"}
+          </Button>
+          {rule && writing.dirty && (
+            <Button variant="subtle" size="sm" onClick={() => writing.reset(rule)}>
+              Discard
+            </Button>
+          )}
+          {rule?.state === "ACTIVE" && !asks && writing.dirty && (
+            <Text size="sm" c="dimmed">
+              It takes effect at once: the rule is active.
+            </Text>
+          )}
+        </Group>
+      )}
+    </form>
+  );
+}
+
+function Verdict({ writing, reasons }: { writing: Writing; reasons: readonly { field: string; message: string }[] }) {
+  const { judged, draft } = writing;
+  if (judged.error && !judged.current) return <Trouble error={judged.error} />;
+  if (reasons.length > 0) {
+    return (
+      <div style={{ color: "var(--mantine-color-error)", fontSize: "var(--mantine-font-size-sm)" }}>
+        {reasons.length === 1 ? "One thing is wrong:" : `${reasons.length} things are wrong:`}
+        <Reasons reasons={reasons} />
+      </div>
+    );
+  }
+  if (draft.fault === null && judged.current?.valid) {
+    return (
+      <Text size="sm">
+        <strong style={{ color: "var(--good)" }}>Valid.</strong> {judged.current.says}
+      </Text>
+    );
+  }
+  return (
+    <Text size="sm" c="dimmed">
+      Looking at it …
+    </Text>
+  );
+}
+
+function Overtaken({ rule, writing }: { rule: RuleDetail; writing: Writing }) {
+  return (
+    <Alert
+      color="yellow"
+      variant="outline"
+      title={`${rule.updatedBy} has saved version ${rule.revision} meanwhile`}
+      mb="md"
+      role="alert"
+    >
+      <Text size="sm">You began from version {writing.base}.</Text>
+      <Group gap="xs" mt="xs">
+        <Button variant="default" onClick={() => writing.reset(rule)}>
+          Show theirs, drop mine
+        </Button>
+        <Button variant="default" onClick={() => writing.rebase(rule)}>
+          Keep mine, save it over theirs
+        </Button>
+      </Group>
+    </Alert>
+  );
+}

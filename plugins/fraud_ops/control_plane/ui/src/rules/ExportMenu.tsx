@@ -1,0 +1,40 @@
+import { Button, Menu } from "@mantine/core";
+import { IconDownload } from "@tabler/icons-react";
+import { getText } from "../api/http";
+import { failed } from "../parts/notices";
+
+const FORMS = { yaml: "YAML", json: "JSON", text: "One line a rule" } as const;
+
+/** Every rule that is not a draft, as a file. */
+export function ExportMenu() {
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target>
+        <Button variant="default" leftSection={<IconDownload size={14} aria-hidden />}>
+          Export
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {Object.entries(FORMS).map(([form, name]) => (
+          <Menu.Item key={form} onClick={() => void save(form)}>
+            {name}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+async function save(form: string): Promise<void> {
+  try {
+    const content = await getText(`/export?format=${form}`);
+    const url = URL.createObjectURL(new Blob([content], { type: "text/plain" }));
+    const link = document.createElement("a");
+    link.href = url;
+    link.download = `fraud-rules.${form === "text" ? "txt" : form}`;
+    link.click();
+    URL.revokeObjectURL(url);
+  } catch (error) {
+    failed(error);
+  }
+}

@@ -1,0 +1,119 @@
+import { Button, FileButton, Group, Modal, Table, Textarea, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { useChange } from "../api/hooks";
+import { keys } from "../api/keys";
+import type { ImportResult } from "../api/types";
+import { failed } from "../parts/notices";
+import { Chip, type Tone } from "../parts/Chip";
+import { Reasons, Trouble } from "../parts/Told";
+
+const TONES: Record<string, Tone> = {
+  added: "good",
+  changed: "warn",
+  requested: "warn",
+  deleted: "bad",
+  rejected: "bad",
+};
+
+/** A file of rules: first what it would do, then the doing of it. */
+export function ImportDialog({ close }: { close: () => void }) {
+  const [content, setContent] = useState("");
+  const [comment, setComment] = useState("");
+  const look = useChange<string, ImportResult>(
+    (text) => ({
+      path: "/import?dryRun=true",
+      method: "POST",
+      body: { content: text, comment },
+    }),
+    { quiet: true },
+  );
+  const apply = useChange<string, ImportResult>(
+    (text) => ({ path: "/import?dryRun=false", method: "POST", body: { content: text, comment } }),
+    { said: "The file is taken in", affects: [keys.rules, keys.approvals], quiet: true },
+  );
+  const result = look.data?.body;
+  const refused = result?.items.some((item) => item.reasons.length > 0) ?? true;
+  const change = (text: string) => {
+    setContent(text);
+    look.reset();
+    apply.reset();
+  };
+  const error = look.error ?? apply.error;
+
+  return (
+    <Modal opened onClose={close} title="Import rules" size="xl">
+      <Group mb="xs" align="flex-end">
+        <FileButton onChange={(file) => void file?.text().then(change, failed)} accept=".json,.yaml,.yml,.txt,.jsonl">
+          {(props) => (
+            <Button variant="default" {...props}>
+              Choose a file …
+            </Button>
+          )}
+        </FileButton>
+      </Group>
+      <Textarea
+        label="Rules as JSON, YAML or one line each"
+        value={content}
+        onChange={(event) => change(event.currentTarget.value)}
+        autosize
+        minRows={6}
+        maxRows={14}
+        styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+      />
+      <TextInput
+        label="Comment"
+        value={comment}
+        onChange={(event) => setComment(event.currentTarget.value)}
+        maxLength={500}
+        mt="xs"
+      />
+      {error && <Trouble error={error} />}
+      {result && <Effects result={result} />}
+      <Group justify="flex-end" mt="md">
+        <Button
+          variant="default"
+          disabled={content === ""}
+          loading={look.isPending}
+          onClick={() => look.mutate(content)}
+        >
+          Look what it would do
+        </Button>
+        <Button
+          disabled={refused}
+          loading={apply.isPending}
+          onClick={() => apply.mutate(content, { onSuccess: close })}
+        >
+          Import
+        </Button>
+      </Group>
+    </Modal>
+  );
+}
+
+function Effects({ result }: { result: ImportResult }) {
+  return (
+    <div className="wide">
+      <Table mt="md" aria-label="What it would do">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>In the file</Table.Th>
+            <Table.Th>Rule</Table.Th>
+            <Table.Th>Effect</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {result.items.map((item, i) => (
+            <Table.Tr key={i}>
+              <Table.Td>{item.where}</Table.Td>
+              <Table.Td className="number">{item.ruleId ?? "next free"}</Table.Td>
+              <Table.Td>
+                <Chip tone={TONES[item.effect] ?? "quiet"}>{item.effect}</Chip>
+                <Reasons reasons={item.reasons} />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </div>
+  );
+}

@@ -1,0 +1,55 @@
+import { Alert, Button, Group, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { useChange } from "../api/hooks";
+import { keys } from "../api/keys";
+import type { Approval, Me } from "../api/types";
+import { stateName } from "../parts/Chip";
+import { ago } from "../parts/format";
+
+/** Something asked for, in words. */
+export function askedFor({ action, target }: Approval): string {
+  if (target !== null) return `to become ${stateName(target).toLowerCase()}`;
+  return action === "rollback" ? "an earlier version" : "another content";
+}
+
+/** A change that waits for a second person, where it can be decided. */
+export function PendingApproval({ approval, me }: { approval: Approval; me: Me }) {
+  return (
+    <Alert color="yellow" variant="outline" mb="md" title={`Waits for approval: ${askedFor(approval)}`}>
+      <Text size="sm" className="wrap">
+        {approval.requestedBy} asked for it {ago(approval.requestedAt)}
+        {approval.comment && `: ${approval.comment}`}
+      </Text>
+      <Decide approval={approval} me={me} />
+    </Alert>
+  );
+}
+
+/** Approve or reject, with a reason. */
+export function Decide({ approval, me }: { approval: Approval; me: Me }) {
+  const [comment, setComment] = useState("");
+  const decide = useChange<"approve" | "reject">(
+    (decision) => ({ path: `/approvals/${approval.id}/${decision}`, method: "POST", body: { comment } }),
+    { said: "Decided", affects: [keys.approvals, keys.rules, keys.versions(approval.ruleId)] },
+  );
+  if (!me.can.includes("decide")) return <Text size="sm">An approver has to decide.</Text>;
+  if (me.fourEyes && approval.requestedBy === me.user)
+    return <Text size="sm">Another approver has to decide: you asked for it.</Text>;
+  return (
+    <Group gap="xs" mt="xs" align="flex-end">
+      <TextInput
+        label="Why"
+        value={comment}
+        maxLength={500}
+        onChange={(event) => setComment(event.currentTarget.value)}
+        style={{ flex: "1 1 10rem", maxWidth: "24rem" }}
+      />
+      <Button loading={decide.isPending} onClick={() => decide.mutate("approve")}>
+        Approve
+      </Button>
+      <Button variant="default" disabled={decide.isPending} onClick={() => decide.mutate("reject")}>
+        Reject
+      </Button>
+    </Group>
+  );
+}

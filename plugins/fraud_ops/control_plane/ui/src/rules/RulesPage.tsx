@@ -1,0 +1,332 @@
+import { ActionIcon, Button, Group, Kbd, Menu, Select, Table, TextInput, Tooltip, UnstyledButton } from "@mantine/core";
+import { useHotkeys } from "@mantine/hooks";
+import { IconArrowDown, IconArrowUp, IconDots, IconPlus, IconSearch } from "@tabler/icons-react";
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { useDeferredValue, useLayoutEffect, useRef, useState } from "react";
+import { Link, useNavigate, useSearchParams } from "react-router";
+import { useCan, useRules } from "../api/hooks";
+import type { RuleRow, StateName } from "../api/types";
+import { At } from "../parts/At";
+import { Chip, LiveMark, StateChip, stateName } from "../parts/Chip";
+import { formula, number, percent } from "../parts/format";
+import { Head, useTitle } from "../parts/Head";
+import { Sparkline } from "../parts/Sparkline";
+import { Nothing, Shown } from "../parts/Told";
+import { ExportMenu } from "./ExportMenu";
+import { ImportDialog } from "./ImportDialog";
+import { askedFor } from "./PendingApproval";
+import { type Column, found, sorted } from "./ruleList";
+
+const STATES: StateName[] = ["ACTIVE", "SHADOW", "PAUSE", "DRAFT"];
+
+/** Every rule, in the order and with the filter of the address. */
+export function RulesPage() {
+  useTitle("Rules");
+  const rules = useRules();
+  const can = useCan();
+  const navigate = useNavigate();
+  const [params, setParams] = useSearchParams();
+  const search = useRef<HTMLInputElement>(null);
+  const [importing, setImporting] = useState(false);
+  const text = params.get("q") ?? "";
+  const state = params.get("state");
+  const column = (params.get("sort") ?? "ruleId") as Column;
+  const descending = params.get("desc") === "1";
+  const wanted = useDeferredValue(text);
+
+  const set = (members: Record<string, string | null>) =>
+    setParams(
+      (old) => {
+        for (const [name, value] of Object.entries(members)) {
+          if (value) old.set(name, value);
+          else old.delete(name);
+        }
+        return old;
+      },
+      { replace: true },
+    );
+  const sort = (by: Column) => set({ sort: by, desc: by === column && !descending ? "1" : null });
+
+  useHotkeys([["mod+K", () => search.current?.focus()]], []);
+
+  return (
+    <>
+      <Head title="Rules" about={rules.data && <Counts rows={rules.data.items} />}>
+        <ExportMenu />
+        {can("import") && (
+          <Menu position="bottom-end">
+            <Menu.Target>
+              <ActionIcon variant="default" size={30} aria-label="More">
+                <IconDots size={16} aria-hidden />
+              </ActionIcon>
+            </Menu.Target>
+            <Menu.Dropdown>
+              <Menu.Item onClick={() => setImporting(true)}>Import a file …</Menu.Item>
+            </Menu.Dropdown>
+          </Menu>
+        )}
+        {can("draft") && (
+          <Button component={Link} to="/rules/new" leftSection={<IconPlus size={14} aria-hidden />}>
+            New rule
+          </Button>
+        )}
+      </Head>
+      <Group mb="sm" gap="xs" align="center">
+        <TextInput
+          ref={search}
+          type="search"
+          aria-label="Search in id, name, owner and content"
+          placeholder="Search"
+          leftSection={<IconSearch size={14} aria-hidden />}
+          rightSection={<Kbd size="xs">Ctrl K</Kbd>}
+          rightSectionWidth={60}
+          value={text}
+          onChange={(event) => set({ q: event.currentTarget.value })}
+          style={{ flex: "1 1 14rem", maxWidth: "26rem" }}
+        />
+        <Select
+          aria-label="State"
+          placeholder="Any state"
+          clearable
+          clearButtonProps={{ "aria-label": "Any state" }}
+          data={STATES.map((each) => ({ value: each, label: stateName(each) }))}
+          value={state}
+          onChange={(value) => set({ state: value })}
+          w="9rem"
+        />
+      </Group>
+      <Shown of={rules}>
+        {(data) => {
+          const rows = sorted(found(data.items, wanted, state), column, descending);
+          if (data.items.length === 0) {
+            return (
+              <Nothing>
+                There is no rule yet.{" "}
+                {can("draft") ? <Link to="/rules/new">Write the first one.</Link> : "An analyst can write one."}
+              </Nothing>
+            );
+          }
+          if (rows.length === 0) return <Nothing>No rule is like that.</Nothing>;
+          return (
+            <RuleTable
+              rows={rows}
+              column={column}
+              descending={descending}
+              sort={sort}
+              open={(id) => void navigate(`/rules/${id}`)}
+            />
+          );
+        }}
+      </Shown>
+      {importing && <ImportDialog close={() => setImporting(false)} />}
+    </>
+  );
+}
+
+function Counts({ rows }: { rows: readonly RuleRow[] }) {
+  const of = (state: StateName) => rows.filter((row) => row.state === state).length;
+  const live = rows.filter(
+    (row) => row.activation?.status === "LIVE" && (row.state === "ACTIVE" || row.state === "SHADOW"),
+  ).length;
+  return (
+    <>
+      {number(rows.length)} rules: {STATES.map((state) => `${of(state)} ${stateName(state).toLowerCase()}`).join(", ")}{" "}
+      · {live} live in the detector
+    </>
+  );
+}
+
+interface TableProps {
+  rows: readonly RuleRow[];
+  column: Column;
+  descending: boolean;
+  sort: (column: Column) => void;
+  open: (id: number) => void;
+}
+
+/** So many rows are simply there; of more, only those in sight. */
+const ALL_THERE = 120;
+const ROW_PX = 52;
+
+function RuleTable({ rows, column, descending, sort, open }: TableProps) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const [top, setTop] = useState(0);
+  const virtual = rows.length > ALL_THERE;
+  useLayoutEffect(() => {
+    setTop(body.current ? body.current.getBoundingClientRect().top + window.scrollY : 0);
+  }, []);
+  const virtualizer = useWindowVirtualizer({
+    count: rows.length,
+    estimateSize: () => ROW_PX,
+    overscan: 12,
+    scrollMargin: top,
+    enabled: virtual,
+  });
+  const items = virtualizer.getVirtualItems();
+  const first = items[0];
+  const last = items.at(-1);
+  const visible = virtual
+    ? items.map((item) => ({ row: rows[item.index], index: item.index }))
+    : rows.map((row, index) => ({ row, index }));
+
+  const move = (event: React.KeyboardEvent, index: number) => {
+    const to = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: rows.length - 1 }[event.key];
+    if (to === undefined || to < 0 || to >= rows.length) return;
+    event.preventDefault();
+    if (virtual) virtualizer.scrollToIndex(to);
+    requestAnimationFrame(() => {
+      body.current?.querySelector<HTMLElement>(`tr[data-index="${to}"] a`)?.focus();
+    });
+  };
+
+  return (
+    <Table className="rows" aria-rowcount={rows.length + 1} aria-label="Rules">
+      <Table.Thead>
+        <Table.Tr>
+          <Sortable name="ruleId" {...{ column, descending, sort }}>
+            Rule
+          </Sortable>
+          <Sortable name="state" {...{ column, descending, sort }}>
+            State
+          </Sortable>
+          <Sortable name="alerts" {...{ column, descending, sort }}>
+            Alerts, last hour
+          </Sortable>
+          <Sortable name="precision" from="md" {...{ column, descending, sort }}>
+            Precision
+          </Sortable>
+          <Sortable name="severity" from="lg" {...{ column, descending, sort }}>
+            Severity
+          </Sortable>
+          <Sortable name="owner" from="lg" {...{ column, descending, sort }}>
+            Owner
+          </Sortable>
+          <Sortable name="revision" from="md" {...{ column, descending, sort }}>
+            Version
+          </Sortable>
+          <Sortable name="updatedAt" from="sm" {...{ column, descending, sort }}>
+            Changed
+          </Sortable>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody ref={body}>
+        {virtual && first && <tr style={{ height: Math.max(0, first.start - top) }} aria-hidden />}
+        {visible.map(
+          ({ row, index }) =>
+            row && (
+              <Row
+                key={row.ruleId}
+                row={row}
+                index={index}
+                measure={virtual ? virtualizer.measureElement : undefined}
+                onKeyDown={move}
+                open={open}
+              />
+            ),
+        )}
+        {virtual && last && (
+          <tr style={{ height: Math.max(0, virtualizer.getTotalSize() + top - last.end) }} aria-hidden />
+        )}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+interface RowProps {
+  row: RuleRow;
+  index: number;
+  measure: ((element: Element | null) => void) | undefined;
+  onKeyDown: (event: React.KeyboardEvent, index: number) => void;
+  open: (id: number) => void;
+}
+
+function Row({ row, index, measure, onKeyDown, open }: RowProps) {
+  const marked = row.quality.fraud + row.quality.notFraud;
+  return (
+    <Table.Tr
+      ref={measure}
+      data-index={index}
+      aria-rowindex={index + 2}
+      onClick={(event) => {
+        if (!(event.target instanceof Element && event.target.closest("a"))) open(row.ruleId);
+      }}
+      style={{ cursor: "pointer" }}
+    >
+      <Table.Td style={{ minWidth: "11rem" }}>
+        <Link
+          to={`/rules/${row.ruleId}`}
+          className="wrap"
+          onKeyDown={(event) => onKeyDown(event, index)}
+          style={{ fontWeight: 600 }}
+        >
+          <span className="number">{row.ruleId}</span> {row.name || "(no name)"}
+        </Link>
+        <div className="code" style={{ color: "var(--mantine-color-dimmed)" }}>
+          {formula(row.document)}
+        </div>
+      </Table.Td>
+      <Table.Td>
+        <Group gap={4}>
+          <StateChip state={row.state} />
+          <LiveMark activation={row.activation} state={row.state} />
+          {row.pendingApproval && (
+            <Chip
+              tone="warn"
+              title={`${row.pendingApproval.requestedBy} asks for it: ${askedFor(row.pendingApproval)}`}
+            >
+              To approve
+            </Chip>
+          )}
+        </Group>
+      </Table.Td>
+      <Table.Td>
+        <Sparkline counts={row.alertsLastHour} label="alerts in the last hour" />
+      </Table.Td>
+      <Table.Td visibleFrom="md">
+        <Tooltip label={`${row.quality.fraud} fraud, ${row.quality.notFraud} not, of ${row.quality.alerts} alerts`}>
+          <span className="number">{marked > 0 ? percent(row.quality.precision) : "–"}</span>
+        </Tooltip>
+      </Table.Td>
+      <Table.Td visibleFrom="lg">{row.severity}</Table.Td>
+      <Table.Td visibleFrom="lg" className="wrap">
+        {row.owner}
+      </Table.Td>
+      <Table.Td
+        visibleFrom="md"
+        className="number"
+        title={row.activation ? `version ${row.activation.logVersion} of the rule log` : "not in the rule log"}
+      >
+        {row.revision}
+      </Table.Td>
+      <Table.Td visibleFrom="sm" style={{ whiteSpace: "nowrap" }}>
+        <At ms={row.updatedAt} />
+        <div style={{ color: "var(--mantine-color-dimmed)", fontSize: "0.75rem", maxWidth: "12rem" }} className="clip">
+          {row.updatedBy}
+        </div>
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+interface SortableProps {
+  name: Column;
+  column: Column;
+  descending: boolean;
+  sort: (column: Column) => void;
+  from?: string;
+  children: React.ReactNode;
+}
+
+function Sortable({ name, column, descending, sort, from, children }: SortableProps) {
+  const here = name === column;
+  const direction = descending ? "descending" : "ascending";
+  const Arrow = descending ? IconArrowDown : IconArrowUp;
+  return (
+    <Table.Th {...(from ? { visibleFrom: from } : {})} aria-sort={here ? direction : "none"}>
+      <UnstyledButton onClick={() => sort(name)}>
+        {children}
+        {here && <Arrow size={12} aria-hidden />}
+      </UnstyledButton>
+    </Table.Th>
+  );
+}

@@ -1,0 +1,103 @@
+import { Button, Group, Modal, Text, TextInput, Tooltip } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useChange } from "../api/hooks";
+import { keys } from "../api/keys";
+import type { Me, RuleDetail, StateName } from "../api/types";
+import { stateName } from "../parts/Chip";
+import { done } from "../parts/notices";
+import { Trouble } from "../parts/Told";
+import { type Step, stepsFor } from "./lifecycle";
+
+const MEANING: Record<StateName, string> = {
+  DRAFT: "",
+  SHADOW: "It is evaluated, and its alerts are kept apart: nobody is held up by them.",
+  ACTIVE: "It is evaluated, and its alerts go out.",
+  PAUSE: "It is kept, and not evaluated. It can be resumed at any time.",
+  DELETE: "It ends. Its versions stay here.",
+};
+
+/** Where the rule can go from here, as far as one may, or may ask for. */
+export function StateButtons({ rule, me, unsaved }: { rule: RuleDetail; me: Me; unsaved: boolean }) {
+  const [chosen, setChosen] = useState<(Step & { asks: boolean }) | null>(null);
+  const blocked = unsaved
+    ? "Save or discard what you have written first"
+    : rule.pendingApproval
+      ? "Something waits for approval already"
+      : null;
+  return (
+    <>
+      {stepsFor(rule, me).map((step) => (
+        <Tooltip key={step.to} label={blocked ?? MEANING[step.to]}>
+          <Button
+            variant={step.to === "ACTIVE" || (rule.state === "DRAFT" && step.to === "SHADOW") ? "filled" : "default"}
+            {...(blocked === null ? {} : { "data-disabled": true })}
+            aria-disabled={blocked !== null}
+            onClick={() => {
+              if (blocked === null) setChosen(step);
+            }}
+          >
+            {step.asks ? step.ask : step.label}
+          </Button>
+        </Tooltip>
+      ))}
+      {chosen && <Move rule={rule} step={chosen} close={() => setChosen(null)} />}
+    </>
+  );
+}
+
+function Move({ rule, step, close }: { rule: RuleDetail; step: Step & { asks: boolean }; close: () => void }) {
+  const [comment, setComment] = useState("");
+  const client = useQueryClient();
+  const move = useChange<string, RuleDetail>(
+    (why) => ({
+      path: `/rules/${rule.ruleId}/state`,
+      method: "POST",
+      body: { state: step.to, comment: why },
+      revision: rule.revision,
+    }),
+    { affects: [keys.approvals, keys.versions(rule.ruleId), keys.ruleList], quiet: true },
+  );
+  const submit = () =>
+    move.mutate(comment, {
+      onSuccess: ({ status, body }) => {
+        client.setQueryData(keys.rule(rule.ruleId), body);
+        done(
+          status === 202
+            ? "Asked for: somebody else has to approve it"
+            : `Rule ${rule.ruleId}: ${stateName(body.state).toLowerCase()}`,
+        );
+        close();
+      },
+    });
+  return (
+    <Modal opened onClose={close} title={`${step.asks ? step.ask : step.label}: rule ${rule.ruleId}`}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+      >
+        <Text size="sm" mb="sm">
+          {MEANING[step.to]}
+        </Text>
+        <TextInput
+          label="Why"
+          data-autofocus
+          value={comment}
+          maxLength={500}
+          onChange={(event) => setComment(event.currentTarget.value)}
+        />
+        {move.error && <Trouble error={move.error} />}
+        <Group justify="flex-end" mt="md" gap="xs">
+          <Button variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={move.isPending} color={step.to === "DELETE" ? "red" : "indigo"}>
+            {step.asks ? step.ask : step.label}
+          </Button>
+        </Group>
+      </form>
+    </Modal>
+  );
+}

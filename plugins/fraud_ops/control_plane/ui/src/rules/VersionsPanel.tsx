@@ -1,0 +1,219 @@
+import { Anchor, Button, Group, Modal, Select, Table, Text, TextInput } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useSearchParams } from "react-router";
+import { useChange } from "../api/hooks";
+import { get } from "../api/http";
+import { keys } from "../api/keys";
+import type { Diff, Me, RuleDetail, Version, Versions } from "../api/types";
+import { At } from "../parts/At";
+import { Changes } from "../parts/Changes";
+import { Chip, StateChip } from "../parts/Chip";
+import { done } from "../parts/notices";
+import { formula } from "../parts/format";
+import { Shown, Trouble } from "../parts/Told";
+import { editAsks } from "./lifecycle";
+
+/** Every version, what differs between two of them, and the way back. */
+export function VersionsPanel({ rule, me }: { rule: RuleDetail; me: Me }) {
+  const versions = useQuery({
+    queryKey: keys.versions(rule.ruleId),
+    queryFn: ({ signal }) => get<Versions>(`/rules/${rule.ruleId}/versions`, signal),
+  });
+  return <Shown of={versions}>{({ items }) => <VersionTable rule={rule} me={me} items={items} />}</Shown>;
+}
+
+function VersionTable({ rule, me, items }: { rule: RuleDetail; me: Me; items: readonly Version[] }) {
+  const [params] = useSearchParams();
+  const fired = items.find((each) => each.logVersion !== null && String(each.logVersion) === params.get("log"));
+  const [to, setTo] = useState(() => fired?.revision ?? items[0]?.revision ?? 0);
+  const [from, setFrom] = useState(() => items[items.findIndex((each) => each.revision === to) + 1]?.revision ?? to);
+  const [back, setBack] = useState<Version | null>(null);
+  const mayRollBack = me.can.includes("request") && rule.state !== "DELETE" && !rule.pendingApproval;
+  const choices = items.map((each) => ({ value: String(each.revision), label: `version ${each.revision}` }));
+  return (
+    <>
+      <div className="wide">
+        <Table className="rows" aria-label="Versions">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Version</Table.Th>
+              <Table.Th>State</Table.Th>
+              <Table.Th>What it says</Table.Th>
+              <Table.Th>By</Table.Th>
+              <Table.Th>Why</Table.Th>
+              <Table.Th>
+                <span style={{ position: "absolute", width: 1, height: 1, overflow: "hidden" }}>What can be done</span>
+              </Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {items.map((each, i) => (
+              <Table.Tr key={each.revision} {...(each === fired ? { bg: "var(--warn-soft)" } : {})}>
+                <Table.Td className="number" style={{ whiteSpace: "nowrap" }}>
+                  {each.revision}
+                  {each === fired && (
+                    <>
+                      {" "}
+                      <Chip tone="warn">fired</Chip>
+                    </>
+                  )}
+                  <div style={{ color: "var(--mantine-color-dimmed)", fontSize: "0.75rem" }}>
+                    {each.logVersion === null ? "not in the rule log" : `rule log ${each.logVersion}`}
+                  </div>
+                </Table.Td>
+                <Table.Td>
+                  <Group gap={4}>
+                    <StateChip state={each.state} />
+                    <Acknowledged version={each} newest={i === 0} />
+                  </Group>
+                </Table.Td>
+                <Table.Td className="code" style={{ minWidth: "12rem" }}>
+                  {formula(each.document)}
+                </Table.Td>
+                <Table.Td style={{ whiteSpace: "nowrap" }}>
+                  <span className="wrap">{each.author}</span>
+                  {each.source !== "ui" && (
+                    <>
+                      {" "}
+                      <Chip>{each.source}</Chip>
+                    </>
+                  )}
+                  <div style={{ fontSize: "0.75rem", color: "var(--mantine-color-dimmed)" }}>
+                    <At ms={each.at} />
+                  </div>
+                </Table.Td>
+                <Table.Td className="wrap">{each.comment}</Table.Td>
+                <Table.Td style={{ whiteSpace: "nowrap" }}>
+                  <Group gap="xs" wrap="nowrap" justify="flex-end">
+                    {i < items.length - 1 && (
+                      <Anchor
+                        component="button"
+                        type="button"
+                        size="sm"
+                        onClick={() => {
+                          setTo(each.revision);
+                          setFrom(items[i + 1]?.revision ?? each.revision);
+                        }}
+                      >
+                        Compare
+                      </Anchor>
+                    )}
+                    {i > 0 && mayRollBack && (
+                      <Anchor component="button" type="button" size="sm" onClick={() => setBack(each)}>
+                        Roll back to {each.revision}
+                      </Anchor>
+                    )}
+                  </Group>
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </div>
+      {items.length > 1 && (
+        <section className="panel" aria-label="Comparison" style={{ marginTop: "1rem" }}>
+          <Group gap="xs" align="flex-end">
+            <Select
+              label="From"
+              data={choices}
+              value={String(from)}
+              allowDeselect={false}
+              onChange={(value) => setFrom(Number(value))}
+              w="9rem"
+            />
+            <Select
+              label="To"
+              data={choices}
+              value={String(to)}
+              allowDeselect={false}
+              onChange={(value) => setTo(Number(value))}
+              w="9rem"
+            />
+          </Group>
+          <Compared id={rule.ruleId} from={from} to={to} />
+        </section>
+      )}
+      {back && <RollBack rule={rule} to={back} asks={editAsks(rule.state, me)} close={() => setBack(null)} />}
+    </>
+  );
+}
+
+/** Whether the detector took a version; only the newest can be the one that is live. */
+function Acknowledged({ version, newest }: { version: Version; newest: boolean }) {
+  const status = version.activation?.status;
+  if (status === "REJECTED") return <Chip tone="bad">Rejected</Chip>;
+  if (status === "LIVE")
+    return newest && version.state !== "PAUSE" && version.state !== "DELETE" ? (
+      <Chip tone="good">Live</Chip>
+    ) : (
+      <Chip>Was taken</Chip>
+    );
+  return version.logVersion !== null && newest ? <Chip tone="warn">Waiting</Chip> : null;
+}
+
+function Compared({ id, from, to }: { id: number; from: number; to: number }) {
+  const diff = useQuery({
+    queryKey: keys.diff(id, from, to),
+    queryFn: ({ signal }) => get<Diff>(`/rules/${id}/diff?from=${from}&to=${to}`, signal),
+    staleTime: Infinity,
+  });
+  return <Shown of={diff}>{({ changes }) => <Changes changes={changes} />}</Shown>;
+}
+
+function RollBack({ rule, to, asks, close }: { rule: RuleDetail; to: Version; asks: boolean; close: () => void }) {
+  const [comment, setComment] = useState("");
+  const client = useQueryClient();
+  const roll = useChange<string, RuleDetail>(
+    (why) => ({
+      path: `/rules/${rule.ruleId}/rollback`,
+      method: "POST",
+      body: { revision: to.revision, comment: why },
+      revision: rule.revision,
+    }),
+    { affects: [keys.versions(rule.ruleId), keys.approvals, keys.ruleList], quiet: true },
+  );
+  const submit = () =>
+    roll.mutate(comment, {
+      onSuccess: ({ status, body }) => {
+        client.setQueryData(keys.rule(rule.ruleId), body);
+        done(
+          status === 202
+            ? "Asked for: somebody else has to approve it"
+            : `Version ${to.revision} is back, as version ${body.revision}`,
+        );
+        close();
+      },
+    });
+  const name = asks ? "Ask for the way back" : "Roll back";
+  return (
+    <Modal opened onClose={close} size="lg" title={`Rule ${rule.ruleId}: back to version ${to.revision}`}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+      >
+        <Text size="sm">It becomes a new version with the old content; the rule stays {rule.state.toLowerCase()}.</Text>
+        <Compared id={rule.ruleId} from={rule.revision} to={to.revision} />
+        <TextInput
+          label="Why"
+          data-autofocus
+          mt="sm"
+          value={comment}
+          maxLength={500}
+          onChange={(event) => setComment(event.currentTarget.value)}
+        />
+        {roll.error && <Trouble error={roll.error} />}
+        <Group justify="flex-end" mt="md" gap="xs">
+          <Button variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={roll.isPending}>
+            {name}
+          </Button>
+        </Group>
+      </form>
+    </Modal>
+  );
+}

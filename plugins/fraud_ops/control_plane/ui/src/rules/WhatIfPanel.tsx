@@ -1,0 +1,287 @@
+import { LineChart } from "@mantine/charts";
+import { Button, Group, NumberInput, Progress, Slider, Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { numberOf, shown } from "../api/exactJson";
+import { useChange } from "../api/hooks";
+import { get } from "../api/http";
+import type { RuleDocument, WhatIf, WhatIfResult, WhatIfStarted } from "../api/types";
+import { duration, formula, keyText, number } from "../parts/format";
+import { Nothing, Shown, Trouble } from "../parts/Told";
+import type { Writing } from "./useRuleDraft";
+
+const POLL_MS = 700;
+
+/** What the rule as it is being written would have done on past days, and with other limits. Publishes nothing. */
+export function WhatIfPanel({ writing }: { writing: Writing }) {
+  const { judged } = writing;
+  const [days, setDays] = useState(7);
+  const start = useChange<RuleDocument, WhatIfStarted>(
+    (document) => ({ path: "/whatif", method: "POST", body: { document, days, windows: true } }),
+    { quiet: true },
+  );
+  const id = start.data?.body.id;
+  const answer = useQuery({
+    queryKey: ["whatif", id],
+    queryFn: ({ signal }) => get<WhatIf>(`/whatif/${id ?? ""}`, signal),
+    enabled: id !== undefined,
+    refetchInterval: ({ state }) =>
+      state.data?.status === "DONE" || state.data?.status === "FAILED" ? false : POLL_MS,
+  });
+  const document = judged.current?.valid ? (judged.current.document ?? writing.document) : null;
+  return (
+    <section aria-label="What if">
+      <Group align="flex-end" gap="xs" mb="md">
+        <NumberInput
+          label="Days back"
+          min={1}
+          max={90}
+          value={days}
+          onChange={(value) => setDays(Number(value) || 1)}
+          w="7rem"
+        />
+        <Button
+          size="sm"
+          disabled={document === null}
+          loading={start.isPending}
+          onClick={() => document && start.mutate(document)}
+        >
+          Try it on past days
+        </Button>
+        {document === null ? (
+          <Text size="sm" c="dimmed">
+            A rule that is not valid cannot be tried.
+          </Text>
+        ) : (
+          <Text size="sm" className="code">
+            {formula(document)}
+          </Text>
+        )}
+      </Group>
+      {start.error && <Trouble error={start.error} />}
+      {id === undefined ? (
+        <Nothing>
+          How often would it have fired, for whom, and how many alerts would another limit give? Nothing is published.
+        </Nothing>
+      ) : (
+        <Shown of={answer}>{(data) => <Answered answer={data} writing={writing} />}</Shown>
+      )}
+    </section>
+  );
+}
+
+function Answered({ answer, writing }: { answer: WhatIf; writing: Writing }) {
+  if (answer.status === "FAILED") {
+    return (
+      <div className="panel" role="alert">
+        It could not be tried{answer.said ? `: ${answer.said}` : "."}
+      </div>
+    );
+  }
+  if (answer.status !== "DONE" || answer.result === null) {
+    return (
+      <div className="panel" role="status">
+        <Text size="sm">{answer.status === "WAITING" ? "It waits for its turn." : "The days are being read."}</Text>
+        <Progress value={Math.max(2, answer.progress * 100)} mt="xs" aria-label="How far it is" animated />
+      </div>
+    );
+  }
+  return <Found result={answer.result as unknown as WhatIfResult} report={answer.report} writing={writing} />;
+}
+
+function Found({ result, report, writing }: { result: WhatIfResult; report: string | null; writing: Writing }) {
+  const perDay = result.fires / Math.max(1, result.days.length);
+  return (
+    <div style={{ display: "grid", gap: "1rem" }}>
+      <dl className="facts panel">
+        <Fact name="would have fired" value={number(result.fires)} />
+        <Fact name="a day" value={number(perDay)} />
+        <Fact name="keys" value={number(result.keys)} />
+        <Fact name="held by the cool-down" value={number(result.suppressed)} />
+        <Fact name="transactions looked at" value={number(result.transactions)} />
+        <Fact
+          name="days"
+          value={
+            result.days.length === 1 ? (result.days[0] ?? "") : `${result.days[0] ?? ""} to ${result.days.at(-1) ?? ""}`
+          }
+        />
+      </dl>
+      <div className="sides">
+        <Limits result={result} writing={writing} />
+        <section className="panel" aria-label="Other windows, and for whom">
+          <Windows result={result} />
+          <Busiest result={result} />
+        </section>
+      </div>
+      <Overlaps result={result} />
+      {report && (
+        <Text size="sm">
+          <a href={report}>The whole report</a>, evaluated in {number(result.seconds)} s
+        </Text>
+      )}
+    </div>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+/** How many alerts each limit would have given; the slider picks one for the rule. */
+function Limits({ result, writing }: { result: WhatIfResult; writing: Writing }) {
+  const points = result.limits.map(([limit, fires]) => ({ limit: Number(shown(limit)), exact: shown(limit), fires }));
+  const own = Number(shown(writing.document?.["limit"]));
+  const nearest = points.reduce(
+    (best, point, i) => (Math.abs(point.limit - own) < Math.abs((points[best]?.limit ?? 0) - own) ? i : best),
+    0,
+  );
+  const [at, setAt] = useState(nearest);
+  const point = points[at];
+  if (!point) return null;
+  return (
+    <section className="panel" aria-label="Other limits">
+      <h2 style={{ marginTop: 0 }}>Alerts by limit</h2>
+      <div
+        role="img"
+        aria-label={`Alerts by limit: ${points[0]?.fires ?? 0} at ${points[0]?.exact ?? ""}, ${points.at(-1)?.fires ?? 0} at ${points.at(-1)?.exact ?? ""}`}
+      >
+        <LineChart
+          h={220}
+          data={points}
+          dataKey="limit"
+          series={[{ name: "fires", label: "alerts", color: "var(--mark)" }]}
+          withDots={false}
+          curveType="monotone"
+          xAxisProps={{
+            type: "number",
+            scale: own > 0 ? "log" : "linear",
+            domain: ["dataMin", "dataMax"],
+            tickFormatter: compact,
+          }}
+          yAxisProps={{ tickFormatter: compact, width: 44 }}
+          referenceLines={[
+            { x: own, label: "now", color: "var(--mantine-color-dimmed)" },
+            ...(at === nearest ? [] : [{ x: point.limit, label: "chosen", color: "var(--mark-second)" }]),
+          ]}
+          textColor="var(--mantine-color-dimmed)"
+          valueFormatter={(value) => number(value)}
+        />
+      </div>
+      <Group gap="md" mt="sm" wrap="nowrap">
+        <Slider
+          style={{ flex: 1 }}
+          min={0}
+          max={points.length - 1}
+          value={at}
+          onChange={setAt}
+          label={null}
+          thumbLabel="Limit to try"
+          thumbProps={{ "aria-valuetext": `limit ${point.exact}: ${point.fires} alerts` }}
+        />
+        <Text size="sm" className="number" style={{ whiteSpace: "nowrap" }} aria-live="polite">
+          limit <strong>{point.exact}</strong>: {number(point.fires)} alerts
+        </Text>
+      </Group>
+      <Button
+        mt="sm"
+        variant="default"
+        disabled={point.limit === own}
+        onClick={() => writing.change({ limit: numberOf(point.exact) })}
+      >
+        Take this limit over
+      </Button>
+    </section>
+  );
+}
+
+const compactly = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+function compact(value: number): string {
+  return compactly.format(value);
+}
+
+function Windows({ result }: { result: WhatIfResult }) {
+  if (result.windowsMs.length === 0) return null;
+  return (
+    <Table aria-label="Other windows" mb="sm">
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>Window</Table.Th>
+          <Table.Th ta="right">Alerts</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {result.windowsMs.map(([ms, fires]) => (
+          <Table.Tr key={ms}>
+            <Table.Td>{duration(ms)}</Table.Td>
+            <Table.Td ta="right" className="number">
+              {number(fires)}
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+function Busiest({ result }: { result: WhatIfResult }) {
+  if (result.busiest.length === 0) return <Text size="sm">It would not have fired for anybody.</Text>;
+  return (
+    <Table aria-label="For whom most often">
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>Most often for</Table.Th>
+          <Table.Th ta="right">Alerts</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {result.busiest.slice(0, 6).map(([key, fires]) => (
+          <Table.Tr key={keyText(key)}>
+            <Table.Td className="wrap">{keyText(key)}</Table.Td>
+            <Table.Td ta="right" className="number">
+              {number(fires)}
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+function Overlaps({ result }: { result: WhatIfResult }) {
+  const overlapping = result.overlap.filter((each) => each.both > 0);
+  if (overlapping.length === 0) return null;
+  return (
+    <section className="panel wide" aria-label="Overlap">
+      <Table aria-label="Rules in force that fired for the same transactions">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Rule in force</Table.Th>
+            <Table.Th ta="right">Its alerts</Table.Th>
+            <Table.Th ta="right">On the same transaction</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {overlapping.map((each) => (
+            <Table.Tr key={each.ruleId}>
+              <Table.Td className="wrap">
+                {each.ruleId} {each.name}
+              </Table.Td>
+              <Table.Td ta="right" className="number">
+                {number(each.alerts)}
+              </Table.Td>
+              <Table.Td ta="right" className="number">
+                {number(each.both)}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </section>
+  );
+}

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { SCHEMA } from "../../testing/samples";
+import { offers } from "./completion";
+
+const labels = (form: "yaml" | "json" | "line", before: string) =>
+  offers(form, before, SCHEMA).map((offer) => offer.label);
+
+test.each([
+  ["yaml", "ruleId: 1\n"],
+  ["json", '{\n  "'],
+] as const)("members at the beginning of a line of %s", (form, before) => {
+  expect(labels(form, before)).toEqual(SCHEMA.members);
+});
+
+test.each([
+  ["yaml", "groupingKeyNames: ["],
+  ["yaml", "groupingKeyNames:\n  - "],
+  ["yaml", "groupingKeyNames:\n  - payeeId\n  - "],
+  ["yaml", "aggregateFieldName: "],
+  ["json", '{"groupingKeyNames": ["'],
+  ["line", "1,(active),("],
+  ["line", "1,(active),(payeeId&"],
+] as const)("fields of the schema, aliases too, in %s after %j", (form, before) => {
+  expect(labels(form, before)).toContain("paymentAmount");
+  expect(labels(form, before)).toContain("payerId");
+  expect(labels(form, before)).not.toContain("limit");
+});
+
+test("what else can be chosen", () => {
+  expect(labels("yaml", "aggregatorFunctionType: ")).toEqual(SCHEMA.aggregators);
+  expect(labels("yaml", "limitOperatorType: ")).toEqual(SCHEMA.operators);
+  expect(labels("yaml", "filter: paymentType = 'CSH' ")).toEqual(
+    expect.arrayContaining(["and", "is null", "paymentAmount"]),
+  );
+  expect(labels("line", "1,(")).toEqual(SCHEMA.states);
+  expect(labels("line", "1,(active),(payeeId),,(paymentAmount),(")).toEqual(SCHEMA.aggregators);
+  expect(labels("yaml", "limit: ")).toEqual([]);
+});

@@ -1,0 +1,62 @@
+import type { Me, RuleDetail, StateName } from "../api/types";
+
+/** What a role can allow, as the server names it. */
+export type Permission = Me["can"][number];
+
+/** Whether somebody may do this; the server decides again. */
+export function allows(me: Me | undefined, permission: Permission): boolean {
+  return me?.can.includes(permission) ?? false;
+}
+
+export interface Step {
+  to: StateName;
+  label: string;
+  ask: string;
+  /** What one must be allowed to do to take it alone; others may ask for it. */
+  needs: Permission;
+  /** Whether it takes a second person where four eyes are asked for. */
+  weighty?: boolean;
+  /** Nobody can ask for it. */
+  alone?: boolean;
+}
+
+const ACTIVATE: Step = { to: "ACTIVE", label: "Activate", ask: "Ask for activation", needs: "activate", weighty: true };
+const DELETE: Step = { to: "DELETE", label: "Delete", ask: "Ask for deletion", needs: "delete" };
+
+const STEPS: Record<StateName, Step[]> = {
+  DRAFT: [
+    { to: "SHADOW", label: "To shadow", ask: "", needs: "shadow", alone: true },
+    { ...ACTIVATE, needs: "control", alone: true },
+    { ...DELETE, needs: "draft" },
+  ],
+  SHADOW: [ACTIVATE, { ...DELETE, needs: "shadow", alone: true }],
+  ACTIVE: [
+    { to: "PAUSE", label: "Pause", ask: "Ask for a pause", needs: "pause" },
+    { to: "SHADOW", label: "Back to shadow", ask: "Ask for shadow", needs: "pause" },
+    DELETE,
+  ],
+  PAUSE: [
+    { ...ACTIVATE, label: "Resume", ask: "Ask to resume" },
+    { to: "SHADOW", label: "Back to shadow", ask: "Ask for shadow", needs: "activate" },
+    DELETE,
+  ],
+  DELETE: [],
+};
+
+/** What can be offered to somebody for a rule; the server decides. `asks`: it would become a request. */
+export function stepsFor(
+  { state, nextStates }: Pick<RuleDetail, "state" | "nextStates">,
+  me: Me,
+): (Step & { asks: boolean })[] {
+  return STEPS[state].flatMap((step) => {
+    const may = allows(me, step.needs);
+    if (!nextStates.includes(step.to) || (!may && (step.alone === true || !allows(me, "request")))) return [];
+    return [{ ...step, asks: !may || (step.weighty === true && me.fourEyes) }];
+  });
+}
+
+/** Whether a new document for a rule in this state would become a request. */
+export function editAsks(state: StateName, me: Me): boolean {
+  if (state === "ACTIVE") return me.fourEyes || !allows(me, "editLive");
+  return state === "PAUSE" && !allows(me, "editLive");
+}

@@ -1,0 +1,71 @@
+import { shown } from "../api/exactJson";
+import type { RuleRow } from "../api/types";
+
+export type Column = "ruleId" | "state" | "alerts" | "precision" | "severity" | "owner" | "revision" | "updatedAt";
+
+const STATES = ["ACTIVE", "SHADOW", "PAUSE", "DRAFT", "DELETE"];
+const SEVERITIES = ["critical", "high", "medium", "low", ""];
+
+/** The rows in a state that hold every word of a text: in id, name, description, owner, or the rule itself. */
+export function found(rows: readonly RuleRow[], text: string, state: string | null): readonly RuleRow[] {
+  const words = text.toLowerCase().split(/\s+/u).filter(Boolean);
+  if (words.length === 0 && !state) return rows;
+  return rows.filter((row) => {
+    if (state && row.state !== state) return false;
+    const all = haystack(row);
+    return words.every((word) => all.includes(word));
+  });
+}
+
+const known = new WeakMap<RuleRow, string>();
+
+function haystack(row: RuleRow): string {
+  let text = known.get(row);
+  if (text === undefined) {
+    text = [
+      row.ruleId,
+      row.name,
+      row.description,
+      row.owner,
+      row.severity,
+      row.updatedBy,
+      ...Object.values(row.document).map(shown),
+    ]
+      .join(" ")
+      .toLowerCase();
+    known.set(row, text);
+  }
+  return text;
+}
+
+/** In the order of a column; equal ones by id. */
+export function sorted(rows: readonly RuleRow[], column: Column, descending: boolean): readonly RuleRow[] {
+  const way = descending ? -1 : 1;
+  return [...rows].sort((a, b) => way * compared(value(a, column), value(b, column)) || a.ruleId - b.ruleId);
+}
+
+function value(row: RuleRow, column: Column): number | string {
+  switch (column) {
+    case "alerts":
+      return -row.alertsLastHour.reduce((sum, each) => sum + each, 0);
+    case "precision":
+      return row.quality.precision ?? 2;
+    case "state":
+      return STATES.indexOf(row.state);
+    case "severity": {
+      const rank = SEVERITIES.indexOf((row.severity ?? "").toLowerCase());
+      return rank < 0 ? SEVERITIES.length : rank;
+    }
+    case "updatedAt":
+      return -row.updatedAt;
+    case "owner":
+      return (row.owner ?? "").toLowerCase();
+    default:
+      return row[column];
+  }
+}
+
+function compared(a: number | string, b: number | string): number {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return String(a).localeCompare(String(b));
+}

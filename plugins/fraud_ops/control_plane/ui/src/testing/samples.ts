@@ -1,0 +1,94 @@
+import type { Alert, Me, RuleDetail, RuleRow, Schema } from "../api/types";
+
+export const SCHEMA: Schema = {
+  fields: [
+    { name: "transactionId", type: "long", nullable: false, aliases: [] },
+    { name: "payeeId", type: "long", nullable: false, aliases: ["payerId"] },
+    { name: "paymentType", type: "string", nullable: false, aliases: [] },
+    { name: "paymentAmount", type: "decimal", nullable: true, aliases: [] },
+  ],
+  aggregators: ["SUM", "COUNT", "COUNT_DISTINCT"],
+  operators: [">", ">=", "<"],
+  actions: ["ALERT", "RESTRICT"],
+  states: ["ACTIVE", "PAUSE", "SHADOW"],
+  members: ["ruleId", "groupingKeyNames", "aggregateFieldName", "limit", "windowMinutes", "filter"],
+  limits: {},
+};
+
+export const ANALYST: Me = {
+  user: "ann",
+  role: "analyst",
+  fourEyes: false,
+  demo: false,
+  can: ["read", "draft", "shadow", "request", "import", "mark", "snooze", "whatIf"],
+};
+
+export function rule(members: Partial<RuleRow> = {}): RuleRow {
+  const ruleId = members.ruleId ?? 1;
+  return {
+    ruleId,
+    name: `Rule number ${ruleId}`,
+    description: "",
+    severity: "high",
+    owner: "payments",
+    state: "ACTIVE",
+    revision: 3,
+    updatedAt: 1_700_000_000_000,
+    updatedBy: "ann",
+    source: "ui",
+    published: true,
+    document: {
+      ruleId,
+      groupingKeyNames: ["payeeId"],
+      aggregatorFunctionType: "SUM",
+      aggregateFieldName: "paymentAmount",
+      limitOperatorType: ">",
+      limit: 20,
+      windowMinutes: 20,
+    },
+    activation: { logVersion: 7, ruleId, status: "LIVE", reasons: [], batchId: 2, time: 1_700_000_000_500 },
+    pendingApproval: null,
+    alertsLastHour: Array.from({ length: 60 }, () => 0),
+    quality: { alerts: 0, fraud: 0, notFraud: 0, precision: null },
+    ...members,
+  };
+}
+
+export function detail(members: Partial<RuleDetail> = {}): RuleDetail {
+  const {
+    yaml = "ruleId: 1\nlimit: 20\n",
+    text = null,
+    says = "",
+    author = "ann",
+    nextStates = ["PAUSE"],
+    ...row
+  } = members;
+  return { ...rule(row), yaml, text, says, author, nextStates };
+}
+
+export function alert(id: string, members: Partial<Alert> = {}): Alert {
+  return {
+    alertId: id,
+    ruleId: 1,
+    ruleVersion: 7,
+    violatedRule: { ...rule().document, name: "Rapid transfers" },
+    key: { payeeId: 12 },
+    triggeringValue: "31.5",
+    triggeringEvent: { transactionId: 99, paymentAmount: 11.5 },
+    windowStart: 1_700_000_000_000,
+    windowEnd: 1_700_001_200_000,
+    windowCount: 3,
+    windowComplete: true,
+    suppressed: 0,
+    eventTime: 1_700_001_200_000,
+    ingestionTime: 1_700_001_200_100,
+    detectionTime: 1_700_001_200_300,
+    shadow: false,
+    appendTime: 1_700_001_200_400,
+    position: `0-${id}`,
+    correction: null,
+    mark: null,
+    snoozed: false,
+    ...members,
+  };
+}

@@ -1,0 +1,26 @@
+import "@testing-library/jest-dom/vitest";
+import { cleanup } from "@testing-library/react";
+import { afterEach } from "vitest";
+
+if (typeof window !== "undefined") {
+  afterEach(cleanup);
+
+  // What jsdom lacks and the components ask of every browser.
+  const nothing = () => undefined;
+  window.matchMedia = (query: string) =>
+    ({
+      matches: false,
+      media: query,
+      addEventListener: nothing,
+      removeEventListener: nothing,
+    }) as unknown as MediaQueryList;
+  window.ResizeObserver = class {
+    observe = nothing;
+    unobserve = nothing;
+    disconnect = nothing;
+  };
+  window.scrollTo = nothing;
+  Element.prototype.scrollIntoView = nothing;
+  Range.prototype.getClientRects = () => [] as unknown as DOMRectList;
+  Range.prototype.getBoundingClientRect = () => new DOMRect();
+}

@@ -1,0 +1,33 @@
+import react from "@vitejs/plugin-react";
+import { loadEnv } from "vite";
+import { defineConfig } from "vitest/config";
+
+// Where the API server of a development Airflow is, for `npx vite`.
+const server = loadEnv("", ".", "FRAUD_")["FRAUD_AIRFLOW_URL"] ?? "http://127.0.0.1:8080";
+
+export default defineConfig({
+  base: "/fraud/control/",
+  plugins: [react()],
+  build: {
+    outDir: "../static",
+    emptyOutDir: true,
+    target: "es2022",
+    // The pages' policy lets no inline script run, and a preload helper for modules would be one.
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 800,
+    reportCompressedSize: false,
+  },
+  server: {
+    proxy: { "/fraud/control/api": server, "/auth": server, "/fraud/runbooks": server },
+  },
+  test: {
+    // Tests of components say that they need a browser; starting one for each file is most of the time.
+    environment: "node",
+    setupFiles: ["src/testing/setup.ts"],
+    include: ["src/**/*.test.{ts,tsx}"],
+    css: false,
+    restoreMocks: true,
+    testTimeout: 15_000,
+  },
+});
