@@ -31,7 +31,7 @@ stop: setup ## stop what a demo left running, and the local broker of `fraud bro
 	@$(BIN)/fraud broker stop
 
 .PHONY: test
-test: check ## format, lint, types, then all tests but the long ones; ARGS="-k name" goes to pytest
+test: check ui-check ## format, lint, types, then all tests but the long ones; ARGS="-k name" goes to pytest
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 .PHONY: check
@@ -48,11 +48,19 @@ format: setup ## format, and repair what lint can repair
 .PHONY: lint
 lint: setup ## lint the sources and the shell scripts (those where shellcheck is installed)
 	$(BIN)/ruff check
-	if command -v shellcheck >/dev/null; then shellcheck bin/bootstrap .ci/run; fi
+	if command -v shellcheck >/dev/null; then shellcheck bin/bootstrap bin/ui .ci/run; fi
 
 .PHONY: types
 types: setup ## mypy --strict on fraud_rules
 	$(BIN)/mypy
+
+.PHONY: ui
+ui: setup ## build the pages of the control plane into what is committed
+	bin/ui build
+
+.PHONY: ui-check
+ui-check: setup ## the pages: format, lint, types, tests, and that what is committed is what their sources build; at once when nothing changed
+	bin/ui check
 
 .PHONY: bench
 bench: setup ## the yardstick's loads with exactly-once and checkpoints on; writes docs/benchmarks.md
