@@ -10,13 +10,13 @@ import pytest
 from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
-from tests.control.desks import Scene
+from tests.control.desks import Scene, empty_store
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
     """A desk over an empty SQLite file; one pair of eyes is enough."""
-    url = f"sqlite:///{tmp_path / 'control.db'}"
+    url = empty_store(tmp_path)
     database = Database.open(url)
     yield Scene(database, ControlPlaneSettings(database=url, bindings={"ada": Role.ADMIN}))
     database.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,19 @@ class Scene:
     def another(self, **settings: Any) -> ControlDesk:
         """A desk with other settings over the same database."""
         return ControlDesk(self.database, SCHEMA, LIMITS, replace(self.settings, **settings), self.clock)
+
+
+@cache
+def _template() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        Database.open(f"sqlite:///{folder}/control.db").close()
+        return (Path(folder) / "control.db").read_bytes()
+
+
+def empty_store(folder: Path) -> str:
+    """The URL of a new store in a folder, its tables made."""
+    (folder / "control.db").write_bytes(_template())
+    return f"sqlite:///{folder / 'control.db'}"
 
 
 def given(**changes: Any) -> RuleGiven:

@@ -58,7 +58,10 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class NewRevision:
-    """What a rule is to be. `who` takes the step, `author` wrote the document; `publish`: the detector is to know."""
+    """What a rule is to be. `who` takes the step, `author` wrote the document; `publish`: the detector is to know.
+
+    `at_ms` is when it happened, None for now; `detail` is for the audit row.
+    """
 
     state: State
     document: str
@@ -69,6 +72,7 @@ class NewRevision:
     comment: str = ""
     publish: bool = True
     detail: dict[str, Any] = field(default_factory=dict)
+    at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +191,8 @@ def _written(work: Work, head: RuleHead | None, rule_id: int, revision: int, new
     head.revision = head.last_revision = revision
     head.state, head.document, head.source = new.state.value, new.document, new.source
     head.search = _searched(rule_id, new.document)
-    head.author, head.updated_by, head.updated_at_ms = new.author, new.who, work.now_ms
+    head.author, head.updated_by = new.author, new.who
+    head.updated_at_ms = work.now_ms if new.at_ms is None else new.at_ms
     head.approval_id = None
     return head
 
@@ -201,7 +206,7 @@ def _revision(work: Work, head: RuleHead, new: NewRevision) -> RevisionRow:
         source=head.source,
         author=new.who,
         content_author=new.author,
-        at_ms=work.now_ms,
+        at_ms=head.updated_at_ms,
         comment=new.comment,
         outbox_seq=head.outbox_seq,
         log_version=head.log_version,

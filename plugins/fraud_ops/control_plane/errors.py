@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fraud_rules.errors import FraudError, RuleRejected
 
-__all__ = ["AuditBroken", "Conflict", "ControlPlaneError", "Invalid", "NotFound", "Refused", "Unavailable"]
+__all__ = ["AuditBroken", "Conflict", "ControlPlaneError", "Drifted", "Invalid", "NotFound", "Refused", "Unavailable"]
 
 
 class ControlPlaneError(FraudError):
@@ -53,3 +53,9 @@ class AuditBroken(ControlPlaneError):
     """A row of the audit log is not what was written."""
 
     exit_code = 38
+
+
+class Drifted(ControlPlaneError):
+    """The store and the rule log disagree about a rule."""
+
+    exit_code = 39

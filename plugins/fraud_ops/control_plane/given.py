@@ -61,7 +61,7 @@ class Reader:
     """Reads rules under one schema and its limits."""
 
     def __init__(self, schema: TransactionSchema, limits: RuleLimits) -> None:
-        self._schema = schema
+        self.schema = schema
         self.limits = limits
 
     def rule(self, given: RuleGiven, wanted: Wanted, *, strict: bool = True) -> Rule:
@@ -95,7 +95,7 @@ class Reader:
         document = {"ruleId": wanted.rule_id or wanted.free_id, **document}
         document |= {"ruleState": wanted.rule_state, "source": wanted.source}
         try:
-            change = parse_rule_document(document, self._schema, self.limits)
+            change = parse_rule_document(document, self.schema, self.limits)
         except RuleRejected as rejected:
             raise Invalid(_once([*reasons, *rejected.reasons]), rejected.rule_id) from rejected
         if reasons or not isinstance(change, Rule):
@@ -105,7 +105,7 @@ class Reader:
     def stored(self, text: str) -> Rule | None:
         """A stored document as a rule; None where schema or limits have changed so that it is none any more."""
         try:
-            change = parse_rule_document(document_of(text), self._schema, self.limits)
+            change = parse_rule_document(document_of(text), self.schema, self.limits)
         except RuleRejected:
             return None
         return change if isinstance(change, Rule) else None

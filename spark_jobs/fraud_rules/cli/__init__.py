@@ -14,6 +14,7 @@ from fraud_rules.cli import (
     agent,
     alerts,
     broker,
+    control,
     demo,
     deploy,
     detect,
@@ -53,6 +54,9 @@ app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
 app.add_typer(rules.app, name="rules")
 app.add_typer(agent.app, name="agent")
+app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)(control.control)
 app.command()(demo.demo)
 app.command()(generate.generate)
 app.command()(detect.detect)

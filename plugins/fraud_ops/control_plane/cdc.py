@@ -1,0 +1,176 @@
+"""A rule table kept elsewhere: its changes, as Debezium writes them, become changes here and so records of the rule
+log.
+
+Taken in is the envelope (`before`, `after`, `op`), alone or under `payload`. A row has the members of a rule as
+columns, named as the rule log names them or in snake_case (`grouping_key_names`); a list may be a JSON text or names
+joined by `&`. A deleted row, and one whose `disabled` is true, ends its rule. Every row is judged as any rule is; a
+rejected one changes nothing and is in the audit log with its reasons. Only rules that came this way are touched
+(`source` is `cdc`): whoever edits one at the desk takes it over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from fraud_ops.control_plane import audit
+from fraud_ops.control_plane.audit import Deed
+from fraud_ops.control_plane.canonical import decoded
+from fraud_ops.control_plane.changes import NewRevision, Work, same, save
+from fraud_ops.control_plane.following import Follower, Source
+from fraud_ops.control_plane.given import Reader
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.models import RuleHead
+from fraud_ops.control_plane.views import RuleChanged
+from fraud_rules.errors import Reason, RuleRejected
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import Record
+from fraud_rules.rule import Control, Rule, RuleDeletion
+from fraud_rules.rule_codec import encode_document, parse_rule_document
+from fraud_rules.rule_members import MEMBERS
+
+__all__ = ["NAME", "SOURCE", "cdc_intake", "members_of"]
+
+NAME: Final = "cdc"
+SOURCE: Final = "cdc"
+
+_MAX_BYTES: Final = 262_144
+_LISTS: Final = frozenset({"groupingKeyNames", "unique"})
+_FLAGS: Final = frozenset({"disabled", "force"})
+_COLUMNS: Final = {re.sub("[A-Z]", lambda upper: "_" + upper[0].lower(), name): name for name in MEMBERS}
+_UPSERTS: Final = ("c", "r", "u")
+_EMPTY: Final = frozenset({"windowSeconds", "windowMinutes", "cooldownSeconds", "filter", "action", "controlType"})
+
+
+def cdc_intake(
+    database: Database,
+    kafka: KafkaConnection,
+    topic: str,
+    reader: Reader,
+    settings: ControlPlaneSettings,
+    clock_ms: Callable[[], int],
+    tell: Callable[[RuleChanged], None] = lambda changed: None,
+) -> Follower:
+    """What follows the table's topic into this store."""
+    return Follower(database, Source(kafka, topic, NAME), settings, reader, clock_ms, take_in, tell)
+
+
+def members_of(value: bytes) -> Mapping[str, Any] | None:
+    """The rule document that a change of the table stands for; None for one that is about no row (a heartbeat).
+
+    Raises RuleRejected for what is no change of a rule table.
+    """
+    if len(value) > _MAX_BYTES:
+        raise RuleRejected([Reason("record", f"has {len(value)} bytes, at most {_MAX_BYTES} are allowed")])
+    try:
+        envelope = decoded(value)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise RuleRejected([Reason("record", "is not JSON")]) from error
+    change = envelope.get("payload", envelope) if isinstance(envelope, dict) else None
+    if not isinstance(change, dict) or not {"op", "after", "before"} & change.keys():
+        raise RuleRejected([Reason("record", "is not a Debezium envelope (op, before, after)")])
+    op, after, before = change.get("op"), change.get("after"), change.get("before")
+    if op in _UPSERTS and isinstance(after, dict):
+        return _document(after)
+    if op == "d" and isinstance(before, dict):
+        return _document({name: before[name] for name in ("ruleId", "rule_id") if name in before} | {"disabled": True})
+    if op == "m":
+        return None
+    raise RuleRejected([Reason("op", "must be c, r, u (with after), d (with before) or m")])
+
+
+def take_in(work: Work, record: Record) -> None:
+    """Make one change of the table, or write down why not."""
+    if record.value is None:
+        return  # what follows a deletion, for the compaction of the table's topic
+    try:
+        members = members_of(record.value)
+        if members is None:
+            return
+        change = parse_rule_document({**members, "source": SOURCE}, work.reader.schema, work.reader.limits)
+        match change:
+            case Rule() as rule:
+                _put(work, record, rule)
+            case RuleDeletion(rule_id):
+                _end(work, record, rule_id)
+            case Control():
+                _refused(work, record, None, ["controlType: a table has no controls"])
+    except RuleRejected as rejected:
+        _refused(work, record, rejected.rule_id, [f"{each.field}: {each.message}" for each in rejected.reasons[:20]])
+
+
+def _put(work: Work, record: Record, rule: Rule) -> None:
+    head = work.session.get(RuleHead, rule.rule_id)
+    if not _is_ours(work, record, head, rule.rule_id):
+        return
+    state, document = State(rule.state.value), encode_document(rule.document).decode()
+    if head is not None and head.state == state.value and same(head.document, document):
+        return
+    save(work, head, rule.rule_id, _revision(record, state, document))
+
+
+def _end(work: Work, record: Record, rule_id: int) -> None:
+    head = work.session.get(RuleHead, rule_id)
+    if head is None or head.state == State.DELETE.value or not _is_ours(work, record, head, rule_id):
+        return
+    save(work, head, rule_id, _revision(record, State.DELETE, head.document))
+
+
+def _revision(record: Record, state: State, document: str) -> NewRevision:
+    return NewRevision(
+        state=state,
+        document=document,
+        source=SOURCE,
+        who=SOURCE,
+        author=SOURCE,
+        action="cdc.rule",
+        comment="from the rule table",
+        detail={"offset": record.offset},
+    )
+
+
+def _is_ours(work: Work, record: Record, head: RuleHead | None, rule_id: int) -> bool:
+    """Whether the table may change this rule; said in the audit log where not."""
+    if head is None or head.source == SOURCE or head.state == State.DELETE.value:
+        return True
+    _refused(work, record, rule_id, [f"ruleId: belongs to {head.source}"])
+    return False
+
+
+def _refused(work: Work, record: Record, rule_id: int | None, reasons: list[str]) -> None:
+    known = rule_id if rule_id is not None and 0 < rule_id < 2**63 else None
+    deed = Deed(SOURCE, "cdc.refused", f"offset {record.offset}", None, {"reasons": reasons}, known)
+    audit.append(work.session, deed, work.now_ms)
+
+
+def _document(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row's columns as members of a rule. A column that is null, or empty text where that says nothing, is none."""
+    named = {_COLUMNS.get(column, column): value for column, value in row.items()}
+    return {
+        name: _value(name, value)
+        for name, value in named.items()
+        if value is not None and not (value == "" and name in _EMPTY)
+    }
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _LISTS and isinstance(value, str):
+        return _listed(value)
+    if name in _FLAGS and type(value) is int and value in (0, 1):
+        return bool(value)  # how some databases have booleans
+    return value
+
+
+def _listed(text: str) -> list[Any]:
+    if text.lstrip().startswith("["):
+        try:
+            found = decoded(text)
+        except msgspec.DecodeError:
+            return [text]
+        return found if isinstance(found, list) else [text]
+    return [name.strip() for name in re.split("[&,]", text) if name.strip()]

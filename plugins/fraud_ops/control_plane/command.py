@@ -1,0 +1,162 @@
+"""`fraud control`: check the audit chain, compare store and rule log, look at the outbox, publish without Airflow."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from fraud_ops.control_plane.background import Background
+from fraud_ops.control_plane.desk import ControlDesk
+from fraud_ops.control_plane.drift import Drift, DriftCheck, Side
+from fraud_ops.control_plane.errors import AuditBroken, Drifted
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.views import ChainVerdict
+from fraud_ops.control_plane.witness import check_witnesses
+from fraud_rules.cli.options import Kafka, default_bootstrap
+from fraud_rules.errors import FraudError
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.project import Project
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="The rule control plane's store: audit chain, outbox, drift.", no_args_is_help=True, rich_markup_mode=None,
+    add_completion=False, pretty_exceptions_enable=False,
+)  # fmt: skip
+audit_app = typer.Typer(help="The audit log.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(audit_app, name="audit")
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """The control plane of this project."""
+
+    database: Database
+    settings: ControlPlaneSettings
+    detector: DetectorSettings
+    schema: TransactionSchema
+
+    @property
+    def desk(self) -> ControlDesk:
+        return ControlDesk(self.database, self.schema, self.detector.limits, self.settings, _now_ms)
+
+
+@audit_app.command()
+def verify(
+    log: Annotated[
+        bool, typer.Option("--log", help="Also ask the rule log, which names the row of every change published.")
+    ] = False,
+) -> None:
+    """Reckon the whole hash chain anew. Exit code 38 when a row is not what was written.
+
+    \b
+    Examples:
+      fraud control audit verify
+      fraud control audit verify --log
+    """
+    opened = _open()
+    verdict = opened.desk.verify_audit()
+    if not verdict.whole:
+        raise AuditBroken(f"the audit log is broken at row {verdict.broken_at} of {verdict.rows}")
+    witnesses = f", {_witnesses(opened, verdict)} witnesses in the rule log" if log else ""
+    typer.echo(f"whole: {verdict.rows} rows{witnesses}, head {verdict.head}")
+
+
+@app.command()
+def outbox() -> None:
+    """Say what waits for the rule log.
+
+    \b
+    Examples:
+      fraud control outbox
+    """
+    state = _open().desk.outbox()
+    since = "" if state.oldest_ms is None else f", the oldest for {(_now_ms() - state.oldest_ms) / 1_000:.1f} s"
+    typer.echo(f"{state.pending} waiting{since}")
+
+
+@app.command()
+def drift(kafka: Kafka) -> None:
+    """Compare the store with the rule log. Exit code 39 when they disagree about a rule.
+
+    \b
+    Examples:
+      fraud control drift
+    """
+    opened = _open()
+    topic = opened.detector.topics.rules
+    found = DriftCheck(opened.database, kafka, topic, opened.schema, opened.detector.limits).read()
+    typer.echo(_sentence(found))
+    for each in found.differences:
+        typer.echo(f"rule {each.rule_id}: store has {_said(each.store)}, log has {_said(each.log)}")
+    if not found.in_step:
+        raise Drifted(f"store and rule log disagree about {len(found.differences)} rules: see the runbook drift")
+
+
+@app.command()
+def publish(kafka: Kafka) -> None:
+    """Publish, follow the rule log and take in change data, as Airflow's API server does, until interrupted.
+
+    \b
+    Examples:
+      fraud control publish
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(message)s")
+    opened = _open()
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    background = Background(opened.database, kafka, opened.detector, opened.schema, opened.settings, _now_ms)
+    background.start()
+    typer.echo("publishing")
+    stop.wait()
+    background.stop()
+
+
+def main() -> None:
+    """Run the command; an error of ours is one line on stderr and its exit code."""
+    try:
+        app(prog_name="fraud control")
+    except FraudError as error:
+        sys.stderr.write(f"fraud: {' '.join(str(error).split())}\n")
+        sys.exit(error.exit_code)
+
+
+def _open() -> _Opened:
+    project = Project.find()
+    settings = ControlPlaneSettings.load(project)
+    detector = DetectorSettings.load(project.config / "detector.yaml")
+    schema = TransactionSchema.load(project.config / "schema.yaml")
+    return _Opened(Database.open(settings.database), settings, detector, schema)
+
+
+def _witnesses(opened: _Opened, verdict: ChainVerdict) -> int:
+    kafka = KafkaConnection.load(default_bootstrap(os.environ))
+    return check_witnesses(opened.database, kafka, opened.detector.topics.rules, verdict)
+
+
+def _sentence(found: Drift) -> str:
+    word = "in step" if found.in_step else "out of step"
+    if not found.settled:
+        word = "not settled: a change of all rules is on its way"
+    places = f"log ends at {found.log_end}, store has taken in {found.store_position}"
+    return f"{word} ({places}, {found.pending} waiting)"
+
+
+def _said(side: Side | None) -> str:
+    return "none in force" if side is None else f"{side.document.get('ruleState')} of version {side.version}"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,207 @@
+"""Brings the rule log back into the store: what of ours has arrived there, and what others wrote.
+
+The log decides. A record of somebody else's (`seed`, `cli`, another tool) becomes a revision here, so that the store
+shows what is in force. Where a change of ours was saved before we saw that record, and comes after it in the log,
+ours stays in force: the other's revision is kept in the history, and never was the newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sqlalchemy import or_, select, update
+
+from fraud_ops.control_plane import audit
+from fraud_ops.control_plane.audit import Deed
+from fraud_ops.control_plane.canonical import decoded, document_of
+from fraud_ops.control_plane.changes import NewRevision, Work, save
+from fraud_ops.control_plane.following import Follower, Source
+from fraud_ops.control_plane.given import Reader
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.steps import end_all
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.facts import store_id
+from fraud_ops.control_plane.store.models import OutboxRow, RevisionRow, RuleHead
+from fraud_ops.control_plane.views import RuleChanged
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import Record
+from fraud_rules.rule import Control, ControlType, Rule, RuleDeletion
+from fraud_rules.rule_codec import encode_document, read_entry
+from fraud_rules.ruleset import LogEntry
+
+__all__ = ["AUDIT_HEADER", "NAME", "SEQ_HEADER", "STORE_HEADER", "log_mirror", "mark_published"]
+
+NAME: Final = "mirror"
+STORE_HEADER: Final = "control-store"
+SEQ_HEADER: Final = "control-seq"
+AUDIT_HEADER: Final = "control-audit"
+
+_SOMEBODY: Final = "somebody"
+_FROM_LOG: Final = "from the rule log"
+
+
+def log_mirror(
+    database: Database,
+    kafka: KafkaConnection,
+    topic: str,
+    reader: Reader,
+    settings: ControlPlaneSettings,
+    clock_ms: Callable[[], int],
+    tell: Callable[[RuleChanged], None] = lambda changed: None,
+) -> Follower:
+    """What follows the rule log into this store."""
+    ours = store_id(database).encode()
+
+    def take_in(work: Work, record: Record) -> None:
+        _take_in(work, record, ours)
+
+    return Follower(database, Source(kafka, topic, NAME), settings, reader, clock_ms, take_in, tell)
+
+
+def mark_published(work: Work, seq: int, offset: int) -> None:
+    """A record of the outbox is in the log, at this offset. Doing it again changes nothing."""
+    marked = work.session.execute(
+        update(OutboxRow)
+        .where(OutboxRow.seq == seq, OutboxRow.log_version.is_(None))
+        .values(log_version=offset, published_ms=work.now_ms)
+        .returning(OutboxRow.rule_id, OutboxRow.revision)
+    ).one_or_none()
+    if marked is None:
+        return
+    for table in (RevisionRow, RuleHead):
+        work.session.execute(update(table).where(table.outbox_seq == seq).values(log_version=offset))
+    work.changed.append(RuleChanged(*marked))
+
+
+def _take_in(work: Work, record: Record, ours: bytes) -> None:
+    seq = _own(work, record, ours)
+    if seq is not None:
+        mark_published(work, seq, record.offset)
+        return
+    entry = read_entry(record.offset, record.append_ms, record.value, work.reader.schema, work.reader.limits)
+    who = _source_of(record)
+    match entry.change:
+        case Rule() as rule:
+            _foreign_rule(work, entry, rule, who)
+        case RuleDeletion(rule_id):
+            _foreign_end(work, entry, rule_id, who)
+        case Control(kind):
+            _foreign_control(work, entry, kind, who)
+
+
+def _own(work: Work, record: Record, ours: bytes) -> int | None:
+    """The number of a record that is the one in our outbox, to the byte.
+
+    A store restored from a copy may have given its numbers out twice: the record is then as somebody else's.
+    """
+    headers = dict(record.headers)
+    number = headers.get(SEQ_HEADER) or b""
+    if headers.get(STORE_HEADER) != ours or not (number.isdigit() and len(number) < 19):
+        return None
+    row = work.session.get(OutboxRow, int(number))
+    return row.seq if row is not None and (row.key, row.value) == (record.key, record.value) else None
+
+
+def _foreign_rule(work: Work, entry: LogEntry, rule: Rule, who: str) -> None:
+    new = NewRevision(
+        state=State(rule.state.value),
+        document=encode_document(rule.document).decode(),
+        source=who,
+        who=who,
+        author=who,
+        action="log.rule",
+        comment=_FROM_LOG,
+        publish=False,
+        detail={"logVersion": entry.version},
+        at_ms=entry.append_ms,
+    )
+    _put(work, entry, rule.rule_id, new)
+
+
+def _foreign_end(work: Work, entry: LogEntry, rule_id: int, who: str) -> None:
+    head = work.session.get(RuleHead, rule_id)
+    if head is None or not State(head.state).in_log:
+        return
+    new = NewRevision(
+        state=State.DELETE,
+        document=head.document,
+        source=who,
+        who=who,
+        author=head.author,
+        action="log.delete",
+        comment=_FROM_LOG,
+        publish=False,
+        detail={"logVersion": entry.version},
+        at_ms=entry.append_ms,
+    )
+    _put(work, entry, rule_id, new)
+
+
+def _put(work: Work, entry: LogEntry, rule_id: int, new: NewRevision) -> None:
+    later = _overtaken_by(work, rule_id, entry.version)
+    head = work.session.get(RuleHead, rule_id)
+    if later is None:
+        save(work, head, rule_id, new, log_version=entry.version)
+    elif head is None:
+        head = save(work, None, rule_id, new, log_version=entry.version)
+        ended = NewRevision(
+            State.DELETE, new.document, new.source, new.who, new.author, "rule.delete_all", publish=False
+        )
+        save(work, head, rule_id, ended, outbox_seq=later.seq, log_version=later.log_version)
+    else:
+        _into_history(work, entry, head, new)
+
+
+def _into_history(work: Work, entry: LogEntry, head: RuleHead, new: NewRevision) -> None:
+    head.last_revision += 1
+    facts = {"revision": head.last_revision, "state": new.state.value, "document": document_of(new.document)}
+    deed = Deed(new.who, "log.overtaken", f"rule {head.rule_id}", None, facts | new.detail, head.rule_id)
+    audit.append(work.session, deed, work.now_ms)
+    work.session.add(
+        RevisionRow(
+            rule_id=head.rule_id,
+            revision=head.last_revision,
+            state=new.state.value,
+            document=new.document,
+            source=new.source,
+            author=new.who,
+            content_author=new.author,
+            at_ms=entry.append_ms,
+            comment=f"{_FROM_LOG}; revision {head.revision} came after it",
+            outbox_seq=None,
+            log_version=entry.version,
+        )
+    )
+    work.session.flush()
+
+
+def _foreign_control(work: Work, entry: LogEntry, kind: ControlType, who: str) -> None:
+    detail = {"logVersion": entry.version}
+    audit.append(work.session, Deed(who, "log.control", kind.value, None, detail), work.now_ms)
+    if kind is ControlType.DELETE_RULES_ALL:
+        end_all(work, who, who, _FROM_LOG, log_version=entry.version, keep=_later_than(work, entry.version))
+    work.changed.append(RuleChanged(None, None))
+
+
+def _overtaken_by(work: Work, rule_id: int, version: int) -> OutboxRow | None:
+    """A change of ours to this rule, or to all, that comes after this place in the log."""
+    later = or_(OutboxRow.log_version.is_(None), OutboxRow.log_version > version)
+    about = or_(OutboxRow.rule_id == rule_id, OutboxRow.wipes)
+    return work.session.scalars(select(OutboxRow).where(about, later).order_by(OutboxRow.seq.desc()).limit(1)).first()
+
+
+def _later_than(work: Work, version: int) -> frozenset[int]:
+    """The rules that a change of ours puts in force after this place in the log."""
+    waits = or_(OutboxRow.log_version.is_(None), OutboxRow.log_version > version)
+    found = work.session.scalars(select(OutboxRow.rule_id).where(waits, OutboxRow.rule_id.is_not(None)).distinct())
+    return frozenset(rule_id for rule_id in found if rule_id is not None)
+
+
+def _source_of(record: Record) -> str:
+    """Who says to have written a record; it has been accepted, so that what it says is short and plain."""
+    value = (record.value or b"").strip()
+    members = decoded(value) if value.startswith(b"{") else {}
+    source = members.get("source")
+    return source if isinstance(source, str) and source.isascii() and source.isprintable() else _SOMEBODY

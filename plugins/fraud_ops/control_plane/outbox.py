@@ -1,0 +1,120 @@
+"""Brings the outbox into the rule log: each record once, in the order in which the changes were saved.
+
+One process publishes at a time. Should two think they do, Kafka decides: whoever opens the transactional id last
+fences the other. After opening, nothing of anybody before can arrive any more; what had arrived is found in the log
+by its headers and marked, and only then is the rest published. A transaction that was open when its process died
+holds committed readers of the log back until the next publisher opens, at most `_OPEN_S` long.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sqlalchemy import select
+
+from fraud_ops.control_plane.changes import Work
+from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.following import Follower
+from fraud_ops.control_plane.given import Reader
+from fraud_ops.control_plane.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, mark_published
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.facts import store_id
+from fraud_ops.control_plane.store.models import OutboxRow
+from fraud_ops.control_plane.views import RuleChanged
+from fraud_rules.errors import BrokerUnavailable, Fenced, RuleLogForeign
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
+
+__all__ = ["Publisher"]
+
+_BUNDLE: Final = 200
+_LOOK_S: Final = 0.1
+_OPEN_S: Final = 10.0
+_PAUSE_S: Final = 0.2
+_LONGEST_PAUSE_S: Final = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class Publisher:
+    """One a process; `run` is for a thread of its own, `wake` for whoever has saved a change."""
+
+    def __init__(
+        self,
+        database: Database,
+        kafka: KafkaConnection,
+        topic: str,
+        settings: ControlPlaneSettings,
+        mirror: Follower,
+        reader: Reader,
+        clock_ms: Callable[[], int],
+        tell: Callable[[RuleChanged], None] = lambda changed: None,
+    ) -> None:
+        """`mirror` follows the same topic into the same database; `tell` hears of what has arrived in the log."""
+        self._database = database
+        self._kafka = kafka
+        self._topic = topic
+        self._settings = settings
+        self._mirror = mirror
+        self._reader = reader
+        self._clock_ms = clock_ms
+        self._tell = tell
+        self._store = store_id(database).encode()
+        self._woken = threading.Event()
+        self.failure: str | None = None
+
+    def wake(self, changed: RuleChanged | None = None) -> None:
+        """There is something to publish."""
+        self._woken.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Publish until told to stop, as the only process that does; whatever fails is tried again."""
+        pause_s = _PAUSE_S
+        while not stop.is_set():
+            try:
+                with self._database.leadership("publisher") as led:
+                    if led:
+                        self._publish(stop)
+                        pause_s = _PAUSE_S
+            except (BrokerUnavailable, Fenced, Unavailable, RuleLogForeign) as error:
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S) if self.failure else _PAUSE_S
+                if self.failure != str(error):
+                    _log.warning("the outbox waits: %s", " ".join(str(error).split()))
+                self.failure = str(error)
+            stop.wait(pause_s)
+
+    def _publish(self, stop: threading.Event) -> None:
+        writer = BatchWriter(self._kafka, self._settings.name, timeout_s=_OPEN_S)
+        writer.open()
+        self._mirror.catch_up()
+        self.failure = None
+        while not stop.is_set():
+            rows = self._waiting()
+            if rows:
+                self._mark(rows, writer.append([self._record(row) for row in rows]))
+            else:
+                self._woken.wait(_LOOK_S)
+                self._woken.clear()
+
+    def _waiting(self) -> Sequence[OutboxRow]:
+        asked = select(OutboxRow).where(OutboxRow.log_version.is_(None)).order_by(OutboxRow.seq).limit(_BUNDLE)
+        with self._database.reading() as session:
+            return session.scalars(asked).all()
+
+    def _record(self, row: OutboxRow) -> OutRecord:
+        headers = [
+            (STORE_HEADER, self._store), (SEQ_HEADER, str(row.seq).encode()), (AUDIT_HEADER, row.audit.encode()),
+        ]  # fmt: skip
+        return OutRecord(self._topic, row.value, row.key, headers)
+
+    def _mark(self, rows: Sequence[OutboxRow], offsets: Sequence[int]) -> None:
+        with self._database.writing() as session:
+            work = Work(session, self._settings, self._reader, self._clock_ms())
+            for row, offset in zip(rows, offsets, strict=True):
+                mark_published(work, row.seq, offset)
+        for changed in work.changed:
+            self._tell(changed)

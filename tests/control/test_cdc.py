@@ -1,0 +1,131 @@
+"""A rule table kept elsewhere: what becomes of its changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from fraud_ops.control_plane.cdc import cdc_intake, members_of
+from fraud_ops.control_plane.given import Reader
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.store.models import OutboxRow
+from fraud_rules.errors import RuleRejected
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import Record
+from tests.control.desks import ANN, LIMITS, PAT, SCHEMA, Scene, given
+
+ROW: dict[str, Any] = {
+    "rule_id": 5,
+    "rule_state": "ACTIVE",
+    "grouping_key_names": "payeeId&beneficiaryId",
+    "aggregate_field_name": "paymentAmount",
+    "aggregator_function_type": "SUM",
+    "limit_operator_type": ">",
+    "limit": "20.50",
+    "window_minutes": 20,
+    "filter": None,
+    "disabled": 0,
+}
+
+
+def envelope(op: str, after: Mapping[str, Any] | None = None, before: Mapping[str, Any] | None = None) -> bytes:
+    source = {"connector": "postgresql", "table": "rules", "lsn": 7}
+    payload = {"before": before, "after": after, "op": op, "ts_ms": 1_700_000_000_000, "source": source}
+    return json.dumps({"schema": {"type": "struct"}, "payload": payload}).encode()
+
+
+def take_in(scene: Scene, *values: bytes | None, start: int = 0) -> None:
+    follower = cdc_intake(
+        scene.database, KafkaConnection("nowhere:1"), "rules-cdc", Reader(SCHEMA, LIMITS), scene.settings, scene.clock
+    )
+    records = [Record(start + place, 1, b"key", value) for place, value in enumerate(values)]
+    follower.keep(records, start + len(records))
+
+
+def sent(scene: Scene) -> list[dict[str, Any]]:
+    with scene.database.reading() as session:
+        return [json.loads(row.value) for row in session.scalars(select(OutboxRow).order_by(OutboxRow.seq))]
+
+
+def refusals(scene: Scene) -> list[Any]:
+    rows = scene.desk.audit_rows().items
+    return [row.after["reasons"] for row in rows if row.action == "cdc.refused" and isinstance(row.after, dict)]
+
+
+def test_rows_become_rules_change_and_end(scene: Scene) -> None:
+    take_in(scene, envelope("r", ROW), envelope("u", {**ROW, "limit": "30"}, ROW), envelope("d", None, ROW), None)
+    assert [(each["ruleState"], each.get("limit")) for each in sent(scene)] == [
+        ("ACTIVE", "20.50"), ("ACTIVE", "30"), ("DELETE", None),
+    ]  # fmt: skip
+    assert {each["source"] for each in sent(scene)} == {"cdc"}
+    assert [each.state for each in scene.desk.versions(5).items] == [State.DELETE, State.ACTIVE, State.ACTIVE]
+    assert scene.desk.verify_audit().whole
+
+
+@pytest.mark.parametrize("disabled", [True, 1])
+def test_a_disabled_row_ends_its_rule_and_an_enabled_one_brings_it_back(scene: Scene, disabled: object) -> None:
+    take_in(scene, envelope("c", ROW), envelope("u", {**ROW, "disabled": disabled}))
+    assert [each["ruleState"] for each in sent(scene)] == ["ACTIVE", "DELETE"]
+    take_in(scene, envelope("u", ROW), start=2)
+    assert scene.desk.rule(5).row.state is State.ACTIVE
+
+
+def test_a_record_is_taken_in_once_and_the_same_row_again_changes_nothing(scene: Scene) -> None:
+    take_in(scene, envelope("c", ROW))
+    take_in(scene, envelope("c", {**ROW, "limit": "99"}))
+    take_in(scene, envelope("r", ROW), start=1)
+    assert [each["limit"] for each in sent(scene)] == ["20.50"]
+
+
+@pytest.mark.parametrize("form", [ROW, {**ROW, "grouping_key_names": '["payeeId","beneficiaryId"]'}])
+def test_columns_are_named_either_way(scene: Scene, form: dict[str, Any]) -> None:
+    camel = {"ruleId": 6, "ruleState": "SHADOW", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
+             "limitOperatorType": ">", "limit": 3, "windowSeconds": 90}  # fmt: skip
+    take_in(scene, envelope("c", form), json.dumps({"op": "c", "after": camel, "before": None}).encode())
+    assert [each["groupingKeyNames"] for each in sent(scene)] == [["payeeId", "beneficiaryId"], ["payeeId"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (b"no json", "not JSON"),
+        (b"[1]", "not a Debezium envelope"),
+        (b'{"op":"c"}', "op"),
+        (b"{" * 300_000, "at most"),
+        (b"[" * 200_000, "not JSON"),
+        (envelope("t"), "op"),
+        (envelope("c", {**ROW, "limit": "much", "window_minutes": 0}), "limit"),
+        (envelope("c", {**ROW, "colour": "red"}), "colour"),
+        (envelope("d", None, {}), "ruleId"),
+        (envelope("c", {"rule_state": "CONTROL", "control_type": "DELETE_RULES_ALL"}), "no controls"),
+    ],
+)
+def test_what_is_no_rule_is_refused_written_down_and_passed(scene: Scene, value: bytes, said: str) -> None:
+    take_in(scene, value, envelope("c", ROW))
+    assert [each["ruleId"] for each in sent(scene)] == [5]
+    (reasons,) = refusals(scene)
+    assert said in " ".join(reasons)
+
+
+def test_a_rule_of_somebody_elses_is_left_alone(scene: Scene) -> None:
+    scene.desk.create(ANN, given(ruleId=5))
+    take_in(scene, envelope("c", ROW), envelope("d", None, ROW))
+    assert scene.desk.rule(5).row.state is State.DRAFT
+    assert refusals(scene) == [["ruleId: belongs to ui"], ["ruleId: belongs to ui"]]
+
+
+def test_whoever_edits_a_rule_of_the_table_takes_it_over(scene: Scene) -> None:
+    take_in(scene, envelope("c", ROW))
+    scene.desk.edit(PAT, 5, 1, given(limit=99))
+    take_in(scene, envelope("u", {**ROW, "limit": "1"}), start=1)
+    assert scene.desk.rule(5).row.document["limit"] == 99
+
+
+def test_a_heartbeat_is_about_no_row() -> None:
+    assert members_of(envelope("m")) is None
+    with pytest.raises(RuleRejected):
+        members_of(envelope("x", ROW))

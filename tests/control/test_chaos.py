@@ -1,0 +1,132 @@
+"""Servers and brokers killed while many write: store and rule log end the same, each change once, the audit chain
+whole.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from fraud_ops.control_plane.canonical import canonical, decoded
+from fraud_ops.control_plane.drift import compare, store_side
+from fraud_ops.control_plane.store.models import OutboxRow, RevisionRow
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.declared import load_topics
+from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.kafka.rule_log import RuleLog
+from fraud_rules.project import Project
+from fraud_rules.settings import TopicNames
+from tests.conftest import OwnTopics, free_ports
+from tests.control.desks import LIMITS, SCHEMA, Scene
+from tests.control.processes import ServerProcess
+from tests.control.server import WRITERS
+from tests.waiting import until
+
+PATIENCE_S = 600.0
+
+
+@pytest.fixture
+def own_broker(project: Project, tmp_path: Path) -> Iterator[Broker]:
+    """A broker that may be killed."""
+    broker = Broker(tmp_path / "broker", *free_ports(2), project)
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+def topics_of(broker: Broker, project: Project) -> OwnTopics:
+    declared = load_topics(project.config / "topics.yaml", "")
+    topic_admin.apply(broker.kafka, declared)
+    return OwnTopics(broker.bootstrap, "", TopicNames(), declared)
+
+
+def saved(scene: Scene) -> int:
+    """How many revisions there are."""
+    with scene.database.reading() as session:
+        return session.scalar(select(func.count()).select_from(RevisionRow)) or 0
+
+
+def survive(scene: Scene, broker: Broker, server: ServerProcess, total: int, kills: int, seed: int) -> None:
+    """Let the writers work, and kill: the server, the broker, or both, at any moment."""
+    chance = random.Random(seed)
+    victims = itertools.cycle([("server",), ("broker",), ("server", "broker")])
+    server.start()
+    for number, victim in zip(range(1, kills + 1), victims, strict=False):
+        reached = total * number // (kills + 1) + chance.randrange(total // (2 * kills + 2))
+        until(lambda reached=reached: saved(scene) >= reached, f"change {reached} (seed {seed})", PATIENCE_S)  # type: ignore[misc]
+        if "broker" in victim:
+            broker.kill()
+        if "server" in victim:
+            server.kill()
+        if "broker" in victim:
+            broker.start()
+        if "server" in victim:
+            server.start()
+    until(lambda: saved(scene) >= total and scene.desk.outbox().pending == 0, f"the end (seed {seed})", PATIENCE_S)
+    server.kill()
+
+
+def records_of(kafka: KafkaConnection, topic: str) -> list[Record]:
+    with TopicReader(kafka, topic) as reader:
+        return list(reader.read(*reader.ends()))
+
+
+def judge(scene: Scene, topics: OwnTopics, total: int) -> None:
+    """Everything that must hold at the end."""
+    records = records_of(topics.kafka, topics.names.rules)
+    with scene.database.reading() as session:
+        sent = session.scalars(select(OutboxRow).order_by(OutboxRow.seq)).all()
+        revisions = session.scalars(select(RevisionRow).order_by(RevisionRow.rule_id, RevisionRow.revision)).all()
+        store = store_side(session)
+    assert len(revisions) == total
+    assert [(row.log_version, row.key, row.value) for row in sent] == [
+        (record.offset, record.key, record.value) for record in records
+    ]
+    by_rule = {each: list(of) for each, of in itertools.groupby(revisions, lambda row: row.rule_id)}
+    for rule_id, of_rule in by_rule.items():
+        assert [row.revision for row in of_rule] == list(range(1, len(of_rule) + 1)), rule_id
+        wanted = [(row.log_version, canonical(decoded(row.document))) for row in of_rule if row.state != "DRAFT"]
+        here = [each for each in records if each.key == str(rule_id).encode()]
+        assert wanted == [(each.offset, canonical(decoded(each.value or b""))) for each in here], rule_id
+    timeline = RuleLog.on_kafka(topics.kafka, topics.names.rules, SCHEMA, LIMITS).up_to(records[-1].offset + 1, {})
+    assert compare(store, timeline.latest) == ()
+    assert set(timeline.latest.rules) == set(by_rule)
+    verdict = scene.desk.verify_audit()
+    assert (verdict.whole, verdict.rows) == (True, total)
+
+
+def run(
+    scene: Scene, broker: Broker, project: Project, folder: Path, *, rules: int, revisions: int, kills: int
+) -> None:
+    topics = topics_of(broker, project)
+    total = (WRITERS * rules + 1) * revisions
+    seed = random.randrange(1_000_000)
+    server = ServerProcess(project, topics, scene.settings.database, folder / "server.log", (rules, revisions))
+    try:
+        survive(scene, broker, server, total, kills, seed)
+    finally:
+        server.kill()
+    judge(scene, topics, total)
+
+
+@pytest.mark.integration
+@pytest.mark.recovery
+@pytest.mark.timeout(900)
+def test_a_few_kills(scene: Scene, own_broker: Broker, project: Project, tmp_path: Path) -> None:
+    run(scene, own_broker, project, tmp_path, rules=1, revisions=45, kills=3)
+
+
+@pytest.mark.long
+@pytest.mark.recovery
+@pytest.mark.timeout(0)
+def test_twenty_kills_under_ten_thousand_changes(
+    scene: Scene, own_broker: Broker, project: Project, tmp_path: Path
+) -> None:
+    run(scene, own_broker, project, tmp_path, rules=5, revisions=244, kills=20)

@@ -1,0 +1,181 @@
+"""The rule log brought back into the store: whatever comes in whatever order, the store ends as the log says."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fraud_ops.control_plane.drift import compare, store_side
+from fraud_ops.control_plane.errors import ControlPlaneError
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.views import RuleChanged, RuleGiven
+from tests.control.desks import ADA, ANN, PAT, RULE, Scene, empty_store
+from tests.control.logs import MemoryLog
+
+
+@pytest.fixture
+def log(scene: Scene) -> MemoryLog:
+    return MemoryLog(scene)
+
+
+def wanted(**members: Any) -> RuleGiven:
+    return RuleGiven(document={**RULE, **members})
+
+
+def in_step(scene: Scene, log: MemoryLog) -> None:
+    with scene.database.reading() as session:
+        store = store_side(session)
+    assert compare(store, log.timeline().latest) == ()
+    assert store.pending == 0
+
+
+def test_rules_of_others_become_revisions(scene: Scene, log: MemoryLog) -> None:
+    log.write(ruleId=1, ruleState="ACTIVE", source="seed", name="Mules", limit=20)
+    log.write(ruleId=1, ruleState="ACTIVE", limit=30)
+    log.append(b'{"ruleId": 1, "limit": "nonsense"}')
+    log.append(b"2,(shadow),(payeeId),,(paymentAmount),(SUM),(>),(50),(20)")
+    log.take_in()
+    detail = scene.desk.rule(1)
+    assert (detail.row.state, detail.row.revision, detail.row.source) == (State.ACTIVE, 2, "cli")
+    assert (detail.row.log_version, detail.row.published) == (2, True)
+    assert [(each.source, each.log_version, each.author) for each in scene.desk.versions(1).items] == [
+        ("cli", 2, "cli"),
+        ("seed", 0, "seed"),
+    ]
+    assert scene.desk.rule(2).row.source == "somebody"
+    log.write(ruleId=1, ruleState="DELETE")
+    log.take_in()
+    assert scene.desk.rule(1).row.state is State.DELETE
+    in_step(scene, log)
+    assert scene.desk.verify_audit().whole
+
+
+def test_what_is_ours_is_marked_and_not_taken_in_again(scene: Scene, log: MemoryLog) -> None:
+    scene.desk.create(ANN, wanted())
+    scene.desk.change_state(ANN, 1, 1, State.SHADOW)
+    assert (scene.desk.rule(1).row.published, scene.desk.outbox().pending) == (False, 1)
+    log.write(ruleId=5, ruleState="ACTIVE")
+    log.publish()
+    log.take_in()
+    row = scene.desk.rule(1).row
+    assert (row.revision, row.log_version, row.published) == (2, 2, True)
+    assert scene.desk.versions(1).items[0].log_version == 2
+    assert scene.desk.outbox().pending == 0
+    assert scene.told[-1] == RuleChanged(1, 2)
+    log.mirror.keep(log.records, log.end)
+    assert [each.revision for each in scene.desk.versions(5).items] == [1]
+    in_step(scene, log)
+
+
+def test_ours_stays_in_force_where_it_comes_after_theirs(scene: Scene, log: MemoryLog) -> None:
+    log.write(ruleId=1, ruleState="ACTIVE", limit=20)
+    log.take_in()
+    scene.desk.edit(PAT, 1, 1, wanted(limit=99))
+    log.write(ruleId=1, ruleState="PAUSE", limit=30)
+    log.publish()
+    log.take_in()
+    row = scene.desk.rule(1).row
+    assert (row.revision, row.document["limit"], row.state) == (2, 99, State.ACTIVE)
+    assert [(each.revision, each.log_version) for each in scene.desk.versions(1).items] == [(3, 2), (2, 4), (1, 0)]
+    in_step(scene, log)
+    assert scene.desk.edit(PAT, 1, 2, wanted(limit=100)).row.revision == 4
+
+
+def test_all_rules_ended_by_somebody_but_those_of_ours_that_come_after(scene: Scene, log: MemoryLog) -> None:
+    log.write(ruleId=1, ruleState="ACTIVE")
+    log.write(ruleId=2, ruleState="ACTIVE")
+    log.take_in()
+    scene.desk.edit(PAT, 2, 1, wanted(limit=99))
+    log.write(ruleState="CONTROL", controlType="DELETE_RULES_ALL")
+    log.publish()
+    log.take_in()
+    assert (scene.desk.rule(1).row.state, scene.desk.rule(2).row.state) == (State.DELETE, State.ACTIVE)
+    in_step(scene, log)
+
+
+def test_all_rules_ended_by_us_also_those_that_came_in_between(scene: Scene, log: MemoryLog) -> None:
+    log.write(ruleId=1, ruleState="ACTIVE")
+    log.take_in()
+    scene.desk.control(ADA, "DELETE_RULES_ALL", "DELETE_RULES_ALL")
+    log.write(ruleId=1, ruleState="ACTIVE", limit=50)
+    log.write(ruleId=2, ruleState="ACTIVE", limit=50)
+    log.publish()
+    log.write(ruleId=3, ruleState="ACTIVE", limit=50)
+    log.take_in()
+    assert [row.rule_id for row in scene.desk.rules().items] == [3]
+    assert [row.rule_id for row in scene.desk.rules(state=State.DELETE).items] == [1, 2]
+    in_step(scene, log)
+
+
+def test_a_forged_mark_is_no_mark_of_ours(scene: Scene, log: MemoryLog) -> None:
+    scene.desk.create(ANN, wanted())
+    scene.desk.change_state(ANN, 1, 1, State.SHADOW)
+    forged = b'{"ruleId":9,"ruleState":"ACTIVE","source":"ui"}'
+    for headers in ([("control-store", log.store), ("control-seq", b"1")], [("control-store", log.store)],
+                    [("control-seq", b"1")], [("control-store", log.store), ("control-seq", b"9" * 40)]):  # fmt: skip
+        log.append(forged, b"9", headers)
+    log.take_in()
+    assert scene.desk.outbox().pending == 1
+
+
+RULES = (1, 2)
+STATES = ("ACTIVE", "SHADOW", "PAUSE", "DELETE")
+OTHERS = st.tuples(st.just("other"), st.sampled_from(RULES), st.sampled_from(STATES), st.integers(1, 99))
+OURS = st.tuples(st.just("ours"), st.sampled_from(RULES), st.sampled_from((*STATES, "edit")), st.integers(1, 99))
+WIPES = st.sampled_from([("wipe other", 0, "", 0), ("wipe ours", 0, "", 0)])
+MOVES = st.tuples(st.sampled_from(["publish", "take in"]), st.integers(1, 3), st.just(""), st.just(0))
+EVENTS = st.lists(st.one_of(OURS, OTHERS, MOVES, OURS, MOVES, WIPES), max_size=25)
+
+
+def ours(scene: Scene, rule_id: int, step: str, limit: int) -> None:
+    """A change at the desk, where the lifecycle has it."""
+    if rule_id in {row.rule_id for row in scene.desk.rules().items}:
+        row = scene.desk.rule(rule_id).row
+    else:
+        row = scene.desk.create(ADA, wanted(ruleId=rule_id, limit=limit)).row
+    try:
+        if step == "edit":
+            scene.desk.edit(ADA, rule_id, row.revision, wanted(limit=limit))
+        else:
+            scene.desk.change_state(ADA, rule_id, row.revision, State(step))
+    except ControlPlaneError:
+        return
+
+
+def play(scene: Scene, log: MemoryLog, event: tuple[str, int, str, int]) -> None:
+    match event:
+        case ("ours", rule_id, step, limit):
+            ours(scene, rule_id, step, limit)
+        case ("other", rule_id, state, limit):
+            log.write(ruleId=rule_id, ruleState=state, limit=limit)
+        case ("wipe other", *_):
+            log.write(ruleState="CONTROL", controlType="DELETE_RULES_ALL")
+        case ("wipe ours", *_):
+            scene.desk.control(ADA, "DELETE_RULES_ALL", "DELETE_RULES_ALL")
+        case ("publish", most, *_):
+            log.publish(most)
+        case ("take in", most, *_):
+            log.take_in(most)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(EVENTS)
+def test_in_whatever_order_things_happen_the_store_ends_as_the_log(events: list[tuple[str, int, str, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        url = empty_store(Path(folder))
+        scene = Scene(Database.open(url), ControlPlaneSettings(database=url))
+        log = MemoryLog(scene)
+        for event in events:
+            play(scene, log, event)
+        log.publish()
+        log.take_in()
+        in_step(scene, log)
+        assert scene.desk.verify_audit().whole
+        scene.database.close()

@@ -1,0 +1,179 @@
+"""The outbox and the real rule log: each change there once, in its order, whoever publishes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException
+from sqlalchemy import text
+
+from fraud_ops.control_plane.drift import DriftCheck
+from fraud_ops.control_plane.given import Reader
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.mirror import log_mirror
+from fraud_ops.control_plane.outbox import Publisher
+from fraud_ops.control_plane.views import RuleChanged
+from fraud_rules.errors import RuleLogForeign
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.kafka.rule_log import RuleLog
+from fraud_rules.kafka.writer import BatchWriter
+from fraud_rules.project import Project
+from tests.conftest import OwnTopics
+from tests.control.desks import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, given
+from tests.control.processes import PublisherProcess
+from tests.waiting import until
+
+
+def publisher(scene: Scene, topics: OwnTopics) -> Publisher:
+    reader, rules = Reader(SCHEMA, LIMITS), topics.names.rules
+    mirror = log_mirror(scene.database, topics.kafka, rules, reader, scene.settings, scene.clock)
+    return Publisher(
+        scene.database, topics.kafka, rules, scene.settings, mirror, reader, scene.clock, scene.told.append
+    )
+
+
+@contextmanager
+def running(*runners: Any) -> Iterator[None]:
+    stop = threading.Event()
+    threads = [threading.Thread(target=each.run, args=(stop,)) for each in runners]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def in_log(topics: OwnTopics) -> list[dict[str, Any]]:
+    with TopicReader(topics.kafka, topics.names.rules) as reader:
+        return [json.loads(record.value or b"") for record in reader.read(*reader.ends())]
+
+
+def all_published(scene: Scene) -> bool:
+    return scene.desk.outbox().pending == 0
+
+
+def changes(scene: Scene, count: int, rule_id: int = 1) -> None:
+    """A rule in shadow, edited so often."""
+    detail = scene.desk.create(ANN, given(ruleId=rule_id))
+    detail = scene.desk.change_state(ANN, rule_id, detail.row.revision, State.SHADOW)
+    for limit in range(100, 99 + count):
+        detail = scene.desk.edit(ANN, rule_id, detail.row.revision, given(limit=limit))
+
+
+def test_changes_arrive_once_in_order_at_the_offsets_the_store_says(scene: Scene, topics: OwnTopics) -> None:
+    changes(scene, 5)
+    mine = publisher(scene, topics)
+    scene.desk.listen(mine.wake)
+    with running(mine):
+        until(lambda: all_published(scene), "the outbox is empty")
+        changes(scene, 3, rule_id=2)
+        until(lambda: all_published(scene), "the outbox is empty again")
+    assert [(each["ruleId"], each["limit"]) for each in in_log(topics)] == [
+        (1, 20), (1, 100), (1, 101), (1, 102), (1, 103), (2, 20), (2, 100), (2, 101),
+    ]  # fmt: skip
+    with TopicReader(topics.kafka, topics.names.rules) as reader:
+        _, end = reader.ends()
+    timeline = RuleLog.on_kafka(topics.kafka, topics.names.rules, SCHEMA, LIMITS).up_to(end, {})
+    for rule_id in (1, 2):
+        assert scene.desk.rule(rule_id).row.log_version == timeline.latest.rules[rule_id].version
+    assert scene.desk.versions(2).items[0].log_version == timeline.entries[-1].version
+    assert RuleChanged(2, 4) in scene.told
+
+
+def test_what_arrived_before_the_publisher_died_is_not_sent_again(scene: Scene, topics: OwnTopics) -> None:
+    changes(scene, 3)
+    mine = publisher(scene, topics)
+    first = BatchWriter(topics.kafka, scene.settings.name)
+    first.open()
+    first.write([mine._record(row) for row in mine._waiting()[:2]])
+    with running(mine):
+        until(lambda: all_published(scene), "the outbox is empty")
+    assert [each["limit"] for each in in_log(topics)] == [20, 100, 101]
+
+
+def test_what_a_publisher_left_open_is_taken_back(scene: Scene, topics: OwnTopics) -> None:
+    changes(scene, 2)
+    mine = publisher(scene, topics)
+    zombie = BatchWriter(topics.kafka, scene.settings.name)
+    zombie.open()
+    zombie._producer.begin_transaction()
+    zombie._produce(mine._record(mine._waiting()[0]))
+    zombie._producer.flush()
+    with running(mine):
+        until(lambda: all_published(scene), "the outbox is empty")
+        with pytest.raises(KafkaException):
+            zombie._producer.commit_transaction(10)
+    assert [each["limit"] for each in in_log(topics)] == [20, 100]
+
+
+def test_two_publishers_send_nothing_twice(scene: Scene, topics: OwnTopics) -> None:
+    first, second = publisher(scene, topics), publisher(scene, topics)
+    with running(first, second):
+        changes(scene, 20)
+        until(lambda: all_published(scene), "the outbox is empty")
+    assert [each["limit"] for each in in_log(topics)] == [20, *range(100, 119)]
+
+
+def test_store_and_log_agree_and_what_differs_is_told(scene: Scene, topics: OwnTopics) -> None:
+    mirror = log_mirror(
+        scene.database, topics.kafka, topics.names.rules, Reader(SCHEMA, LIMITS), scene.settings, scene.clock
+    )
+    check = DriftCheck(scene.database, topics.kafka, topics.names.rules, SCHEMA, LIMITS)
+    others = json.dumps({**RULE, "ruleId": 7, "ruleState": "ACTIVE", "source": "cli"}).encode()
+    with running(publisher(scene, topics), mirror):
+        changes(scene, 3)
+        append_records(topics.kafka, topics.names.rules, [(b"7", others)])
+        until(lambda: scene.desk.rules(query="7").items and all_published(scene), "the other's rule is here")
+    assert check.read().in_step
+    with scene.database.writing() as session:
+        session.execute(text("UPDATE rules SET document = replace(document, '20', '21') WHERE rule_id = 7"))
+    assert [each.rule_id for each in check.read().differences] == [7]
+
+
+def test_another_rule_log_is_refused(scene: Scene, topics: OwnTopics) -> None:
+    changes(scene, 2)
+    with running(publisher(scene, topics)):
+        until(lambda: all_published(scene), "the outbox is empty")
+    rules = [each for each in topics.declared if each.name == topics.names.rules]
+    topic_admin.delete(topics.kafka, rules)
+    topic_admin.apply(topics.kafka, rules)
+    mirror = log_mirror(
+        scene.database, topics.kafka, topics.names.rules, Reader(SCHEMA, LIMITS), scene.settings, scene.clock
+    )
+    with pytest.raises(RuleLogForeign, match="drift"):
+        mirror.catch_up()
+
+
+def test_the_command_publishes_checks_and_tells(
+    scene: Scene, topics: OwnTopics, project: Project, tmp_path: Path
+) -> None:
+    process = PublisherProcess(project, topics, scene.settings.database, tmp_path / "publisher.log")
+    changes(scene, 3)
+    scene.desk.control(ADA, "EXPORT_RULES_CURRENT")
+    assert process.run("outbox").stdout.startswith("4 waiting, the oldest for")
+    process.start()
+    try:
+        until(lambda: all_published(scene), "the outbox is empty", timeout_s=60)
+    finally:
+        process.kill()
+    assert "in step" in process.run("drift").stdout
+    verified = process.run("audit", "verify", "--log")
+    assert verified.stdout.startswith("whole: 5 rows, 4 witnesses in the rule log"), verified.stderr
+
+    with scene.database.writing() as session:
+        session.execute(text("DROP TRIGGER audit_no_delete"))
+        session.execute(text("DELETE FROM audit WHERE seq = 5"))
+    assert process.run("audit", "verify").returncode == 0
+    cut = process.run("audit", "verify", "--log")
+    assert (cut.returncode, "names row 5" in cut.stderr) == (38, True)

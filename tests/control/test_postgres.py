@@ -1,0 +1,153 @@
+"""The same store on a real Postgres: tables, one writer at a time, leadership, the chain."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import DBAPIError
+
+from fraud_ops.control_plane.drift import compare, store_side
+from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import SCHEMA, Database
+from tests.conftest import free_ports
+from tests.control.desks import ADA, ANN, Scene, given
+from tests.control.logs import MemoryLog
+
+NOBODY = "nobody"
+
+
+def binaries() -> Path | None:
+    """Where Postgres' programs are, the newest installed."""
+    found = shutil.which("postgres")
+    if found is not None and Path(found).resolve().with_name("initdb").exists():
+        return Path(found).resolve().parent
+    return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+
+
+class Postgres:
+    """A server on a port and in a folder of its own; as nobody where we are root, which it refuses to run as."""
+
+    def __init__(self, folder: Path, programs: Path) -> None:
+        self._programs = programs
+        self._data = folder / "data"
+        self.port = free_ports(1)[0]
+        self._user = NOBODY if os.geteuid() == 0 else None
+        if self._user is not None:
+            os.chown(folder, pwd.getpwnam(NOBODY).pw_uid, -1)
+        self._run("initdb", "--auth=trust", "--username=fraud", "--no-sync")
+
+    @property
+    def url(self) -> str:
+        return f"postgresql+psycopg2://fraud@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._data} -c fsync=off"
+        self._run("pg_ctl", "--wait", f"--log={self._data}/log", f"--options={options}", "start")
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "--wait", "--mode=immediate", "stop")
+
+    def _run(self, program: str, *options: str) -> None:
+        command = [str(self._programs / program), f"--pgdata={self._data}", *options]
+        subprocess.run(command, user=self._user, cwd="/", check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    programs = binaries()
+    if programs is None:
+        pytest.skip("no Postgres is installed here")
+    with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
+        server = Postgres(Path(folder), programs)
+        server.start()
+        yield server
+        server.stop()
+
+
+@pytest.fixture
+def scene(postgres: Postgres) -> Iterator[Scene]:
+    engine = create_engine(postgres.url)
+    with engine.begin() as connection:
+        connection.execute(text(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"))
+    engine.dispose()
+    database = Database.open(postgres.url)
+    yield Scene(database, ControlPlaneSettings(database=postgres.url))
+    database.close()
+
+
+def test_the_tables_keep_to_their_schema_and_are_made_once(scene: Scene, postgres: Postgres) -> None:
+    opened: list[Database] = []
+    threads = [threading.Thread(target=lambda: opened.append(Database.open(postgres.url))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(opened) == 4
+    with scene.database.reading() as session:
+        found = session.execute(text("SELECT DISTINCT schemaname FROM pg_tables WHERE tablename = 'rules'")).scalars()
+        assert list(found) == [SCHEMA]
+    for database in opened:
+        database.close()
+
+
+def test_a_rule_lives_and_the_mirror_follows(scene: Scene) -> None:
+    log = MemoryLog(scene)
+    log.write(ruleId=7, ruleState="ACTIVE")
+    scene.desk.create(ANN, given(name="Käse ünd Brot"))
+    scene.desk.change_state(ANN, 1, 1, State.SHADOW)
+    scene.desk.edit(ADA, 1, 2, given(limit=30))
+    log.publish()
+    log.take_in()
+    with scene.database.reading() as session:
+        assert compare(store_side(session), log.timeline().latest) == ()
+    assert [row.rule_id for row in scene.desk.rules(query="1").items] == [1]
+    with pytest.raises(DBAPIError, match="append-only"), scene.database.writing() as session:
+        session.execute(text("TRUNCATE audit"))
+    assert scene.desk.verify_audit().whole
+
+
+def test_writers_take_turns(scene: Scene) -> None:
+    def write(rule_id: int) -> None:
+        detail = scene.desk.create(ADA, given(ruleId=rule_id))
+        for limit in range(1, 15):
+            detail = scene.desk.edit(ADA, rule_id, detail.row.revision, given(limit=limit))
+
+    threads = [threading.Thread(target=write, args=(rule_id,)) for rule_id in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    verdict = scene.desk.verify_audit()
+    assert (verdict.whole, verdict.rows) == (True, 8 * 15)
+
+
+def test_one_leads_at_a_time(scene: Scene, postgres: Postgres) -> None:
+    other = Database.open(postgres.url)
+    ours, theirs = scene.database.leadership("publisher"), other.leadership("publisher")
+    with ours as first, theirs as second, other.leadership("mirror") as third:
+        assert (first, second, third) == (True, False, True)
+    with other.leadership("publisher") as again:
+        assert again
+    other.close()
+
+
+def test_a_server_that_is_away_is_unavailable_and_comes_back(scene: Scene, postgres: Postgres) -> None:
+    scene.desk.create(ANN, given())
+    postgres.stop()
+    with pytest.raises(Unavailable, match="database"):
+        scene.desk.rule(1)
+    with pytest.raises(Unavailable, match="database"):
+        scene.desk.create(ANN, given())
+    postgres.start()
+    assert scene.desk.rule(1).row.rule_id == 1
