@@ -95,7 +95,8 @@ def judge(scene: Scene, topics: OwnTopics, total: int) -> None:
         wanted = [(row.log_version, canonical(decoded(row.document))) for row in of_rule if row.state != "DRAFT"]
         here = [each for each in records if each.key == str(rule_id).encode()]
         assert wanted == [(each.offset, canonical(decoded(each.value or b""))) for each in here], rule_id
-    timeline = RuleLog.on_kafka(topics.kafka, topics.names.rules, SCHEMA, LIMITS).up_to(records[-1].offset + 1, {})
+    with TopicReader(topics.kafka, topics.names.rules) as reader:
+        timeline = RuleLog.of(reader, SCHEMA, LIMITS).up_to(reader.ends()[1], {})
     assert compare(store, timeline.latest) == ()
     assert set(timeline.latest.rules) == set(by_rule)
     verdict = scene.desk.verify_audit()

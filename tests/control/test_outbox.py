@@ -83,8 +83,7 @@ def test_changes_arrive_once_in_order_at_the_offsets_the_store_says(scene: Scene
         (1, 20), (1, 100), (1, 101), (1, 102), (1, 103), (2, 20), (2, 100), (2, 101),
     ]  # fmt: skip
     with TopicReader(topics.kafka, topics.names.rules) as reader:
-        _, end = reader.ends()
-    timeline = RuleLog.on_kafka(topics.kafka, topics.names.rules, SCHEMA, LIMITS).up_to(end, {})
+        timeline = RuleLog.of(reader, SCHEMA, LIMITS).up_to(reader.ends()[1], {})
     for rule_id in (1, 2):
         assert scene.desk.rule(rule_id).row.log_version == timeline.latest.rules[rule_id].version
     assert scene.desk.versions(2).items[0].log_version == timeline.entries[-1].version

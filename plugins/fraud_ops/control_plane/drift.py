@@ -19,7 +19,7 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import OutboxRow, PositionRow, RuleHead
 from fraud_ops.control_plane.views import Document
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.limits import RuleLimits
 from fraud_rules.rule import Control, ControlType
@@ -89,7 +89,7 @@ class DriftCheck:
         self._database = database
         self._kafka = kafka
         self._topic = topic
-        self._log = RuleLog.on_kafka(kafka, topic, schema, limits)
+        self._log = RuleLog(self._records, schema, limits)
 
     def read(self) -> Drift:
         """Compare them as they are now. Raises BrokerUnavailable, Unavailable."""
@@ -102,6 +102,10 @@ class DriftCheck:
         settled = not store.all_moving and not any(map(_is_wipe, ahead))
         differences = compare(store, timeline.latest, ahead) if settled else ()
         return Drift(differences, settled, log_end, store.position, store.pending, store.oldest_pending_ms)
+
+    def _records(self, start: int, end: int) -> list[Record]:
+        with TopicReader(self._kafka, self._topic) as reader:
+            return list(reader.read(start, end))
 
 
 def store_side(session: Session) -> StoreSide:

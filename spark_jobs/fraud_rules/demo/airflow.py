@@ -79,6 +79,8 @@ class AirflowSite:
         made = {f"AIRFLOW__{name}": value for name, value in {**self._settings(), **self.settings}.items()}
         given = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(each) for name, each in self.connections.items()}
         variables = {f"AIRFLOW_VAR_{name.upper()}": value for name, value in self.variables.items()}
+        # The control plane's store belongs to this Kafka, as Airflow's own database does to this installation.
+        store = {"FRAUD_CONTROL_DATABASE": f"sqlite:///{self.home / 'control-plane.db'}"}
         own = {
             "AIRFLOW_HOME": str(self.home),
             "FRAUD_HOME": str(self.project.root),
@@ -89,7 +91,7 @@ class AirflowSite:
             "NO_PROXY": HOST,
             "no_proxy": HOST,
         }
-        return {**inherited, **made, **given, **variables, **own}
+        return {**store, **inherited, **made, **given, **variables, **own}
 
     def _settings(self) -> dict[str, str]:
         return {
