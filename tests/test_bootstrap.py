@@ -77,5 +77,6 @@ def test_the_scripts_are_clean(project: Project) -> None:
     shellcheck = shutil.which("shellcheck")
     if shellcheck is None:
         pytest.skip("shellcheck is not installed")
-    done = subprocess.run([shellcheck, "bin/bootstrap", "bin/ui", ".ci/run"], cwd=project.root, capture_output=True, check=False)
+    scripts = ["bin/bootstrap", "bin/ui", ".ci/run"]
+    done = subprocess.run([shellcheck, *scripts], cwd=project.root, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout.decode()
