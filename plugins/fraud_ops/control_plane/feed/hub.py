@@ -15,14 +15,22 @@ from fraud_ops.control_plane.feed.events import AlertSeen, Event, ProgressPassed
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import Place, Source
 
-__all__ = ["Hub", "Writer"]
+__all__ = ["Hub", "HubBounds", "Writer"]
 
 SINGLE_PER_S = 20
 BUNDLE_S = 0.25
 _BUNDLED = 250
-_FRAMES = 4_000
-_FRAME_BYTES = 33_554_432
 _PROGRESS_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class HubBounds:
+    """How many may read, how often a quiet stream says that it is alive, and how much text is kept for slow readers."""
+
+    readers: int = 250
+    ping_s: float = 15.0
+    frames: int = 4_000
+    frame_bytes: int = 33_554_432
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +70,12 @@ class Hub:
         loop: asyncio.AbstractEventLoop,
         memory: FeedMemory,
         writer: Writer,
-        most_readers: int = 250,
-        ping_s: float = 15.0,
+        bounds: HubBounds | None = None,
     ) -> None:
         self._loop = loop
         self._memory = memory
         self._writer = writer
-        self._most_readers = most_readers
-        self._ping_s = ping_s
+        self._bounds = bounds or HubBounds()
         self._place = Place()
         self._frames: deque[Frame] = deque()
         self._frame_bytes = 0
@@ -90,7 +96,7 @@ class Hub:
     @property
     def full(self) -> bool:
         """Whether no more readers can be served."""
-        return self.readers >= self._most_readers
+        return self.readers >= self._bounds.readers
 
     def publish(self, events: Sequence[Event]) -> None:
         """Tell everybody; from any thread."""
@@ -113,7 +119,7 @@ class Hub:
                 news = self._news
                 behind = self._number - number
                 if behind == 0:
-                    if not await _within(news, min(self._ping_s, until_s - self._loop.time())):
+                    if not await _within(news, min(self._bounds.ping_s, until_s - self._loop.time())):
                         yield self._writer.ping()
                     continue
                 if behind > len(self._frames):
@@ -192,7 +198,7 @@ class Hub:
         frame = Frame(self._number, self._writer.write(events, place), place)
         self._frames.append(frame)
         self._frame_bytes += len(frame.text)
-        while len(self._frames) > _FRAMES or self._frame_bytes > _FRAME_BYTES:
+        while len(self._frames) > self._bounds.frames or self._frame_bytes > self._bounds.frame_bytes:
             self._frame_bytes -= len(self._frames.popleft().text)
 
     def _wake(self) -> None:

@@ -1,0 +1,243 @@
+"""The feed's memory and hub: what is kept, what a reader who was away is told, and what a flood costs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from fraud_ops.control_plane.feed.counts import MinuteCounts
+from fraud_ops.control_plane.feed.events import AlertSeen, CorrectionSeen, read_alert, read_correction
+from fraud_ops.control_plane.feed.flood import FloodWatch
+from fraud_ops.control_plane.feed.hub import Hub, HubBounds
+from fraud_ops.control_plane.feed.memory import Bounds, FeedMemory
+from fraud_ops.control_plane.feed.place import Place, Source
+from fraud_ops.control_plane.remembered import Remembered
+from fraud_ops.control_plane.snoozing import Snoozing
+from fraud_ops.control_plane.views import SnoozeView
+from fraud_ops.control_plane.web.stream import AlertText, EventText
+
+MINUTE_MS = 60_000
+
+
+def alert_json(number: int, rule_id: int = 1, **members: Any) -> bytes:
+    alert = {
+        "alertId": f"{number:08x}-0000-5000-8000-000000000000",
+        "ruleId": rule_id,
+        "ruleVersion": 3,
+        "shadow": False,
+        "violatedRule": {"ruleId": rule_id, "name": "</script>"},
+        "key": {"payeeId": number % 3},
+        "triggeringValue": "21.5",
+        "triggeringEvent": {"transactionId": number},
+        "windowStart": 0,
+        "windowEnd": 1,
+        "windowCount": 2,
+        "windowComplete": True,
+        "suppressed": 0,
+        "eventTime": 1,
+        "ingestionTime": 2,
+        "detectionTime": 3,
+    }
+    return json.dumps({**alert, **members}).encode()
+
+
+def alert(number: int, rule_id: int = 1, source: Source = Source.ALERTS, **members: Any) -> AlertSeen:
+    return read_alert(source, number, number * 1_000, alert_json(number, rule_id, **members))
+
+
+def retraction(number: int, offset: int) -> CorrectionSeen:
+    said = {"alertId": alert(number).facts.alert_id, "kind": "RETRACTED", "correctedAt": 9, "ruleId": 1}
+    return read_correction(offset, offset, json.dumps(said).encode())
+
+
+def hub_of(memory: FeedMemory, bounds: HubBounds | None = None) -> Hub:
+    snoozing = Remembered(Snoozing, 1.0)
+    return Hub(asyncio.get_running_loop(), memory, EventText(AlertText(memory, snoozing)), bounds)
+
+
+class Reader:
+    """A reader of the stream, as a browser is one."""
+
+    def __init__(self, text: AsyncIterator[bytes]) -> None:
+        self._text = text
+        self.last_id: str | None = None
+        self.events: list[tuple[str, Any]] = []
+
+    async def more(self) -> None:
+        for block in (await anext(self._text)).decode().split("\n\n"):
+            fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+            self.last_id = fields.get("id", self.last_id)
+            if "data" in fields:
+                self.events.append((fields["event"], json.loads(fields["data"])))
+
+    def alerts(self) -> list[int]:
+        """The transactions of the alerts told, in order."""
+        found = []
+        for name, data in self.events:
+            items = data["items"] if name == "alerts" else [data] if name == "alert" else []
+            found += [item["triggeringEvent"]["transactionId"] for item in items]
+        return found
+
+
+async def tell(hub: Hub, memory: FeedMemory, events: Sequence[AlertSeen | CorrectionSeen]) -> None:
+    """As the follower does."""
+    for event in events:
+        memory.take(event)
+    hub.publish(events)
+    await asyncio.sleep(0)
+
+
+def test_who_comes_again_has_missed_nothing() -> None:
+    async def run() -> None:
+        memory = FeedMemory()
+        hub = hub_of(memory)
+        first = Reader(hub.read(None, 60))
+        await first.more()
+        await tell(hub, memory, [alert(1), alert(2)])
+        await first.more()
+        await tell(hub, memory, [alert(3), retraction(2, 0), alert(4)])
+        assert first.last_id is not None
+        again = Reader(hub.read(Place.of(first.last_id), 60))
+        await again.more()
+        await tell(hub, memory, [alert(5)])
+        await again.more()
+        assert first.alerts() + again.alerts() == [1, 2, 3, 4, 5]
+        assert [data["kind"] for name, data in again.events if name == "correction"] == ["RETRACTED"]
+
+    asyncio.run(run())
+
+
+def test_a_server_that_began_anew_takes_the_place_of_the_one_before() -> None:
+    """The place is made of the topics' own offsets."""
+
+    async def run() -> None:
+        memory = FeedMemory()
+        before = hub_of(memory)
+        first = Reader(before.read(None, 60))
+        await first.more()
+        await tell(before, memory, [alert(number) for number in range(1, 6)])
+        await first.more()
+        fresh = FeedMemory()
+        for number in range(1, 9):
+            fresh.take(alert(number))
+        after = hub_of(fresh)
+        after.publish([alert(8)])
+        await asyncio.sleep(0)
+        assert first.last_id is not None
+        again = Reader(after.read(Place.of(first.last_id), 60))
+        await again.more()
+        assert again.alerts() == [6, 7, 8]
+
+    asyncio.run(run())
+
+
+def test_what_is_forgotten_is_said_to_be() -> None:
+    async def run() -> None:
+        memory = FeedMemory(Bounds(alerts=3))
+        hub = hub_of(memory)
+        since = Place()
+        await tell(hub, memory, [alert(number) for number in range(10)])
+        reader = Reader(hub.read(since, 60))
+        await reader.more()
+        assert reader.events == [("gap", {"from": str(since)})]
+        assert reader.last_id is not None and Place.of(reader.last_id) == hub.place
+        newest = [each.facts.triggering_event.transaction_id for each in memory.newest_alerts()]
+        assert newest == [9, 8, 7]
+
+    asyncio.run(run())
+
+
+def test_a_flood_is_told_in_bundles_and_in_full() -> None:
+    async def run() -> None:
+        memory = FeedMemory()
+        hub = hub_of(memory)
+        reader = Reader(hub.read(None, 60))
+        await reader.more()
+        await tell(hub, memory, [alert(number) for number in range(1_000)])
+        while len(reader.alerts()) < 1_000:
+            await reader.more()
+        assert reader.alerts() == list(range(1_000))
+        single = [name for name, _ in reader.events if name == "alert"]
+        assert len(single) == 20
+        assert len(reader.events) < 30
+
+    asyncio.run(run())
+
+
+def test_a_slow_reader_is_told_what_it_missed_when_it_reads_again() -> None:
+    async def run() -> None:
+        memory = FeedMemory()
+        hub = hub_of(memory, HubBounds(frames=2))
+        reader = Reader(hub.read(None, 60))
+        await reader.more()
+        for number in range(10):
+            await tell(hub, memory, [alert(number)])
+        await reader.more()
+        assert reader.alerts() == list(range(10))
+
+    asyncio.run(run())
+
+
+def test_a_quiet_stream_shows_that_it_is_alive_and_ends_in_time() -> None:
+    async def run() -> None:
+        hub = hub_of(FeedMemory(), HubBounds(ping_s=0.01))
+        texts = [text async for text in hub.read(None, 0.05)]
+        assert b": ping\n\n" in texts
+        assert hub.readers == 0
+
+    asyncio.run(run())
+
+
+def test_text_of_others_stays_within_its_line() -> None:
+    """An alert that was published over several lines, and text that looks like the stream's own."""
+    memory = FeedMemory()
+    text = json.dumps(json.loads(alert_json(1, key={"payeeId": "x\nevent: gap\n\n"})), indent=2).encode()
+    seen = read_alert(Source.ALERTS, 1, 1, text)
+    written = EventText(AlertText(memory, Remembered(Snoozing, 1.0))).write([seen], Place())
+    name, _, data = written.decode().strip().split("\n")
+    assert name == "event: alert"
+    assert json.loads(data.removeprefix("data: "))["key"] == {"payeeId": "x\nevent: gap\n\n"}
+
+
+def test_an_alert_told_twice_is_one() -> None:
+    memory = FeedMemory()
+    for offset in (1, 2):
+        memory.take(read_alert(Source.ALERTS, offset, 1, alert_json(7)))
+    assert len(list(memory.newest_alerts())) == 1
+    assert memory.hour(1, 0)[-1] == 1
+
+
+def test_minutes_are_counted_for_an_hour() -> None:
+    counts = MinuteCounts()
+    for minute in range(100):
+        for _ in range(minute % 3):
+            counts.add(7, minute * MINUTE_MS)
+    assert counts.hour(7, 99 * MINUTE_MS) == [minute % 3 for minute in range(40, 100)]
+    assert counts.hour(8, 99 * MINUTE_MS) == [0] * 60
+    assert counts.rate(7, 99 * MINUTE_MS + 30_000) == 0 + 2 * 0.5
+
+
+def test_a_flood_is_said_once_and_its_end_once() -> None:
+    watch = FloodWatch(alerts_per_minute=10)
+    looks: list[tuple[dict[int, float], list[tuple[int, bool]]]] = [
+        ({1: 10.0, 2: 3.0}, []),
+        ({1: 11.0, 2: 30.0}, [(1, True), (2, True)]),
+        ({1: 12.0, 2: 6.0}, []),
+        ({1: 7.0, 2: 5.0}, [(2, False)]),
+        ({}, [(1, False)]),
+        ({1: 11.0}, [(1, True)]),
+    ]
+    for rates, said in looks:
+        assert [(turn.rule_id, turn.began) for turn in watch.look(rates)] == said, rates
+
+
+def test_a_snooze_is_of_a_rule_or_of_one_key_until_its_time() -> None:
+    def snooze(rule_id: int, key: dict[str, object] | None, until_ms: int = 100) -> SnoozeView:
+        return SnoozeView(1, rule_id, key, until_ms, "ann", "", 0)
+
+    snoozing = Snoozing([snooze(1, None), snooze(2, {"payeeId": 5}), snooze(3, None, until_ms=10)], now_ms=50)
+    assert snoozing.covers(1, {"payeeId": 9})
+    assert snoozing.covers(2, {"payeeId": 5}) and not snoozing.covers(2, {"payeeId": 6})
+    assert not snoozing.covers(3, {}) and not snoozing.covers(4, {})
