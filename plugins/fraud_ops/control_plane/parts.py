@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.background import Background
 from fraud_ops.control_plane.desk import ControlDesk
+from fraud_ops.control_plane.drift import DriftCheck
 from fraud_ops.control_plane.evidence import EvidenceReader
 from fraud_ops.control_plane.feed.changes import ChangesWatch
 from fraud_ops.control_plane.feed.follower import Follower
@@ -71,6 +73,7 @@ class Parts:
     guard: FloodGuard
     evidence: EvidenceReader
     what_ifs: WhatIfDesk
+    drift: DriftCheck
     panel: Panel
     verdict: Remembered[Verdict]
     steering: Steering | None
@@ -97,6 +100,9 @@ def open_parts(
     panel = Panel(DetectorWatch(here.kafka, detector, wait_ms=_AT_ONCE_MS), memory, detector, now_ms)
     for each in (panel.close, what_ifs.close):
         stack.callback(each)
+    background = Background(database, here.kafka, detector, schema, settings, now_ms, changes.hear)
+    background.start(desk)
+    stack.callback(background.stop)
     for part in (feed, changes, guard):
         part.start()
         stack.callback(part.stop)
@@ -115,6 +121,7 @@ def open_parts(
         guard=guard,
         evidence=EvidenceReader(here.kafka, schema, detector),
         what_ifs=what_ifs,
+        drift=DriftCheck(database, here.kafka, detector.topics.rules, schema, detector.limits),
         panel=panel,
         verdict=Remembered(panel.verdict, _VERDICT_S),
         steering=here.steering,

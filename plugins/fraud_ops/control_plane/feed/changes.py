@@ -32,7 +32,7 @@ class ChangesWatch:
 
     def start(self) -> None:
         """Begin to look."""
-        self._desk.listen(self._hear)
+        self._desk.listen(self.hear)
         self._thread.start()
 
     def stop(self) -> None:
@@ -42,7 +42,8 @@ class ChangesWatch:
         if self._thread.is_alive():
             self._thread.join()
 
-    def _hear(self, changed: RuleChanged) -> None:
+    def hear(self, changed: RuleChanged) -> None:
+        """A rule was changed, in this process."""
         with self._lock:
             self._heard.append(changed)
         self._wake.set()

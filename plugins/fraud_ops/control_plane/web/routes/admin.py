@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
 
-from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.drift import Side
 from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.roles import granted
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
@@ -17,6 +17,7 @@ from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.shapes import admin as shapes
 from fraud_ops.control_plane.web.shapes.base import MAX_ID
 from fraud_ops.control_plane.web.wired import Wired
+from fraud_ops.hooks.watch import now_ms
 from fraud_rules.rule import Action, Aggregator, Operator
 from fraud_rules.rule_members import MEMBERS
 
@@ -68,7 +69,21 @@ def schema(parts: Wired) -> Response:
 @routes.get("/drift", response_model=shapes.Drift, openapi_extra=least("viewer"))
 def drift(parts: Wired) -> Response:
     """Whether store and rule log agree."""
-    raise Unavailable("the rule log is not looked at yet")
+    found = parts.drift.read()
+    return answer(
+        shapes.Drift(
+            in_step=found.in_step,
+            settled=found.settled,
+            log_end=found.log_end,
+            store_position=found.store_position,
+            differences=[
+                shapes.DriftDifference(rule_id=each.rule_id, store=_side(each.store), log=_side(each.log))
+                for each in found.differences
+            ],
+            outbox_pending=found.pending,
+            oldest_pending_ms=None if found.oldest_pending_ms is None else max(0, now_ms() - found.oldest_pending_ms),
+        )
+    )
 
 
 @routes.get("/audit", response_model=shapes.Audits, openapi_extra=least("approver"))
@@ -112,6 +127,10 @@ def unbind(parts: Wired, who: Asks, user: UserName) -> Response:
     parts.desk.unbind(who, user)
     parts.roles.forget()
     return nothing()
+
+
+def _side(side: Side | None) -> shapes.DriftSide | None:
+    return None if side is None else shapes.DriftSide(version=side.version, document=dict(side.document))
 
 
 def _camel(name: str) -> str:

@@ -7,11 +7,11 @@ from typing import Any
 from pydantic import Field
 
 from fraud_ops.control_plane.roles import Permission, Role
-from fraud_ops.control_plane.web.shapes.base import EpochMs, Request, Shape
+from fraud_ops.control_plane.web.shapes.base import Document, EpochMs, Request, Shape
 
 __all__ = [
     "AuditRow", "AuditVerdict", "Audits", "Binding", "BindingRequest", "Bindings", "Drift", "DriftDifference",
-    "FieldShown", "Me", "SchemaShown",
+    "DriftSide", "FieldShown", "Me", "SchemaShown",
 ]  # fmt: skip
 
 
@@ -97,20 +97,28 @@ class AuditVerdict(Shape):
     head: str = Field(description="The hash of the last row.")
 
 
+class DriftSide(Shape):
+    """A rule as one of the two has it; `version` is its place in the rule log."""
+
+    version: int | None
+    document: Document
+
+
 class DriftDifference(Shape):
     """A rule that the store and the rule log do not agree on, as each has it."""
 
     rule_id: int
-    store: dict[str, Any] | None
-    log: dict[str, Any] | None
+    store: DriftSide | None
+    log: DriftSide | None
 
 
 class Drift(Shape):
     """Whether the store and the rule log say the same."""
 
     in_step: bool
-    log_end: int | None
-    store_position: int | None
+    settled: bool = Field(description="False while a change of all rules is on its way: then nothing is compared.")
+    log_end: int
+    store_position: int
     differences: list[DriftDifference]
     outbox_pending: int
     oldest_pending_ms: int | None = Field(description="How long the oldest change has waited, in ms.")
