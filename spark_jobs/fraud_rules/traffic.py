@@ -174,6 +174,16 @@ def _planted(settings: TrafficSettings, start_ms: int, ids: Iterator[int]) -> It
         actor += 1 + max(max(pay.payer, pay.beneficiary) for pay in payments)
 
 
+def planted_fraud(pattern: str, label: str, start_ms: int, seed: int) -> Iterator[TrafficRecord]:
+    """One fraud of a pattern (see `FRAUDS`), from `start_ms` on; with a seed of its own it has actors of its own."""
+    ids = count(start_ms * 1_000 + 500)  # ordinary traffic that starts in the same millisecond has those before
+    actor = _FIRST_FRAUDSTER + 1_000_000_000 + seed % 1_000_000 * 1_000
+    for pay in FRAUDS[pattern](random.Random(seed)):  # noqa: S311 - plausible, not secret
+        due_ms, transaction_id = start_ms + pay.after_ms, next(ids)
+        value = _payment(transaction_id, due_ms, actor + pay.payer, actor + pay.beneficiary, pay.cents, pay.kind)
+        yield TrafficRecord(due_ms, value, transaction_id, label)
+
+
 def _changed(old: bytes, new: bytes) -> Callable[[bytes, int], bytes]:
     return lambda value, due_ms: value.replace(old, new, 1)
 

@@ -11,6 +11,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 
+from fraud_ops.control_plane.flood_guard import ALARM
 from fraud_ops.health import Health
 from fraud_ops.runbooks import slug
 from fraud_rules.project import Project
@@ -106,7 +107,7 @@ def code_lines(path: Path) -> list[str]:
     return [line for line in path.read_text(encoding="utf-8").partition("with DAG(")[2].splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("name", [*Health, "CRASH_LOOP", "TASK_FAILED", "DEADLINE", "AIRFLOW_DEAD"])
+@pytest.mark.parametrize("name", [*Health, "CRASH_LOOP", "TASK_FAILED", "DEADLINE", "AIRFLOW_DEAD", ALARM])
 def test_every_verdict_and_alarm_has_a_runbook(name: str, project: Project) -> None:
     page = project.root / "docs" / "runbooks" / f"{slug(name)}.md"
     text = page.read_text(encoding="utf-8")

@@ -52,7 +52,7 @@ class AirflowSite:
     """One installation. `port` is the API server's; the two after it serve the logs of tasks and of triggers.
 
     `connections` are Airflow connections by id, as JSON-ready documents; they reach the components by their
-    environment, never by an argument.
+    environment, never by an argument. `surroundings` are variables of the environment that are no setting of Airflow's.
     """
 
     home: Path
@@ -62,6 +62,7 @@ class AirflowSite:
     connections: Mapping[str, Mapping[str, object]]
     variables: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    surroundings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -91,7 +92,7 @@ class AirflowSite:
             "NO_PROXY": HOST,
             "no_proxy": HOST,
         }
-        return {**store, **inherited, **made, **given, **variables, **own}
+        return {**store, **inherited, **made, **given, **variables, **self.surroundings, **own}
 
     def _settings(self) -> dict[str, str]:
         return {

@@ -21,6 +21,7 @@ from fraud_rules.demo.airflow import USER
 from fraud_rules.demo.screen import Screen, Sending, open_screen, status_line, summary
 from fraud_rules.demo.sender import Sender
 from fraud_rules.demo.site import PASSWORD, Site
+from fraud_rules.demo.steering import Steering
 from fraud_rules.demo.verdict import Published, Traffic, Verdict, judge
 from fraud_rules.demo.watch import Watch
 from fraud_rules.errors import DetectorFailed
@@ -76,7 +77,8 @@ class _Demo:
         self._console = Console(highlight=False)
         self._site = Site(context)
         self._kafka = self._site.broker.kafka
-        self._sender = Sender(self._kafka, context.settings.topics.transactions, options.traffic)
+        topic = context.settings.topics.transactions
+        self._sender = Sender(self._kafka, topic, options.traffic, Steering(self._site.places.steering))
         self._watch = Watch(self._kafka, context.settings, self._sender.planted)
 
     def bring_up(self) -> bool:

@@ -1,22 +1,32 @@
-"""The demo's traffic: sent by a thread, and known by what was planted in it."""
+"""The demo's traffic: sent by a thread, known by what was planted in it, and steered by who is asked to."""
 
 from __future__ import annotations
 
+import heapq
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from operator import attrgetter
 
 from fraud_rules.demo.screen import Sending
+from fraud_rules.demo.steering import Steering, TrafficState
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.traffic_writer import Sent, TrafficWriter
-from fraud_rules.traffic import TrafficRecord, TrafficSettings, generate
+from fraud_rules.traffic import TrafficRecord, TrafficSettings, generate, planted_fraud
+
+_LOOK_S = 0.2
 
 
 class Sender:
-    """One run of traffic."""
+    """One run of traffic. Without end it may be steered: its speed changed, frauds planted that somebody wishes for."""
 
-    def __init__(self, kafka: KafkaConnection, topic: str, settings: TrafficSettings) -> None:
+    def __init__(
+        self, kafka: KafkaConnection, topic: str, settings: TrafficSettings, steering: Steering | None = None
+    ) -> None:
+        # A run that ends is judged by what its settings say was sent.
+        self._steering = steering if settings.seconds is None else None
         self._kafka = kafka
         self._topic = topic
         self._settings = settings
@@ -58,10 +68,52 @@ class Sender:
         try:
             writer = TrafficWriter(self._kafka, self._topic)
             self.sent = writer.sent
-            writer.send(generate(self._settings, int(self._started_s * 1_000)), self._stop, self._note)
+            writer.send(self._records(), self._stop, self._note)
         except FraudError as error:
             self._failure = error
+        finally:
+            if self._steering is not None:
+                self._steering.end()
+
+    def _records(self) -> Iterator[TrafficRecord]:
+        if self._steering is None:
+            return generate(self._settings, int(self._started_s * 1_000))
+        return self._steered(self._steering)
+
+    def _steered(self, steering: Steering) -> Iterator[TrafficRecord]:
+        """Traffic at the speed that is wished for, begun anew whenever that changes, and the frauds wished for."""
+        per_s = int(self._settings.rate_per_s)
+        planted: list[TrafficRecord] = []
+        while not self._stop.is_set():
+            steering.say(TrafficState(per_s))
+            now_ms = time.time_ns() // 1_000_000
+            ordinary = generate(replace(self._settings, rate_per_s=per_s), now_ms) if per_s else iter(())
+            wished = per_s
+            while wished == per_s and not self._stop.is_set():
+                planted += self._wishes(steering)
+                now_ms += int(_LOOK_S * 1_000)
+                due = [record for record in planted if record.due_ms < now_ms]
+                planted = [record for record in planted if record.due_ms >= now_ms]
+                yield from heapq.merge(_until(ordinary, now_ms), due, key=attrgetter("due_ms"))
+                if not per_s:
+                    self._stop.wait(_LOOK_S)
+                found = steering.speed()
+                wished = per_s if found is None else found
+            per_s = wished
+
+    def _wishes(self, steering: Steering) -> Iterator[TrafficRecord]:
+        for wish in steering.wishes():
+            now_ms = time.time_ns() // 1_000_000
+            yield from planted_fraud(wish.pattern, wish.label, now_ms, seed=now_ms)
 
     def _note(self, record: TrafficRecord) -> None:
         if record.planted is not None and record.transaction_id is not None:
             self._planted[record.transaction_id] = record.planted
+
+
+def _until(records: Iterator[TrafficRecord], due_ms: int) -> Iterator[TrafficRecord]:
+    """Those that come before a time, and the first after it."""
+    for record in records:
+        yield record
+        if record.due_ms >= due_ms:
+            return

@@ -16,6 +16,7 @@ from fraud_rules.cli.configured import Configured
 from fraud_rules.demo.airflow import PORT_VARIABLE as AIRFLOW_PORT_VARIABLE
 from fraud_rules.demo.airflow import AirflowSite, LocalAirflow
 from fraud_rules.demo.children import Child, end_tree
+from fraud_rules.demo.steering import VARIABLE as STEERING_VARIABLE
 from fraud_rules.deployment.intent import Intent, IntentKind
 from fraud_rules.errors import DetectorFailed
 from fraud_rules.kafka import topics as topic_admin
@@ -46,6 +47,11 @@ class Places:
     def checkpoint(self) -> Path:
         """The detector's checkpoint."""
         return self.home / "checkpoint"
+
+    @property
+    def steering(self) -> Path:
+        """Where the pages leave what they wish of the traffic."""
+        return self.home / "steering"
 
     @property
     def recording(self) -> Path:
@@ -150,6 +156,7 @@ class Site:
             port=port_setting(AIRFLOW_PORT_VARIABLE, 8080),
             password=PASSWORD,
             connections={"fraud_kafka": kafka, "spark_default": spark},
+            surroundings={STEERING_VARIABLE: str(self.places.steering)},
         )
 
 

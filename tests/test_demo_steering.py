@@ -1,0 +1,62 @@
+"""The demo's traffic, steered by wishes left in a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from fraud_rules.demo.sender import Sender
+from fraud_rules.demo.steering import Steering, TrafficState
+from fraud_rules.fraud_patterns import FRAUDS
+from fraud_rules.kafka.consume import read_topic
+from fraud_rules.traffic import TrafficSettings, planted_fraud
+from tests.conftest import OwnTopics
+from tests.waiting import until
+
+
+def test_wishes_are_heard_once_and_nonsense_is_not(tmp_path: Path) -> None:
+    steering = Steering(tmp_path / "steering")
+    assert steering.state() is None and steering.speed() is None and not list(steering.wishes())
+    steering.say(TrafficState(100))
+    steering.set_speed(7)
+    wish = steering.plant("huge-payment")
+    (steering.folder / "x.wish").write_bytes(b"nonsense")
+    (steering.folder / "y.wish").write_bytes(b'{"pattern": "nonsense", "label": "y"}')
+    assert steering.state() == TrafficState(100)
+    assert steering.speed() == 7
+    assert list(steering.wishes()) == [wish]
+    assert not list(steering.wishes())
+    steering.end()
+    assert steering.state() is None
+
+
+def test_every_pattern_can_be_planted_by_itself() -> None:
+    for pattern in FRAUDS:
+        records = list(planted_fraud(pattern, "mine", 1_700_000_000_000, seed=5))
+        assert records and {record.planted for record in records} == {"mine"}
+        assert len({record.transaction_id for record in records}) == len(records)
+
+
+def test_traffic_changes_its_speed_and_takes_a_fraud_in(topics: OwnTopics, tmp_path: Path) -> None:
+    steering = Steering(tmp_path)
+    sender = Sender(topics.kafka, topics.names.transactions, TrafficSettings(rate_per_s=20), steering)
+    sender.start()
+    try:
+        until(lambda: steering.state() == TrafficState(20), "it says how fast it is")
+        steering.set_speed(0)
+        until(lambda: steering.state() == TrafficState(0), "it stands still")
+        steering.plant("huge-payment")
+        found = until(lambda: _huge(topics), "the fraud is in the traffic", 30)
+        assert len(found) == 1
+        sent = sender.sent.records
+        steering.set_speed(500)
+        until(lambda: sender.sent.records > sent + 100, "it goes on")
+    finally:
+        sender.stop()
+    assert steering.state() is None
+
+
+def _huge(topics: OwnTopics) -> list[float]:
+    records = read_topic(topics.kafka, topics.names.transactions)
+    amounts = [json.loads(each.value or b"{}")["paymentAmount"] for every in records.values() for each in every]
+    return [amount for amount in amounts if amount > 50_000]
