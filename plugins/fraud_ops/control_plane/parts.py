@@ -24,6 +24,7 @@ from fraud_ops.control_plane.role_book import RoleBook
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.snoozing import Snoozing
 from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store_watch import Checks, StoreWatch
 from fraud_ops.control_plane.whatif import WhatIfDesk
 from fraud_ops.health import Verdict
 from fraud_ops.hooks.watch import DetectorWatch, now_ms
@@ -103,7 +104,10 @@ def open_parts(
     background = Background(database, here.kafka, detector, schema, settings, now_ms, changes.hear)
     background.start(desk)
     stack.callback(background.stop)
-    for part in (feed, changes, guard):
+    drift = DriftCheck(database, here.kafka, detector.topics.rules, schema, detector.limits)
+    checks = Checks(desk.outbox, drift.read, desk.verify_audit)
+    watch = StoreWatch(checks, detector.detector, here.alarm, now_ms, lambda: database.leadership("watch"))
+    for part in (feed, changes, guard, watch):
         part.start()
         stack.callback(part.stop)
     return Parts(
@@ -121,7 +125,7 @@ def open_parts(
         guard=guard,
         evidence=EvidenceReader(here.kafka, schema, detector),
         what_ifs=what_ifs,
-        drift=DriftCheck(database, here.kafka, detector.topics.rules, schema, detector.limits),
+        drift=drift,
         panel=panel,
         verdict=Remembered(panel.verdict, _VERDICT_S),
         steering=here.steering,

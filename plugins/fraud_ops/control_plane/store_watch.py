@@ -1,0 +1,129 @@
+"""Looks after the store and tells people: changes that do not reach the rule log, drift, a broken audit chain."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.drift import Drift
+from fraud_ops.control_plane.views import ChainVerdict, OutboxState
+from fraud_rules.errors import FraudError
+
+__all__ = ["Checks", "StoreAlarm", "StoreWatch"]
+
+STUCK_MS: Final = 30_000
+
+_EVERY_MS: Final = {"outbox": 5_000, "drift": 60_000, "audit": 3_600_000}
+_LOOK_S: Final = 1.0
+_AGAIN_S: Final = 5.0
+_NAMED: Final = 5
+
+_log = logging.getLogger(__name__)
+
+
+class StoreAlarm(StrEnum):
+    """What people are told of; each has its runbook."""
+
+    OUTBOX_STUCK = "OUTBOX_STUCK"
+    DRIFT = "DRIFT"
+    AUDIT_BROKEN = "AUDIT_BROKEN"
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """How the store is looked at. Each raises FraudError when it cannot look."""
+
+    outbox: Callable[[], OutboxState]
+    drift: Callable[[], Drift]
+    audit: Callable[[], ChainVerdict]
+
+
+class StoreWatch:
+    """`lead` gives whether this process is the one that looks; `detector` is the name people know the installation
+    by.
+    """
+
+    def __init__(
+        self,
+        checks: Checks,
+        detector: str,
+        alarm: Callable[[Alarm], object],
+        clock_ms: Callable[[], int],
+        lead: Callable[[], AbstractContextManager[bool]],
+    ) -> None:
+        self._checks = checks
+        self._detector = detector
+        self._alarm = alarm
+        self._clock_ms = clock_ms
+        self._lead = lead
+        self._due_ms = dict.fromkeys(_EVERY_MS, 0)
+        self._raised: set[StoreAlarm] = set()
+        self._drifted: frozenset[int] = frozenset()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="control-plane-watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Return once it has ended."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def look(self) -> None:
+        """Make the checks that are due. One that cannot be made is made again when it is due again."""
+        now_ms = self._clock_ms()
+        looks = {"outbox": self._look_at_outbox, "drift": self._look_at_drift, "audit": self._look_at_audit}
+        for name, look in looks.items():
+            if now_ms >= self._due_ms[name]:
+                self._due_ms[name] = now_ms + _EVERY_MS[name]
+                try:
+                    look()
+                except FraudError as error:
+                    _log.warning("the %s cannot be checked: %s", name, " ".join(str(error).split()))
+
+    def _look_at_outbox(self) -> None:
+        state = self._checks.outbox()
+        age_ms = 0 if state.oldest_ms is None else self._clock_ms() - state.oldest_ms
+        said = f"{state.pending} changes wait for the rule log, the oldest for {age_ms // 1_000} s"
+        self._turn(StoreAlarm.OUTBOX_STUCK, said, holds=age_ms > STUCK_MS)
+
+    def _look_at_drift(self) -> None:
+        """A rule that differs twice in a row: what is on its way for a moment is none."""
+        found = frozenset(each.rule_id for each in self._checks.drift().differences)
+        lasting, self._drifted = sorted(found & self._drifted), found
+        named = ", ".join(map(str, lasting[:_NAMED])) + (", ..." if len(lasting) > _NAMED else "")
+        said = f"store and rule log disagree about {len(lasting)} rules" + (f": {named}" if lasting else "")
+        self._turn(StoreAlarm.DRIFT, said, holds=bool(lasting))
+
+    def _look_at_audit(self) -> None:
+        verdict = self._checks.audit()
+        said = f"the audit log has {verdict.rows} rows"
+        if not verdict.whole:
+            said += f" and is not what was written from row {verdict.broken_at} on"
+        self._turn(StoreAlarm.AUDIT_BROKEN, said, holds=not verdict.whole)
+
+    def _turn(self, name: StoreAlarm, said: str, *, holds: bool) -> None:
+        """Tell people when something begins, and when it is over."""
+        if holds == (name in self._raised):
+            return
+        self._alarm(Alarm(name, self._detector, said, resolved=not holds))
+        (self._raised.add if holds else self._raised.discard)(name)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                with self._lead() as led:
+                    while led and not self._stop.wait(_LOOK_S):
+                        self.look()
+            except Exception:  # noqa: BLE001 -- whatever an alarm raises, the next trouble is to be seen
+                _log.exception("the watch over the control plane's store failed")
+            self._stop.wait(_AGAIN_S)

@@ -1,0 +1,95 @@
+"""What people are told of the store: when it begins, and when it is over."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import pytest
+
+from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.drift import Drift, RuleDrift
+from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.store_watch import Checks, StoreAlarm, StoreWatch
+from fraud_ops.control_plane.views import ChainVerdict, OutboxState
+from fraud_ops.runbooks import slug
+from fraud_rules.project import Project
+from tests.control.desks import Clock
+
+
+@dataclass
+class World:
+    """A store in words."""
+
+    clock: Clock = field(default_factory=Clock)
+    waits_since_ms: int | None = None
+    drifted: tuple[int, ...] = ()
+    broken_at: int | None = None
+    away: bool = False
+    told: list[tuple[str, bool]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        checks = Checks(self.outbox, self.drift, self.audit)
+        self.watch = StoreWatch(checks, "detector", self.alarm, self.clock, lambda: nullcontext(True))
+
+    def after(self, seconds: int) -> list[tuple[str, bool]]:
+        """What was told in that time, looking every second."""
+        before = len(self.told)
+        for _ in range(seconds):
+            self.clock.now_ms += 1_000
+            self.watch.look()
+        return self.told[before:]
+
+    def alarm(self, alarm: Alarm) -> None:
+        self.told.append((alarm.name, alarm.resolved))
+
+    def outbox(self) -> OutboxState:
+        if self.away:
+            raise Unavailable("away")
+        return OutboxState(0 if self.waits_since_ms is None else 3, self.waits_since_ms)
+
+    def drift(self) -> Drift:
+        return Drift(tuple(RuleDrift(rule_id, None, None) for rule_id in self.drifted), True, 9, 9, 0, None)
+
+    def audit(self) -> ChainVerdict:
+        return ChainVerdict(self.broken_at is None, 7, self.broken_at, "")
+
+
+def test_nothing_is_said_of_a_store_that_is_well() -> None:
+    assert World().after(200) == []
+
+
+def test_changes_that_wait_too_long_are_told_of_once_and_when_they_are_through() -> None:
+    world = World()
+    world.waits_since_ms = world.clock()
+    assert world.after(29) == []
+    assert world.after(60) == [("OUTBOX_STUCK", False)]
+    world.away = True
+    assert world.after(20) == []
+    world.away, world.waits_since_ms = False, None
+    assert world.after(20) == [("OUTBOX_STUCK", True)]
+
+
+def test_a_rule_that_differs_twice_in_a_row_is_told_of() -> None:
+    world = World()
+    world.drifted = (1,)
+    assert world.after(30) == []
+    world.drifted = (2,)
+    assert world.after(60) == []
+    assert world.after(120) == [("DRIFT", False)]
+    world.drifted = ()
+    assert world.after(120) == [("DRIFT", True)]
+
+
+def test_a_broken_chain_is_told_of_within_the_hour() -> None:
+    world = World()
+    world.after(1)
+    world.broken_at = 5
+    assert world.after(3_700) == [("AUDIT_BROKEN", False)]
+
+
+@pytest.mark.parametrize("name", StoreAlarm)
+def test_each_alarm_has_its_runbook(name: StoreAlarm, project: Project) -> None:
+    page = (project.root / "docs" / "runbooks" / f"{slug(name)}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {name}\n")
+    assert f"({slug(name)}.md)" in (project.root / "docs" / "runbooks" / "README.md").read_text(encoding="utf-8")
