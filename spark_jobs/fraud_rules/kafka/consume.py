@@ -10,11 +10,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import Record, TopicReader, describe, record_of
+from fraud_rules.kafka.reader import Record, TopicReader, describe, record_of, waiting
 
 __all__ = ["Received", "follow", "read_topic", "tail_of", "topic_ends", "topic_starts"]
 
-_BATCH = 1_000
 _PATIENCE_S = 30.0
 _PASSING = (
     KafkaError._TRANSPORT,
@@ -100,7 +99,7 @@ def _received(
 ) -> Iterator[Received | None]:
     away_since_s: float | None = None
     while wanted():
-        messages = consumer.consume(_BATCH, timeout=poll_s)
+        messages = waiting(consumer, poll_s)
         now_ms = time.time_ns() // 1_000_000
         records = [message for message in messages if _is_record(message)]
         for message in records:

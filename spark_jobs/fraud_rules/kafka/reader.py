@@ -106,7 +106,8 @@ class TopicReader:
     def _read_to(self, end: int, partition: int) -> Iterator[Record]:
         deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
-            messages = self._messages()
+            with _named(self._kafka):
+                messages = waiting(self._consumer, _POLL_S)
             for message in messages:
                 if message.error() is None and _offset(message) < end:
                     yield record_of(message)
@@ -115,12 +116,6 @@ class TopicReader:
             if any(message.error() is None for message in messages):
                 deadline = time.monotonic() + _TIMEOUT_S  # from when the reader asks again, however long it took
         raise BrokerUnavailable(f"{self.topic}-{partition} cannot be read up to offset {end}: is it shorter now?")
-
-    def _messages(self) -> list[Message]:
-        """What is there, waiting for the first only: the client waits for all that it is asked for."""
-        with _named(self._kafka):
-            first = self._consumer.consume(1, timeout=_POLL_S)
-            return first + self._consumer.consume(_BATCH, timeout=0) if first else first
 
     def _is_last(self, message: Message, end: int) -> bool:
         """Whether nothing below `end` is left after this message."""
@@ -132,6 +127,12 @@ class TopicReader:
         if error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
             return False
         raise BrokerUnavailable(f"{self.topic} at {self._kafka}: {error.str()}")
+
+
+def waiting(consumer: Consumer, timeout_s: float) -> list[Message]:
+    """The messages that are there, else the first to come in time: the client itself waits for all it is asked for."""
+    first = consumer.consume(1, timeout=timeout_s)
+    return first + consumer.consume(_BATCH, timeout=0) if first else first
 
 
 def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int] | None:
