@@ -135,7 +135,7 @@ class WhatIfDesk:
 
     def _arguments(self, question: Question, draft: Path) -> list[str]:
         limits = ",".join(f"{limit:f}" for limit in question.limits)
-        asked = [f"--days={question.days}", f"--folder={self._archive}", "--processes=1", "--json"]
+        asked = [f"--days={question.days}", f"--archive={self._archive}", "--processes=1", "--json"]
         return [*self._command, str(draft), *asked, *([f"--limits={limits}"] if limits else [])]
 
     def _done(self, command: Sequence[str], folder: Path) -> tuple[int, bytes, bytes] | None:

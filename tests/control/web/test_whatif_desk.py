@@ -1,0 +1,55 @@
+"""What-ifs asked for on the page: one at a time, and what ends badly says why."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from fraud_ops.control_plane.errors import NotFound, Refused
+from fraud_ops.control_plane.whatif import Question, WhatIfDesk, WhatIfStatus
+from fraud_rules.project import Project
+from tests.waiting import until
+
+QUESTION = Question(b'{"ruleId": 1}', 7)
+
+
+def desk(project: Project, tmp_path: Path, script: str) -> WhatIfDesk:
+    return WhatIfDesk(project, tmp_path / "archive", [sys.executable, "-c", script])
+
+
+def test_the_result_is_what_the_command_prints(project: Project, tmp_path: Path) -> None:
+    script = "import sys; print(open(sys.argv[1]).read() + ' '.join(sys.argv[2:]))"
+    run = desk(project, tmp_path, script).start(QUESTION)
+    assert run.ended.wait(60)
+    assert run.status is WhatIfStatus.DONE
+    expected = f'{{"ruleId": 1}}--days=7 --archive={tmp_path / "archive"} --processes=1 --json\n'
+    assert run.result == expected.encode()
+
+
+def test_an_error_is_told_by_its_last_line(project: Project, tmp_path: Path) -> None:
+    run = desk(project, tmp_path, "import sys; sys.exit('first\\nthe archive holds no transaction yet')").start(
+        QUESTION
+    )
+    assert run.ended.wait(60)
+    assert (run.status, run.said) == (WhatIfStatus.FAILED, "the archive holds no transaction yet")
+
+
+def test_so_many_may_wait_and_no_more(project: Project, tmp_path: Path) -> None:
+    what_ifs = desk(project, tmp_path, "import time; time.sleep(600)")
+    first = what_ifs.start(QUESTION)
+    until(lambda: first.status is WhatIfStatus.RUNNING, "the first runs")
+    for _ in range(10):
+        what_ifs.start(QUESTION)
+    with pytest.raises(Refused):
+        what_ifs.start(QUESTION)
+    what_ifs.close()
+    with pytest.raises(NotFound):
+        what_ifs.get("0123456789ab")
+
+
+def test_the_real_command_says_that_there_is_no_archive(project: Project, tmp_path: Path) -> None:
+    run = WhatIfDesk(project, tmp_path / "archive").start(QUESTION)
+    assert run.ended.wait(120)
+    assert run.status is WhatIfStatus.FAILED and "fraud archive" in str(run.said)
