@@ -4,8 +4,6 @@ nothing written twice."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,78 +12,37 @@ import pytest
 import yaml
 
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
-from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
 from tests import oracle
 from tests.conftest import OwnTopics
-from tests.recovery.load import Load
-from tests.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
+from tests.recovery.site import Site
 from tests.recovery.verdict import Run, differences, recorded_stream
-from tests.recovery.watch import Watch
 from tests.running_detector import Installation, RunningDetector
 from tests.waiting import until
 
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(900)]
 
-RATE = 40.0
 ROWS = 400
 
 
-class Site:
+class RebuildSite(Site):
     """A detector under load that is stopped, rebuilt and killed."""
-
-    def __init__(self, home: Path, project: Project, topics: OwnTopics, seed: int) -> None:
-        self.installation = Installation.make(
-            home,
-            project,
-            topics,
-            max_out_of_orderness_ms=OUT_OF_ORDERNESS_MS,
-            future_tolerance_ms=FUTURE_TOLERANCE_MS,
-            tick_ms=500,
-            key_groups=4,
-        )
-        self.watch = Watch(self.installation)
-        self.load = Load(topics, seed, RATE)
-        self.starts: list[RunningDetector] = []
-
-    def start(self, *flags: str) -> RunningDetector:
-        self.starts.append(RunningDetector(self.installation, *flags))
-        return self.starts[-1]
 
     def await_batches(self, count: int) -> None:
         """Wait for batches since those of now, whatever query they are of."""
         known = len(self.installation.progress())
         until(lambda: len(self.installation.progress()) >= known + count, f"{count} more batches are written")
 
-    def finish(self) -> None:
-        """Let the last start read what is left, and end it."""
-        self.load.finish()
-        names, kafka = self.installation.topics.names, self.installation.topics.kafka
-        transactions, rules = topic_ends(kafka, names.transactions), topic_ends(kafka, names.rules)
-        until(lambda: self.watch.ends == transactions and self.watch.rules_end == rules[0], "everything is read")
-        assert self.starts[-1].stop() == 0, self.starts[-1].said()[-2000:]
-
     @property
     def asides(self) -> list[Path]:
         return sorted(self.installation.home.glob("checkpoint.aside-*"))
 
 
-@contextmanager
-def working(site: Site) -> Iterator[Site]:
-    with site.watch, site.load:
-        site.load.allow(ROWS)
-        try:
-            yield site
-        finally:
-            for detector in site.starts:
-                detector.kill()
-
-
 def test_a_damaged_checkpoint_is_rebuilt_also_when_killed_meanwhile(
     project: Project, topics: OwnTopics, tmp_path: Path
 ) -> None:
-    with working(Site(tmp_path, project, topics, seed=5)) as site:
+    with RebuildSite(tmp_path, project, topics, seed=5, key_groups=4).working(ROWS) as site:
         site.start()
         site.await_batches(20)
         assert RunningDetector(site.installation, "--rebuild=rushed").wait_end() == CheckpointForeign.exit_code
@@ -110,7 +67,7 @@ def test_a_damaged_checkpoint_is_rebuilt_also_when_killed_meanwhile(
 
 
 def test_another_number_of_key_groups(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
-    with working(Site(tmp_path, project, topics, seed=6)) as site:
+    with RebuildSite(tmp_path, project, topics, seed=6, key_groups=4).working(ROWS) as site:
         site.start()
         site.await_batches(20)
         assert site.starts[-1].stop() == 0
