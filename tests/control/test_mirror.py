@@ -165,7 +165,7 @@ def play(scene: Scene, log: MemoryLog, event: tuple[str, int, str, int]) -> None
             log.take_in(most)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(EVENTS)
 def test_in_whatever_order_things_happen_the_store_ends_as_the_log(events: list[tuple[str, int, str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

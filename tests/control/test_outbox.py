@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import pytest
 from confluent_kafka import KafkaException
 from sqlalchemy import text
 
+from fraud_ops.control_plane.background import Background
 from fraud_ops.control_plane.drift import DriftCheck
 from fraud_ops.control_plane.given import Reader
 from fraud_ops.control_plane.lifecycle import State
@@ -26,6 +28,7 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.project import Project
+from fraud_rules.settings import DetectorSettings
 from tests.conftest import OwnTopics
 from tests.control.desks import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, given
 from tests.control.processes import PublisherProcess
@@ -138,6 +141,26 @@ def test_store_and_log_agree_and_what_differs_is_told(scene: Scene, topics: OwnT
     with scene.database.writing() as session:
         session.execute(text("UPDATE rules SET document = replace(document, '20', '21') WHERE rule_id = 7"))
     assert [each.rule_id for each in check.read().differences] == [7]
+
+
+def test_a_change_of_the_rule_table_reaches_the_log(scene: Scene, topics: OwnTopics) -> None:
+    row = {"rule_id": 5, "rule_state": "ACTIVE", **{_snake(name): value for name, value in RULE.items()}}
+    envelope = {"payload": {"op": "c", "before": None, "after": row}}
+    detector = DetectorSettings(topics=topics.names)
+    background = Background(scene.database, topics.kafka, detector, SCHEMA, scene.settings, scene.clock)
+    background.start(scene.desk)
+    try:
+        append_records(topics.kafka, topics.names.rules_cdc, [(b"5", json.dumps(envelope).encode())])
+        until(lambda: in_log(topics), "it is in the log")
+        until(lambda: all_published(scene), "the store knows")
+        assert background.failures() == {}
+    finally:
+        background.stop()
+    assert [(each["ruleId"], each["ruleState"], each["source"]) for each in in_log(topics)] == [(5, "ACTIVE", "cdc")]
+
+
+def _snake(name: str) -> str:
+    return re.sub("[A-Z]", lambda upper: "_" + upper[0].lower(), name)
 
 
 def test_another_rule_log_is_refused(scene: Scene, topics: OwnTopics) -> None:

@@ -26,6 +26,7 @@ def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert len({store_id(database) for database in opened}) == 1
+    assert {path.stat().st_mode & 0o077 for path in (tmp_path / "new").iterdir()} == {0}
     for database in opened:
         database.close()
 

@@ -189,8 +189,9 @@ class ControlDesk:
 
         Raises Refused, and Invalid for content that cannot be read or is too large.
         """
+        records = imports.read_import(who, content, form, self._settings.bounds)
         with self._working(who, comment) as work:
-            done = imports.import_rules(work, who, content, form, comment.strip())
+            done = imports.import_rules(work, who, records, comment.strip())
             if dry_run or not done.applied:
                 work.take_back()
                 return Import(done.items, applied=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,8 +9,8 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
+from fraud_ops.control_plane.attempts import Attempts
 from fraud_ops.control_plane.changes import Work
-from fraud_ops.control_plane.errors import Unavailable
 from fraud_ops.control_plane.given import Reader
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
@@ -25,12 +24,8 @@ from fraud_rules.kafka.reader import Record, TopicReader, topic_ids, uncommitted
 __all__ = ["Follower", "Source"]
 
 _AT_ONCE: Final = 200
-_PAUSE_S: Final = 0.5
-_LONGEST_PAUSE_S: Final = 5.0
 _SETTLING_S: Final = 30.0
 _LOOK_S: Final = 0.02
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +62,15 @@ class Follower:
 
     def run(self, stop: threading.Event) -> None:
         """Follow the topic until told to stop, as the only process that does; whatever fails is tried again."""
-        pause_s = _PAUSE_S
+        attempts = Attempts(self._source.name)
         while not stop.is_set():
-            try:
-                with self._database.leadership(self._source.name) as led:
-                    if led:
-                        self._follow(stop)
-                        pause_s = _PAUSE_S
-            except (BrokerUnavailable, Unavailable, RuleLogForeign) as error:
-                if self.failure != str(error):
-                    _log.warning("%s waits: %s", self._source.name, " ".join(str(error).split()))
-                self.failure = str(error)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            stop.wait(pause_s)
+            with attempts.another() as attempt, self._database.leadership(self._source.name) as led:
+                if led:
+                    self._follow(stop, attempt)
+                else:
+                    attempt.stands_by()
+            self.failure = attempts.failure
+            stop.wait(attempts.pause_s)
 
     def catch_up(self) -> int:
         """Take in all that is in the topic now, once open transactions have ended; the offset after it.
@@ -108,9 +99,10 @@ class Follower:
         known = self._position()
         return 0 if known is None else known.offset
 
-    def _follow(self, stop: threading.Event) -> None:
+    def _follow(self, stop: threading.Event, attempt: Attempts) -> None:
         kafka, topic = self._source.kafka, self._source.topic
         start = self.catch_up()
+        attempt.succeeds()
         self.failure = None
         batch: list[Record] = []
         for received in follow(kafka, {topic: {0: start}}, wanted=lambda: not stop.is_set(), poll_s=_LOOK_S):

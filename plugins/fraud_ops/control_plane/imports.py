@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -13,6 +13,7 @@ from fraud_ops.control_plane.errors import ControlPlaneError, Invalid
 from fraud_ops.control_plane.given import Wanted, with_remarks
 from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.roles import Actor, Permission, require
+from fraud_ops.control_plane.settings import Bounds
 from fraud_ops.control_plane.steps import add_draft, change_state, new_document
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_ops.control_plane.views import Import, ImportEffect, ImportItem
@@ -22,20 +23,15 @@ from fraud_rules.rule_files import RuleRecord, read_rule_text
 from fraud_rules.rule_json import decode_object
 from fraud_rules.rule_text import read_text_form
 
-__all__ = ["import_rules"]
+__all__ = ["import_rules", "read_import"]
 
 _NAMES: Final = MappingProxyType(
     {RuleFormat.JSON: "import.json", RuleFormat.YAML: "import.yaml", RuleFormat.TEXT: "import.txt"}
 )
 
 
-def import_rules(work: Work, who: Actor, content: str, form: RuleFormat | None, comment: str) -> Import:
-    """Bring the rules in. `applied` is false when one was rejected: the transaction must be taken back then.
-
-    Raises Refused, and Invalid for content that holds no rules or too many.
-    """
-    require(who, Permission.IMPORT)
-    records = _records(work, content, form)
+def import_rules(work: Work, who: Actor, records: Sequence[RuleRecord], comment: str) -> Import:
+    """Bring the rules in. `applied` is false when one was rejected: the transaction must be taken back then."""
     seen: set[int] = set()
     items = []
     for place, record in enumerate(records, 1):
@@ -49,8 +45,12 @@ def import_rules(work: Work, who: Actor, content: str, form: RuleFormat | None, 
     return Import(tuple(items), all(item.effect is not ImportEffect.REJECTED for item in items))
 
 
-def _records(work: Work, content: str, form: RuleFormat | None) -> tuple[RuleRecord, ...]:
-    bounds = work.settings.bounds
+def read_import(who: Actor, content: str, form: RuleFormat | None, bounds: Bounds) -> tuple[RuleRecord, ...]:
+    """The records of a file; before anybody has to wait for the writer, as YAML takes its time.
+
+    Raises Refused, and Invalid for content that holds no rules or too many.
+    """
+    require(who, Permission.IMPORT)
     size = len(content.encode("utf-8", "replace"))
     if size > bounds.import_bytes:
         raise Invalid([Reason("content", f"has {size} bytes, at most {bounds.import_bytes} are allowed")])

@@ -8,15 +8,14 @@ holds committed readers of the log back until the next publisher opens, at most 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from sqlalchemy import select
 
+from fraud_ops.control_plane.attempts import Attempts
 from fraud_ops.control_plane.changes import Work
-from fraud_ops.control_plane.errors import Unavailable
 from fraud_ops.control_plane.following import Follower
 from fraud_ops.control_plane.given import Reader
 from fraud_ops.control_plane.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, mark_published
@@ -25,7 +24,6 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.views import RuleChanged
-from fraud_rules.errors import BrokerUnavailable, Fenced, RuleLogForeign
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 
@@ -34,10 +32,6 @@ __all__ = ["Publisher"]
 _BUNDLE: Final = 200
 _LOOK_S: Final = 0.1
 _OPEN_S: Final = 10.0
-_PAUSE_S: Final = 0.2
-_LONGEST_PAUSE_S: Final = 5.0
-
-_log = logging.getLogger(__name__)
 
 
 class Publisher:
@@ -73,24 +67,21 @@ class Publisher:
 
     def run(self, stop: threading.Event) -> None:
         """Publish until told to stop, as the only process that does; whatever fails is tried again."""
-        pause_s = _PAUSE_S
+        attempts = Attempts("the outbox")
         while not stop.is_set():
-            try:
-                with self._database.leadership("publisher") as led:
-                    if led:
-                        self._publish(stop)
-                        pause_s = _PAUSE_S
-            except (BrokerUnavailable, Fenced, Unavailable, RuleLogForeign) as error:
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S) if self.failure else _PAUSE_S
-                if self.failure != str(error):
-                    _log.warning("the outbox waits: %s", " ".join(str(error).split()))
-                self.failure = str(error)
-            stop.wait(pause_s)
+            with attempts.another() as attempt, self._database.leadership("publisher") as led:
+                if led:
+                    self._publish(stop, attempt)
+                else:
+                    attempt.stands_by()
+            self.failure = attempts.failure
+            stop.wait(attempts.pause_s)
 
-    def _publish(self, stop: threading.Event) -> None:
+    def _publish(self, stop: threading.Event, attempt: Attempts) -> None:
         writer = BatchWriter(self._kafka, self._settings.name, timeout_s=_OPEN_S)
         writer.open()
         self._mirror.catch_up()
+        attempt.succeeds()
         self.failure = None
         while not stop.is_set():
             rows = self._waiting()

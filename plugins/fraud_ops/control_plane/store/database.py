@@ -142,8 +142,9 @@ def _sqlite(url: str, file: str | None) -> Engine:
         raise ConfigError("the control plane's database must be a file: sqlite:///var/control-plane.db")
     try:
         Path(file).resolve().parent.mkdir(parents=True, exist_ok=True)
+        Path(file).touch(mode=0o600)  # who may do what is in there: for its owner's eyes
     except OSError as error:
-        raise Unavailable(f"the folder of {file} cannot be made: {error.strerror}") from error
+        raise Unavailable(f"the control plane's database {file} cannot be made: {error.strerror}") from error
     engine = create_engine(
         url, poolclass=QueuePool, pool_size=_POOL, max_overflow=_POOL, hide_parameters=True,
         connect_args={"check_same_thread": False, "timeout": _BUSY_MS / 1_000},

@@ -1,0 +1,120 @@
+"""Rules from the desk in the running detector: the versions it goes by are the offsets that the store knows.
+
+The publisher writes in transactions, whose markers take offsets too: also the last ones of the log.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from fraud_ops.control_plane.background import Background
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.views import RuleDetail
+from fraud_rules.kafka.rule_status import await_operations
+from fraud_rules.project import Project
+from tests.conftest import OwnTopics
+from tests.control.desks import ADA, SCHEMA, Scene, given
+from tests.kafka_records import produce, read_all
+from tests.running_detector import Installation, RunningDetector
+from tests.waiting import until
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def installation(project: Project, topics: OwnTopics, tmp_path: Path) -> Installation:
+    return Installation.make(tmp_path / "detector", project, topics)
+
+
+@pytest.fixture
+def published(scene: Scene, topics: OwnTopics, installation: Installation) -> Iterator[Scene]:
+    """A desk whose changes are published at once."""
+    background = Background(
+        scene.database, topics.kafka, installation.settings, SCHEMA, scene.settings, scene.clock, scene.told.append
+    )
+    background.start(scene.desk)
+    yield scene
+    background.stop()
+
+
+def version_of(scene: Scene, rule_id: int) -> int:
+    row = until(lambda: (row := scene.desk.rule(rule_id).row).published and row, "it is in the log")
+    assert row.log_version is not None
+    return row.log_version
+
+
+def live(scene: Scene, topics: OwnTopics, rule_id: int) -> int:
+    """The version of a rule, once the detector has said it is live."""
+    version = version_of(scene, rule_id)
+    operations = await_operations(topics.kafka, topics.names.rule_operations, {version}, 120)
+    assert (operations[version].rule_id, operations[version].status) == (rule_id, "LIVE")
+    return version
+
+
+def abort_one(topics: OwnTopics) -> None:
+    """A transaction that comes to nothing leaves a gap."""
+    producer = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": f"{topics.prefix}other"})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(topics.names.rules, b'{"ruleId": 99}')
+    producer.flush()
+    producer.abort_transaction()
+
+
+def pay(topics: OwnTopics, number: int) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    transaction = {
+        "transactionId": number, "eventTime": now_ms, "payeeId": 1, "beneficiaryId": 2, "paymentType": "CSH",
+        "paymentAmount": 50, "ingestionTimestamp": now_ms,
+    }  # fmt: skip
+    produce(topics.bootstrap, topics.names.transactions, [json.dumps(transaction).encode()])
+
+
+def alerts(topics: OwnTopics) -> list[dict[str, Any]]:
+    return [json.loads(message.value()) for message in read_all(topics.bootstrap, topics.names.alerts)]
+
+
+def active(scene: Scene, rule_id: int) -> RuleDetail:
+    detail = scene.desk.create(ADA, given(ruleId=rule_id))
+    return scene.desk.change_state(ADA, rule_id, detail.row.revision, State.ACTIVE)
+
+
+def test_versions_of_the_store_are_those_of_alerts(
+    published: Scene, topics: OwnTopics, installation: Installation
+) -> None:
+    detail = active(published, 1)
+    abort_one(topics)
+    detector = RunningDetector(installation)
+    try:
+        detector.wait_ready()
+        first = live(published, topics, 1)
+        pay(topics, 1)
+        (alert,) = until(lambda: alerts(topics), "the first alert")
+        assert (alert["ruleId"], alert["ruleVersion"]) == (1, first)
+        detail = published.desk.edit(ADA, 1, detail.row.revision, given(ruleId=1, limit=60))
+        abort_one(topics)
+        second = live(published, topics, 1)
+        pay(topics, 2)
+        alert = until(lambda: alerts(topics)[1:], "the second alert")[0]
+        assert (alert["ruleVersion"], alert["triggeringValue"]) == (second, "100")
+        published.desk.change_state(ADA, 1, detail.row.revision, State.PAUSE)
+        live(published, topics, 1)
+    finally:
+        detector.kill()
+    again = RunningDetector(installation)
+    try:
+        again.wait_ready()
+        active(published, 2)
+        third = live(published, topics, 2)
+        pay(topics, 3)
+        alert = until(lambda: alerts(topics)[2:], "the third alert")[0]
+        assert (alert["ruleId"], alert["ruleVersion"]) == (2, third)
+    finally:
+        again.kill()
