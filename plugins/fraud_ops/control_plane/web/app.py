@@ -30,6 +30,7 @@ __all__ = ["PREFIX", "app", "create_app"]
 
 PREFIX = "/fraud/control"
 
+_PAGES = ("rules", "alerts", "approvals", "quality", "detector", "audit", "admin", "demo")
 _STATIC = Path(__file__).parents[1] / "static"
 _EVENTS = (Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged, ProgressPoint, Problem)
 _SECURITY = {"Airflow": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
@@ -80,6 +81,10 @@ def _add_pages(application: FastAPI, static: Path) -> None:
             return problems.problem(404, "the pages have not been built: see plugins/fraud_ops/control_plane/ui")
         return FileResponse(index, headers={"Cache-Control": "no-cache"})
 
+    for name in _PAGES:
+        # A page that is loaded again, or kept as a bookmark, is the same file: what it shows is in its address.
+        application.add_api_route(f"/{name}", page, include_in_schema=False)
+        application.add_api_route(f"/{name}/{{rest}}", page, include_in_schema=False)
     application.router.routes.append(Mount("/assets", _Assets(directory=static / "assets", check_dir=False)))
 
 

@@ -1105,7 +1105,7 @@ export interface components {
             /** Instep */
             inStep: boolean;
             /** Logend */
-            logEnd: number | null;
+            logEnd: number;
             /**
              * Oldestpendingms
              * @description How long the oldest change has waited, in ms.
@@ -1113,24 +1113,35 @@ export interface components {
             oldestPendingMs: number | null;
             /** Outboxpending */
             outboxPending: number;
+            /**
+             * Settled
+             * @description False while a change of all rules is on its way: then nothing is compared.
+             */
+            settled: boolean;
             /** Storeposition */
-            storePosition: number | null;
+            storePosition: number;
         };
         /**
          * DriftDifference
          * @description A rule that the store and the rule log do not agree on, as each has it.
          */
         DriftDifference: {
-            /** Log */
-            log: {
-                [key: string]: unknown;
-            } | null;
+            log: components["schemas"]["DriftSide"] | null;
             /** Ruleid */
             ruleId: number;
-            /** Store */
-            store: {
+            store: components["schemas"]["DriftSide"] | null;
+        };
+        /**
+         * DriftSide
+         * @description A rule as one of the two has it; `version` is its place in the rule log.
+         */
+        DriftSide: {
+            /** Document */
+            document: {
                 [key: string]: unknown;
-            } | null;
+            };
+            /** Version */
+            version: number | null;
         };
         /**
          * Evidence

@@ -273,7 +273,9 @@ function DriftPanel() {
       <Shown of={drift}>
         {(data) => (
           <>
-            <Chip tone={data.inStep ? "good" : "bad"}>{data.inStep ? "In step" : "They differ"}</Chip>{" "}
+            <Chip tone={data.inStep ? "good" : data.settled ? "bad" : "warn"}>
+              {data.inStep ? "In step" : data.settled ? "They differ" : "A change of all rules is on its way"}
+            </Chip>{" "}
             <Text span size="sm">
               {data.outboxPending === 0
                 ? "Every change is in the rule log."

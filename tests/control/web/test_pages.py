@@ -1,0 +1,39 @@
+"""The pages as files: where they are found, and that nothing in them runs but files of this server."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from fraud_ops.control_plane.web.app import create_app
+from fraud_rules.project import Project
+
+
+@pytest.mark.parametrize("path", ["/", "/rules", "/rules/new", "/rules/12", "/alerts", "/detector", "/admin"])
+def test_a_page_that_is_loaded_again_is_the_same_file(path: str, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("the page", encoding="utf-8")
+    answer = TestClient(create_app(static=tmp_path)).get(path)
+    assert (answer.status_code, answer.text) == (200, "the page")
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/elsewhere", "/api/elsewhere", "/rules/12/more", "/assets/../index.html", "/assets/x.js"]
+)
+def test_there_is_nothing_else(path: str, tmp_path: Path) -> None:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "index.html").write_text("the page", encoding="utf-8")
+    assert TestClient(create_app(static=tmp_path)).get(path).status_code == 404
+
+
+def test_no_script_is_in_the_page_itself_and_none_comes_from_elsewhere(project: Project) -> None:
+    page = (project.root / "plugins/fraud_ops/control_plane/static/index.html").read_text(encoding="utf-8")
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", page, re.DOTALL)
+    assert scripts
+    for attributes, body in scripts:
+        assert body.strip() == ""
+        assert 'src="/fraud/control/assets/' in attributes
+    assert not re.findall(r"""(?:src|href)=["'](?!/fraud/control/assets/)""", page)
