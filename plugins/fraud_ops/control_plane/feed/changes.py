@@ -15,6 +15,7 @@ __all__ = ["ChangesWatch"]
 
 _log = logging.getLogger(__name__)
 _LOOK_S = 0.5
+_ROWS = 50
 
 
 class ChangesWatch:
@@ -60,10 +61,22 @@ class ChangesWatch:
     def _look(self) -> None:
         with self._lock:
             heard, self._heard = self._heard, []
-        rows = self._desk.audit_rows(limit=1).items
+        rows = self._desk.audit_rows(limit=_ROWS).items
         newest = rows[0].seq if rows else 0
         before, self._seen = self._seen, newest
-        if heard:
-            self._tell([RuleTouched(newest, each.rule_id, each.revision) for each in heard])
-        elif before != newest:
-            self._tell([RuleTouched(newest, None, None)])
+        touched: list[Event] = [RuleTouched(newest, each.rule_id, each.revision) for each in heard]
+        if before is not None:
+            known = {each.rule_id for each in heard}
+            new = [row for row in rows if row.seq > before]
+            others = {_rule_of(row.subject) for row in new} - known - {None}
+            touched += [RuleTouched(newest, rule_id, None) for rule_id in sorted(filter(None, others))]
+            if len(new) == _ROWS:
+                touched = [RuleTouched(newest, None, None)]
+        if touched:
+            self._tell(touched)
+
+
+def _rule_of(subject: str) -> int | None:
+    """The rule that a row of the audit log is about; None for one about something else."""
+    kind, _, number = subject.partition(" ")
+    return int(number) if kind == "rule" and number.isascii() and number.isdigit() else None

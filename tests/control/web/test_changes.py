@@ -1,0 +1,35 @@
+"""Who reads the stream hears of every rule that was changed, in whatever process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fraud_ops.control_plane.feed.changes import ChangesWatch
+from fraud_ops.control_plane.feed.events import Event, RuleTouched
+from fraud_ops.control_plane.roles import Role
+from fraud_ops.control_plane.views import RuleGiven
+from tests.control.desks import ADA, RULE, Scene
+from tests.waiting import until
+
+
+def test_changes_here_and_elsewhere_are_told(scene: Scene) -> None:
+    told: list[Event] = []
+
+    def tell(events: Sequence[Event]) -> None:
+        told.extend(events)
+
+    def rules() -> list[int | None]:
+        return [each.rule_id for each in told if isinstance(each, RuleTouched)]
+
+    here, elsewhere = scene.desk, scene.another()
+    watch = ChangesWatch(here, tell)
+    watch.start()
+    try:
+        here.bind(ADA, "vic", Role.VIEWER)
+        first = here.create(ADA, RuleGiven(document=RULE)).row.rule_id
+        until(lambda: first in rules(), "a change in this process")
+        second = elsewhere.create(ADA, RuleGiven(document=RULE)).row.rule_id
+        until(lambda: second in rules(), "a change in another process")
+        assert set(rules()) == {first, second}
+    finally:
+        watch.stop()
