@@ -1,0 +1,68 @@
+"""Requests made from the API's own description, right ones and wrong ones: none of them is an error of the server's."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import pytest
+
+from fraud_ops.control_plane.web.rates import Rates
+from tests.control.web.server import Server
+
+schemathesis = pytest.importorskip("schemathesis")
+
+MINUTES = float(os.environ.get("FUZZ_MINUTES", "10"))
+ENDLESS = "/api/alerts/stream"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+def test_no_request_is_an_error_of_the_server(server: Server) -> None:
+    from hypothesis import HealthCheck, Phase, given, settings
+
+    server.application.state.rates = Rates(per_s=1e9, writes_per_s=1e9)
+    for _ in range(3):
+        server.rule()
+    schema = schemathesis.openapi.from_dict(server.application.openapi())
+    operations = [each for each in (found.ok() for found in schema.get_all_operations()) if each.path != ENDLESS]
+    faults: dict[str, str] = {}
+    answers = 0
+
+    def send(case: Any) -> None:
+        nonlocal answers
+        sent = _sendable(case, server)
+        try:
+            answer = server.client.request(**sent)
+        except UnicodeEncodeError:
+            return  # no client can send it
+        answers += 1
+        if answer.status_code >= 500:
+            faults.setdefault(case.operation.label, f"{answer.status_code} {answer.text[:300]} for {str(sent)[:300]}")
+
+    until_s = time.monotonic() + 60 * MINUTES
+    while time.monotonic() < until_s:
+        for operation in operations:
+            for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
+                bounded = settings(
+                    max_examples=10,
+                    deadline=None,
+                    database=None,
+                    phases=[Phase.generate],
+                    suppress_health_check=list(HealthCheck),
+                )
+                bounded(given(operation.as_strategy(generation_mode=mode))(send))()
+    assert answers > 0
+    assert not faults
+
+
+def _sendable(case: Any, server: Server) -> dict[str, Any]:
+    """The case as an admin's request."""
+    made = case.as_transport_kwargs(base_url="http://testserver/fraud/control")
+    kept = {name: made[name] for name in ("method", "url", "params", "json", "content") if name in made}
+    data = made.get("data")
+    kept |= {"content" if isinstance(data, bytes | str) else "data": data} if data is not None else {}
+    headers = {name: text for name, text in dict(made.get("headers") or {}).items() if text is not None}
+    headers.pop("Authorization", None)
+    return {**kept, "headers": {**headers, **server.login.headers("admin")}}
