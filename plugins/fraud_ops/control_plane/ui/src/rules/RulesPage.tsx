@@ -1,4 +1,16 @@
-import { ActionIcon, Button, Group, Kbd, Menu, Select, Table, TextInput, Tooltip, UnstyledButton } from "@mantine/core";
+import {
+  ActionIcon,
+  Box,
+  Button,
+  Group,
+  Kbd,
+  Menu,
+  Select,
+  Table,
+  TextInput,
+  Tooltip,
+  UnstyledButton,
+} from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { IconArrowDown, IconArrowUp, IconDots, IconPlus, IconSearch } from "@tabler/icons-react";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
@@ -189,7 +201,7 @@ function RuleTable({ rows, column, descending, sort, open }: TableProps) {
           <Sortable name="state" {...{ column, descending, sort }}>
             State
           </Sortable>
-          <Sortable name="alerts" {...{ column, descending, sort }}>
+          <Sortable name="alerts" from="sm" {...{ column, descending, sort }}>
             Alerts, last hour
           </Sortable>
           <Sortable name="precision" from="md" {...{ column, descending, sort }}>
@@ -264,6 +276,9 @@ function Row({ row, index, measure, onKeyDown, open }: RowProps) {
         <div className="code" style={{ color: "var(--mantine-color-dimmed)" }}>
           {formula(row.document)}
         </div>
+        <Box hiddenFrom="sm" mt={4}>
+          <Sparkline counts={row.alertsLastHour} label="alerts in the last hour" />
+        </Box>
       </Table.Td>
       <Table.Td>
         <Group gap={4}>
@@ -279,7 +294,7 @@ function Row({ row, index, measure, onKeyDown, open }: RowProps) {
           )}
         </Group>
       </Table.Td>
-      <Table.Td>
+      <Table.Td visibleFrom="sm">
         <Sparkline counts={row.alertsLastHour} label="alerts in the last hour" />
       </Table.Td>
       <Table.Td visibleFrom="md">

@@ -86,7 +86,7 @@ export function useRuleDraft(rule: RuleDetail | null, template: RuleDetail | nul
 }
 
 function first(rule: RuleDetail | null, template: RuleDetail | null): Draft {
-  if (rule !== null) return written("yaml", rule.yaml);
+  if (rule !== null) return drafted("yaml", rule.document);
   if (template === null) return drafted("yaml", EMPTY);
   const members = Object.entries(template.document).filter(([name]) => !OWN.includes(name));
   return drafted("yaml", Object.fromEntries(members));
