@@ -140,6 +140,7 @@ def test_a_rule_goes_into_the_log_and_its_alerts_come_out(served: ApiServer, bro
     for number in (2, 3, 4):
         _alert(broker, number)
     served.airflow.kill(Component.API_SERVER)
+    served.airflow.stop()  # it is forgotten that it was to run
     served.start()
     _alert(broker, 5)
     with served.stream(last_id) as again:
