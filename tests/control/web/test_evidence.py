@@ -1,0 +1,64 @@
+"""The transactions of an alert's window, found again in the topic."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+from fraud_ops.control_plane.evidence import EvidenceReader
+from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.project import Project
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from tests.conftest import OwnTopics
+from tests.control.web.server import RULE
+from tests.control.web.test_feed import alert_json
+
+
+def payment(number: int, event_ms: int, payer: int = 7, kind: str = "CSH") -> bytes:
+    return json.dumps(
+        {
+            "transactionId": number,
+            "eventTime": event_ms,
+            "payeeId": payer,
+            "beneficiaryId": 1,
+            "paymentAmount": 5,
+            "paymentType": kind,
+        }
+    ).encode()
+
+
+def test_what_was_counted_is_found_and_nothing_else(topics: OwnTopics, project: Project) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    minute_ms = 60_000
+    payments = [
+        payment(1, now_ms - 20 * minute_ms - 1),  # before the window
+        payment(2, now_ms - 20 * minute_ms),
+        payment(3, now_ms - 5 * minute_ms, payer=8),
+        payment(4, now_ms - 5 * minute_ms, kind="CRD"),  # what the filter does not pass
+        b"no transaction of 7",
+        payment(5, now_ms - 5 * minute_ms),
+        payment(5, now_ms - 5 * minute_ms),  # delivered twice
+        payment(6, now_ms),
+    ]
+    append_records(topics.kafka, topics.names.transactions, [(b"k", each) for each in payments])
+    loaded = DetectorSettings.load(project.config / "detector.yaml", {})
+    schema = TransactionSchema.load(project.config / "schema.yaml")
+    reader = EvidenceReader(topics.kafka, schema, replace(loaded, topics=topics.names))
+
+    def asked(**members: Any) -> bytes:
+        facts = {"key": {"payeeId": 7}, "windowStart": now_ms - 20 * minute_ms, "windowEnd": now_ms, "windowCount": 3}
+        rule = {**RULE, "ruleId": 1, "ruleState": "ACTIVE", "filter": "paymentType = 'CSH'"}
+        later_ms = time.time_ns() // 1_000_000 + minute_ms
+        return alert_json(1, **{"violatedRule": rule, "ingestionTime": later_ms, **facts, **members})
+
+    found = reader.read(asked())
+    assert [row["transactionId"] for row in found.transactions] == [2, 5, 6]
+    assert (found.count, found.missing) == (3, None)
+    fewer = reader.read(asked(windowCount=2))
+    assert fewer.missing is not None and "counted 2" in fewer.missing
+    assert reader.read(asked(key={"payeeId": 9}, windowCount=0)).count == 0
+    unfiltered = reader.read(asked(violatedRule={"ruleId": 1}, windowCount=4))
+    assert [row["transactionId"] for row in unfiltered.transactions] == [2, 4, 5, 6]
