@@ -78,7 +78,7 @@ export function useAlerts(filter: AlertFilter, held: boolean): AlertView {
       correction: (event) => setListed((old) => ({ ...old, alerts: corrected(old.alerts, event, parameters) })),
       missed: again,
     });
-    void get<Alerts>(`/alerts${query({ ...parameters, limit: PAGE })}`, ended.signal)
+    void get<Alerts>(`/alerts${query({ ...parameters, ...correctionsOf(parameters), limit: PAGE })}`, ended.signal)
       .then(
         (page) => {
           setListed({ alerts: withNews(page.items, early ?? []), fresh: new Set(), next: page.next });
@@ -109,7 +109,9 @@ export function useAlerts(filter: AlertFilter, held: boolean): AlertView {
 
   const older = useCallback(() => {
     if (listed.next === null) return;
-    get<Alerts>(`/alerts${query({ ...parameters, limit: PAGE, before: listed.next })}`).then(
+    get<Alerts>(
+      `/alerts${query({ ...parameters, ...correctionsOf(parameters), limit: PAGE, before: listed.next })}`,
+    ).then(
       (page) => setListed((old) => ({ ...old, alerts: withOlder(old.alerts, page.items), next: page.next })),
       setError,
     );
@@ -121,6 +123,11 @@ export function useAlerts(filter: AlertFilter, held: boolean): AlertView {
     [],
   );
   return { ...listed, heldBack, loading, error, older, again, mark };
+}
+
+/** The server leaves corrected alerts out for `false`, and all others for `true`. */
+function correctionsOf({ corrections }: AlertFilter): { corrections: false | null } {
+  return { corrections: corrections ? null : false };
 }
 
 function shownToo(old: Listed, news: readonly Alert[]): Listed {

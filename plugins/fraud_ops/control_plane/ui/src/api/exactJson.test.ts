@@ -14,3 +14,8 @@ test("values are text for people", () => {
   expect(shown(["a", 1])).toBe("a, 1");
   expect(shown({ a: 1 })).toBe('{"a":1}');
 });
+
+test("a float is a number, however many digits it is printed with", () => {
+  expect(parseExactly("0.30000000000000004")).toBe(0.30000000000000004);
+  expect(parseExactly("12.345678901234567")).toBe(12.345678901234567);
+});

@@ -15,7 +15,8 @@ export function stringifyExactly(value: unknown, indent?: number): string {
 
 /** A number, or the exact text of one where JavaScript would round it. */
 export function numberOf(text: string): number | LosslessNumber {
-  return isSafeNumber(text) ? Number(text) : new LosslessNumber(text);
+  // A float of 17 digits is exact here too: what it is printed as says so.
+  return isSafeNumber(text) || String(Number(text)) === text ? Number(text) : new LosslessNumber(text);
 }
 
 /** Whether a value is a number, exact or not. */
