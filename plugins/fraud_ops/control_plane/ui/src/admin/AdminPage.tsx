@@ -179,8 +179,8 @@ function Controls() {
                 </Text>
               </div>
               <Button
-                variant={CONTROLS[control].typed ? "outline" : "default"}
-                color={CONTROLS[control].typed ? "red" : "indigo"}
+                variant="default"
+                {...(CONTROLS[control].typed ? { c: "var(--bad)" } : {})}
                 onClick={() => setChosen(control)}
               >
                 {CONTROLS[control].title} …

@@ -20,6 +20,7 @@ export function percent(share: number | null | undefined): string {
 /** The time of day; with the date when that is not today's. */
 export function time(ms: number, now = Date.now()): string {
   const at = new Date(ms);
+  if (Number.isNaN(at.getTime())) return "–";
   return at.toDateString() === new Date(now).toDateString()
     ? clock.format(at)
     : `${day.format(at)}, ${clock.format(at)}`;
