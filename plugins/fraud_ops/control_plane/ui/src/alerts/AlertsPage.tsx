@@ -19,7 +19,8 @@ export function AlertsPage() {
   const names = useRuleNames();
   const [paused, setPaused] = useState(false);
   const [open, setOpen] = useState<string | null>(null);
-  const [key] = useDebouncedValue(params.get("key") ?? "", 250);
+  const [typed, setTyped] = useState(params.get("key") ?? "");
+  const [key] = useDebouncedValue(typed, 250);
   const filter: AlertFilter = {
     ruleId: Number(params.get("rule")) || null,
     key,
@@ -78,8 +79,11 @@ export function AlertsPage() {
           type="search"
           aria-label="A value in the key"
           placeholder="A value in the key"
-          value={params.get("key") ?? ""}
-          onChange={(event) => set("key", event.currentTarget.value.trim())}
+          value={typed}
+          onChange={(event) => {
+            setTyped(event.currentTarget.value.trim());
+            set("key", event.currentTarget.value.trim());
+          }}
           style={{ flex: "1 1 9rem", maxWidth: "14rem" }}
         />
         <Select

@@ -40,7 +40,8 @@ export function RulesPage() {
   const [params, setParams] = useSearchParams();
   const search = useRef<HTMLInputElement>(null);
   const [importing, setImporting] = useState(false);
-  const text = params.get("q") ?? "";
+  // The address follows in its own time; what is typed must not wait for it.
+  const [text, setText] = useState(params.get("q") ?? "");
   const state = params.get("state");
   const column = (params.get("sort") ?? "ruleId") as Column;
   const descending = params.get("desc") === "1";
@@ -93,7 +94,10 @@ export function RulesPage() {
           rightSection={<Kbd size="xs">Ctrl K</Kbd>}
           rightSectionWidth={60}
           value={text}
-          onChange={(event) => set({ q: event.currentTarget.value })}
+          onChange={(event) => {
+            setText(event.currentTarget.value);
+            set({ q: event.currentTarget.value });
+          }}
           style={{ flex: "1 1 14rem", maxWidth: "26rem" }}
         />
         <Select
