@@ -36,6 +36,7 @@ _OPERATIONS_BACK = 50_000
 _PROGRESS_BACK = 30_000
 _LISTED_BACK = 500
 _AWAY_S = 1.0
+_IDLE_S = 2.0
 _BUNDLE = 500
 _POLL_S = 0.05
 _SHOWN_BYTES = 500
@@ -124,7 +125,7 @@ class Follower:
         bundle: list[Event] = []
         starts = {topic: {0: offset} for topic, offset in self._next.items()}
         self._fault = None
-        told_s = time.monotonic()
+        told_s = heard_s = time.monotonic()
         for received in follow(self._kafka, starts, wanted=lambda: not self._stop.is_set(), poll_s=_POLL_S):
             if received is not None:
                 event = self._read(received)
@@ -135,8 +136,14 @@ class Follower:
             if bundle and (received is None or len(bundle) >= _BUNDLE or now_s - told_s > _POLL_S):
                 self._tell(bundle)
                 bundle, told_s = [], now_s
-            if received is None and not self._caught_up.is_set():
+            if received is not None:
+                heard_s = now_s
+            elif not self._caught_up.is_set() and self._is_at_end(now_s - heard_s):
                 self._caught_up.set()
+
+    def _is_at_end(self, idle_s: float) -> bool:
+        """Whether what there was is read. The last offsets may be markers of transactions, which nobody is given."""
+        return idle_s > _IDLE_S or all(self._next[topic] >= end for topic, end in self._ends.items())
 
     def _read(self, received: Received) -> Event | None:
         """The event of a record; None for what is kept without being news, and for what nobody can read."""

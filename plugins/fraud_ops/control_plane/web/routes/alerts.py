@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated
@@ -35,6 +36,8 @@ AlertId = Annotated[str, Path(pattern=r"^[0-9a-fA-F-]{36}$")]
 Position = Annotated[str | None, Query(max_length=100)]
 OfRule = Annotated[int | None, Query(alias="ruleId", ge=1, le=MAX_ID)]
 
+_LOOK_S = 0.05
+_CAUGHT_UP_S = 30.0
 _STREAM_S = 600.0  # then the client comes again, and shows once more who it is
 _STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -82,6 +85,10 @@ async def stream(
     since = Place.of(last_event_id) if last_event_id else None
     if parts.hub.full:
         raise WebError(503, "too many read the stream already; try again later")
+    # What is read back when a server starts is no news, and would be told as such.
+    if not await asyncio.to_thread(parts.feed.await_caught_up, _CAUGHT_UP_S):
+        raise WebError(503, "the feed is still being read; try again later")
+    await asyncio.sleep(_LOOK_S)  # what was read last is on its way to the hub
     return StreamingResponse(parts.hub.read(since, _STREAM_S), 200, _STREAM_HEADERS, "text/event-stream")
 
 
