@@ -1,0 +1,50 @@
+"""A browser, and what it looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from fraud_rules.project import Project
+from tests.e2e.people import People
+from tests.e2e.world import World, world
+
+CHROMIUM = Path("/usr/bin/chromium")
+WAIT_MS = 30_000
+
+
+@pytest.fixture(scope="session")
+def running(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world(project, tmp_path_factory.mktemp("e2e")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium; bin/bootstrap brings it where root runs it."""
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is not installed (apt-get install chromium)")
+    expect.set_options(timeout=WAIT_MS)
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"]
+        )
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def people(running: World, browser: Browser) -> Iterator[People]:
+    """Whoever is asked for, each with a window of their own."""
+    found = People(running, browser)
+    yield found
+    found.leave()
+
+
+@pytest.fixture
+def page(people: People) -> Page:
+    """The analyst's window."""
+    return people.page("ann")

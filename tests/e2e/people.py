@@ -1,0 +1,55 @@
+"""People at their browsers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+
+from tests.e2e.world import World
+
+WIDE = {"width": 1280, "height": 860}
+NARROW = {"width": 400, "height": 860}
+
+
+class People:
+    """Windows by user. A page that reports an error, or that its policy has stopped, fails the test at its end."""
+
+    def __init__(self, running: World, browser: Browser) -> None:
+        self._running = running
+        self._browser = browser
+        self._contexts: list[BrowserContext] = []
+        self._faults: list[str] = []
+
+    def page(self, user: str, size: dict[str, int] | None = None, theme: str = "light") -> Page:
+        """A window of somebody who is logged in; `theme` is what they have chosen in Airflow's UI."""
+        context: BrowserContext = self._browser.new_context(
+            viewport=size or WIDE,  # type: ignore[arg-type]
+            reduced_motion="reduce",
+        )
+        context.set_default_timeout(30_000)
+        context.add_cookies(
+            [{"name": "_token", "value": self._running.token(user), "url": self._running.airflow.site.url}]
+        )
+        context.add_init_script(f"localStorage.setItem('theme', '{theme}')")
+        self._contexts.append(context)
+        page = context.new_page()
+        page.on("console", self._said)
+        page.on("pageerror", lambda error: self._faults.append(str(error)))
+        return page
+
+    def open(self, user: str, path: str, **options: Any) -> Page:
+        """The same, at a page of ours."""
+        page = self.page(user, **options)
+        page.goto(self._running.control + path)
+        return page
+
+    def leave(self) -> None:
+        for context in self._contexts:
+            context.close()
+        assert not self._faults, self._faults
+
+    def _said(self, message: ConsoleMessage) -> None:
+        # That a request was refused is something pages show; the browser says it on the console too.
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self._faults.append(message.text)

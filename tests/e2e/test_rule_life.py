@@ -1,0 +1,183 @@
+"""What an analyst and an approver do with a rule, in a browser, over real Airflow, Kafka and detector."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.people import People
+from tests.e2e.world import World
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+PAYER = 4_711_001
+SCRIPT = "<script>window.__ran = true</script><img src=x onerror='window.__ran = true'>"
+
+
+def choose(page: Page, field: str, option: str) -> None:
+    page.get_by_role("combobox", name=field, exact=True).click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def confirm(page: Page, name: str) -> None:
+    page.get_by_role("dialog").get_by_role("button", name=name).click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_rule_from_its_first_draft_to_the_way_back(running: World, people: People) -> None:
+    ann = people.open("ann", "/")
+    ann.get_by_role("link", name="New rule").click()
+    form = ann.get_by_role("region", name="Form")
+    form.get_by_label("Name").fill("Too much from one payer")
+    choose(ann, "Of the field", "paymentAmount")
+
+    wrong = ann.get_by_role("status", name="What is wrong")
+    expect(wrong.get_by_role("listitem")).to_have_count(2)
+    expect(wrong).to_contain_text("groupingKeyNames")
+    expect(wrong).to_contain_text("limit")
+    ann.get_by_role("button", name="Save as draft").click()
+    expect(wrong).to_be_focused()
+
+    form.get_by_label("Limit").fill("100")
+    choose(ann, "For each value of", "payeeId")
+    ann.keyboard.press("Escape")
+    expect(wrong).to_contain_text("Valid.")
+    expect(ann.get_by_label("The rule as text")).to_contain_text("limit: 100")
+    ann.get_by_role("button", name="Save as draft").click()
+    expect(ann).to_have_url(re.compile(r"/rules/\d+$"))
+    rule_id = int(ann.url.rsplit("/", 1)[1])
+    expect(ann.get_by_role("main")).to_contain_text("Draft")
+
+    ann.get_by_role("button", name="To shadow").click()
+    confirm(ann, "To shadow")
+    expect(ann.locator(".chip", has_text=re.compile("^Live$"))).to_be_visible()
+
+    ann.get_by_role("button", name="Ask for activation").click()
+    ann.get_by_role("dialog").get_by_label("Why").fill("it found three frauds")
+    confirm(ann, "Ask for activation")
+    expect(ann.get_by_text("Another approver has to decide")).to_have_count(0)
+    expect(ann.get_by_text("An approver has to decide")).to_be_visible()
+
+    ben = people.open("ben", "/")
+    ben.get_by_role("link", name="Approvals").click()
+    asked = ben.get_by_role("article", name=f"Rule {rule_id}")
+    expect(asked).to_contain_text("it found three frauds")
+    asked.get_by_role("button", name="Approve").click()
+    expect(asked).to_have_count(0)
+
+    head = ann.get_by_role("main")
+    expect(head.locator(".chip", has_text="Active").first).to_be_visible()
+    expect(head.locator(".chip", has_text=re.compile("^Live$"))).to_be_visible()
+
+    ann.get_by_role("link", name="Alerts", exact=True).click()
+    expect(ann.get_by_role("status").filter(has_text="Connected")).to_be_visible()
+    running.pay(PAYER, 60, 55.5)
+    alert = ann.get_by_role("listitem").filter(has_text=f"payeeId {PAYER}")
+    expect(alert).to_be_visible()
+    expect(alert).to_contain_text("115.5")
+    alert.get_by_role("button", name=re.compile("Too much")).click()
+    alert.get_by_role("button", name="Show the transactions").click()
+    expect(alert.get_by_role("table").get_by_role("row")).to_have_count(3)
+    alert.get_by_role("button", name="Fraud", exact=True).click()
+    expect(alert).to_contain_text("marked by ann")
+
+    alert.get_by_role("link", name=re.compile("the version that fired")).click()
+    expect(ann.get_by_role("table", name="Versions")).to_contain_text("fired")
+
+    ben.goto(f"{running.control}/rules/{rule_id}")
+    ben.get_by_role("button", name="Pause", exact=True).click()
+    confirm(ben, "Pause")
+    expect(ben.get_by_role("main").locator(".chip", has_text="Paused").first).to_be_visible()
+
+    ben.get_by_role("tab", name="Rule").click()
+    ben.get_by_role("region", name="Form").get_by_label("Limit").fill("500")
+    ben.get_by_role("button", name="Save", exact=True).click()
+    ben.get_by_role("tab", name="Versions").click()
+    versions = ben.get_by_role("table", name="Versions")
+    expect(versions.get_by_role("row").nth(1)).to_contain_text("> 500")
+    versions.get_by_role("row").nth(2).get_by_role("button", name=re.compile("Roll back")).click()
+    expect(ben.get_by_role("dialog")).to_contain_text("500")
+    confirm(ben, "Roll back")
+    expect(versions.get_by_role("row").nth(1)).to_contain_text("> 100")
+
+
+def test_a_script_in_a_name_is_text(running: World, people: People) -> None:
+    rule_id = running.rule(
+        {
+            "name": SCRIPT,
+            "description": SCRIPT,
+            "groupingKeyNames": ["payeeId"],
+            "aggregatorFunctionType": "COUNT",
+            "limitOperatorType": ">=",
+            "limit": 1,
+            "windowMinutes": 5,
+            "filter": "payeeId = 4711002",
+        },
+        "SHADOW",
+    )
+    running.await_live(rule_id)
+    running.pay(4_711_002, 1)
+    page = people.open("ann", "/rules")
+    expect(page.get_by_role("link", name=SCRIPT)).to_be_visible()
+    page.get_by_role("link", name=SCRIPT).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(SCRIPT)
+    page.get_by_role("link", name="Alerts", exact=True).click()
+    expect(page.get_by_role("listitem").filter(has_text="payeeId 4711002")).to_contain_text(SCRIPT)
+    assert page.evaluate("window.__ran") is None
+
+
+def test_a_viewer_reads_and_is_offered_nothing_else(running: World, people: People) -> None:
+    rule_id = running.rule({"name": "A draft to look at", **MINIMAL})
+    page = people.open("vera", "/rules")
+    expect(page.get_by_role("link", name="New rule")).to_have_count(0)
+    page.get_by_role("link", name="A draft to look at").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(str(rule_id))
+    expect(page.get_by_role("button", name="Save")).to_have_count(0)
+    expect(page.get_by_role("button", name="To shadow")).to_have_count(0)
+    expect(page.get_by_role("link", name="Audit")).to_have_count(0)
+
+
+def test_the_rules_by_keyboard_alone(running: World, people: People) -> None:
+    running.rule({"name": "Keyboard one", **MINIMAL})
+    running.rule({"name": "Keyboard two", **MINIMAL})
+    page = people.open("ann", "/rules")
+    expect(page.get_by_role("link", name="Keyboard two")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="To the content")).to_be_focused()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("keyboard")
+    expect(page.get_by_role("table", name="Rules").get_by_role("row")).to_have_count(3)
+    page.get_by_role("link", name="Keyboard one").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("link", name="Keyboard two")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Keyboard two")
+    page.get_by_role("region", name="Form").get_by_label("Name").focus()
+    page.keyboard.press("End")
+    page.keyboard.type(" and a half")
+    expect(page.get_by_role("status", name="What is wrong")).to_contain_text("Valid.")
+    page.keyboard.press("Control+s")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Keyboard two and a half")
+
+
+def test_names_are_completed_from_the_schema(people: People) -> None:
+    page = people.open("ann", "/rules/new")
+    text = page.get_by_label("The rule as text")
+    text.click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("unique: [benef")
+    expect(page.get_by_role("option", name=re.compile("beneficiaryId"))).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(text).to_contain_text("beneficiaryId")
+
+
+MINIMAL = {
+    "groupingKeyNames": ["payeeId"],
+    "aggregateFieldName": "paymentAmount",
+    "aggregatorFunctionType": "SUM",
+    "limitOperatorType": ">",
+    "limit": 900_000,
+    "windowMinutes": 20,
+}

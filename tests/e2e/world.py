@@ -1,0 +1,155 @@
+"""Airflow's API server, a broker and a detector, as a browser finds them; and the people who use it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from fraud_rules.demo.airflow import USER, AirflowSite, Component, LocalAirflow
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.declared import load_topics
+from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.project import Project
+from fraud_rules.settings import TopicNames
+from tests.conftest import OwnTopics, free_ports
+from tests.running_detector import Installation, RunningDetector
+from tests.waiting import until
+
+PASSWORD = "a password"
+ROLES = {USER: "admin", "ann": "analyst", "ben": "approver", "vera": "viewer"}
+START_S = 240.0
+
+
+@dataclass
+class World:
+    """What runs. `control` is where the pages are."""
+
+    airflow: LocalAirflow
+    topics: OwnTopics
+    _sent: int = field(default=0)
+
+    @property
+    def control(self) -> str:
+        return f"{self.airflow.site.url}/fraud/control"
+
+    def token(self, user: str) -> str:
+        """What a login gives."""
+        answer = httpx.post(
+            f"{self.airflow.site.url}/auth/token",
+            json={"username": user, "password": PASSWORD},
+            trust_env=False,
+            timeout=60,
+        )
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["access_token"])
+
+    def ask(self, method: str, path: str, user: str = USER, **options: Any) -> httpx.Response:
+        """A request to the API, past the pages."""
+        headers = {"Authorization": f"Bearer {self.token(user)}", **options.pop("headers", {})}
+        return httpx.request(
+            method, f"{self.control}/api{path}", headers=headers, trust_env=False, timeout=60, **options
+        )
+
+    def rule(self, document: dict[str, Any], state: str | None = None, user: str = "ann") -> int:
+        """A rule that is there already, perhaps moved on; its id."""
+        made = self.ask("POST", "/rules", user, json={"document": document})
+        assert made.status_code == 201, made.text
+        rule_id: int = made.json()["ruleId"]
+        if state is not None:
+            etag = made.headers["etag"]
+            moved = self.ask("POST", f"/rules/{rule_id}/state", user, json={"state": state}, headers={"If-Match": etag})
+            assert moved.status_code == 200, moved.text
+        return rule_id
+
+    def await_live(self, rule_id: int) -> None:
+        """Return once the detector obeys the newest version of a rule."""
+
+        def live() -> bool:
+            activation = self.ask("GET", f"/rules/{rule_id}").json()["activation"]
+            return activation is not None and activation["status"] == "LIVE"
+
+        until(live, f"rule {rule_id} is live", 60)
+
+    def pay(self, payer: int, *amounts: float, beneficiary: int = 7, kind: str = "CRD") -> None:
+        """Payments of one payer, now."""
+        now_ms = time.time_ns() // 1_000_000
+        records = []
+        for amount in amounts:
+            self._sent += 1
+            transaction = {
+                "transactionId": now_ms * 1_000 + self._sent,
+                "eventTime": now_ms,
+                "payeeId": payer,
+                "beneficiaryId": beneficiary,
+                "paymentType": kind,
+                "paymentAmount": amount,
+            }
+            records.append((str(payer).encode(), json.dumps(transaction).encode()))
+        append_records(self.topics.kafka, self.topics.names.transactions, records)
+
+    def garbage(self, text: str) -> None:
+        """A record that is no transaction."""
+        append_records(self.topics.kafka, self.topics.names.transactions, [(b"0", text.encode())])
+
+
+@contextmanager
+def world(project: Project, folder: Path) -> Iterator[World]:
+    """Everything up, with four eyes asked for; over topics of the names that are configured."""
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setenv("FRAUD_CONTROL_DATABASE", f"sqlite:///{folder / 'control.db'}")
+        patch.setenv("FRAUD_CONTROL_FOUR_EYES", "true")
+        port, controller_port = free_ports(2)
+        broker = Broker(folder / "broker", port, controller_port, project)
+        stack.callback(broker.kill)
+        broker.start()
+        declared = load_topics(project.config / "topics.yaml")
+        topic_admin.apply(broker.kafka, declared)
+        topics = OwnTopics(broker.bootstrap, "", TopicNames(), declared)
+        detector = RunningDetector(Installation.make(folder / "detector", project, topics))
+        stack.callback(detector.kill)
+        airflow = LocalAirflow(_site(project, folder, broker))
+        airflow.prepare()
+        stack.callback(airflow.stop)
+        airflow.start(Component.API_SERVER)
+        running = World(airflow, topics)
+        until(lambda: _answers(running), f"the control plane answers (logs: {airflow.logs})", START_S)
+        for user, role in ROLES.items():
+            if user != USER:
+                assert running.ask("PUT", f"/bindings/{user}", json={"role": role}).status_code == 200
+        detector.wait_ready()
+        yield running
+
+
+def _site(project: Project, folder: Path, broker: Broker) -> AirflowSite:
+    passwords = folder / "logins.json"
+    passwords.write_text(json.dumps(dict.fromkeys(ROLES, PASSWORD)), encoding="utf-8")
+    users = ",".join(f"{user}:{'admin' if user == USER else 'viewer'}" for user in ROLES)
+    return AirflowSite(
+        home=folder / "airflow",
+        project=project,
+        port=free_ports(1)[0],
+        password=PASSWORD,
+        connections={"fraud_kafka": {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}},
+        settings={
+            "CORE__SIMPLE_AUTH_MANAGER_USERS": users,
+            "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+        },
+    )
+
+
+def _answers(running: World) -> bool:
+    running.airflow.check()
+    try:
+        return running.ask("GET", "/me").status_code == 200 and running.ask("GET", "/rules").status_code == 200
+    except (httpx.HTTPError, AssertionError):
+        return False
