@@ -6,6 +6,7 @@ import { BrowserRouter, Navigate, Route, Routes } from "react-router";
 import { AlertsPage } from "./alerts/AlertsPage";
 import { Problem } from "./api/http";
 import { airflowColorScheme } from "./colorScheme";
+import { Crash } from "./parts/Crash";
 import { Nothing } from "./parts/Told";
 import { RulesPage } from "./rules/RulesPage";
 import { Shell } from "./Shell";
@@ -42,9 +43,11 @@ export function App() {
     >
       <QueryClientProvider client={client}>
         <BrowserRouter basename="/fraud/control">
-          <Suspense>
-            <Pages />
-          </Suspense>
+          <Crash>
+            <Suspense>
+              <Pages />
+            </Suspense>
+          </Crash>
         </BrowserRouter>
         <Notifications position="bottom-right" aria-live="polite" />
       </QueryClientProvider>

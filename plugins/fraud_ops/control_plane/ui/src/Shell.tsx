@@ -8,6 +8,7 @@ import { keys } from "./api/keys";
 import type { Approvals, Me } from "./api/types";
 import { LiveProvider, useLive } from "./live/LiveProvider";
 import { Chip, type Tone } from "./parts/Chip";
+import { Crash } from "./parts/Crash";
 import { Shown } from "./parts/Told";
 
 /** What every page has: the way to the others, who one is, and whether what is shown is up to date. */
@@ -120,7 +121,9 @@ function Content() {
   return (
     <main className="page" id="content" ref={main} tabIndex={-1}>
       <Suspense fallback={<Loader size="sm" aria-label="Loading" />}>
-        <Outlet />
+        <Crash key={pathname}>
+          <Outlet />
+        </Crash>
       </Suspense>
     </main>
   );

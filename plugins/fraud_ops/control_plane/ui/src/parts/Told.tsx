@@ -5,7 +5,7 @@ import { Problem } from "../api/http";
 import type { Reason } from "../api/types";
 
 /** What went wrong, with every reason by field. */
-export function Trouble({ error, retry }: { error: unknown; retry?: () => void }) {
+export function Trouble({ error, title, retry }: { error: unknown; title?: string; retry?: () => void }) {
   const problem = error instanceof Problem ? error : undefined;
   const message = error instanceof Error ? error.message : String(error);
   return (
@@ -13,7 +13,7 @@ export function Trouble({ error, retry }: { error: unknown; retry?: () => void }
       color="red"
       variant="outline"
       icon={<IconAlertTriangle aria-hidden />}
-      title={problem?.title ?? "An error"}
+      title={title ?? problem?.title ?? "An error"}
       role="alert"
     >
       <Text size="sm">{message}</Text>

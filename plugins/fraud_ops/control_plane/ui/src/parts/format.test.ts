@@ -30,5 +30,15 @@ test("a rule as a formula", () => {
       groupingKeyNames: ["b", "c"],
     }),
   ).toBe("COUNT_DISTINCT(a) >= 5 in 30 s per b, c");
+  expect(
+    formula({
+      aggregatorFunctionType: "SUM",
+      aggregateFieldName: "COUNT_WITH_RESET_FLINK",
+      limitOperatorType: ">=",
+      limit: 100,
+      windowMinutes: 1440,
+      groupingKeyNames: ["paymentType"],
+    }),
+  ).toBe("COUNT_WITH_RESET() >= 100 in 1440 min per paymentType");
   expect(formula({})).toBe("?() ? ? in ? min per ?");
 });

@@ -53,10 +53,16 @@ export function bytes(count: number): string {
 
 /** What a rule says, as a formula: SUM(paymentAmount) > 20000 in 20 min per payeeId. */
 export function formula(rule: RuleDocument): string {
-  const aggregator = shown(rule["aggregatorFunctionType"]) || "?";
+  const aggregator = aggregated(rule);
   const counted = shown(rule["unique"]) || (aggregator.startsWith("COUNT") ? "" : shown(rule["aggregateFieldName"]));
   const compared = `${shown(rule["limitOperatorType"]) || "?"} ${shown(rule["limit"]) || "?"}`;
   return `${aggregator}(${counted}) ${compared} in ${span(rule)} per ${shown(rule["groupingKeyNames"]) || "?"}`;
+}
+
+/** The aggregate of a rule. Rules of the Flink demo name a count as the field that they sum. */
+function aggregated(rule: RuleDocument): string {
+  const [, count] = /^(COUNT|COUNT_WITH_RESET)_FLINK$/u.exec(shown(rule["aggregateFieldName"])) ?? [];
+  return count ?? (shown(rule["aggregatorFunctionType"]) || "?");
 }
 
 /** The window of a rule. */
