@@ -87,9 +87,11 @@ class Detector:
 
 
 @contextlib.contextmanager
-def command(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A process of a module (`python -m` and these arguments), ended on leaving if it has not ended by itself."""
-    process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=subprocess.PIPE, text=True)
+def command(*arguments: str, environ: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A process of a module (`python -m` and these arguments) with these variables too, ended on leaving if it has not
+    ended by itself."""
+    surroundings = {**os.environ, **(environ or {})}
+    process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=subprocess.PIPE, text=True, env=surroundings)
     try:
         yield process
     finally:

@@ -43,7 +43,7 @@ class Lab:
         """A lab with a broker and a disk of its own, gone afterwards; the logs stay."""
         home = project.var / "bench" / uuid.uuid4().hex[:8]
         home.mkdir(parents=True)
-        port, controller_port = _free_ports(2)
+        port, controller_port = free_ports(2)
         broker = Broker(home / "broker", port, controller_port, project)
         try:
             broker.start()
@@ -72,15 +72,15 @@ class Session:
     """The topics of one measurement, and the detector on them."""
 
     def __init__(self, lab: Lab, prefix: str, checkpoint: Path) -> None:
-        self._lab = lab
+        self.project = lab.project
         self.bootstrap = lab.broker.bootstrap
         self.kafka = lab.broker.kafka
         self.checkpoint = checkpoint
         self.names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
-        self._environ = {
+        self.environ = {
             f"FRAUD_TOPICS_{field.name.upper()}": getattr(self.names, field.name) for field in fields(TopicNames)
         }
-        self._environ["FRAUD_DETECTOR"] = prefix.rstrip("-")
+        self.environ["FRAUD_DETECTOR"] = prefix.rstrip("-")
         self._starts = 0
         self.detector: Detector | None = None
 
@@ -107,7 +107,7 @@ class Session:
         self._starts += 1
         log = self.checkpoint.with_suffix(f".{self._starts}.log")
         arguments = ["--bootstrap", self.bootstrap, "--checkpoint", str(self.checkpoint)]
-        self.detector = Detector(self._lab.project, arguments, self._environ, log)
+        self.detector = Detector(self.project, arguments, self.environ, log)
         return self.detector
 
     def start(self, rules: tuple[Document, ...]) -> None:
@@ -173,7 +173,8 @@ class Session:
         return [(each.append_ms, json.loads(each.value)) for each in records if each.value is not None]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports of this machine that nobody listens on."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.figures import Rows
-from bench.rows import backlog, dag_pages, kernel, latency, many_rules, nightly, operations, soak, state
+from bench.rows import backlog, control, dag_pages, kernel, latency, many_rules, nightly, operations, soak, state
 
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,
@@ -14,5 +14,6 @@ ALL: tuple[Rows, ...] = (
     *state.ROWS,
     *nightly.ROWS,
     *dag_pages.ROWS,
+    *control.ROWS,
     *soak.ROWS,
 )

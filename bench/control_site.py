@@ -1,0 +1,134 @@
+"""Airflow's API server alone, with the control plane over the topics of a session."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, TypeVar
+
+import httpx
+
+from bench.lab import Session
+from bench.stream_reading import Events, Told
+from fraud_rules.demo.airflow import USER, AirflowSite, Component, LocalAirflow
+from fraud_rules.errors import AirflowFailed
+
+_API = "/fraud/control/api"
+_READY_S = 170.0
+_PATIENCE_S = 120.0
+_LOOK_S = 0.02
+_T = TypeVar("_T")
+
+
+class ControlSite:
+    """The API server, and a user of it who is admin."""
+
+    def __init__(self, session: Session, port: int) -> None:
+        self._password = secrets.token_urlsafe(16)
+        kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": session.bootstrap}}
+        site = AirflowSite(
+            home=session.checkpoint.with_suffix(".airflow"),
+            project=session.project,
+            port=port,
+            password=self._password,
+            connections={"fraud_kafka": kafka},
+            surroundings=session.environ,
+        )
+        self._airflow = LocalAirflow(site)
+        self.api = f"{site.url}{_API}"
+        self.token = ""
+        self._client = httpx.Client(timeout=30, trust_env=False)
+
+    @classmethod
+    @contextmanager
+    def running(cls, session: Session, port: int) -> Iterator[ControlSite]:
+        """One that answers, ended on leaving; its logs stay."""
+        site = cls(session, port)
+        try:
+            site._start()
+            yield site
+        finally:
+            site._client.close()
+            site._airflow.stop()
+
+    def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """A request to the API, which must succeed."""
+        answer = self._client.request(method, self.api + path, **options)
+        if answer.is_error:
+            raise RuntimeError(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
+        return answer
+
+    def await_(self, condition: Callable[[], _T | None], what: str) -> _T:
+        """The first answer that is true."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            found = condition()
+            if found:
+                return found
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"not within {_PATIENCE_S:g} s: {what} (logs: {self._airflow.logs})")
+            time.sleep(_LOOK_S)
+
+    def cpu_s(self) -> float:
+        """The CPU time of the API server's processes so far, in seconds."""
+        times = [each.cpu_times() for each in self._airflow.processes(Component.API_SERVER)]
+        return sum(each.user + each.system for each in times)
+
+    @contextmanager
+    def reader(self) -> Iterator[StreamReader]:
+        """One who reads the stream from now on."""
+        with closing(StreamReader(f"{self.api}/alerts/stream", self.token)) as reader:
+            self.await_(lambda: reader.opened, "the stream opens")
+            yield reader
+
+    def _start(self) -> None:
+        self._airflow.prepare()
+        self._airflow.start(Component.API_SERVER)
+        deadline = time.monotonic() + _READY_S
+        while not self._answers():
+            self._airflow.check()
+            if time.monotonic() > deadline:
+                raise AirflowFailed(f"the control plane did not answer in {_READY_S:g} s (logs: {self._airflow.logs})")
+            time.sleep(0.1)
+
+    def _answers(self) -> bool:
+        try:
+            if not self.token:
+                body = {"username": USER, "password": self._password}
+                answer = self._client.post(f"{self._airflow.site.url}/auth/token", json=body)
+                self.token = answer.json()["access_token"]
+                self._client.headers["Authorization"] = f"Bearer {self.token}"
+            return self._client.get(f"{self.api}/rules").is_success
+        except (httpx.HTTPError, ValueError, KeyError):
+            return False
+
+
+class StreamReader:
+    """Reads in a thread until it is closed. `told` grows as events come."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.told: list[Told] = []
+        self.opened = False
+        self._url = url
+        self._stopped = threading.Event()
+        self._client = httpx.Client(timeout=60, headers={"Authorization": f"Bearer {token}"}, trust_env=False)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Read no more."""
+        self._stopped.set()
+        self._thread.join()
+        self._client.close()
+
+    def _run(self) -> None:
+        events = Events()
+        with self._client.stream("GET", self._url) as answer:
+            for text in answer.iter_raw():
+                self.told += events.take(text)
+                self.opened = True
+                if self._stopped.is_set():
+                    return

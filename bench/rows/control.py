@@ -1,0 +1,226 @@
+"""What those who use the control plane wait for, and what many readers of its stream cost."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import Producer
+
+from bench.control_site import ControlSite, StreamReader
+from bench.detector import command
+from bench.figures import Figure, Rows, Scale, at_least, at_most
+from bench.lab import Lab, Session, free_ports
+from bench.rulesets import CANARY_ID, PAIR, Document, many, rule
+from bench.stream_reading import TOKEN
+from bench.watching import quantile
+
+_RATE = 1_000
+_CHANGES = 50
+_CHANGED_ID = 1
+_RULES = 1_000
+_LISTED = 20
+_READERS = 100
+_ALERTS_PER_S = 500
+_SECONDS = 30
+_FLUSH_S = 30.0
+
+_SELECTIVE: Document = rule(CANARY_ID, PAIR, "MAX", 19.85, windowSeconds=1)
+"""Fires on one transaction in a hundred: amounts are spread evenly from 5 to 20."""
+
+
+def _measure_changes(lab: Lab, scale: Scale) -> Mapping[str, float]:
+    with lab.session("control") as session:
+        session.apply((rule(_CHANGED_ID, PAIR, "SUM", 10**12), _SELECTIVE))
+        session.launch()
+        with ControlSite.running(session, *free_ports(1)) as site:
+            site.await_(lambda: _live(site) == 2, "both rules are live")
+            changes = scale.of(_CHANGES, 5)
+            with _load(session, 3 * changes + 60), site.reader() as reader:
+                site.await_(lambda: _alerts_told(reader), "an alert is told")
+                values = _changes(site, reader, changes)
+                values |= _quantiles("alert", [late for _, late in _alerts_told(reader)])
+            return values | _lists(session, site, scale.of(_RULES, 50))
+
+
+def _load(session: Session, seconds: int) -> Any:
+    steady = ["bench.producing", "--bootstrap", session.bootstrap, "--topic", session.names.transactions]
+    return command(*steady, "--rate", str(_RATE), "--seconds", str(seconds))
+
+
+def _changes(site: ControlSite, reader: StreamReader, count: int) -> dict[str, float]:
+    """Save the rule again and again, at times unrelated to the batches. In ms, from before the request until the reader
+    of the stream is told that this version is live; the API must then show the same."""
+    rng = random.Random(count)  # noqa: S311 - only to be out of step
+    path, version = f"/rules/{_CHANGED_ID}", -1
+    live = []
+    for n in range(count):
+        time.sleep(rng.random())
+        seen = site.ask("GET", path)
+        document = {**seen.json()["document"], "limit": 10**12 + n + 1}
+        version, told = seen.json()["activation"]["logVersion"], len(reader.told)
+        saved_ms = time.time() * 1_000
+        site.ask("PUT", path, json={"document": document}, headers={"If-Match": seen.headers["etag"]})
+        shown = site.await_(lambda told=told, version=version: _shown(reader, told, version), "the change is live")
+        live.append(shown[0] - saved_ms)
+        now = site.ask("GET", path).json()
+        assert (now["activation"]["status"], now["activation"]["logVersion"]) == ("LIVE", shown[1]), now["activation"]
+    return _quantiles("live", live)
+
+
+def _shown(reader: StreamReader, told: int, version: int) -> tuple[float, int] | None:
+    """When the stream said that a newer version of the changed rule than `version` is live, and which."""
+    for event in reader.told[told:]:
+        if event.name == "operation":
+            said = json.loads(event.data)
+            if said["ruleId"] == _CHANGED_ID and said["logVersion"] > version:
+                assert said["status"] == "LIVE", said
+                return event.at_ms, said["logVersion"]
+    return None
+
+
+def _alerts_told(reader: StreamReader) -> list[tuple[str, float]]:
+    """Alerts, and how long after their append the reader had them (ms)."""
+    return [
+        (alert["alertId"], told.at_ms - alert["appendTime"]) for told in list(reader.told) for alert in told.alerts()
+    ]
+
+
+def _lists(session: Session, site: ControlSite, rules: int) -> dict[str, float]:
+    """Seconds in which all rules are listed, when there are so many, each of them live."""
+    session.apply(many(rules - 1, 10))
+    site.await_(lambda: _live(site) == rules, "all rules are live")
+    took, size = [], 0
+    for _ in range(_LISTED):
+        began = time.perf_counter()
+        answer = site.ask("GET", f"/rules?limit={rules}")
+        took.append(time.perf_counter() - began)
+        size = len(answer.content)
+        assert len(answer.json()["items"]) == rules
+    took.sort()
+    return {"listed_p50_s": quantile(took, 0.5), "listed_max_s": took[-1], "listed_bytes": size}
+
+
+def _live(site: ControlSite) -> int:
+    """How many rules the API shows as live."""
+    items = site.ask("GET", f"/rules?limit={_RULES}").json()["items"]
+    return sum((each["activation"] or {}).get("status") == "LIVE" for each in items)
+
+
+def _measure_readers(lab: Lab, scale: Scale) -> Mapping[str, float]:
+    with lab.session("control-readers") as session, ControlSite.running(session, *free_ports(1)) as site:
+        alerts = _ALERTS_PER_S * scale.of(_SECONDS, 6)
+        asked = ["--url", f"{site.api}/alerts/stream", "--readers", str(_READERS), "--alerts", str(alerts)]
+        with command("bench.stream_reading", *asked, environ={TOKEN: site.token}) as reading:
+            _line(reading)  # they all read
+            cpu_s = site.cpu_s()
+            append_s = _append(session, alerts)
+            told: dict[str, float] = json.loads(_line(reading))
+            cpu_s = site.cpu_s() - cpu_s
+        return told | {"server_cpu": 100 * cpu_s / append_s, "appended_per_s": alerts / append_s}
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"the readers ended with {process.wait()}")
+    return line
+
+
+def _append(session: Session, count: int) -> float:
+    """Append alerts evenly. In how many seconds."""
+    producer = Producer({"bootstrap.servers": session.bootstrap, "acks": 1, "linger.ms": 5, "log_level": 2})
+    began = time.perf_counter()
+    for n, text in enumerate(_alerts(count)):
+        time.sleep(max(0.0, began + n / _ALERTS_PER_S - time.perf_counter()))
+        producer.produce(session.names.alerts, text, b"k", partition=0)
+        producer.poll(0)
+    left = producer.flush(_FLUSH_S)
+    assert not left, f"{left} alerts not taken by the broker"
+    return time.perf_counter() - began
+
+
+def _alerts(count: int) -> Iterator[bytes]:
+    """Alerts as the detector writes them, of fifty rules: no rule floods."""
+    now_ms = time.time_ns() // 1_000_000
+    for n in range(count):
+        rule_id = n % 50 + 1
+        document = dict(rule(rule_id, PAIR, "SUM", 100, name=f"Payments of one payer, {rule_id}", severity="HIGH"))
+        key = {"payeeId": 1_000 + n % 2_000, "beneficiaryId": 100_000 + n % 5_000}
+        event = {"transactionId": n, "eventTime": now_ms, **key, "paymentAmount": 12.34, "paymentType": "CSH"}
+        alert = {
+            "alertId": str(uuid.uuid4()),
+            "ruleId": rule_id,
+            "ruleVersion": 3,
+            "shadow": False,
+            "violatedRule": document,
+            "key": key,
+            "triggeringValue": "123.45",
+            "triggeringEvent": event,
+            "windowStart": now_ms - 1_200_000,
+            "windowEnd": now_ms,
+            "windowCount": 17,
+            "windowComplete": True,
+            "suppressed": 0,
+            "eventTime": now_ms,
+            "ingestionTime": now_ms,
+            "detectionTime": now_ms,
+        }
+        yield json.dumps(alert, separators=(",", ":")).encode()
+
+
+def _quantiles(name: str, times: list[float]) -> dict[str, float]:
+    ordered = sorted(times)
+    found = {f"{name}_{label}_ms": quantile(ordered, q) for label, q in (("p50", 0.5), ("p95", 0.95), ("max", 1.0))}
+    return found | {f"{name}_count": len(ordered)}
+
+
+_LIVE = "saving a rule until the stream says that it is live"
+_TOLD = "an alert's append until a reader of the stream has it"
+
+ROWS = (
+    Rows(
+        "control_changes",
+        "The control plane: changes, alerts, a long list",
+        "Airflow's API server alone with the detector, all on the same machine. An ACTIVE rule is changed by PUT "
+        f"{_CHANGES} times at {_RATE:,} tx/s, at random times, until a reader of the event stream is told that this "
+        "very version is live (the API shows it then). Meanwhile another rule fires on one transaction in a hundred; "
+        "an alert's append is the broker's time of it, before its batch is committed. Then the load ends, "
+        f"{_RULES:,} rules are live, and one request lists them all, {_LISTED} times.",
+        (
+            Figure("live_p50_ms", f"{_LIVE}, p50", "ms"),
+            Figure("live_p95_ms", f"{_LIVE}, p95", "ms", at_most(2_000)),
+            Figure("live_max_ms", f"{_LIVE}, largest", "ms"),
+            Figure("alert_p50_ms", f"{_TOLD}, p50", "ms"),
+            Figure("alert_p95_ms", f"{_TOLD}, p95", "ms", at_most(1_000)),
+            Figure("alert_max_ms", f"{_TOLD}, largest", "ms"),
+            Figure("listed_p50_s", f"list of {_RULES:,} rules, median", "s", at_most(1)),
+            Figure("listed_max_s", f"list of {_RULES:,} rules, largest of {_LISTED}", "s", at_most(1)),
+        ),
+        _measure_changes,
+    ),
+    Rows(
+        "control_readers",
+        f"The control plane: {_READERS} readers of the stream at {_ALERTS_PER_S} alerts/s",
+        f"Airflow's API server without a detector; alerts are written to their topic for {_SECONDS} s. The readers "
+        "are one process of its own on the same machine. One of them is cut off after a third of the alerts, stays "
+        "away for 3 s, and comes back with `Last-Event-ID`; it is compared with one that read all the time. CPU is "
+        "what the server took until everybody had everything, by the seconds in which alerts were written.",
+        (
+            Figure("server_cpu", "CPU of the API server", "% of a core", at_most(100)),
+            Figure("same_position", "readers that end at the same position", "", at_least(_READERS)),
+            Figure("told_all", "readers told as many alerts as there were", "", at_least(_READERS)),
+            Figure("missed", "alerts missed by who was cut off", "", at_most(0)),
+            Figure("twice", "alerts told twice", "", at_most(0)),
+            Figure("told_p50_ms", f"{_TOLD}, p50", "ms"),
+            Figure("told_p95_ms", f"{_TOLD}, p95", "ms", at_most(1_000)),
+        ),
+        _measure_readers,
+    ),
+)

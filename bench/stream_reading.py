@@ -1,0 +1,180 @@
+"""Reads the control plane's stream of server-sent events: one reader, or many in a process of its own.
+
+`python -m bench.stream_reading --url U --readers 100 --alerts N` prints `ready` once all of them read, and one line of
+JSON once each has been told N alerts (or `--patience` seconds have passed). One of them is cut off after a third of the
+alerts, stays away, and comes back with `Last-Event-ID`. The token is in the environment, as FRAUD_BENCH_TOKEN.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from bench.watching import quantile
+
+TOKEN = "FRAUD_BENCH_TOKEN"  # noqa: S105 -- the name of a variable
+
+_AWAY_S = 3.0
+_OPEN_S = 60.0
+_APART_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event, its data still text, and when it was here, epoch ms."""
+
+    name: str
+    id: str
+    data: bytes
+    at_ms: float
+
+    def alerts(self) -> list[dict[str, Any]]:
+        """The alerts it tells."""
+        if self.name == "alert":
+            return [json.loads(self.data)]
+        return list(json.loads(self.data)["items"]) if self.name == "alerts" else []
+
+    def count(self) -> int:
+        """How many those are, by what a bundle says at its end."""
+        return int(self.data.rpartition(b'"count":')[2].rstrip(b"}")) if self.name == "alerts" else self.name == "alert"
+
+
+@dataclass(slots=True)
+class Events:
+    """Makes events of the text of a stream as it comes. `last_id` is what one resumes from."""
+
+    last_id: str | None = None
+    _parts: list[bytes] = field(default_factory=list)
+
+    def take(self, text: bytes) -> list[Told]:
+        """The events that this text completes."""
+        self._parts.append(text)
+        if b"\n\n" not in self._parts[-1] and not self._parts[-1].startswith(b"\n"):
+            return []
+        *blocks, rest = b"".join(self._parts).split(b"\n\n")
+        self._parts = [rest]
+        now_ms = time.time() * 1_000
+        return [told for block in blocks if (told := self._event(block, now_ms)) is not None]
+
+    def _event(self, block: bytes, now_ms: float) -> Told | None:
+        fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if not line.startswith(b":"))
+        if b"id" in fields:
+            self.last_id = fields[b"id"].decode()
+        if b"data" not in fields:
+            return None
+        return Told(fields[b"event"].decode(), self.last_id or "", fields[b"data"], now_ms)
+
+
+async def stream(client: httpx.AsyncClient, url: str, events: Events) -> AsyncIterator[list[Told]]:
+    """What comes, in bundles as it comes, from `events.last_id` on; the first bundle may be empty: it is open."""
+    headers = {} if events.last_id is None else {"Last-Event-ID": events.last_id}
+    async with client.stream("GET", url, headers=headers) as answer:
+        if answer.status_code != httpx.codes.OK:
+            raise RuntimeError(f"the stream answers {answer.status_code}: {(await answer.aread()).decode()[:300]}")
+        async for text in answer.aiter_raw():
+            yield events.take(text)
+
+
+class Reader:
+    """One who reads until told so many alerts. One who is `kept` keeps what was told; one who is `cut` leaves once."""
+
+    def __init__(self, client: httpx.AsyncClient, url: str, alerts: int, *, kept: bool, cut: bool) -> None:
+        self._client, self._url, self._alerts = client, url, alerts
+        self._kept, self._cut = kept, cut
+        self.opened = asyncio.Event()
+        self.count = 0
+        self.gaps = 0
+        self.told: list[Told] = []
+        self.last_id: str | None = None
+
+    async def run(self) -> None:
+        """Read."""
+        if self._cut:
+            await self._read(self._alerts // 3)
+            await asyncio.sleep(_AWAY_S)
+        await self._read(self._alerts)
+
+    async def _read(self, until: int) -> None:
+        events = Events(self.last_id)  # what was not told whole before a cut is forgotten, as a browser does
+        async with aclosing(stream(self._client, self._url, events)) as bundles:
+            async for bundle in bundles:
+                for told in bundle:
+                    self.count += told.count()
+                    self.gaps += told.name == "gap"
+                    if self._kept:
+                        self.told.append(told)
+                self.last_id = events.last_id
+                self.opened.set()
+                if self.count >= until:
+                    return
+
+
+async def read(url: str, token: str, readers: int, alerts: int, patience_s: float) -> dict[str, float]:
+    """What `readers` readers were told; the first two keep it, and the second is cut off."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(limits=limits, timeout=_OPEN_S, headers=headers, trust_env=False) as client:
+        everybody = [Reader(client, url, alerts, kept=n < 2, cut=n == 1) for n in range(readers)]
+        tasks = []
+        for each in everybody:
+            tasks.append(asyncio.create_task(each.run()))
+            await asyncio.sleep(_APART_S)
+        async with asyncio.timeout(_OPEN_S):
+            await asyncio.gather(*(each.opened.wait() for each in everybody))
+        print("ready", flush=True)
+        _, late = await asyncio.wait(tasks, timeout=patience_s)
+        for task in late:
+            task.cancel()
+        failed = [str(task.exception()) for task in tasks if task not in late and task.exception() is not None]
+        if failed:
+            raise RuntimeError(f"{len(failed)} readers failed: {failed[0]}")
+    return summary(everybody, alerts)
+
+
+def summary(readers: Sequence[Reader], alerts: int) -> dict[str, float]:
+    """How the readers agree, what the one who was cut off has missed, and how late one who was not was told (ms)."""
+    whole, cut = ([alert for told in each.told for alert in told.alerts()] for each in readers[:2])
+    ids, seen = [alert["alertId"] for alert in whole], [alert["alertId"] for alert in cut]
+    late = sorted(told.at_ms - alert["appendTime"] for told in readers[0].told for alert in told.alerts())
+    positions = Counter(each.last_id for each in readers)
+    return {
+        "alerts": alerts,
+        "same_position": max(positions.values()),
+        "told_all": sum(each.count == alerts for each in readers),
+        "in_order": float(seen == ids),
+        "missed": len(set(ids) - set(seen)) + alerts - len(set(ids)),
+        "twice": len(seen) - len(set(seen)) + len(ids) - len(set(ids)),
+        "gaps": sum(each.gaps for each in readers),
+        "told_p50_ms": quantile(late, 0.5),
+        "told_p95_ms": quantile(late, 0.95),
+        "told_max_ms": late[-1],
+        "reader_cpu_s": time.process_time(),
+    }
+
+
+def main() -> int:
+    """Read, and print what was told."""
+    parser = argparse.ArgumentParser(prog="python -m bench.stream_reading", description=__doc__)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--readers", type=int, required=True)
+    parser.add_argument("--alerts", type=int, required=True, help="how many there will be")
+    parser.add_argument("--patience", type=float, default=120)
+    given = parser.parse_args()
+    told = asyncio.run(read(given.url, os.environ[TOKEN], given.readers, given.alerts, given.patience))
+    print(json.dumps(told))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
