@@ -64,6 +64,12 @@ def test_a_draft_is_counted_with_what_came_before_the_first_day(site: Site, tmp_
     assert result.hours[0] == 5 and len(result.hours) == 24
 
 
+def test_other_windows_are_left_out_on_request(site: Site, tmp_path: Path) -> None:
+    asked = WhatIf(draft(tmp_path), DAY.plus(1), DAY.plus(1), (Decimal(5),), windows=False, processes=1)
+    result = what_if(asked, site.store, site.schema, site.settings)
+    assert (result.fires, result.limits, result.windows_ms) == (5, [(Decimal(5), 6)], [])
+
+
 def test_both_days_by_the_id_of_a_rule_in_force(site: Site) -> None:
     result = what_if(WhatIf("7", DAY, DAY.plus(1), processes=1), site.store, site.schema, site.settings)
     assert result.fires == 8

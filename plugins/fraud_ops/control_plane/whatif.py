@@ -37,11 +37,13 @@ class WhatIfStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A rule's record, valid, and the number of days to look at; `limits` to try, none for a choice of ours."""
+    """A rule's record, valid, and the number of days to look at; `limits` to try, none for a choice of ours, and
+    whether to try other windows."""
 
     record: bytes
     days: int
     limits: tuple[Decimal, ...] = ()
+    windows: bool = True
 
 
 @dataclass(slots=True)
@@ -136,7 +138,11 @@ class WhatIfDesk:
     def _arguments(self, question: Question, draft: Path) -> list[str]:
         limits = ",".join(f"{limit:f}" for limit in question.limits)
         asked = [f"--days={question.days}", f"--archive={self._archive}", "--processes=1", "--json"]
-        return [*self._command, str(draft), *asked, *([f"--limits={limits}"] if limits else [])]
+        if limits:
+            asked.append(f"--limits={limits}")
+        if not question.windows:
+            asked.append("--no-windows")
+        return [*self._command, str(draft), *asked]
 
     def _done(self, command: Sequence[str], folder: Path) -> tuple[int, bytes, bytes] | None:
         """Exit code, output and errors; None when it took too long."""

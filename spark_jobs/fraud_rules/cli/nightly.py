@@ -109,6 +109,7 @@ def whatif(
     limits: Annotated[
         str, typer.Option(help="Limits to try, with commas.", show_default="50 around the rule's own")
     ] = "",
+    windows: Annotated[bool, typer.Option("--windows/--no-windows", help="Try shorter and longer windows too.")] = True,
     folder: Archive = None,
     processes: Annotated[int, typer.Option(min=1, max=64, help="Processes to evaluate with.")] = 2,
     as_json: AsJson = False,
@@ -130,7 +131,7 @@ def whatif(
     here = configured()
     store = ArchiveStore(folder or here.project.var / "archive")
     last = Day.parse(until) if until else last_day(store)
-    question = WhatIf(rule, last.plus(1 - days), last, _limits(limits), processes=processes)
+    question = WhatIf(rule, last.plus(1 - days), last, _limits(limits), windows, processes)
     result = what_if(question, store, here.schema, here.settings)
     page = keep(result, store)
     if as_json:

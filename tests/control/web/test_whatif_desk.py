@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,13 @@ def test_the_result_is_what_the_command_prints(project: Project, tmp_path: Path)
     assert run.result == expected.encode()
 
 
+def test_limits_and_no_other_windows_are_asked_of_the_command(project: Project, tmp_path: Path) -> None:
+    what_ifs = desk(project, tmp_path, "import sys; print(' '.join(sys.argv[-2:]))")
+    run = what_ifs.start(Question(b"{}", 7, (Decimal("1E+3"), Decimal("2.5")), windows=False))
+    assert run.ended.wait(60)
+    assert run.result == b"--limits=1000,2.5 --no-windows\n"
+
+
 def test_an_error_is_told_by_its_last_line(project: Project, tmp_path: Path) -> None:
     run = desk(project, tmp_path, "import sys; sys.exit('first\\nthe archive holds no transaction yet')").start(
         QUESTION
@@ -50,6 +58,7 @@ def test_so_many_may_wait_and_no_more(project: Project, tmp_path: Path) -> None:
 
 
 def test_the_real_command_says_that_there_is_no_archive(project: Project, tmp_path: Path) -> None:
-    run = WhatIfDesk(project, tmp_path / "archive").start(QUESTION)
+    asked = Question(b'{"ruleId": 1}', 7, (Decimal(5),), windows=False)
+    run = WhatIfDesk(project, tmp_path / "archive").start(asked)
     assert run.ended.wait(120)
     assert run.status is WhatIfStatus.FAILED and "fraud archive" in str(run.said)

@@ -63,7 +63,7 @@ def start_what_if(parts: Wired, body: shapes.WhatIfRequest) -> Response:
     if not all(limit.is_finite() and abs(limit.adjusted()) <= _DIGITS for limit in body.limits or ()):
         raise WebError(422, f"limits are finite numbers of at most {_DIGITS} digits")
     record = encode_document({**judged.document, "ruleState": "ACTIVE"})
-    run = parts.what_ifs.start(Question(record, body.days, tuple(body.limits or ())))
+    run = parts.what_ifs.start(Question(record, body.days, tuple(body.limits or ()), body.windows))
     return answer(shapes.WhatIfStarted(id=run.id), 202)
 
 
