@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,7 +76,7 @@ class Events:
         return Told(fields[b"event"].decode(), self.last_id or "", fields[b"data"], now_ms)
 
 
-async def stream(client: httpx.AsyncClient, url: str, events: Events) -> AsyncIterator[list[Told]]:
+async def stream(client: httpx.AsyncClient, url: str, events: Events) -> AsyncGenerator[list[Told], None]:
     """What comes, in bundles as it comes, from `events.last_id` on; the first bundle may be empty: it is open."""
     headers = {} if events.last_id is None else {"Last-Event-ID": events.last_id}
     async with client.stream("GET", url, headers=headers) as answer:

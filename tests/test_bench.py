@@ -20,6 +20,7 @@ from bench.rows.kernel import MIXES, evaluations_per_s, flatness
 from bench.rows.soak import KINDS, summary
 from bench.rows.state import retained
 from bench.rulesets import FIRE_ALL, RULES_1, RULES_10, encoded, groupings, many
+from bench.stream_reading import Events
 from bench.watching import quantile
 from bench.watching import summary as watched
 
@@ -169,3 +170,28 @@ def test_retained_events_are_counted_once_a_grouping() -> None:
     assert found["events"] == 6 * 5_000
     assert found["memory"] > 0
     assert found["log"] > 0
+
+
+STREAM = (
+    b"retry: 1000\nid: 1-0\n\n"
+    b'event: alert\nid: 2-0\ndata: {"alertId":"a: 1"}\n\n'
+    b": ping\n\n"
+    b'event: alerts\nid: 4-0\ndata: {"items":[{"alertId":"b"},{"alertId":"c"}],"count":2}\n\n'
+)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, len(STREAM)])
+def test_events_are_the_same_however_the_stream_is_cut(size: int) -> None:
+    events = Events()
+    told = [each for i in range(0, len(STREAM), size) for each in events.take(STREAM[i : i + size])]
+
+    assert [(each.name, each.id, each.count()) for each in told] == [("alert", "2-0", 1), ("alerts", "4-0", 2)]
+    assert [alert["alertId"] for each in told for alert in each.alerts()] == ["a: 1", "b", "c"]
+    assert events.last_id == "4-0"
+
+
+def test_an_event_that_is_not_whole_is_not_what_one_resumes_after() -> None:
+    events = Events()
+    events.take(STREAM[:-1])
+
+    assert events.last_id == "2-0"

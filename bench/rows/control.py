@@ -8,6 +8,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Producer
@@ -57,7 +58,7 @@ def _changes(site: ControlSite, reader: StreamReader, count: int) -> dict[str, f
     """Save the rule again and again, at times unrelated to the batches. In ms, from before the request until the reader
     of the stream is told that this version is live; the API must then show the same."""
     rng = random.Random(count)  # noqa: S311 - only to be out of step
-    path, version = f"/rules/{_CHANGED_ID}", -1
+    path = f"/rules/{_CHANGED_ID}"
     live = []
     for n in range(count):
         time.sleep(rng.random())
@@ -66,7 +67,7 @@ def _changes(site: ControlSite, reader: StreamReader, count: int) -> dict[str, f
         version, told = seen.json()["activation"]["logVersion"], len(reader.told)
         saved_ms = time.time() * 1_000
         site.ask("PUT", path, json={"document": document}, headers={"If-Match": seen.headers["etag"]})
-        shown = site.await_(lambda told=told, version=version: _shown(reader, told, version), "the change is live")
+        shown = site.await_(partial(_shown, reader, told, version), "the change is live")
         live.append(shown[0] - saved_ms)
         now = site.ask("GET", path).json()
         assert (now["activation"]["status"], now["activation"]["logVersion"]) == ("LIVE", shown[1]), now["activation"]

@@ -147,19 +147,25 @@ class WhatIfDesk:
     def _done(self, command: Sequence[str], folder: Path) -> tuple[int, bytes, bytes] | None:
         """Exit code, output and errors; None when it took too long."""
         with Path(folder, "out").open("wb") as out, Path(folder, "err").open("wb") as err:
-            self._child = subprocess.Popen(
+            child = subprocess.Popen(
                 ["nice", f"-n{_NICE}", *command],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 env={**os.environ, HOME_VARIABLE: str(self._project.root), "PYTHONPATH": os.pathsep.join(sys.path)},
             )
-            try:
-                code = self._child.wait(_MOST_S)
-            except subprocess.TimeoutExpired:
-                self._child.kill()
-                self._child.wait()
-                return None
-            finally:
+        with self._lock:
+            self._child = child
+            closed = self._closed
+        if closed:  # while it was started
+            child.kill()
+        try:
+            code = child.wait(_MOST_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+            return None
+        finally:
+            with self._lock:
                 self._child = None
         return code, Path(folder, "out").read_bytes(), Path(folder, "err").read_bytes()

@@ -53,6 +53,9 @@ def test_so_many_may_wait_and_no_more(project: Project, tmp_path: Path) -> None:
     with pytest.raises(Refused):
         what_ifs.start(QUESTION)
     what_ifs.close()
+    assert first.ended.wait(60) and first.status is WhatIfStatus.FAILED, (
+        "what runs is ended, if it was only starting too"
+    )
     with pytest.raises(NotFound):
         what_ifs.get("0123456789ab")
 
