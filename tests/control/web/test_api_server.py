@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,8 +70,15 @@ class ApiServer:
 
 
 @contextmanager
-def api_server(broker: Broker, project: Project, folder: Path, **variables: str) -> Iterator[ApiServer]:
-    """An API server, ready; `admin` and `anna` may log in."""
+def api_server(
+    broker: Broker,
+    project: Project,
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    prepare: Callable[[LocalAirflow], None] | None = None,
+) -> Iterator[ApiServer]:
+    """An API server, ready; `admin` and `anna` may log in, unless settings of Airflow's say otherwise. `prepare` is
+    called when Airflow's database is there."""
     kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}
     passwords = folder / "logins.json"
     site = AirflowSite(
@@ -83,11 +90,14 @@ def api_server(broker: Broker, project: Project, folder: Path, **variables: str)
         settings={
             "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,anna:viewer",
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+            **(settings or {}),
         },
     )
     passwords.write_text(json.dumps(dict.fromkeys((USER, "anna"), PASSWORD)))
     airflow = LocalAirflow(site)
     airflow.prepare()
+    if prepare is not None:
+        prepare(airflow)
     server = ApiServer(airflow)
     try:
         server.start()

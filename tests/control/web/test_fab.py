@@ -1,0 +1,104 @@
+"""Roles where Airflow keeps its users in its own database: the FAB auth manager, in a real API server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_ops.control_plane.roles import Role
+from fraud_rules.demo.airflow import USER, LocalAirflow
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.declared import load_topics
+from fraud_rules.project import Project
+from tests.control.web.server import RULE
+from tests.control.web.test_api_server import PASSWORD, ApiServer, api_server
+
+pytest.importorskip(
+    "airflow.providers.fab", reason="the FAB provider is in the images only: uv sync --frozen --group server"
+)
+
+MANAGER = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
+# What somebody is in Airflow says nothing here: the one without a role of ours may do everything there.
+USERS = {USER: "Viewer", "vera": "Op", "anna": "Viewer", "paul": "User", "root": "Admin"}
+ADDED = """
+import json, sys
+from airflow.providers.fab.auth_manager.cli_commands.utils import get_application_builder
+
+password, users = json.load(sys.stdin)
+with get_application_builder() as builder:
+    for user, role in users.items():
+        assert builder.sm.add_user(user, user, "of tests", f"{user}@example.org", builder.sm.find_role(role), password)
+"""
+
+
+def add_users(airflow: LocalAirflow) -> None:
+    subprocess.run(
+        [sys.executable, "-c", ADDED],
+        input=json.dumps([PASSWORD, USERS]),
+        text=True,
+        env=airflow.site.environment(),
+        check=True,
+    )
+
+
+@pytest.fixture
+def served(broker: Broker, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
+    declared = load_topics(project.config / "topics.yaml")
+    topic_admin.apply(broker.kafka, declared)
+    monkeypatch.setenv("FRAUD_CONTROL_DATABASE", f"sqlite:///{tmp_path / 'control.db'}")
+    with api_server(broker, project, tmp_path, {"CORE__AUTH_MANAGER": MANAGER}, add_users) as server:
+        yield server
+    topic_admin.delete(broker.kafka, declared)
+
+
+@pytest.mark.timeout(600)
+def test_a_role_is_what_the_binding_says_and_not_what_airflow_says(served: ApiServer) -> None:
+    roles = {"vera": Role.VIEWER, "anna": Role.ANALYST, "paul": Role.APPROVER}
+    for user, role in roles.items():
+        assert served.ask("PUT", f"/bindings/{user}", json={"role": role}).status_code == 200
+    told = {user: served.ask("GET", "/me", user).json() for user in USERS}
+    assert {user: (each["user"], each["role"]) for user, each in told.items()} == {
+        USER: (USER, "admin"),
+        "vera": ("vera", "viewer"),
+        "anna": ("anna", "analyst"),
+        "paul": ("paul", "approver"),
+        "root": ("root", None),
+    }
+
+    assert _status(served, "GET", "/rules", "root") == 403
+    assert _status(served, "GET", "/rules", "vera") == 200
+    assert _status(served, "POST", "/rules", "vera", {"document": RULE}) == 403
+
+    made = served.ask("POST", "/rules", "anna", json={"document": RULE})
+    assert made.status_code == 201, made.text
+    assert _move(served, made.json(), "SHADOW", "vera") == (403, None)
+    assert _move(served, made.json(), "SHADOW", "anna") == (200, "SHADOW")
+    shadow = served.ask("GET", f"/rules/{made.json()['ruleId']}", "vera").json()
+    assert _move(served, shadow, "ACTIVE", "anna") == (202, "SHADOW"), "an analyst can only ask for it"
+    [asked] = served.ask("GET", "/approvals", "vera").json()["items"]
+    assert _status(served, "POST", f"/approvals/{asked['id']}/approve", "anna", {"comment": ""}) == 403
+    assert _status(served, "POST", f"/approvals/{asked['id']}/approve", "paul", {"comment": ""}) == 200
+    assert served.ask("GET", f"/rules/{shadow['ruleId']}", "vera").json()["state"] == "ACTIVE"
+
+    control = {"control": "CLEAR_STATE_ALL", "confirm": "CLEAR_STATE_ALL", "comment": ""}
+    assert [_status(served, "POST", "/controls", user, control) for user in ("root", "paul", USER)] == [403, 403, 202]
+    authors = {row["who"] for row in served.ask("GET", "/audit", "paul").json()["items"]}
+    assert {USER, "anna", "paul"} <= authors and not {"vera", "root"} & authors
+
+
+def _status(served: ApiServer, method: str, path: str, user: str, body: Any = None) -> int:
+    return served.ask(method, path, user, json=body).status_code
+
+
+def _move(served: ApiServer, rule: dict[str, Any], state: str, user: str) -> tuple[int, str | None]:
+    """What was answered, and the state that the rule then has."""
+    match = {"If-Match": f'"{rule["revision"]}"'}
+    answer = served.ask("POST", f"/rules/{rule['ruleId']}/state", user, json={"state": state}, headers=match)
+    return answer.status_code, answer.json().get("state")
