@@ -57,6 +57,11 @@ class DetectorsInTurn:
         """Its exit code, once it has ended."""
         return until(self._ended, "the detector ends", START_S)[0]
 
+    def ended(self) -> int | None:
+        """Its exit code, if it has ended."""
+        codes = self._ended()
+        return codes[0] if codes else None
+
     def stop(self) -> int:
         """Ask it to end after the batch in hand; its exit code."""
         self._process.send_signal(signal.SIGTERM)

@@ -156,6 +156,14 @@ def _run(shifted: Sequence[Shifted], installation: Installation, detectors: Dete
         topics = installation.topics.names
         return bool(progress) and covers(progress[-1], logs.ends, topics, logs.rules_end)
 
+    def judged_in_the_end() -> bool:
+        """A stop within a case may take effect before all that was written with it is judged: it goes on from there."""
+        if not judged() and detectors.ended() is not None:
+            assert detectors.ended() == DetectorStopped.exit_code, detectors.said()
+            detectors.begin(installation, "--resume")
+            detectors.wait_ready()
+        return judged()
+
     detectors.begin(installation)
     detectors.wait_ready()
     until(judged, "the first batch")
@@ -171,7 +179,7 @@ def _run(shifted: Sequence[Shifted], installation: Installation, detectors: Dete
             for each, steps in chunk:
                 each.first_version = logs.rules_end if each.first_version < 0 else each.first_version
                 each.places.update(write(logs, steps))
-        until(judged, "a batch")
+        until(judged_in_the_end, "a batch")
     # By itself: a batch whose pin has the stop ends the detector, also when it was planned before the records came.
     at_ms = (shifted[-1].days + 1) * DAY_MS + shifted[-1].case.document["steps"][-1]["at"]
     write(logs, [{"at": at_ms, "rule": _STOP}])
