@@ -31,7 +31,7 @@ stop: setup ## stop what a demo left running, and the local broker of `fraud bro
 	@$(BIN)/fraud broker stop
 
 .PHONY: test
-test: check ui-check ## format, lint, types, then all tests but the long ones; ARGS="-k name" goes to pytest
+test: browser check ui-check ## format, lint, types, then all tests but the long ones; ARGS="-k name" goes to pytest
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 .PHONY: check
@@ -85,6 +85,10 @@ fuzz: setup ## a million records and 100,000 rules of nonsense (FUZZ_RECORDS, FU
 .PHONY: setup
 setup: ## only the set-up: Java, uv, .venv/ and lib/
 	@bin/bootstrap
+
+.PHONY: browser
+browser: # what the tests of the pages need besides
+	@bin/bootstrap --browser
 
 .PHONY: jars
 jars: ## fetch the jars of config/ivy.xml again and verify them

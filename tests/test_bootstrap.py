@@ -63,6 +63,35 @@ def test_without_root_it_prints_the_one_command(fresh: Path, tmp_path: Path) -> 
     assert not (fresh / ".venv").exists()
 
 
+@pytest.fixture
+def without_chromium(tmp_path: Path) -> Path:
+    """A PATH of what this system has but for Chromium, a Python with pip (so that setting up ends early), and `id`."""
+    found = tmp_path / "bin"
+    script(found / "python3.11", DEBIAN_PYTHON)
+    script(found / "apt-get", f'#!/bin/sh\n[ "$1" = update ] || {{ echo "$@" >>{tmp_path / "asked"}; exit 1; }}\n')
+    for tool in (tool for folder in ("/bin", "/usr/bin") for tool in Path(folder).iterdir()):
+        if tool.name not in ("chromium", "id") and not (found / tool.name).exists():
+            (found / tool.name).symlink_to(tool)
+    return found
+
+
+def test_a_browser_is_brought_by_apt_and_can_be_missing(fresh: Path, tmp_path: Path, without_chromium: Path) -> None:
+    script(without_chromium / "id", "#!/bin/sh\necho 0\n")
+    done = bootstrap(fresh, "--browser", PATH=str(without_chromium))
+    asked = (tmp_path / "asked").read_text(encoding="utf-8")
+    assert done.returncode == 22, "a package that is needed did not come"
+    assert "the tests of the pages in a browser are skipped" in done.stderr
+    assert [line.rsplit(maxsplit=1)[-1] for line in asked.splitlines()] == ["chromium", "python3-venv"]
+
+
+def test_without_root_the_command_for_a_browser_is_printed(fresh: Path, without_chromium: Path) -> None:
+    script(without_chromium / "id", "#!/bin/sh\necho 1000\n")
+    done = bootstrap(fresh, "--browser", PATH=str(without_chromium))
+    browser, needed = (line for line in done.stderr.splitlines() if "apt-get install" in line)
+    assert browser.endswith("--no-install-recommends chromium'")
+    assert "chromium" not in needed
+
+
 def test_a_taken_port_is_told_before_anything_is_fetched(fresh: Path) -> None:
     (port,) = free_ports(1)
     with socket.create_server(("127.0.0.1", port)):

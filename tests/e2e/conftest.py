@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -12,7 +12,6 @@ from fraud_rules.project import Project
 from tests.e2e.people import People
 from tests.e2e.world import World, world
 
-CHROMIUM = Path("/usr/bin/chromium")
 WAIT_MS = 30_000
 
 
@@ -24,13 +23,14 @@ def running(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium; bin/bootstrap brings it where root runs it."""
-    if not CHROMIUM.exists():
-        pytest.skip(f"{CHROMIUM} is not installed (apt-get install chromium)")
+    """Debian's Chromium."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("Chromium is not installed: as root, bin/bootstrap --browser")
     expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"]
+            executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"]
         )
         yield launched
         launched.close()
