@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from fraud_rules.project import Project
+from tests.e2e.at_work import put_to_work
 from tests.e2e.people import People
 from tests.e2e.world import World, world
 
@@ -34,6 +35,12 @@ def browser() -> Iterator[Browser]:
         )
         yield launched
         launched.close()
+
+
+@pytest.fixture(scope="session")
+def fired(running: World) -> int:
+    """A live rule that has fired, where all else has happened too that pages show."""
+    return put_to_work(running)
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from fraud_rules.project import Project
+from tests.e2e.accessibility import PAGES, violations, visit
 from tests.e2e.people import People
 from tests.e2e.world import World
 
@@ -94,6 +96,7 @@ def test_a_rule_from_its_first_draft_to_the_way_back(running: World, people: Peo
     ben.get_by_role("tab", name="Rule").click()
     ben.get_by_role("region", name="Form").get_by_label("Limit").fill("500")
     ben.get_by_role("button", name="Save", exact=True).click()
+    expect(ben.get_by_role("tab", name="not saved")).to_have_count(0)
     ben.get_by_role("tab", name="Versions").click()
     versions = ben.get_by_role("table", name="Versions")
     expect(versions.get_by_role("row").nth(1)).to_contain_text("> 500")
@@ -168,9 +171,19 @@ def test_names_are_completed_from_the_schema(people: People) -> None:
     text.click()
     page.keyboard.press("Control+End")
     page.keyboard.type("unique: [benef")
-    expect(page.get_by_role("option", name=re.compile("beneficiaryId"))).to_be_visible()
-    page.keyboard.press("Enter")
+    # Enter is not taken in the first moments, so that a list that has just opened catches nobody unawares.
+    page.get_by_role("option", name=re.compile("beneficiaryId")).click()
     expect(text).to_contain_text("beneficiaryId")
+
+
+def test_every_page_is_accessible(fired: int, running: World, people: People, project: Project) -> None:
+    """At one width and in one theme; test_accessibility.py has them all."""
+    page = people.page("admin")
+    found = {}
+    for name in PAGES:
+        visit(page, running.control, name, fired)
+        found[name] = violations(page, project)
+    assert not any(found.values()), found
 
 
 MINIMAL = {

@@ -68,7 +68,7 @@ function Roles() {
   });
   return (
     <section className="panel" aria-label="Roles">
-      <h2 style={{ marginTop: 0 }}>Roles</h2>
+      <h2>Roles</h2>
       <Text size="sm" c="dimmed" mb="sm">
         By the name that Airflow's login gives. Each role includes those before it.
       </Text>
@@ -167,7 +167,7 @@ function Controls() {
   const [chosen, setChosen] = useState<ControlName | null>(null);
   return (
     <section className="panel" aria-label="Controls">
-      <h2 style={{ marginTop: 0 }}>Controls</h2>
+      <h2>Controls</h2>
       <ul style={{ listStyle: "none", margin: 0, padding: 0 }}>
         {(Object.keys(CONTROLS) as ControlName[]).map((control) => (
           <li key={control}>
@@ -237,7 +237,7 @@ function Confirm({ control, close }: { control: ControlName; close: () => void }
           </Button>
           <Button
             type="submit"
-            color={typed ? "red" : "indigo"}
+            color={typed ? "red.9" : "indigo"}
             loading={send.isPending}
             disabled={typed && confirm !== control}
           >

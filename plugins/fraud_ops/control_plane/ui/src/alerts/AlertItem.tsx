@@ -129,7 +129,7 @@ function Actions({ alert, mark }: { alert: Alert; mark: Props["mark"] }) {
         <>
           <Button
             variant={alert.mark?.verdict === "FRAUD" ? "filled" : "default"}
-            color="red"
+            color="red.9"
             aria-pressed={alert.mark?.verdict === "FRAUD"}
             disabled={change.isPending}
             onClick={() => say("FRAUD")}
@@ -138,7 +138,7 @@ function Actions({ alert, mark }: { alert: Alert; mark: Props["mark"] }) {
           </Button>
           <Button
             variant={alert.mark?.verdict === "NOT_FRAUD" ? "filled" : "default"}
-            color="teal"
+            color="teal.9"
             aria-pressed={alert.mark?.verdict === "NOT_FRAUD"}
             disabled={change.isPending}
             onClick={() => say("NOT_FRAUD")}

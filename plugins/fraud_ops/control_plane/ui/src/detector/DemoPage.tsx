@@ -49,7 +49,7 @@ function Speed({ demo }: { demo: Demo }) {
   const send = (value: number) => set.mutate(value, { onSuccess: ({ body }) => client.setQueryData(keys.demo, body) });
   return (
     <section className="panel" aria-label="Speed">
-      <h2 style={{ marginTop: 0 }}>Transactions a second</h2>
+      <h2>Transactions a second</h2>
       <Group gap="lg">
         <Slider
           style={{ flex: "1 1 14rem" }}
@@ -93,7 +93,7 @@ function Plant({ patterns }: { patterns: readonly string[] }) {
   }));
   return (
     <section className="panel" aria-label="Frauds">
-      <h2 style={{ marginTop: 0 }}>Plant a fraud</h2>
+      <h2>Plant a fraud</h2>
       <ul
         style={{
           listStyle: "none",

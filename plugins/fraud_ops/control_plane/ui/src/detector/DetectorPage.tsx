@@ -93,14 +93,21 @@ function Fact({ name, value }: { name: string; value: string }) {
   );
 }
 
-const AXES = {
-  dataKey: "time",
-  xAxisProps: {
+const CLOSE_MS = 300_000;
+
+/** The axis of time: minutes, and seconds too where minutes would repeat. */
+function timeAxis(points: Progress["points"]) {
+  const close = (points.at(-1)?.time ?? 0) - (points[0]?.time ?? 0) < CLOSE_MS;
+  return {
     type: "number",
     domain: ["dataMin", "dataMax"],
-    tickFormatter: (ms: number) => time(ms).slice(-8, -3),
+    tickFormatter: (ms: number) => time(ms).slice(-8, close ? undefined : -3),
     minTickGap: 48,
-  },
+  } as const;
+}
+
+const AXES = {
+  dataKey: "time",
   withDots: false,
   h: 200,
   connectNulls: true,
@@ -112,7 +119,7 @@ function Latency({ points }: { points: Progress["points"] }) {
   const data = thinned(points.filter((point) => point.p99 !== null));
   return (
     <section className="panel" aria-label="Latency">
-      <h2 style={{ margin: "0 0 0.5rem" }}>From append to readable alert, ms</h2>
+      <h2>From append to readable alert, ms</h2>
       {data.length === 0 ? (
         <Nothing>No batch had a transaction in this time.</Nothing>
       ) : (
@@ -122,6 +129,7 @@ function Latency({ points }: { points: Progress["points"] }) {
         >
           <LineChart
             {...AXES}
+            xAxisProps={timeAxis(data)}
             data={data}
             withLegend
             series={[
@@ -141,7 +149,7 @@ function Rate({ points }: { points: Progress["points"] }) {
   const data = thinned(points);
   return (
     <section className="panel" aria-label="Rate and lag">
-      <h2 style={{ margin: "0 0 0.5rem" }}>Transactions a second, and how many wait</h2>
+      <h2>Transactions a second, and how many wait</h2>
       {data.length === 0 ? (
         <Nothing>No batch in this time.</Nothing>
       ) : (
@@ -151,6 +159,7 @@ function Rate({ points }: { points: Progress["points"] }) {
         >
           <LineChart
             {...AXES}
+            xAxisProps={timeAxis(data)}
             data={data}
             withLegend
             series={[
@@ -169,7 +178,7 @@ function Rate({ points }: { points: Progress["points"] }) {
 function Late({ rows }: { rows: Progress["late"] }) {
   return (
     <section className="panel" aria-label="Late transactions">
-      <h2 style={{ margin: "0 0 0.25rem" }}>Late: kept for later windows, not evaluated by themselves</h2>
+      <h2>Late: kept for later windows, not evaluated by themselves</h2>
       {rows.length === 0 ? (
         <Nothing>None.</Nothing>
       ) : (
@@ -215,7 +224,7 @@ function Late({ rows }: { rows: Progress["late"] }) {
 function Quarantine({ rows }: { rows: Progress["quarantine"] }) {
   return (
     <section className="panel" aria-label="Quarantine">
-      <h2 style={{ margin: "0 0 0.25rem" }}>Quarantine: records that are no transactions</h2>
+      <h2>Quarantine: records that are no transactions</h2>
       {rows.length === 0 ? (
         <Nothing>None.</Nothing>
       ) : (
@@ -269,7 +278,7 @@ function DriftPanel() {
   });
   return (
     <section className="panel" aria-label="Store and rule log">
-      <h2 style={{ margin: "0 0 0.5rem" }}>Store and rule log</h2>
+      <h2>Store and rule log</h2>
       <Shown of={drift}>
         {(data) => (
           <>

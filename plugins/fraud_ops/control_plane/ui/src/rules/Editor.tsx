@@ -1,4 +1,4 @@
-import { Alert, Button, Group, SegmentedControl, Text, TextInput } from "@mantine/core";
+import { Alert, Button, Group, Loader, SegmentedControl, Text, TextInput } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useRef, useState } from "react";
@@ -31,6 +31,7 @@ type Saved = ReturnType<typeof request> & { comment: string };
 export function Editor({ rule, me, schema, writing }: Props) {
   const { draft, judged } = writing;
   const [comment, setComment] = useState("");
+  const [asking, setAsking] = useState(false);
   const navigate = useNavigate();
   const client = useQueryClient();
   const readOnly = !me.can.includes("draft") || rule?.state === "DELETE";
@@ -46,11 +47,12 @@ export function Editor({ rule, me, schema, writing }: Props) {
   const reasons = draft.fault ? [{ field: "record", message: draft.fault }] : judged.reasons;
   const refused = save.error instanceof Problem ? save.error : null;
 
-  const submit = () => {
-    if (readOnly || save.isPending) return;
-    const { current } = judged;
-    if (!current) return;
-    if (!current.valid || draft.fault !== null) {
+  const submit = async () => {
+    if (readOnly || asking || save.isPending) return;
+    setAsking(true);
+    const verdict = draft.fault === null ? await judged.ask() : null;
+    setAsking(false);
+    if (!verdict?.valid) {
       wrong.current?.focus();
       return;
     }
@@ -73,18 +75,18 @@ export function Editor({ rule, me, schema, writing }: Props) {
       },
     );
   };
-  useHotkeys([["mod+S", submit]], []);
+  useHotkeys([["mod+S", () => void submit()]], []);
 
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        submit();
+        void submit();
       }}
       noValidate
     >
       {writing.overtaken && rule && <Overtaken rule={rule} writing={writing} />}
-      <Suspense>
+      <Suspense fallback={<Loader size="sm" aria-label="Loading" />}>
         <div className="sides">
           <section className="panel" aria-label="Form">
             <RuleForm
@@ -156,7 +158,7 @@ export function Editor({ rule, me, schema, writing }: Props) {
             onChange={(event) => setComment(event.currentTarget.value)}
             style={{ flex: "1 1 14rem", maxWidth: "32rem" }}
           />
-          <Button type="submit" size="sm" loading={save.isPending} disabled={rule !== null && !writing.dirty}>
+          <Button type="submit" size="sm" loading={asking || save.isPending} disabled={rule !== null && !writing.dirty}>
             {rule === null ? "Save as draft" : asks ? "Ask for this change" : "Save"}
           </Button>
           {rule && writing.dirty && (

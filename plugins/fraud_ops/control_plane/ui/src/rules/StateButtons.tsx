@@ -93,7 +93,7 @@ function Move({ rule, step, close }: { rule: RuleDetail; step: Step & { asks: bo
           <Button variant="default" onClick={close}>
             Cancel
           </Button>
-          <Button type="submit" loading={move.isPending} color={step.to === "DELETE" ? "red" : "indigo"}>
+          <Button type="submit" loading={move.isPending} color={step.to === "DELETE" ? "red.9" : "indigo"}>
             {step.asks ? step.ask : step.label}
           </Button>
         </Group>

@@ -145,7 +145,7 @@ function Limits({ result, writing }: { result: WhatIfResult; writing: Writing })
   if (!point) return null;
   return (
     <section className="panel" aria-label="Other limits">
-      <h2 style={{ marginTop: 0 }}>Alerts by limit</h2>
+      <h2>Alerts by limit</h2>
       <div
         role="img"
         aria-label={`Alerts by limit: ${points[0]?.fires ?? 0} at ${points[0]?.exact ?? ""}, ${points.at(-1)?.fires ?? 0} at ${points.at(-1)?.exact ?? ""}`}

@@ -22,6 +22,8 @@ interface Props {
 }
 
 const SEVERITIES = ["low", "medium", "high", "critical"];
+// Beside what is chosen there is room to type; a line of its own would stay empty.
+const NARROW_FIELD = { inputField: { minWidth: "2rem", flexBasis: "2rem" } };
 const NUMERIC = new Set(["long", "decimal"]);
 
 /** A rule by its members. Says what it is in any of the forms; what it does not show stays as it is. */
@@ -77,6 +79,7 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
           readOnly={disabled}
           onChange={(value) => change({ groupingKeyNames: value })}
           searchable
+          styles={NARROW_FIELD}
           style={{ flexBasis: "16rem" }}
         />
         <Select
@@ -99,6 +102,7 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
             readOnly={disabled}
             searchable
             onChange={(value) => change({ unique: value })}
+            styles={NARROW_FIELD}
             style={{ flexBasis: "12rem" }}
           />
         ) : (

@@ -1,5 +1,5 @@
 import { useDebouncedValue } from "@mantine/hooks";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { call } from "../../api/http";
 import type { Reason, Validation } from "../../api/types";
 import { type Draft, request } from "./draft";
@@ -14,23 +14,32 @@ export interface Judged {
   last: Validation | undefined;
   reasons: readonly Reason[];
   error: unknown;
+  /** The answer about this very text, asked for at once where there is none yet; null where it cannot be had. */
+  ask: () => Promise<Validation | null>;
 }
 
 /** Has the server look at what is being typed. An answer counts only for the text that it is about. */
 export function useValidation(draft: Draft, ruleId: number | null, enabled: boolean): Judged {
   const [text] = useDebouncedValue(draft.text, TYPING_MS);
   const settled = text === draft.text;
-  const asked = { ...draft, text };
+  const client = useQueryClient();
   const { data, error, isPlaceholderData } = useQuery({
-    queryKey: ["validate", ruleId, draft.form, text],
-    queryFn: async ({ signal }) =>
-      (await call<Validation>("/rules/validate", { method: "POST", body: { ...request(asked), ruleId }, signal })).body,
+    ...question({ ...draft, text }, ruleId),
     enabled: enabled && settled && text.trim() !== "",
     placeholderData: keepPreviousData,
+  });
+  const current = settled && !isPlaceholderData ? data : undefined;
+  const ask = () => client.fetchQuery(question(draft, ruleId)).catch(() => null);
+  return { current, last: data, reasons: data?.reasons ?? [], error, ask };
+}
+
+function question(draft: Draft, ruleId: number | null) {
+  return queryOptions({
+    queryKey: ["validate", ruleId, draft.form, draft.text],
+    queryFn: async ({ signal }) =>
+      (await call<Validation>("/rules/validate", { method: "POST", body: { ...request(draft), ruleId }, signal })).body,
     staleTime: KEPT_MS,
     gcTime: KEPT_MS,
     retry: 1,
   });
-  const current = settled && !isPlaceholderData ? data : undefined;
-  return { current, last: data, reasons: data?.reasons ?? [], error };
 }

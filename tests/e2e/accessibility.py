@@ -1,0 +1,54 @@
+"""What axe-core finds on the pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from fraud_rules.project import Project
+
+# By name: where it is, and what is there once it has what it shows.
+PAGES = {
+    "rules": ("/rules", "role=link[name=/Rapid transfers/]"),
+    "new-rule": ("/rules/new", "role=textbox[name='The rule as text']"),
+    "rule": ("/rules/{rule}", "role=textbox[name='The rule as text']"),
+    "versions": ("/rules/{rule}?tab=versions", "role=table[name='Versions']"),
+    "what-if": ("/rules/{rule}?tab=whatif", "role=button[name='Try it on past days']"),
+    "alerts": ("/alerts", "role=list[name='Alerts'] >> role=button[name=/Rapid transfers/] >> nth=0"),
+    "opened-alert": ("/alerts", "role=list[name='Alerts'] >> role=button[name=/Rapid transfers/] >> nth=0"),
+    "approvals": ("/approvals", "role=article >> nth=0"),
+    "quality": ("/quality", "role=table[name='Quality of rules']"),
+    "detector": ("/detector", "role=table[name='Quarantined records']"),
+    "audit": ("/audit", "role=table[name='Audit log']"),
+    "roles-and-controls": ("/admin", "role=table[name='Roles']"),
+}
+STANDARD = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+
+
+def visit(page: Page, control: str, name: str, rule: int) -> None:
+    """Go to a page; return once it has what it shows."""
+    path, shown = PAGES[name]
+    page.goto(control + path.format(rule=rule))
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.locator(shown)).to_be_visible()
+    if name == "opened-alert":
+        page.locator(shown).click()
+        expect(page.get_by_role("button", name="Fraud", exact=True, pressed=True)).to_be_visible()
+    expect(page.get_by_label("Loading")).to_have_count(0)
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def violations(page: Page, project: Project) -> list[str]:
+    """What does not meet WCAG 2.2 AA on the page as it is now."""
+    source = project.root / "plugins/fraud_ops/control_plane/ui/node_modules/axe-core/axe.min.js"
+    if not source.exists():
+        pytest.skip("axe-core is not installed: bin/ui check")
+    page.evaluate(source.read_text(encoding="utf-8"))
+    found: dict[str, Any] = page.evaluate(f"axe.run({{runOnly: {{type: 'tag', values: {STANDARD}}}}})")
+    return [
+        f"{each['id']}: {node['target']} {node.get('failureSummary', '')}"
+        for each in found["violations"]
+        for node in each["nodes"]
+    ]

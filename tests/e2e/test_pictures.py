@@ -1,0 +1,117 @@
+"""The pictures of the documentation: FRAUD_SCREENSHOTS=docs/images pytest -m long tests/e2e/test_pictures.py."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus
+from fraud_rules.deployment.intent import NO_EPOCH, Intent, IntentKind
+from fraud_rules.kafka.deployment_log import DeploymentLog, append_intent
+from tests.e2e.accessibility import visit
+from tests.e2e.people import People
+from tests.e2e.world import World
+from tests.ops.world import DETECTOR, release
+from tests.waiting import until
+
+FOLDER = os.environ.get("FRAUD_SCREENSHOTS")
+POINTS = 40
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.long,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(FOLDER is None, reason="FRAUD_SCREENSHOTS names no folder"),
+]
+
+
+@pytest.fixture(scope="module")
+def busy(running: World, fired: int) -> Iterator[int]:
+    """The detector has had payments for a while, and has more."""
+    enough = Event()
+    beat = _agent(running)
+
+    def pay() -> None:
+        payer = 20_000
+        while not enough.wait(0.05):
+            payer += 1
+            running.pay(payer, 12.5, 31, 7.25, beneficiary=payer % 40)
+            if payer % 20 == 0:
+                beat()
+
+    paying = Thread(target=pay)
+    paying.start()
+    try:
+        until(lambda: len(running.ask("GET", "/progress?minutes=15").json()["points"]) >= POINTS, "a while", 300)
+        yield fired
+    finally:
+        enough.set()
+        paying.join()
+
+
+def test_the_rules(busy: int, running: World, people: People) -> None:
+    page = people.page("ben")
+    visit(page, running.control, "rules", busy)
+    _keep(page, "rules")
+
+
+def test_the_editor_says_what_is_wrong(busy: int, running: World, people: People) -> None:
+    page = people.page("ann")
+    visit(page, running.control, "rule", busy)
+    form = page.get_by_role("region", name="Form")
+    form.get_by_label("Limit").fill("20k")
+    form.get_by_label("Only transactions where").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type(" and amount > 5")
+    wrong = page.get_by_role("status", name="What is wrong")
+    expect(wrong.get_by_role("listitem")).to_have_count(2)
+    page.get_by_role("heading", level=1).click()
+    _keep(page, "editor")
+
+
+def test_an_alert_with_its_evidence(busy: int, people: People) -> None:
+    page = people.open("ann", f"/alerts?rule={busy}")
+    alert = page.get_by_role("list", name="Alerts").get_by_role("listitem").nth(1)
+    alert.get_by_role("button", name=re.compile("Rapid")).click()
+    alert.get_by_role("button", name="Show the transactions").click()
+    expect(alert.get_by_role("table").get_by_role("row")).to_have_count(3)
+    _keep(page, "alerts")
+
+
+def test_the_detector(busy: int, running: World, people: People) -> None:
+    page = people.page("ann")
+    visit(page, running.control, "detector", busy)
+    expect(page.get_by_role("region", name="Latency").locator("path.recharts-curve").first).to_be_visible()
+    _keep(page, "detector")
+
+
+def _agent(running: World) -> Callable[[], None]:
+    """Somebody has asked for the detector to run; what is returned says, as its agent does, that it runs."""
+    kafka, names = running.topics.kafka, running.topics.names
+    intent = Intent(DETECTOR, IntentKind.RUN, "a", NO_EPOCH, "", "start", "here", now_ms(), release=release())
+    asked = append_intent(kafka, names.detector_intents, intent)
+    log = DeploymentLog.open(kafka, names.detector_attempts, DETECTOR)
+    status = AttemptStatus(DETECTOR, "a", asked.epoch, AttemptPhase.RUNNING, now_ms(), "agent", "host")
+
+    def beat() -> None:
+        log.write(AgentStatus(DETECTOR, "agent", "host", "code", now_ms(), asked.epoch, status), [status])
+
+    beat()
+    return beat
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _keep(page: Page, name: str) -> None:
+    folder = Path(FOLDER or "")
+    folder.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=folder / f"control-plane-{name}.png")
