@@ -50,17 +50,17 @@ def record(wheel: Path, attempt_id: str = "one", epoch: int = 0) -> IntentRecord
 
 def running(launcher: ProcessLauncher, wheel: Path, attempt_id: str = "one", epoch: int = 0) -> ProcessAttempt:
     attempt = launcher.start(record(wheel, attempt_id, epoch), 0)
-    until(lambda: attempt.folder.running, "it runs", 20.0)
+    until(lambda: attempt.folder.running, "it runs", 120.0)
     return attempt
 
 
 def ended(attempt: ProcessAttempt) -> AttemptEnd:
-    return until(attempt.end, "it has ended", 20.0)
+    return until(attempt.end, "it has ended", 120.0)
 
 
 def assert_nothing_left(attempt_id: str) -> None:
     """Its starter ends a moment after it has told how the detector did."""
-    until(lambda: not members(attempt_id), "nothing is left of it", 20.0)
+    until(lambda: not members(attempt_id), "nothing is left of it", 120.0)
 
 
 def test_it_starts_drains_and_leaves_nothing(launcher: ProcessLauncher, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_killed_at_once_even_when_it_stands_still(launcher: ProcessLauncher, tmp
     attempt = running(launcher, stand_in(tmp_path / "a.whl", obeys=False))
     for process in members("one"):
         process.send_signal(signal.SIGSTOP)
-    assert attempt.stands_still()
+    until(attempt.stands_still, "it stands still", 120.0)
     attempt.kill()
     assert (members("one"), ended(attempt).exit_code) == ([], -signal.SIGKILL)
 
@@ -117,7 +117,7 @@ def test_an_order_that_was_never_carried_out_is_carried_out_once(launcher: Proce
         (attempt.folder.path / name).unlink()
     found = launcher.newest()
     assert found is not None
-    until(lambda: found.folder.running, "it runs", 20.0)
+    until(lambda: found.folder.running, "it runs", 120.0)
     second = subprocess.run(_starter_of("one"), check=False, timeout=20, cwd=tmp_path)
     assert second.returncode == 1, "another starter finds the attempt held"
 

@@ -31,6 +31,7 @@ from fraud_rules.settings import ENV_PREFIX as SETTINGS_PREFIX
 __all__ = ["Launcher", "LocalAttempt", "ProcessLauncher", "ReleaseCheck"]
 
 _STARTER: Final = "fraud_rules.agent.starter"
+_HANDS_ON_S: Final = 0.5
 _SELF_CHECK: Final = "fraud_rules.agent.self_check"
 _KEPT = (HOME_VARIABLE,)
 _LOOK_S = 0.02
@@ -115,13 +116,14 @@ class ProcessAttempt:
         return self.folder.end() or self._close(AttemptEnd(_now_ms()))
 
     def drain(self) -> None:
-        """Through its starter; itself where that was killed."""
+        """Through its starter; itself where that is gone, or was going when it was told. Told twice, it ends now."""
         attempt_id = self.order.intent.attempt_id
         named = [process for process in members(attempt_id) if attempt_argument(attempt_id) in _words(process)]
         starters = [process for process in named if _STARTER in _words(process)]
-        for process in starters or named:
-            with contextlib.suppress(psutil.Error):
-                process.terminate()
+        _terminate(starters)
+        _, alive = psutil.wait_procs(starters, timeout=_HANDS_ON_S)
+        if not alive:
+            _terminate([process for process in named if process not in starters])
 
     def stands_still(self) -> bool:
         return any(_is_stopped(process) for process in members(self.order.intent.attempt_id))
@@ -259,6 +261,12 @@ def _is_stopped(process: psutil.Process) -> bool:
         return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
     except psutil.Error:
         return False
+
+
+def _terminate(processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.terminate()
 
 
 def _words(process: psutil.Process) -> Sequence[str]:

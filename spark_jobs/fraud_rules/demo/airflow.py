@@ -209,8 +209,12 @@ class LocalAirflow:
         for process in found:
             _quietly(process.kill)
         psutil.wait_procs(found, timeout=_GRACE_S)
+        killed = {process.pid for process in found}
         for child in self._children:
-            child.poll()
+            if child.pid in killed:
+                child.wait()
+        # One whose child was killed before it may have ended by itself, in order: that is not to be held against it.
+        self._children = [child for child in self._children if child.pid not in killed]
 
     def processes(self, component: Component | None = None) -> Iterator[psutil.Process]:
         """The processes of this site that run, or those of one component."""
