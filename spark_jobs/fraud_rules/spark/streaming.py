@@ -106,14 +106,17 @@ def _spark(options: SparkOptions, stack: ExitStack) -> SparkSession:
 
 
 def _watch(query: StreamingQuery, runner: BatchRunner, drain: threading.Event) -> None:
-    """Return once the query has ended in order; raise why it did not."""
+    """Return once the query has ended in order; raise why it did not.
+
+    A batch that failed is enough: Spark's thread may die over the failure, and the query still counts as active.
+    """
     error: BaseException | None
     try:
-        while query.isActive and not runner.draining.is_set():
+        while query.isActive and runner.failure is None and not runner.draining.is_set():
             if drain.wait(_LOOK_S):
                 runner.draining.set()
         deadline = time.monotonic() + _DRAIN_S
-        while query.isActive and not runner.is_settled() and time.monotonic() < deadline:
+        while query.isActive and runner.failure is None and not runner.is_settled() and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
         error = None if runner.draining.is_set() else query.exception()
     except (Py4JError, OSError) as lost:
