@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 
-__all__ = ["Record", "TopicReader", "describe", "record_of", "topic_ids", "uncommitted_end", "watermarks"]
+__all__ = ["Record", "TopicReader", "describe", "record_of", "topic_ids", "uncommitted_end", "waiting", "watermarks"]
 
 _TIMEOUT_S = 15.0
 _POLL_S = 0.2

@@ -1,0 +1,89 @@
+"""Settings classes: fields with bounds or patterns, read from a document with the environment over it.
+
+A settings class is a frozen dataclass whose fields are flags, whole numbers (`bounded`), texts (`matching`), and
+further settings classes. Whoever reads one collects every wrong key and value before it is reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, field, fields, is_dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from fraud_rules.safe_text import shown
+
+__all__ = ["NAME", "NAME_IS", "bounded", "matching", "read_settings"]
+
+NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
+"""What a detector, or another that writes under a transactional id, may be called."""
+
+NAME_IS: Final = "lower-case letters, digits, '.', '_' and '-', at most 64"
+
+_FLAGS: Final = MappingProxyType({"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False})
+
+
+def bounded(default: int, low: int, high: int) -> Any:
+    """A whole-number setting with inclusive bounds."""
+    return field(default=default, metadata={"low": low, "high": high})
+
+
+def matching(default: str, pattern: re.Pattern[str], what: str, *, secret: bool = False) -> Any:
+    """A text setting with a pattern it must match in full. A secret one is in no `repr` and in no error."""
+    return field(default=default, repr=not secret, metadata={"pattern": pattern, "what": what, "secret": secret})
+
+
+def read_settings(
+    kind: type[Any], document: object, environ: Mapping[str, str], prefix: str, faults: list[str], path: str = ""
+) -> dict[str, Any]:
+    """The values given for a settings class, by name; those not given are left out.
+
+    `prefix` begins the variables of the environment; `path` is the dotted name of where the class sits, with its dot.
+    A field without a plain default is the caller's to read. What is wrong is added to `faults`.
+    """
+    if not isinstance(document, Mapping):
+        faults.append(f"{path.rstrip('.') or 'the file'} must be a mapping of settings")
+        return {}
+    known = {setting.name: setting for setting in fields(kind)}
+    faults += [f"{path}{name} is not a setting; known are {', '.join(known)}" for name in document if name not in known]
+    values: dict[str, Any] = {}
+    for name, setting in known.items():
+        default, variable = setting.default, prefix + (path + name).upper().replace(".", "_")
+        if is_dataclass(default):
+            inner: type[Any] = type(default)
+            parts = read_settings(inner, document.get(name, {}), environ, prefix, faults, f"{path}{name}.")
+            values[name] = inner(**parts)
+        elif default is not MISSING and (name in document or variable in environ):
+            given = _overridden(default, document.get(name), environ.get(variable))
+            fault = _fault_of(given, default, setting.metadata)
+            if fault is None:
+                values[name] = given
+            else:
+                source = f" (from {variable})" if variable in environ else ""
+                but = "" if setting.metadata.get("secret") else f", not {shown(given)}"
+                faults.append(f"{path}{name}{source} {fault}{but}")
+    return values
+
+
+def _overridden(default: object, given: object, text: str | None) -> object:
+    """What an environment variable stands for in the setting's type; text that does not fit is left for a fault."""
+    if text is None:
+        return given
+    if isinstance(default, bool):
+        return _FLAGS.get(text.strip().lower(), text)
+    if isinstance(default, int):
+        return int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text.strip(), re.ASCII) else text
+    return text
+
+
+def _fault_of(given: object, default: object, bounds: Mapping[str, Any]) -> str | None:
+    """What a value must be, where it is not."""
+    if isinstance(default, bool):
+        return None if isinstance(given, bool) else "must be true or false"
+    if isinstance(default, int):
+        low, high = bounds.get("low", 1), bounds.get("high", 2**53)
+        fits = type(given) is int and low <= given <= high
+        return None if fits else f"must be a whole number from {low} to {high}"
+    fits = isinstance(given, str) and bounds["pattern"].fullmatch(given) is not None
+    return None if fits else f"must be {bounds['what']}"
