@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 
 from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.desk import ControlDesk
 from fraud_ops.control_plane.errors import ControlPlaneError
 from fraud_ops.control_plane.feed.flood import FloodWatch, Turn
@@ -23,7 +23,7 @@ GUARD = Actor("flood-guard", Role.APPROVER)
 _log = logging.getLogger(__name__)
 
 
-class FloodGuard:
+class FloodGuard(BackgroundThread):
     """`alarm` tells people; `detector` is the name they know the detector by."""
 
     def __init__(
@@ -36,6 +36,7 @@ class FloodGuard:
         clock_ms: Callable[[], int],
         look_s: float = 2.0,
     ) -> None:
+        super().__init__("fraud-control-flood")
         self._memory = memory
         self._desk = desk
         self._settings = settings
@@ -44,23 +45,11 @@ class FloodGuard:
         self._clock_ms = clock_ms
         self._look_s = look_s
         self._watch = FloodWatch(settings.alerts_per_minute)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="fraud-control-flood", daemon=True)
 
     @property
     def flooding(self) -> frozenset[int]:
         """The rules that flood now."""
         return frozenset(self._watch.flooding)
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Return once it has ended."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
 
     def look(self) -> None:
         """Look once."""

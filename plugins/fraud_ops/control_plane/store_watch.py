@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.drift import Drift
 from fraud_ops.control_plane.views import ChainVerdict, OutboxState
 from fraud_rules.errors import FraudError
@@ -44,7 +44,7 @@ class Checks:
     audit: Callable[[], ChainVerdict]
 
 
-class StoreWatch:
+class StoreWatch(BackgroundThread):
     """`lead` gives whether this process is the one that looks; `detector` is the name people know the installation
     by.
     """
@@ -57,6 +57,7 @@ class StoreWatch:
         clock_ms: Callable[[], int],
         lead: Callable[[], AbstractContextManager[bool]],
     ) -> None:
+        super().__init__("control-plane-watch")
         self._checks = checks
         self._detector = detector
         self._alarm = alarm
@@ -65,18 +66,6 @@ class StoreWatch:
         self._due_ms = dict.fromkeys(_EVERY_MS, 0)
         self._raised: set[StoreAlarm] = set()
         self._drifted: frozenset[int] = frozenset()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="control-plane-watch", daemon=True)
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Return once it has ended."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
 
     def look(self) -> None:
         """Make the checks that are due. One that cannot be made is made again when it is due again."""

@@ -11,13 +11,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import Record, describe, record_of, watermarks
+from fraud_rules.kafka.reader import Record, describe, record_of, waiting, watermarks
 
 __all__ = ["TopicsTail"]
 
 _TIMEOUT_S = 10.0
 _POLL_S = 0.2
-_BATCH = 10_000
 _PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 
 
@@ -78,7 +77,7 @@ class TopicsTail:
         """
         deadline = time.monotonic() + _TIMEOUT_S
         while True:
-            messages = self._consumer.consume(_BATCH, timeout=_POLL_S if unread else 0)
+            messages = waiting(self._consumer, _POLL_S if unread else 0)
             if any(message.topic() in unread for message in messages):
                 deadline = time.monotonic() + _TIMEOUT_S
             for topic in self._take(messages, found, unread):

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
+from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.desk import ControlDesk
 from fraud_ops.control_plane.errors import ControlPlaneError
 from fraud_ops.control_plane.feed.events import Event, RuleTouched
@@ -18,30 +19,28 @@ _LOOK_S = 0.5
 _ROWS = 50
 
 
-class ChangesWatch:
+class ChangesWatch(BackgroundThread):
     """Looks at the end of the audit log: at once after a change in this process, else twice a second."""
 
     def __init__(self, desk: ControlDesk, tell: Callable[[Sequence[Event]], None]) -> None:
+        super().__init__("fraud-control-changes")
         self._desk = desk
         self._tell = tell
         self._heard: list[RuleChanged] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
-        self._stopped = False
         self._seen: int | None = None
-        self._thread = threading.Thread(target=self._run, name="fraud-control-changes", daemon=True)
 
     def start(self) -> None:
         """Begin to look."""
         self._desk.listen(self.hear)
-        self._thread.start()
+        super().start()
 
     def stop(self) -> None:
         """Return once it has ended."""
-        self._stopped = True
+        self._stop.set()
         self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        super().stop()
 
     def hear(self, changed: RuleChanged) -> None:
         """A rule was changed, in this process."""
@@ -50,7 +49,7 @@ class ChangesWatch:
         self._wake.set()
 
     def _run(self) -> None:
-        while not self._stopped:
+        while not self._stop.is_set():
             try:
                 self._look()
             except ControlPlaneError as error:

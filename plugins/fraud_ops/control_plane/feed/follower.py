@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.feed.events import (
     Event,
     LateSeen,
@@ -44,10 +45,11 @@ _SHOWN_BYTES = 500
 Listener = Callable[[Sequence[Event]], None]
 
 
-class Follower:
+class Follower(BackgroundThread):
     """`tell` gets what is new in bundles, in the follower's thread; it must return soon."""
 
     def __init__(self, kafka: KafkaConnection, settings: DetectorSettings, memory: FeedMemory, tell: Listener) -> None:
+        super().__init__("fraud-control-feed")
         topics = settings.topics
         self._kafka = kafka
         self._detector = settings.detector.encode()
@@ -71,20 +73,8 @@ class Follower:
         self._topics = topics
         self._next: dict[str, int] = {}
         self._ends: dict[str, int] = {}
-        self._stop = threading.Event()
         self._caught_up = threading.Event()
         self._fault: str | None = "the feed has not begun yet"
-        self._thread = threading.Thread(target=self._run, name="fraud-control-feed", daemon=True)
-
-    def start(self) -> None:
-        """Begin to follow; a broker that is away is waited for."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Return once it has ended."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
 
     def await_caught_up(self, timeout_s: float) -> bool:
         """Wait until all there was at the beginning is read."""
