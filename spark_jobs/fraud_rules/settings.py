@@ -72,7 +72,6 @@ class DetectorSettings:
     max_out_of_orderness_ms: int = bounded(300_000, 0, 86_400_000)
     future_tolerance_ms: int = bounded(300_000, 0, 86_400_000)
     tick_ms: int = bounded(10_000, 100, 20_000)
-    rule_poll_ms: int = bounded(100, 10, 5_000)
     max_offsets_per_trigger: int = bounded(200_000, 1, 100_000_000)
     max_transaction_bytes: int = bounded(1_048_576, 256, 104_857_600)
     state_budget_bytes: int = bounded(8_589_934_592, 1_048_576, 2**50)
