@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
 import pytest
+import yaml
 
 from fraud_ops.health import Health, Limits, Verdict, health
 from fraud_ops.hooks.watch import DetectorWatch, now_ms
@@ -31,19 +35,28 @@ from fraud_rules.traffic import TrafficSettings
 from tests.conftest import free_ports
 from tests.waiting import until
 
-FOLDERS = ("config", "dags", "docs", "lib", "plugins", "spark_jobs")
+FOLDERS = ("dags", "docs", "lib", "plugins", "spark_jobs")
 RUN_S = 240.0
 TRAFFIC = TrafficSettings(
     rate_per_s=50, seconds=None, payers=20_000, seed=7, out_of_order=0.02, late=0.002, duplicates=0.005, malformed=0.005
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """How long after a driver was lost another was asked for, and the detector was healthy again."""
+
+    seen_s: float
+    healthy_s: float
+
+
 class Supervised:
-    """A running installation: `watch` looks at it from outside Airflow, `api` is Airflow's."""
+    """A running installation, whose detector was healthy after `healthy_s`. `api` is Airflow's."""
 
     def __init__(self, site: Site, context: Configured) -> None:
         self.site = site
         self.context = context
+        self.healthy_s = 0.0
         self.api = Api(site.airflow.site.url)
         self.sender = Sender(site.broker.kafka, context.settings.topics.transactions, TRAFFIC)
         self._watch = DetectorWatch(site.broker.kafka, context.settings)
@@ -103,6 +116,36 @@ class Supervised:
         """Driver, JVM and Python workers."""
         driver = self.driver()
         return [driver, *driver.children(recursive=True)]
+
+    def lose_driver(self, number: int) -> Replaced:
+        """Send a signal to all of a driver, wait until another has taken its place, and wake what only slept."""
+        before, members, began_ms = self.attempt().status, self.members(), now_ms()
+        for process in members:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+        seen = self.await_after(before.epoch)
+        healthy_ms = now_ms()
+        for process in members:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGCONT)
+        self.await_batches(3)
+        assert self.driver().pid not in {process.pid for process in members}
+        assert seen.wanted is not None
+        return Replaced((seen.wanted.append_ms - began_ms) / 1_000, (healthy_ms - began_ms) / 1_000)
+
+    def redeploy(self) -> None:
+        """Change a setting that alters no answer, and return once a detector under it is healthy."""
+        epoch, path = self.attempt().status.epoch, self.context.project.config / "detector.yaml"
+        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+        path.write_text(yaml.safe_dump({**settings, "tick_ms": settings["tick_ms"] - 1}), encoding="utf-8")
+        self.await_after(epoch)
+
+    def supervisors(self) -> list[psutil.Process]:
+        """Airflow's processes and the agent's own, without what the agent has started."""
+        agent = [
+            each for each in psutil.process_iter() if f"--home={self.site.places.home / 'agent'}" in _arguments(each)
+        ]
+        return [*self.site.airflow.processes(), *agent]
 
     def judge(self) -> DemoVerdict:
         """Let it read everything, and compare its outputs with the replay of the recorded logs."""
@@ -188,6 +231,7 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
     """Everything up, and the DAGs at work; the agent in a PID namespace of its own where that can be had."""
     for folder in FOLDERS:
         (home / folder).symlink_to(project.root / folder)
+    shutil.copytree(project.config, home / "config")  # its own, to be changed
     port, controller_port, airflow_port = demo_ports()
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("FRAUD_HOME", str(home))
@@ -197,6 +241,7 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
         context = configured()
         site = Site(context, own_pid_namespace())
         stack.callback(site.stop_left_over)
+        began_s = time.monotonic()
         site.start(stack, print)
         world = Supervised(site, context)
         stack.callback(world.sender.stop)
@@ -204,6 +249,7 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
         world.api.login()
         stack.callback(end_at_once, site)
         world.await_health(Health.HEALTHY)
+        world.healthy_s = time.monotonic() - began_s
         world.await_rules()
         world.sender.start()  # a fraud planted before the rules are live is none to them
         yield world

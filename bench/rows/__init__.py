@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from bench.figures import Rows
-from bench.rows import backlog, control, dag_pages, kernel, latency, many_rules, nightly, operations, soak, state
+from bench.rows import (
+    backlog,
+    control,
+    dag_pages,
+    kernel,
+    latency,
+    many_rules,
+    nightly,
+    operations,
+    soak,
+    state,
+    supervision,
+)
 
 ALL: tuple[Rows, ...] = (
     *backlog.ROWS,
@@ -12,6 +24,7 @@ ALL: tuple[Rows, ...] = (
     *kernel.ROWS,
     *operations.ROWS,
     *state.ROWS,
+    *supervision.ROWS,
     *nightly.ROWS,
     *dag_pages.ROWS,
     *control.ROWS,

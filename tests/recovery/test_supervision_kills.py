@@ -1,17 +1,14 @@
-"""The figures of supervision under load: how soon a driver is replaced, and that no kill within Airflow is noticed.
+"""Supervision under load, again and again: a lost driver is replaced, and no kill within Airflow is noticed.
 
-`make chaos` runs this; each scenario five times (FRAUD_TIMES), with its figures printed.
+`make chaos` runs this; each scenario five times (FRAUD_TIMES). How long it takes is `make bench`'s to say.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Iterator
-from contextlib import suppress
 
-import psutil
 import pytest
 
 from fraud_ops.hooks.watch import now_ms
@@ -22,8 +19,6 @@ from tests.supervised import Supervised, restart, supervised
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(3_600)]
 
 TIMES = int(os.environ.get("FRAUD_TIMES", "5"))
-REPLACED_MS = 30_000
-HANG_SEEN_MS = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +27,10 @@ def world(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield world
 
 
-def test_a_driver_that_dies_is_replaced_in_time(world: Supervised) -> None:
-    took_ms = [replaced_ms(world, signal.SIGKILL)[1] for _ in range(TIMES)]
-    sys.stderr.write(f"\ndied, replaced after {sorted(took_ms)} ms\n")
-    assert max(took_ms) <= REPLACED_MS
-
-
-def test_one_that_hangs_is_seen_in_time_and_writes_no_more(world: Supervised) -> None:
-    seen_ms = [replaced_ms(world, signal.SIGSTOP)[0] for _ in range(TIMES)]
-    sys.stderr.write(f"\nhung, seen after {sorted(seen_ms)} ms\n")
-    assert max(seen_ms) <= HANG_SEEN_MS
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_driver_that_dies_or_hangs_is_replaced(world: Supervised, number: signal.Signals) -> None:
+    for _ in range(TIMES):
+        world.lose_driver(number)
 
 
 @pytest.mark.parametrize("component", list(Component))
@@ -60,20 +49,3 @@ def test_no_kill_of_a_component_is_noticed(world: Supervised, component: Compone
 def test_every_alert_of_all_this_is_right(world: Supervised) -> None:
     verdict = world.judge()
     assert verdict.right, verdict.faults
-
-
-def replaced_ms(world: Supervised, number: int) -> tuple[int, int]:
-    """Send a signal to all of a driver; after how long the next was asked for, and after how long it ran."""
-    before, members, began_ms = world.attempt().status, world.members(), now_ms()
-    for process in members:
-        with suppress(psutil.NoSuchProcess):
-            process.send_signal(number)
-    seen = world.await_after(before.epoch)
-    for process in members:
-        with suppress(psutil.NoSuchProcess):
-            process.send_signal(signal.SIGCONT)
-    world.await_batches(3)
-    assert seen.wanted is not None
-    running = seen.attempt
-    assert running is not None
-    return seen.wanted.append_ms - began_ms, running.append_ms - began_ms

@@ -1,0 +1,132 @@
+"""The detector under a real Airflow: how soon it is replaced, what a new configuration costs, what looking after it
+takes."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import signal
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from bench.figures import Figure, Rows, Scale, at_most
+from bench.lab import Lab
+from bench.rulesets import Document, encoded, rule
+from fraud_rules.kafka.consume import read_topic
+from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.kafka.rule_status import await_operations
+from fraud_rules.project import Project
+from tests.supervised import Supervised, supervised
+
+_FIRES: Document = rule(9_001, ("payeeId", "beneficiaryId"), "SUM", -1)
+_PATIENCE_S = 120.0
+_SETTLED_BATCHES = 10
+
+
+def _measure(_: Lab | None, scale: Scale) -> Mapping[str, float]:
+    with _world() as world:
+        died, hung = world.lose_driver(signal.SIGKILL), world.lose_driver(signal.SIGSTOP)
+        return {
+            "healthy_s": world.healthy_s,
+            "died_seen_s": died.seen_s,
+            "died_s": died.healthy_s,
+            "hung_seen_s": hung.seen_s,
+            "hung_s": hung.healthy_s,
+            "redeployed_s": _redeployed(world),
+        }
+
+
+def _redeployed(world: Supervised) -> float:
+    """The longest time without an alert while a changed setting takes the running detector's place, in seconds."""
+    topics, kafka = world.context.settings.topics, world.site.broker.kafka
+    versions = append_records(kafka, topics.rules, encoded((_FIRES,)))
+    await_operations(kafka, topics.rule_operations, set(versions), _PATIENCE_S)
+    world.await_batches(_SETTLED_BATCHES)
+    began_ms = time.time_ns() // 1_000_000
+    world.redeploy()
+    world.await_batches(_SETTLED_BATCHES)
+    records = read_topic(kafka, topics.alerts).values()
+    times_ms = sorted(record.append_ms for part in records for record in part if record.append_ms >= began_ms)
+    return max(later - earlier for earlier, later in itertools.pairwise(times_ms)) / 1_000
+
+
+def _measure_cost(_: Lab | None, scale: Scale) -> Mapping[str, float]:
+    """Airflow with all its DAGs at work, then the same without any; the detector runs on."""
+    with _world() as world:
+        at_work = _cpu_percent(world, scale.soak_minutes * 60)
+        for dag in world.api.call("GET", "dags?limit=100")["dags"]:
+            world.api.call("PATCH", f"dags/{dag['dag_id']}", is_paused=True)
+        run_id = world.api.newest_run("fraud_detector")["dag_run_id"]
+        world.api.call("PATCH", f"dags/fraud_detector/dagRuns/{run_id}", state="failed")
+        world.api.await_run("fraud_detector", run_id)
+        idle = _cpu_percent(world, scale.soak_minutes * 60)
+        return {"at_work": at_work, "idle": idle, "cost": at_work - idle}
+
+
+def _cpu_percent(world: Supervised, seconds: float) -> float:
+    """What Airflow and the agent's own process take of a core, their ended children counted."""
+    began_s, before_s = time.monotonic(), _cpu_s(world)
+    while (left_s := began_s + seconds - time.monotonic()) > 0:
+        time.sleep(min(left_s, 10.0))
+        world.site.check()
+    return 100 * (_cpu_s(world) - before_s) / (time.monotonic() - began_s)
+
+
+def _cpu_s(world: Supervised) -> float:
+    return sum(sum(process.cpu_times()[:4]) for process in world.supervisors())
+
+
+@contextmanager
+def _world() -> Iterator[Supervised]:
+    """One installation, at work, with traffic; its logs stay."""
+    project = Project.find()
+    home = project.var / "bench" / f"supervised-{uuid.uuid4().hex[:8]}"
+    home.mkdir(parents=True)
+    try:
+        with supervised(project, home) as world:
+            yield world
+    finally:
+        shutil.rmtree(home / "var" / "demo", ignore_errors=True)
+
+
+_WORLD = "Broker, agent, Airflow's four components on SQLite and the detector on one machine, 50 tx/s; "
+
+ROWS = (
+    Rows(
+        "supervision",
+        "Supervision by Airflow",
+        f"{_WORLD}nobody but the DAGs starts anything. A driver is killed (kill -9 of all its processes), the next "
+        "one stopped (SIGSTOP); then a setting in `config/detector.yaml` is changed while a rule fires on every "
+        "transaction.",
+        (
+            Figure(
+                "healthy_s", "from nothing (Airflow's database is made too) to a healthy detector", "s", at_most(90)
+            ),
+            Figure("died_seen_s", "driver killed, another asked for", "s"),
+            Figure("died_s", "driver killed, healthy again", "s", at_most(30)),
+            Figure("hung_seen_s", "driver stopped, another asked for", "s", at_most(60)),
+            Figure("hung_s", "driver stopped, healthy again", "s"),
+            Figure(
+                "redeployed_s", "longest time without an alert while a new configuration is deployed", "s", at_most(20)
+            ),
+        ),
+        _measure,
+        needs_broker=False,
+    ),
+    Rows(
+        "supervision_cost",
+        "What supervision takes",
+        f"{_WORLD}CPU time of Airflow's processes and the agent's own, without the detector: half an hour with all "
+        "DAGs at work, then as long with all of them paused.",
+        (
+            Figure("at_work", "with all DAGs at work", "% of a core"),
+            Figure("idle", "with all DAGs paused", "% of a core"),
+            Figure("cost", "difference", "% of a core", at_most(5)),
+        ),
+        _measure_cost,
+        needs_broker=False,
+        soak=True,
+    ),
+)
