@@ -14,7 +14,7 @@ from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
 from fraud_rules.project import Project
 from fraud_rules.schema import Field, FieldType, TransactionSchema
 from fraud_rules.settings import DetectorSettings
-from fraud_rules.spark.checkpoint import Progress, claim, manifest, read_progress
+from fraud_rules.spark.checkpoint import Progress, claim, manifest, read_live_progress, read_progress
 from fraud_rules.spark.marker import Beginning, Marker, adopt, check_fits
 from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
 from fraud_rules.spark.storage import DiskFolder
@@ -132,6 +132,36 @@ def test_a_gap_between_plans_and_commits_is_damage(folder: DiskFolder) -> None:
     write_batches(folder, range(3, 6), range(3, 4))
     with pytest.raises(CheckpointDamaged, match="plans up to batch 5, but finished 3"):
         read_progress(folder)
+
+
+class Purging(DiskFolder):
+    """As under a detector at work: `times` times the oldest batch is purged right after the commits were listed."""
+
+    def __init__(self, path: Path, times: int) -> None:
+        super().__init__(path)
+        self.times = times
+
+    def names(self, folder: str = "") -> list[str]:
+        found = super().names(folder)
+        if folder == "commits" and self.times:
+            self.times -= 1
+            for log in ("commits", "offsets", "pins"):
+                self.delete(f"{log}/{found[0]}")
+        return found
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_batch_purged_between_two_reads_is_no_damage(tmp_path: Path, times: int) -> None:
+    write_batches(DiskFolder(tmp_path), range(3, 9), range(3, 9))
+    progress = read_live_progress(Purging(tmp_path, times))
+    assert sorted(progress.planned) == list(range(3 + times, 9))
+
+
+def test_damage_that_lasts_is_named_on_a_live_checkpoint_too(folder: DiskFolder) -> None:
+    write_batches(folder, range(3, 6), range(3, 6))
+    folder.create("commits/4", b"v1", replace=True)
+    with pytest.raises(CheckpointDamaged, match="commits/4 is cut short"):
+        read_live_progress(folder)
 
 
 def look_at(folder: DiskFolder, ours: dict[str, Any]) -> Progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import struct
@@ -35,7 +36,7 @@ class CheckpointHook(BaseHook):
 
     def facts(self, detector: str, *, recent_s: float = _RECENT_S) -> CheckpointFacts:
         """What is there. Checksums are taken of files younger than `recent_s`: the older ones were looked at before."""
-        from fraud_rules.spark.checkpoint import MANIFEST, read_progress
+        from fraud_rules.spark.checkpoint import MANIFEST, read_live_progress
         from fraud_rules.spark.storage import DiskFolder
 
         root = str(self.root)
@@ -45,12 +46,12 @@ class CheckpointHook(BaseHook):
             owner = json.loads((self.root / MANIFEST).read_bytes()).get("detector")
             if owner != detector:
                 return CheckpointFacts(root, fault=f"{root} belongs to the detector {owner}", foreign=True)
-            progress = read_progress(DiskFolder(self.root))
+            progress = read_live_progress(DiskFolder(self.root))
         except (CheckpointDamaged, ValueError, OSError) as error:
             return CheckpointFacts(root, fault=" ".join(str(error).split()))
         except CheckpointForeign as error:
             return CheckpointFacts(root, fault=str(error), foreign=True)
-        files = [path for path in self._files() if path.is_file()]
+        files = list(self._files())
         recent = [path for path in files if time.time() - _mtime(path) < recent_s]
         checked = [path for path in recent if _checksum_of(path) is not None]
         ends = progress.planned.get(progress.committed or 0, {}) if progress.committed is not None else {}
@@ -76,11 +77,9 @@ class CheckpointHook(BaseHook):
         )
 
     def _files(self) -> Iterator[Path]:
-        """Files come and go under a detector that works."""
-        try:
-            yield from self.root.rglob("*")
-        except FileNotFoundError as error:
-            self.log.info("a file went while it was looked at: %s", error)
+        """Files come and go under a detector that works; what goes meanwhile is left out."""
+        for folder, _, names in os.walk(self.root):
+            yield from (Path(folder, name) for name in names)
 
     def _commit_age_ms(self, committed: int | None) -> int | None:
         if committed is None:

@@ -5,14 +5,13 @@ What is mistaken for sure is refused before any other detector is fenced, so tha
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, DetectorStopped, Superseded
+from fraud_rules.errors import CheckpointForeign, DetectorStopped, Superseded
 from fraud_rules.kafka.deployment_log import read_intent_log
 from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.rule_log import RuleLog
@@ -26,9 +25,6 @@ from fraud_rules.spark.rule_desk import RuleDesk
 from fraud_rules.spark.storage import Folder
 
 __all__ = ["Admitted", "admit", "check", "stopped_message"]
-
-_LOOKS = 3
-_LOOK_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ def check(job: DetectorJob, folder: Folder) -> None:
         return
     checkpoint.check_claim(folder, _manifest(job))
     _check_whose(job, folder)
-    _check_whole(folder)
+    checkpoint.read_live_progress(folder)
 
 
 def admit(job: DetectorJob, folder: Folder, rules: TopicReader) -> Admitted:
@@ -118,21 +114,6 @@ def _check_whose(job: DetectorJob, folder: Folder) -> None:
     if marker is None or (beginning is not None and marker == beginning.marker) or (job.adopt and query is None):
         return
     check_query(marker, query, folder.root)
-
-
-def _check_whole(folder: Folder) -> None:
-    """Raise CheckpointDamaged for a damage that lasts: a detector that works meanwhile makes one that does not."""
-    said = set()
-    for look in range(_LOOKS):
-        try:
-            checkpoint.read_progress(folder)
-        except CheckpointDamaged as error:
-            said.add(str(error))
-            if look == _LOOKS - 1 and len(said) == 1:
-                raise
-            time.sleep(_LOOK_S)
-        else:
-            return
 
 
 def _read_marker(job: DetectorJob) -> Marker | None:

@@ -7,6 +7,7 @@ must be there is looked for here.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -25,6 +26,7 @@ FORMAT: Final = 2
 """Raised when what a checkpoint holds changes its meaning."""
 
 _LOG_VERSIONS = ("v1", "v2")
+_LOOK_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,20 @@ def read_progress(folder: Folder) -> Progress:
     if any(batch not in pins for batch in commits if batch in planned):
         raise CheckpointDamaged(f"{folder.root}/pins lacks pins of finished batches: restore the checkpoint")
     return Progress(query, commits[-1] if commits else None, planned, pins)
+
+
+def read_live_progress(folder: Folder) -> Progress:
+    """The same of a checkpoint on which a detector may be at work: what it makes and purges between two reads is no
+    damage. Raises CheckpointDamaged for one that is found again at the next look."""
+    said = None
+    while True:
+        try:
+            return read_progress(folder)
+        except CheckpointDamaged as error:
+            if str(error) == said:
+                raise
+            said = str(error)
+        time.sleep(_LOOK_S)
 
 
 def query_id(folder: Folder) -> str:

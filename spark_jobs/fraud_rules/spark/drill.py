@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -21,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.spark.checkpoint import read_progress
+from fraud_rules.spark.checkpoint import is_committed, read_live_progress
 from fraud_rules.spark.squeeze import expand
 from fraud_rules.spark.state import HEAD, LOG
 from fraud_rules.spark.storage import DiskFolder
@@ -30,6 +31,7 @@ from fraud_rules.statelog import MemoryLog
 __all__ = ["DrillReport", "copy_batch", "drill"]
 
 _VERSION = re.compile(r"\.?(\d+)_.*")
+_TRIES = 3
 
 
 class DrillReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -51,16 +53,30 @@ class DrillReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def drill(spark: SparkSession, checkpoint: Path, schema: TransactionSchema) -> DrillReport:
-    """Copy, restore and compare the last finished batch. Raises CheckpointDamaged, StateDamaged."""
+    """Copy, restore and compare the last finished batch; a newer one when the detector has purged it meanwhile.
+
+    Raises CheckpointDamaged, StateDamaged.
+    """
+    folder, overtaken = DiskFolder(checkpoint), 0
+    while True:
+        batch = read_live_progress(folder).committed
+        if batch is None:
+            raise CheckpointDamaged(f"{checkpoint} has not finished a batch yet: there is nothing to restore")
+        try:
+            return _drill_batch(spark, checkpoint, batch, schema)
+        except CheckpointDamaged:
+            overtaken += 1
+            if is_committed(folder, batch) or overtaken == _TRIES:
+                raise
+
+
+def _drill_batch(spark: SparkSession, checkpoint: Path, batch: int, schema: TransactionSchema) -> DrillReport:
     began_s = time.monotonic()
-    batch = read_progress(DiskFolder(checkpoint)).committed
-    if batch is None:
-        raise CheckpointDamaged(f"{checkpoint} has not finished a batch yet: there is nothing to restore")
     with tempfile.TemporaryDirectory(prefix="fraud-drill-") as folder:
         copy = Path(folder) / "checkpoint"
         copied = copy_batch(checkpoint, copy, batch)
+        original = _read_logs(spark, checkpoint, batch)  # first: the detector purges it soon
         restored = _read_logs(spark, copy, batch)
-        original = _read_logs(spark, checkpoint, batch)
         return DrillReport(
             batch_id=batch,
             key_groups=len(restored),
@@ -76,20 +92,27 @@ def drill(spark: SparkSession, checkpoint: Path, schema: TransactionSchema) -> D
 def copy_batch(checkpoint: Path, copy: Path, batch: int) -> int:
     """Copy what one finished batch needs: its logs, and the state up to its version. The bytes copied."""
 
-    def later(folder: str, names: list[str]) -> set[str]:
+    def unneeded(folder: str, names: list[str]) -> set[str]:
+        unfinished = {name for name in names if ".tmp" in name}
         if Path(folder).parent.parent.name != "state":
-            return set()
+            return unfinished
         versions = ((name, _VERSION.fullmatch(name)) for name in names)
-        return {name for name, version in versions if version is not None and int(version[1]) > batch + 1}
+        return unfinished | {name for name, version in versions if version is not None and int(version[1]) > batch + 1}
 
     try:
-        shutil.copytree(checkpoint / "state", copy / "state", ignore=later)
+        shutil.copytree(checkpoint / "state", copy / "state", ignore=unneeded, copy_function=_copy_if_there)
         for name in ("metadata", f"offsets/{batch}", f"commits/{batch}"):
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(checkpoint / name, copy / name)
     except (OSError, shutil.Error) as error:
         raise CheckpointDamaged(f"{checkpoint} cannot be copied: {' '.join(str(error).split())[:300]}") from error
     return sum(path.stat().st_size for path in copy.rglob("*") if path.is_file())
+
+
+def _copy_if_there(source: str, target: str) -> None:
+    """The detector purges old versions all the time; whether one was needed, reading the copy tells."""
+    with suppress(FileNotFoundError):
+        shutil.copyfile(source, target)
 
 
 def _read_logs(spark: SparkSession, checkpoint: Path, batch: int) -> Mapping[int, Mapping[int, bytes]]:
