@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.alert_list import AlertList
 from fraud_ops.control_plane.background import Background
 from fraud_ops.control_plane.desk import ControlDesk
 from fraud_ops.control_plane.drift import DriftCheck
@@ -16,6 +17,7 @@ from fraud_ops.control_plane.feed.changes import ChangesWatch
 from fraud_ops.control_plane.feed.follower import Follower
 from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
+from fraud_ops.control_plane.feed.past import PastAlerts
 from fraud_ops.control_plane.fired import RuleFired, rules_fired
 from fraud_ops.control_plane.flood_guard import FloodGuard
 from fraud_ops.control_plane.panel import Panel
@@ -66,6 +68,7 @@ class Parts:
     desk: ControlDesk
     roles: RoleBook
     memory: FeedMemory
+    alerts: AlertList
     feed: Follower
     hub: Hub
     snoozing: Remembered[Snoozing]
@@ -117,11 +120,12 @@ def open_parts(
         desk=desk,
         roles=RoleBook(desk),
         memory=memory,
+        alerts=AlertList(memory, PastAlerts(here.kafka, detector.topics), snoozing),
         feed=feed,
         hub=hub,
         snoozing=snoozing,
         marks=Remembered(desk.mark_counts, _MARKS_S),
-        fired=Remembered(lambda: rules_fired(memory.newest_alerts(), memory.retracted(), now_ms()), _FIRED_S),
+        fired=Remembered(lambda: rules_fired(memory.alerts(), memory.retracted(), now_ms()), _FIRED_S),
         guard=guard,
         evidence=EvidenceReader(here.kafka, schema, detector),
         what_ifs=what_ifs,

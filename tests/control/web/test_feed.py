@@ -143,7 +143,7 @@ def test_what_is_forgotten_is_said_to_be() -> None:
         await reader.more()
         assert reader.events == [("gap", {"from": str(since)})]
         assert reader.last_id is not None and Place.of(reader.last_id) == hub.place
-        newest = [each.facts.triggering_event.transaction_id for each in memory.newest_alerts()]
+        newest = [each.facts.triggering_event.transaction_id for each in memory.kept().alerts]
         assert newest == [9, 8, 7]
 
     asyncio.run(run())
@@ -201,11 +201,21 @@ def test_text_of_others_stays_within_its_line() -> None:
     assert json.loads(data.removeprefix("data: "))["key"] == {"payeeId": "x\nevent: gap\n\n"}
 
 
+def test_an_alert_that_a_correction_adds_is_among_them() -> None:
+    memory = FeedMemory()
+    added = json.loads(alert_json(7))
+    said = {"alertId": added["alertId"], "kind": "ADDED", "correctedAt": 9, "ruleId": 1, "alert": added}
+    memory.take(read_correction(0, 5, json.dumps(said).encode()))
+    memory.take(read_correction(1, 6, json.dumps({**said, "kind": "RETRACTED", "alert": None}).encode()))
+    assert [(each.source, each.added_ms) for each in memory.alerts()] == [(Source.CORRECTIONS, 9)]
+    assert memory.hour(1, 5)[-1] == 0, "it is no news"
+
+
 def test_an_alert_told_twice_is_one() -> None:
     memory = FeedMemory()
     for offset in (1, 2):
         memory.take(read_alert(Source.ALERTS, offset, 1, alert_json(7)))
-    assert len(list(memory.newest_alerts())) == 1
+    assert len(memory.alerts()) == 1
     assert memory.hour(1, 0)[-1] == 1
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from fraud_ops.control_plane.feed.place import Source
+from fraud_ops.control_plane.feed.place import Position, Source
 from fraud_rules.detector_status import Progress
 from fraud_rules.kafka.rule_status import RuleOperation
 
@@ -36,12 +36,15 @@ class AlertFacts(msgspec.Struct, rename="camel"):
     shadow: bool = False
 
 
+_NO_ALERT = msgspec.Raw(b"null")
+
+
 class _Correction(msgspec.Struct, rename="camel"):
     alert_id: str
     kind: str
     corrected_at: int
     rule_id: int | None = None
-    alert: msgspec.Raw | None = None
+    alert: msgspec.Raw = _NO_ALERT  # a union of Raw and None takes nothing but null
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,8 @@ class AlertSeen:
     added_ms: int | None = None
 
     @property
-    def position(self) -> tuple[int, int, int]:
-        """Where it is among all: by append time, then place."""
+    def position(self) -> Position:
+        """Where it is among all."""
         return self.append_ms, int(self.source), self.offset
 
     @property
@@ -141,8 +144,7 @@ def read_alert(source: Source, offset: int, append_ms: int, value: bytes) -> Ale
 def read_correction(offset: int, append_ms: int, value: bytes) -> CorrectionSeen:
     """Raises msgspec.MsgspecError (a ValueError) for what is no correction."""
     found = _correction(value)
-    alert = None
-    if found.kind == "ADDED" and found.alert is not None:
-        text = bytes(found.alert)
+    alert, text = None, bytes(found.alert)
+    if found.kind == "ADDED" and text != bytes(_NO_ALERT):
         alert = AlertSeen(Source.CORRECTIONS, offset, append_ms, _alert(text), text.strip(), found.corrected_at)
     return CorrectionSeen(offset, append_ms, found.alert_id, found.kind, found.corrected_at, found.rule_id, alert)

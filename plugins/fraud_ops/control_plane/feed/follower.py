@@ -109,7 +109,7 @@ class Follower(BackgroundThread):
             self._next[topic] = max(first, end - back)
             self._ends[topic] = end
             if topic in self._sources:
-                self._memory.begin(self._sources[topic], self._next[topic])
+                self._memory.begin(self._sources[topic], self._next[topic], first)
 
     def _follow(self) -> None:
         bundle: list[Event] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from fraud_ops.control_plane.feed.counts import MinuteCounts
@@ -20,10 +20,10 @@ from fraud_ops.control_plane.feed.events import (
     QuarantineSeen,
     RuleTouched,
 )
-from fraud_ops.control_plane.feed.place import Place, Source
+from fraud_ops.control_plane.feed.place import Place, Position, Source
 from fraud_rules.kafka.rule_status import RuleOperation
 
-__all__ = ["Bounds", "FeedMemory"]
+__all__ = ["Bounds", "Edge", "FeedMemory", "Kept"]
 
 _LISTED = 50
 
@@ -38,6 +38,27 @@ class Bounds:
     operations: int = 20_000
     progress: int = 20_000
     newest_progress: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Where memory ends for one topic: every alert from `offset` on is here, and what is not is before `bound`.
+
+    `bound` is None while no alert of the topic has come. The topic began at `first` when it was read, so that from
+    there to `offset` older ones may be.
+    """
+
+    offset: int = 0
+    first: int = 0
+    bound: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The alerts here, newest first, and where memory ends."""
+
+    alerts: Sequence[AlertSeen]
+    edges: Mapping[Source, Edge]
 
 
 class FeedMemory:
@@ -60,11 +81,13 @@ class FeedMemory:
         self.quarantine: deque[QuarantineSeen] = deque(maxlen=_LISTED)
         self.counts = MinuteCounts()
         self._floor = Place()
+        self._edges: dict[Source, Edge] = {}
 
-    def begin(self, source: Source, offset: int) -> None:
-        """What is before this offset has never been read."""
+    def begin(self, source: Source, offset: int, first: int) -> None:
+        """What is before this offset, from the topic's first one on, has never been read."""
         with self._lock:
             self._floor = self._floor.after(source, offset - 1)
+            self._edges[source] = Edge(offset, first)
 
     @property
     def floor(self) -> Place:
@@ -104,12 +127,17 @@ class FeedMemory:
         with self._lock:
             return self._by_id.get(alert_id)
 
-    def newest_alerts(self) -> Iterator[AlertSeen]:
-        """All of them, newest first by append time."""
+    def alerts(self) -> list[AlertSeen]:
+        """All of them, in the order in which they came."""
         with self._lock:
-            alerts = list(self._alerts)
+            return list(self._alerts)
+
+    def kept(self) -> Kept:
+        """All of them, newest first by append time, and where older ones begin."""
+        with self._lock:
+            alerts, edges = list(self._alerts), dict(self._edges)
         alerts.sort(key=attrgetter("position"), reverse=True)  # nearly sorted already: one pass
-        return iter(alerts)
+        return Kept(alerts, edges)
 
     def correction(self, alert_id: str) -> CorrectionSeen | None:
         """The newest word about an alert."""
@@ -163,12 +191,17 @@ class FeedMemory:
         self._alerts.append(alert)
         self._by_id[alert.facts.alert_id] = alert
         self._bytes += alert.size
+        edge = self._edges.get(alert.source, Edge())
+        if edge.bound is None:
+            self._edges[alert.source] = replace(edge, bound=_just_after(alert))
         if alert.added_ms is None:
             self.counts.add(alert.facts.rule_id, alert.append_ms)
         while len(self._alerts) > self._bounds.alerts or self._bytes > self._bounds.alert_bytes:
             old = self._alerts.popleft()
             self._bytes -= old.size
             del self._by_id[old.facts.alert_id]
+            first = self._edges[old.source].first
+            self._edges[old.source] = Edge(old.offset + 1, first, _just_after(old))
             if old.added_ms is None:
                 self._floor = self._floor.after(old.source, old.offset)
 
@@ -193,6 +226,11 @@ class FeedMemory:
             old = self._operations.popleft()
             self._by_version.pop(old.operation.rule_version, None)
             self._floor = self._floor.after(Source.OPERATIONS, old.offset)
+
+
+def _just_after(alert: AlertSeen) -> Position:
+    append_ms, source, offset = alert.position
+    return append_ms, source, offset + 1
 
 
 def _between(

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import TypeAlias
 
-__all__ = ["Place", "Source"]
+__all__ = ["Place", "Position", "Source"]
 
 _TEXT = re.compile(r"[0-9]{1,18}(-[0-9]{1,18}){4}", re.ASCII)
+
+Position: TypeAlias = tuple[int, int, int]
+"""Where an alert is among all: the broker's time of it in epoch ms, its source, its offset."""
 
 
 class Source(IntEnum):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from itertools import islice
 from typing import Annotated
 
 import msgspec
 from fastapi import Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
+from fraud_ops.control_plane.alert_list import AlertFilter
 from fraud_ops.control_plane.errors import NotFound
 from fraud_ops.control_plane.feed.events import AlertSeen
 from fraud_ops.control_plane.feed.place import Place
@@ -54,21 +53,23 @@ def list_alerts(
     corrections: bool | None = None,
     snoozed: bool = False,
 ) -> Response:
-    """Newest first, of those that are remembered (some 50,000). `key` finds text in a value of the key.
+    """Newest first: those in memory (some 50,000), and before them what the topics still have. `key` finds text in a
+    value of the key.
 
     `shadow` and `corrections` leave out the others when true, and themselves when false; `snoozed` lists also those of
-    snoozed rules and keys.
+    snoozed rules and keys. A page that says how far back it was searched may have few alerts, or none; `next` goes on.
     """
-    place = None if before is None else position_of(before)
-    if before is not None and place is None:
-        raise WebError(422, "before is not the position of an alert")
-    chosen = _Chosen(parts, rule_id, key.lower(), shadow, corrections, snoozed)
-    found = list(islice(chosen.before(place), limit + 1))
-    following = position_text(found[limit - 1].position) if len(found) > limit else None
-    marks = parts.desk.marks([each.facts.alert_id for each in found[:limit]])
+    wanted = AlertFilter(rule_id, key, shadow, corrections, snoozed)
+    page = parts.alerts.page(wanted, _place(before), limit)
+    marks = parts.desk.marks([each.facts.alert_id for each in page.alerts])
     text = AlertText(parts.memory, parts.snoozing)
-    items = b",".join(text.write(each, marks.get(each.facts.alert_id)) for each in found[:limit])
-    return json_answer(b'{"items":[%b],"next":%b}' % (items, msgspec.json.encode(following)))
+    items = b",".join(text.write(each, marks.get(each.facts.alert_id)) for each in page.alerts)
+    rest = {
+        "next": None if page.next is None else position_text(page.next),
+        "searchedTo": page.searched_to_ms,
+        "missing": f"what is older is no longer in {' and '.join(page.lost)}" if page.lost else None,
+    }
+    return json_answer(b'{"items":[%b],%b' % (items, msgspec.json.encode(rest)[1:]))
 
 
 @routes.get(
@@ -93,9 +94,10 @@ async def stream(
 
 
 @routes.get("/alerts/{alert_id}/evidence", response_model=shapes.Evidence, openapi_extra=least("viewer"))
-def get_evidence(parts: Wired, alert_id: AlertId) -> Response:
-    """The transactions that made up an alert's window, read from the broker."""
-    found = parts.evidence.read(_alert(parts, alert_id).json)
+def get_evidence(parts: Wired, alert_id: AlertId, position: Position = None) -> Response:
+    """The transactions that made up an alert's window, read from the broker. `position` finds an alert that is not in
+    memory."""
+    found = parts.evidence.read(_alert(parts, alert_id, position).json)
     return answer(
         shapes.Evidence(
             transactions=[dict(row) for row in found.transactions],
@@ -107,9 +109,11 @@ def get_evidence(parts: Wired, alert_id: AlertId) -> Response:
 
 
 @routes.put("/alerts/{alert_id}/mark", response_model=shapes.Mark, openapi_extra=least("analyst"))
-def mark_alert(parts: Wired, who: Asks, alert_id: AlertId, body: shapes.MarkRequest) -> Response:
-    """Say whether it was a fraud."""
-    facts = _alert(parts, alert_id).facts
+def mark_alert(
+    parts: Wired, who: Asks, alert_id: AlertId, body: shapes.MarkRequest, position: Position = None
+) -> Response:
+    """Say whether it was a fraud. `position` finds an alert that is not in memory."""
+    facts = _alert(parts, alert_id, position).facts
     mark = parts.desk.mark(who, facts.alert_id, facts.rule_id, facts.rule_version, Verdict(body.verdict))
     parts.marks.forget()
     return answer(mark_shown(mark))
@@ -155,46 +159,18 @@ def quality(parts: Wired) -> Response:
     return answer(shapes.QualityTable(items=items))
 
 
-class _Chosen:
-    """The alerts that somebody wants to see."""
-
-    def __init__(
-        self,
-        parts: Parts,
-        rule_id: int | None,
-        key: str,
-        shadow: bool | None,
-        corrections: bool | None,
-        snoozed: bool,
-    ) -> None:
-        self._memory = parts.memory
-        self._snoozing = parts.snoozing()
-        self._rule_id, self._key = rule_id, key
-        self._shadow, self._corrections, self._snoozed = shadow, corrections, snoozed
-
-    def before(self, place: tuple[int, int, int] | None) -> Iterator[AlertSeen]:
-        for alert in self._memory.newest_alerts():
-            if (place is None or alert.position < place) and self._wanted(alert):
-                yield alert
-
-    def _wanted(self, alert: AlertSeen) -> bool:
-        facts = alert.facts
-        if self._rule_id not in (None, facts.rule_id) or self._shadow not in (None, facts.shadow):
-            return False
-        if self._key and not any(self._key in str(value).lower() for value in facts.key.values()):
-            return False
-        if not self._snoozed and self._snoozing.covers(facts.rule_id, facts.key):
-            return False
-        if self._corrections is None:
-            return True
-        return self._corrections == (self._memory.correction(facts.alert_id) is not None)
-
-
-def _alert(parts: Parts, alert_id: str) -> AlertSeen:
-    found = parts.memory.alert(alert_id.lower())
+def _alert(parts: Parts, alert_id: str, position: str | None) -> AlertSeen:
+    found = parts.alerts.alert(alert_id.lower(), _place(position))
     if found is None:
-        raise NotFound("there is no such alert among those remembered here")
+        raise NotFound("there is no such alert in memory: one that is older is found by its position")
     return found
+
+
+def _place(text: str | None) -> tuple[int, int, int] | None:
+    place = None if text is None else position_of(text)
+    if text is not None and place is None:
+        raise WebError(422, f"{text!a} is not the position of an alert")
+    return place
 
 
 def _quality(fired: RuleFired, marks: tuple[int, int], *, flooding: bool) -> shapes.QualityRow:

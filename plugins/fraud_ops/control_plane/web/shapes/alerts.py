@@ -65,6 +65,8 @@ class Alerts(Shape):
 
     items: list[Alert]
     next: str | None
+    searched_to: EpochMs | None = Field(description="How far back it was searched, where the page is not full.")
+    missing: str | None = Field(description="What is no longer kept, where the list ends.")
 
 
 class AlertBatch(Shape):

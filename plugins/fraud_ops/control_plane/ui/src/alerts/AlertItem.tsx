@@ -3,6 +3,7 @@ import { memo } from "react";
 import { Link } from "react-router";
 import { shown } from "../api/exactJson";
 import { useChange, useCan } from "../api/hooks";
+import { query } from "../api/http";
 import { At } from "../parts/At";
 import { Chip } from "../parts/Chip";
 import { duration, formula, keyText, number } from "../parts/format";
@@ -99,7 +100,7 @@ function Details({ alert, mark }: { alert: Alert; mark: Props["mark"] }) {
         ))}
       </dl>
       <Actions alert={alert} mark={mark} />
-      <EvidencePanel alertId={alert.alertId} />
+      <EvidencePanel alertId={alert.alertId} position={alert.position} />
     </div>
   );
 }
@@ -116,8 +117,13 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
 function Actions({ alert, mark }: { alert: Alert; mark: Props["mark"] }) {
   const can = useCan();
   const change = useChange<Mark["verdict"] | null, Mark | null>((verdict) => ({
-    path: `/alerts/${alert.alertId}/mark`,
-    ...(verdict === null ? { method: "DELETE" as const } : { method: "PUT" as const, body: { verdict } }),
+    ...(verdict === null
+      ? { path: `/alerts/${alert.alertId}/mark`, method: "DELETE" as const }
+      : {
+          path: `/alerts/${alert.alertId}/mark${query({ position: alert.position })}`,
+          method: "PUT" as const,
+          body: { verdict },
+        }),
   }));
   const say = (verdict: Mark["verdict"]) => {
     const next = alert.mark?.verdict === verdict ? null : verdict;

@@ -1,16 +1,17 @@
-import { Button, Group, Select, Switch, TextInput } from "@mantine/core";
+import { Button, Group, Select, Switch, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconPlayerPause, IconPlayerPlay } from "@tabler/icons-react";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
 import { useRuleNames } from "../api/hooks";
+import { At } from "../parts/At";
 import { number } from "../parts/format";
 import { Head, useTitle } from "../parts/Head";
 import { Nothing, Shown } from "../parts/Told";
 import { AlertItem } from "./AlertItem";
 import type { AlertFilter } from "./alertList";
 import { SnoozeList } from "./SnoozeList";
-import { useAlerts } from "./useAlerts";
+import { type AlertView, useAlerts } from "./useAlerts";
 
 /** Alerts as they come, newest first. While one reads one of them, the list stands still. */
 export function AlertsPage() {
@@ -120,7 +121,7 @@ export function AlertsPage() {
         }}
       >
         {(alerts) =>
-          alerts.length === 0 ? (
+          alerts.length === 0 && view.rest.next === null ? (
             <Nothing>No alert yet. One that comes appears here by itself.</Nothing>
           ) : (
             <>
@@ -140,17 +141,33 @@ export function AlertsPage() {
                   />
                 ))}
               </ol>
-              {view.next !== null && (
-                <Group justify="center" mt="md">
-                  <Button variant="default" onClick={view.older}>
-                    Older ones
-                  </Button>
-                </Group>
-              )}
+              <Further view={view} />
             </>
           )
         }
       </Shown>
     </>
+  );
+}
+
+/** How the list goes on: by asking for more, or not, and why. */
+function Further({ view }: { view: AlertView }) {
+  const { next, searchedTo, missing } = view.rest;
+  return (
+    <Group justify="center" mt="md" gap="sm">
+      <Text size="sm" c="dimmed" role="status">
+        {searchedTo !== null && (
+          <>
+            Searched back to <At ms={searchedTo} />
+          </>
+        )}
+        {missing}
+      </Text>
+      {next !== null && (
+        <Button variant="default" loading={view.searching} onClick={view.older}>
+          Older ones
+        </Button>
+      )}
+    </Group>
   );
 }

@@ -2,18 +2,19 @@ import { Button, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { shown } from "../api/exactJson";
-import { get } from "../api/http";
+import { get, query } from "../api/http";
 import { keys } from "../api/keys";
 import type { Evidence } from "../api/types";
 import { time } from "../parts/format";
 import { Shown } from "../parts/Told";
+import type { Alert } from "./types";
 
 /** The transactions that made up an alert's window, read when asked for. */
-export function EvidencePanel({ alertId }: { alertId: string }) {
+export function EvidencePanel({ alertId, position }: Pick<Alert, "alertId" | "position">) {
   const [asked, setAsked] = useState(false);
   const evidence = useQuery({
     queryKey: keys.evidence(alertId),
-    queryFn: ({ signal }) => get<Evidence>(`/alerts/${alertId}/evidence`, signal),
+    queryFn: ({ signal }) => get<Evidence>(`/alerts/${alertId}/evidence${query({ position })}`, signal),
     enabled: asked,
     staleTime: Infinity,
   });

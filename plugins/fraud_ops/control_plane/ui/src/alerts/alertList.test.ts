@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { alert } from "../testing/samples";
-import { type AlertFilter, corrected, KEPT, marked, wanted, withNews, withOlder } from "./alertList";
+import { type AlertFilter, corrected, KEPT, marked, shownToo, wanted, withNews, withOlder } from "./alertList";
 
 const ALL: AlertFilter = { ruleId: null, key: "", shadow: null, corrections: true, snoozed: false };
 const ids = (alerts: readonly { alertId: string }[]) => alerts.map((each) => each.alertId);
@@ -13,11 +13,22 @@ test("news goes to the head, each alert once, and the list stays bounded", () =>
   expect(ids(withOlder(old, [alert("a"), alert("z")]))).toEqual(["b", "a", "z"]);
 });
 
+test("what new alerts push out is what follows", () => {
+  const alerts = Array.from({ length: KEPT }, (_, i) => alert(String(i), { appendTime: KEPT - i }));
+  const rest = { next: "far", searchedTo: null, missing: null };
+  const one = { alerts: alerts.slice(0, 1), fresh: new Set<string>(), rest };
+  expect(shownToo(one, [alert("new", { appendTime: KEPT + 1 })]).rest).toBe(rest);
+  const full = shownToo({ ...one, alerts }, [alert("new", { appendTime: KEPT + 1 })]);
+  expect(full.alerts).toHaveLength(KEPT);
+  expect(full.rest.next).toBe(full.alerts.at(-1)?.position);
+});
+
 test("only what the filter wants is shown", () => {
   expect(wanted(alert("a"), ALL)).toBe(true);
   expect(wanted(alert("a"), { ...ALL, ruleId: 2 })).toBe(false);
   expect(wanted(alert("a"), { ...ALL, key: "12" })).toBe(true);
-  expect(wanted(alert("a"), { ...ALL, key: "1" })).toBe(false);
+  expect(wanted(alert("a", { key: { card: "AB-1" } }), { ...ALL, key: "b-" })).toBe(true);
+  expect(wanted(alert("a"), { ...ALL, key: "3" })).toBe(false);
   expect(wanted(alert("a", { shadow: true }), { ...ALL, shadow: false })).toBe(false);
   expect(wanted(alert("a", { snoozed: true }), ALL)).toBe(false);
   expect(wanted(alert("a", { snoozed: true }), { ...ALL, snoozed: true })).toBe(true);

@@ -2,7 +2,17 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { get, query } from "../api/http";
 import type { Alerts } from "../api/types";
 import { useLive } from "../live/LiveProvider";
-import { type AlertFilter, corrected, marked, wanted, withNews, withOlder } from "./alertList";
+import {
+  type AlertFilter,
+  corrected,
+  type Listed,
+  marked,
+  type Rest,
+  shownToo,
+  wanted,
+  withNews,
+  withOlder,
+} from "./alertList";
 import type { Alert, Mark } from "./types";
 
 const PAGE = 50;
@@ -17,19 +27,15 @@ export interface AlertView {
   heldBack: number;
   loading: boolean;
   error: unknown;
-  next: string | null;
+  /** What follows the list, and whether it is being read. */
+  rest: Rest;
+  searching: boolean;
   older: () => void;
   again: () => void;
   mark: (alertId: string, mark: Mark | null) => void;
 }
 
-interface Listed {
-  alerts: readonly Alert[];
-  fresh: ReadonlySet<string>;
-  next: string | null;
-}
-
-const NONE: Listed = { alerts: [], fresh: new Set(), next: null };
+const NONE: Listed = { alerts: [], fresh: new Set(), rest: { next: null, searchedTo: null, missing: null } };
 
 /** The alerts that a filter wants: a page of them, then what comes. While `held`, what comes waits. */
 export function useAlerts(filter: AlertFilter, held: boolean): AlertView {
@@ -39,6 +45,7 @@ export function useAlerts(filter: AlertFilter, held: boolean): AlertView {
   const [heldBack, setHeldBack] = useState(0);
   const [settled, setSettled] = useState<object | null>(null);
   const [error, setError] = useState<unknown>(null);
+  const [searching, setSearching] = useState(false);
   const [round, setRound] = useState(0);
   const holding = useRef(held);
   const parameters = useMemo(
@@ -81,7 +88,7 @@ export function useAlerts(filter: AlertFilter, held: boolean): AlertView {
     void get<Alerts>(`/alerts${query({ ...parameters, ...correctionsOf(parameters), limit: PAGE })}`, ended.signal)
       .then(
         (page) => {
-          setListed({ alerts: withNews(page.items, early ?? []), fresh: new Set(), next: page.next });
+          setListed({ alerts: withNews(page.items, early ?? []), fresh: new Set(), rest: restOf(page) });
           setWaiting([]);
           setHeldBack(0);
           setError(null);
@@ -108,21 +115,27 @@ export function useAlerts(filter: AlertFilter, held: boolean): AlertView {
   }
 
   const older = useCallback(() => {
-    if (listed.next === null) return;
-    get<Alerts>(
-      `/alerts${query({ ...parameters, ...correctionsOf(parameters), limit: PAGE, before: listed.next })}`,
-    ).then(
-      (page) => setListed((old) => ({ ...old, alerts: withOlder(old.alerts, page.items), next: page.next })),
-      setError,
-    );
-  }, [listed.next, parameters]);
+    const before = listed.rest.next;
+    if (before === null) return;
+    setSearching(true);
+    void get<Alerts>(`/alerts${query({ ...parameters, ...correctionsOf(parameters), limit: PAGE, before })}`)
+      .then(
+        (page) =>
+          // Another list may be there by now, or a reader who asked twice.
+          setListed((old) =>
+            old.rest.next === before ? { ...old, alerts: withOlder(old.alerts, page.items), rest: restOf(page) } : old,
+          ),
+        setError,
+      )
+      .finally(() => setSearching(false));
+  }, [listed.rest.next, parameters]);
 
   const mark = useCallback(
     (alertId: string, given: Mark | null) =>
       setListed((old) => ({ ...old, alerts: marked(old.alerts, alertId, given) })),
     [],
   );
-  return { ...listed, heldBack, loading, error, older, again, mark };
+  return { ...listed, heldBack, loading, error, searching, older, again, mark };
 }
 
 /** The server leaves corrected alerts out for `false`, and all others for `true`. */
@@ -130,6 +143,6 @@ function correctionsOf({ corrections }: AlertFilter): { corrections: false | nul
   return { corrections: corrections ? null : false };
 }
 
-function shownToo(old: Listed, news: readonly Alert[]): Listed {
-  return { ...old, alerts: withNews(old.alerts, news), fresh: new Set(news.map((alert) => alert.alertId)) };
+function restOf({ next, searchedTo, missing }: Alerts): Rest {
+  return { next, searchedTo, missing };
 }

@@ -13,10 +13,11 @@ export interface paths {
         };
         /**
          * List Alerts
-         * @description Newest first, of those that are remembered (some 50,000). `key` finds text in a value of the key.
+         * @description Newest first: those in memory (some 50,000), and before them what the topics still have. `key` finds text in a
+         *     value of the key.
          *
          *     `shadow` and `corrections` leave out the others when true, and themselves when false; `snoozed` lists also those of
-         *     snoozed rules and keys.
+         *     snoozed rules and keys. A page that says how far back it was searched may have few alerts, or none; `next` goes on.
          */
         get: operations["listAlerts"];
         put?: never;
@@ -57,7 +58,8 @@ export interface paths {
         };
         /**
          * Get Evidence
-         * @description The transactions that made up an alert's window, read from the broker.
+         * @description The transactions that made up an alert's window, read from the broker. `position` finds an alert that is not in
+         *     memory.
          */
         get: operations["getEvidence"];
         put?: never;
@@ -78,7 +80,7 @@ export interface paths {
         get?: never;
         /**
          * Mark Alert
-         * @description Say whether it was a fraud.
+         * @description Say whether it was a fraud. `position` finds an alert that is not in memory.
          */
         put: operations["markAlert"];
         post?: never;
@@ -804,8 +806,18 @@ export interface components {
         Alerts: {
             /** Items */
             items: components["schemas"]["Alert"][];
+            /**
+             * Missing
+             * @description What is no longer kept, where the list ends.
+             */
+            missing: string | null;
             /** Next */
             next: string | null;
+            /**
+             * Searchedto
+             * @description How far back it was searched, where the page is not full.
+             */
+            searchedTo: number | null;
         };
         /**
          * Approval
@@ -1922,7 +1934,9 @@ export interface operations {
     };
     getEvidence: {
         parameters: {
-            query?: never;
+            query?: {
+                position?: string | null;
+            };
             header?: never;
             path: {
                 alert_id: string;
@@ -1953,7 +1967,9 @@ export interface operations {
     };
     markAlert: {
         parameters: {
-            query?: never;
+            query?: {
+                position?: string | null;
+            };
             header?: never;
             path: {
                 alert_id: string;

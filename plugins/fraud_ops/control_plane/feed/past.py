@@ -1,0 +1,148 @@
+"""Alerts that memory does not hold, read from their topics again: backwards, so many records and seconds a search."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Final, TypeAlias
+
+from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.feed.events import AlertSeen, read_alert, read_correction
+from fraud_ops.control_plane.feed.place import Position, Source
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.settings import TopicNames
+
+__all__ = ["Passed", "PastAlerts", "Search", "SearchCut"]
+
+MOST_READ: Final = 20_000
+_FIRST_CHUNK: Final = 500
+_LARGEST_CHUNK: Final = 5_000
+_MOST_S: Final = 5.0
+_AT_ONCE: Final = 2
+_WAIT_S: Final = 20.0
+
+Passed: TypeAlias = tuple[Position, AlertSeen | None]
+"""A record that was come by, and the alert in it; None for one that holds none."""
+
+
+class SearchCut(Exception):
+    """A search has done its work, and has not come to the beginning of its topics."""
+
+
+class PastAlerts:
+    """May be used by several threads; so many of them search at once. `most_read` bounds the records of a search."""
+
+    def __init__(self, kafka: KafkaConnection, topics: TopicNames, most_read: int = MOST_READ) -> None:
+        self._kafka = kafka
+        self._topics = {
+            Source.ALERTS: topics.alerts,
+            Source.SHADOW: topics.shadow_alerts,
+            Source.CORRECTIONS: topics.alert_corrections,
+        }
+        self._most_read = most_read
+        self._turns = threading.BoundedSemaphore(_AT_ONCE)
+
+    @contextmanager
+    def searching(self) -> Iterator[Search]:
+        """A search, which asks the broker for nothing before it is used."""
+        with ExitStack() as stack:
+            yield Search(self._kafka, self._topics, stack, self._turns, self._most_read)
+
+    def at(self, position: Position) -> AlertSeen | None:
+        """The alert there; None for what is no place of one. Raises BrokerUnavailable, Unavailable."""
+        with self.searching() as search:
+            return search.at(position)
+
+    def topic(self, source: Source) -> str:
+        """Its name."""
+        return self._topics[source]
+
+
+class Search:
+    """One search over several topics. What it has read, in all of them together, is bounded."""
+
+    def __init__(
+        self,
+        kafka: KafkaConnection,
+        topics: Mapping[Source, str],
+        stack: ExitStack,
+        turns: threading.BoundedSemaphore,
+        most_read: int,
+    ) -> None:
+        self._kafka = kafka
+        self._topics = topics
+        self._stack = stack
+        self._turns = turns
+        self._begun = False
+        self._left = most_read
+        self._until_s = time.monotonic() + _MOST_S
+        self.lost: set[Source] = set()
+        """Whose topics do not have their beginning any more."""
+
+    def at(self, position: Position) -> AlertSeen | None:
+        """The alert at a place."""
+        _, number, offset = position
+        source = next((each for each in self._topics if each == number), None)
+        if source is None:
+            return None
+        reader = self._reader(source)
+        first, end = reader.ends()
+        records = reader.read(offset, offset + 1) if first <= offset < end else ()
+        found = [_passed(source, record) for record in records]
+        return next((alert for place, alert in found if place == position), None)
+
+    def older(self, source: Source, offset: int, place: Position | None) -> Iterator[Passed]:
+        """A topic's records before an offset and before a place, newest first.
+
+        Raises SearchCut when the search has done its work, BrokerUnavailable, Unavailable.
+        """
+        reader = self._reader(source)
+        first, end = reader.ends()
+        if first > 0:
+            self.lost.add(source)
+        until, size = min(offset, end, _end_before(reader, source, place, end)), _FIRST_CHUNK
+        while until > first:
+            start = max(first, until - size)
+            records = list(reader.read(start, until))
+            self._left -= until - start
+            yield from (_passed(source, record) for record in reversed(records))
+            until, size = start, min(2 * size, _LARGEST_CHUNK)
+            if until > first and records and (self._left <= 0 or time.monotonic() > self._until_s):
+                raise SearchCut
+
+    def _reader(self, source: Source) -> TopicReader:
+        if not self._begun:
+            if not self._turns.acquire(timeout=_WAIT_S):
+                raise Unavailable("many search old alerts at the moment: try again")
+            self._begun = True
+            self._stack.callback(self._turns.release)
+        return self._stack.enter_context(TopicReader(self._kafka, self._topics[source]))
+
+
+def _end_before(reader: TopicReader, source: Source, place: Position | None, end: int) -> int:
+    """The offset after the last record of a topic that is before a place."""
+    if place is None:
+        return end
+    append_ms, of, offset = place
+    if of == source:
+        return offset
+    found = reader.offset_at(append_ms + 1 if source < of else append_ms)
+    return end if found is None else found
+
+
+def _passed(source: Source, record: Record) -> Passed:
+    return (record.append_ms, int(source), record.offset), _alert(source, record)
+
+
+def _alert(source: Source, record: Record) -> AlertSeen | None:
+    if record.value is None:
+        return None
+    try:
+        if source is Source.CORRECTIONS:
+            return read_correction(record.offset, record.append_ms, record.value).alert
+        return read_alert(source, record.offset, record.append_ms, record.value)
+    except ValueError:
+        return None

@@ -1,0 +1,140 @@
+"""Alerts page by page, past what memory holds: from the topics, each once, newest first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from kafka import KafkaAdminClient, TopicPartition
+
+from fraud_ops.control_plane.alert_list import AlertFilter, AlertList
+from fraud_ops.control_plane.feed.events import AlertSeen
+from fraud_ops.control_plane.feed.follower import Follower
+from fraud_ops.control_plane.feed.memory import Bounds, FeedMemory
+from fraud_ops.control_plane.feed.past import MOST_READ, PastAlerts
+from fraud_ops.control_plane.feed.place import Position
+from fraud_ops.control_plane.snoozing import Snoozing
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.project import Project
+from fraud_rules.settings import DetectorSettings
+from tests.conftest import OwnTopics
+from tests.control.web.test_feed import alert_json
+
+BATCHES, A_BATCH = 60, 10
+RARE = 9
+KEPT = 25
+
+
+@pytest.fixture
+def written(topics: OwnTopics) -> list[int]:
+    """The numbers of the alerts that are in the topics, oldest first; every seventh a shadow one, every fiftieth added
+    by a correction, every hundredth of a rare rule. Each batch is a transaction, whose markers take offsets too."""
+    writer = BatchWriter(topics.kafka, f"{topics.prefix}writer")
+    writer.open()
+    numbers = []
+    for batch in range(BATCHES):
+        for of in range(0, A_BATCH, 2):  # a time of append for two
+            pair = [batch * A_BATCH + of + 1, batch * A_BATCH + of + 2]
+            writer.write([_record(topics, number) for number in pair])
+            numbers += pair
+    return numbers
+
+
+def _record(topics: OwnTopics, number: int) -> OutRecord:
+    text = alert_json(number, RARE if number % 100 == 0 else 1, shadow=number % 7 == 0)
+    if number % 50 == 0:
+        alert = json.loads(text)
+        said = {"alertId": alert["alertId"], "kind": "ADDED", "correctedAt": 9, "ruleId": alert["ruleId"]}
+        return OutRecord(topics.names.alert_corrections, json.dumps({**said, "alert": alert}).encode(), b"k")
+    return OutRecord(topics.names.shadow_alerts if number % 7 == 0 else topics.names.alerts, text, b"k")
+
+
+@contextmanager
+def listed(topics: OwnTopics, project: Project, alerts: int = KEPT, most_read: int = MOST_READ) -> Iterator[AlertList]:
+    """The list of a process that has followed the topics to their end."""
+    memory = FeedMemory(Bounds(alerts=alerts))
+    detector = DetectorSettings.load(project.config / "detector.yaml", {})
+    follower = Follower(topics.kafka, replace(detector, topics=topics.names), memory, lambda events: None)
+    follower.start()
+    try:
+        assert follower.await_caught_up(60)
+        yield AlertList(memory, PastAlerts(topics.kafka, topics.names, most_read), Snoozing)
+    finally:
+        follower.stop()
+
+
+def pages(alerts: AlertList, wanted: AlertFilter, limit: int) -> list[list[AlertSeen]]:
+    found, before = [], None
+    while True:
+        page = alerts.page(wanted, before, limit)
+        assert page.next is None or before is None or page.next < before, "each page comes further"
+        assert (page.searched_to_ms is not None) == (page.next is not None and len(page.alerts) < limit)
+        found.append(list(page.alerts))
+        if page.next is None:
+            assert page.lost == []
+            return found
+        before = page.next
+
+
+def numbers(found: list[list[AlertSeen]]) -> list[int]:
+    return [int(each.facts.triggering_event.transaction_id) for page in found for each in page]
+
+
+def in_order(found: list[list[AlertSeen]]) -> bool:
+    places: list[Position] = [each.position for page in found for each in page]
+    return places == sorted(places, reverse=True)
+
+
+def test_every_alert_is_listed_once_whether_in_memory_or_not(
+    topics: OwnTopics, project: Project, written: list[int]
+) -> None:
+    for kept in (KEPT, 1, 10_000):
+        with listed(topics, project, kept) as alerts:
+            found = pages(alerts, AlertFilter(), 37)
+            assert in_order(found)
+            assert sorted(numbers(found)) == written
+
+
+def test_a_filter_reaches_as_far_as_the_topics(topics: OwnTopics, project: Project, written: list[int]) -> None:
+    with listed(topics, project) as alerts:
+        assert sorted(numbers(pages(alerts, AlertFilter(rule_id=RARE), 4))) == [n for n in written if n % 100 == 0]
+        shadow = [n for n in written if n % 7 == 0]
+        assert sorted(numbers(pages(alerts, AlertFilter(shadow=True), 10))) == shadow
+        of_key = [n for n in written if n % 3 == 2]
+        assert sorted(numbers(pages(alerts, AlertFilter(key="2"), 50))) == of_key
+
+
+def test_a_search_is_bounded_and_goes_on_where_it_ended(
+    topics: OwnTopics, project: Project, written: list[int]
+) -> None:
+    with listed(topics, project, most_read=1) as alerts:
+        found = pages(alerts, AlertFilter(rule_id=RARE), 50)
+        assert len(found) > 1, "not all of it in one request"
+        assert sorted(numbers(found)) == [n for n in written if n % 100 == 0]
+
+
+def test_an_old_alert_is_found_by_its_place(topics: OwnTopics, project: Project, written: list[int]) -> None:
+    with listed(topics, project) as alerts:
+        oldest = pages(alerts, AlertFilter(), 100)[-1][-1]
+        name = oldest.facts.alert_id
+        assert alerts.alert(name) is None
+        assert alerts.alert(name, oldest.position) == oldest
+        assert alerts.alert("another", oldest.position) is None
+        append_ms, source, offset = oldest.position
+        elsewhere = [(append_ms + 1, source, offset), (append_ms, 4, offset), (append_ms, source, 10**9)]
+        assert [alerts.alert(name, place) for place in elsewhere] == [None] * 3
+
+
+def test_a_list_says_that_its_topic_has_lost_the_rest(topics: OwnTopics, project: Project, written: list[int]) -> None:
+    with listed(topics, project) as alerts:
+        admin = KafkaAdminClient(bootstrap_servers=topics.bootstrap)
+        admin.delete_records({TopicPartition(topics.names.alerts, 0): 100})
+        admin.close()
+        page = alerts.page(AlertFilter(), None, 10_000)
+        assert page.next is None
+        assert page.lost == [topics.names.alerts]
+    with listed(topics, project, 10_000) as alerts:
+        assert alerts.page(AlertFilter(shadow=False), None, 10_000).lost == [topics.names.alerts]
