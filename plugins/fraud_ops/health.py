@@ -97,6 +97,9 @@ def health(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: s
     found = _of_intent(seen, seen.effective, limits, now_ms)
     if seen.refusal is None:
         return found
+    if _is_why(seen.refusal.status, seen, found):
+        refused = _refused(seen.refusal.status)
+        return Verdict(refused.health, (*refused.reasons, *found.reasons), refused.error)
     note = f"what was asked for last (epoch {seen.refusal.status.epoch}) was refused: {_said(seen.refusal.status)}"
     return Verdict(found.health, (*found.reasons, note), found.error)
 
@@ -187,6 +190,17 @@ def _ended(status: AttemptStatus) -> Verdict:
     if status.phase is AttemptPhase.REFUSED:
         return _refused(status)
     return Verdict(_NAMED.get(status.error_name or "", Health.DEAD), (said,), status.error_name)
+
+
+def _is_why(refusal: AttemptStatus, seen: DetectorObservation, found: Verdict) -> bool:
+    """Whether a refusal is why nothing runs: of a start after a drain, or of the very release that has died, for a
+    reason that lasts. Where another release was refused, the one before is started again."""
+    assert seen.wanted is not None
+    assert seen.effective is not None
+    if found.health is Health.STOPPED:
+        return seen.effective.intent.kind is IntentKind.DRAIN
+    same = seen.wanted.intent.fingerprint == seen.effective.intent.fingerprint
+    return found.health is Health.DEAD and same and refusal.error_name in _NAMED
 
 
 def _refused(status: AttemptStatus) -> Verdict:

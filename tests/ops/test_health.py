@@ -12,6 +12,7 @@ from fraud_rules.deployment.attempt import AttemptPhase as Phase
 from tests.ops.world import DETECTOR, NOW_MS, World, release, running
 
 ASKED = World().asked(release())
+DIED = running().said(Phase.FAILED, exit_code=-9)
 
 TABLE = {
     "nobody asked for anything": (World(), Health.STOPPED, "nobody has asked"),
@@ -60,6 +61,20 @@ TABLE = {
     "refused after one that was never started": (
         running(ago_s=90).asked(release("a: 1")).said(Phase.SUPERSEDED).asked(release("b: 1")).said(Phase.REFUSED),
         Health.HEALTHY, "was refused",
+    ),
+    "died, and its checkpoint is damaged": (
+        DIED.asked(release()).said(Phase.REFUSED, error_name="CheckpointDamaged"), Health.CHECKPOINT_DAMAGED, "with -9",
+    ),
+    "died, and there is no master for another": (
+        DIED.asked(release()).said(Phase.REFUSED, error_name="MasterUnavailable"), Health.DEAD, "MasterUnavailable",
+    ),
+    "died, after a changed one was refused": (
+        DIED.asked(release("b: 1")).said(Phase.REFUSED, error_name="CheckpointForeign"), Health.DEAD, "was refused",
+    ),
+    "drained, and another start is refused": (
+        running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED)
+        .asked(release()).said(Phase.REFUSED, error_name="CheckpointForeign"),
+        Health.CHECKPOINT_FOREIGN, "refused",
     ),
     "being drained": (
         running().asked(None, by="drain by ann", reason="maintenance").said(Phase.DRAINING), Health.DRAINING, "ann",
