@@ -1,11 +1,16 @@
-"""Looks at how often each rule fires, tells people of a flood, and moves the rule to SHADOW where that is wished."""
+"""Looks at how often each rule fires, tells people of a flood, and moves the rule to SHADOW where that is wished.
+
+Every process looks, to show what floods; one of them at a time acts, wherever it is.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.attempts import Attempts
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.desk import ControlDesk
 from fraud_ops.control_plane.errors import ControlPlaneError
@@ -24,7 +29,9 @@ _log = logging.getLogger(__name__)
 
 
 class FloodGuard(BackgroundThread):
-    """`alarm` tells people; `detector` is the name they know the detector by."""
+    """`alarm` tells people; `detector` is the name they know the detector by. `lead` gives whether this process is the
+    one that acts.
+    """
 
     def __init__(
         self,
@@ -34,6 +41,7 @@ class FloodGuard(BackgroundThread):
         detector: str,
         alarm: Callable[[Alarm], object],
         clock_ms: Callable[[], int],
+        lead: Callable[[], AbstractContextManager[bool]],
         look_s: float = 2.0,
     ) -> None:
         super().__init__("fraud-control-flood")
@@ -43,6 +51,7 @@ class FloodGuard(BackgroundThread):
         self._detector = detector
         self._alarm = alarm
         self._clock_ms = clock_ms
+        self._lead = lead
         self._look_s = look_s
         self._watch = FloodWatch(settings.alerts_per_minute)
 
@@ -51,18 +60,38 @@ class FloodGuard(BackgroundThread):
         """The rules that flood now."""
         return frozenset(self._watch.flooding)
 
-    def look(self) -> None:
-        """Look once."""
+    def look(self, *, acts: bool = True) -> None:
+        """Look once; who does not act only knows then what floods."""
         for turn in self._watch.look(self._memory.rates(self._clock_ms())):
-            moved = self._settings.to_shadow and turn.began and self._to_shadow(turn)
-            self._alarm(Alarm(ALARM, self._detector, self._said(turn, moved=moved), resolved=not turn.began))
+            if acts:
+                self._act(turn)
 
     def _run(self) -> None:
+        attempts = Attempts("the flood guard")
+        while not self._stop.is_set():
+            with attempts.another() as attempt, self._lead() as led:
+                attempt.succeeds()
+                self._watch_over(led=led)
+            self._stop.wait(attempts.pause_s)
+
+    def _watch_over(self, *, led: bool) -> None:
+        """Look for as long as we lead; else once, and ask again who does."""
+        if led:
+            self._take_over()
         while not self._stop.wait(self._look_s):
-            try:
-                self.look()
-            except Exception:  # noqa: BLE001 -- whatever an alarm raises, the next flood is to be seen
-                _log.exception("the flood guard failed")
+            self.look(acts=led)
+            if not led:
+                return
+
+    def _take_over(self) -> None:
+        """Whoever led before may have ended without a word: what floods is told again, rather than by nobody."""
+        rates = self._memory.rates(self._clock_ms())
+        for rule_id in sorted(self.flooding):
+            self._act(Turn(rule_id, began=True, per_minute=int(rates.get(rule_id, 0))))
+
+    def _act(self, turn: Turn) -> None:
+        moved = self._settings.to_shadow and turn.began and self._to_shadow(turn)
+        self._alarm(Alarm(ALARM, self._detector, self._said(turn, moved=moved), resolved=not turn.began))
 
     def _said(self, turn: Turn, *, moved: bool) -> str:
         limit = self._settings.alerts_per_minute

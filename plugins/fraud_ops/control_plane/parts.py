@@ -99,7 +99,9 @@ def open_parts(
     hub = hub_of(memory, snoozing)
     feed = Follower(here.kafka, detector, memory, hub.publish)
     changes = ChangesWatch(desk, hub.publish)
-    guard = FloodGuard(memory, desk, settings.flood, detector.detector, here.alarm, now_ms)
+    guard = FloodGuard(
+        memory, desk, settings.flood, detector.detector, here.alarm, now_ms, lambda: database.leadership("flood")
+    )
     what_ifs = WhatIfDesk(here.project, here.archive)
     panel = Panel(DetectorWatch(here.kafka, detector, wait_ms=_AT_ONCE_MS), memory, detector, now_ms)
     for each in (panel.close, what_ifs.close):

@@ -21,7 +21,7 @@ from fraud_rules.safe_text import shown
 from fraud_rules.settings_file import NAME, NAME_IS, bounded, matching, read_settings
 from fraud_rules.yaml_file import read_yaml
 
-__all__ = ["ENV_PREFIX", "Bounds", "ControlPlaneSettings", "Flood"]
+__all__ = ["ENV_PREFIX", "Bounds", "ControlPlaneSettings", "Flood", "Rates"]
 
 ENV_PREFIX: Final = "FRAUD_CONTROL_"
 FILE: Final = "control-plane.yaml"
@@ -52,7 +52,19 @@ class Flood:
     to_shadow: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How often one user may ask in a second, of one API server process; five seconds' worth may come at once.
+
+    `changes_per_s` counts what changes anything, besides.
+    """
+
+    requests_per_s: int = bounded(100, 1, 1_000_000)
+    changes_per_s: int = bounded(50, 1, 1_000_000)
+
+
 _BOUNDS = Bounds()
+_RATES = Rates()
 _FLOOD = Flood()
 
 
@@ -67,6 +79,7 @@ class ControlPlaneSettings:
     database: str = matching("", _DATABASE, "a SQLite or Postgres URL", secret=True)
     four_eyes: bool = False
     bounds: Bounds = _BOUNDS
+    rates: Rates = _RATES
     flood: Flood = _FLOOD
     bindings: Mapping[str, Role] = field(default_factory=dict)
 

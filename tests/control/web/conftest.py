@@ -26,12 +26,19 @@ def login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
 
 
 @pytest.fixture
-def server(login: Login, topics: OwnTopics, project: Project, tmp_path: Path) -> Iterator[Server]:
-    """The control plane, ready, over an empty store."""
-    settings = ControlPlaneSettings(
+def settings(topics: OwnTopics, tmp_path: Path) -> ControlPlaneSettings:
+    """An empty store, and a user for each role."""
+    return ControlPlaneSettings(
         name=f"{topics.prefix}control",
         database=f"sqlite:///{tmp_path / 'control.db'}",
         bindings={role.value: role for role in Role},
     )
+
+
+@pytest.fixture
+def server(
+    login: Login, topics: OwnTopics, project: Project, settings: ControlPlaneSettings, tmp_path: Path
+) -> Iterator[Server]:
+    """The control plane, ready."""
     with Server.running(login, topics, project, settings, tmp_path) as running:
         yield running

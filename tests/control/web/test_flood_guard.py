@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from fraud_ops.control_plane.settings import Flood
 from fraud_ops.control_plane.views import RuleGiven
 from tests.control.desks import ADA, RULE, Scene
 from tests.control.web.test_feed import alert
+from tests.waiting import until
 
 
 def active(desk: ControlDesk) -> int:
@@ -29,11 +31,18 @@ def fire(memory: FeedMemory, rule_id: int, numbers: range, now_ms: int) -> None:
         memory.take(replace(alert(number, rule_id), append_ms=now_ms))
 
 
+def guard_of(scene: Scene, memory: FeedMemory, flood: Flood, alarms: list[Alarm]) -> FloodGuard:
+    def lead() -> AbstractContextManager[bool]:
+        return scene.database.leadership("flood")
+
+    return FloodGuard(memory, scene.desk, flood, "detector", alarms.append, scene.clock, lead, look_s=0.01)
+
+
 @pytest.mark.parametrize("to_shadow", [True, False])
 def test_a_flood_raises_one_alarm_and_may_move_the_rule(scene: Scene, to_shadow: bool) -> None:
     rule_id, alarms, memory = active(scene.desk), list[Alarm](), FeedMemory()
     flood = Flood(alerts_per_minute=10, to_shadow=to_shadow)
-    guard = FloodGuard(memory, scene.desk, flood, "detector", alarms.append, scene.clock)
+    guard = guard_of(scene, memory, flood, alarms)
     fire(memory, rule_id, range(10), scene.clock.now_ms)
     guard.look()
     assert not alarms and not guard.flooding
@@ -54,7 +63,31 @@ def test_a_flood_raises_one_alarm_and_may_move_the_rule(scene: Scene, to_shadow:
 def test_a_rule_that_nobody_here_knows_floods_too(scene: Scene) -> None:
     alarms, memory = list[Alarm](), FeedMemory()
     flood = Flood(alerts_per_minute=1, to_shadow=True)
-    guard = FloodGuard(memory, scene.desk, flood, "detector", alarms.append, scene.clock)
+    guard = guard_of(scene, memory, flood, alarms)
     fire(memory, 77, range(5), scene.clock.now_ms)
     guard.look()
     assert "rule 77" in alarms[0].said
+
+
+def test_of_several_processes_one_acts_and_another_takes_over(scene: Scene) -> None:
+    told: list[list[Alarm]] = [[], []]
+    memory = FeedMemory()
+    flood = Flood(alerts_per_minute=10)
+    first, second = (guard_of(scene, memory, flood, alarms) for alarms in told)
+    first.start()
+    fire(memory, 5, range(30), scene.clock.now_ms)
+    until(lambda: told[0], "the one there is acts")
+    second.start()
+    until(lambda: second.flooding, "the other knows what floods")
+    fire(memory, 6, range(30, 60), scene.clock.now_ms)
+    until(lambda: 6 in first.flooding and 6 in second.flooding, "both see another")
+    until(lambda: len(told[0]) == 2, "the same one acts")
+    assert not told[1]
+    first.stop()
+    until(lambda: len(told[1]) == 2, "what floods is told by who takes over")
+    scene.clock.now_ms += 180_000
+    until(lambda: len(told[1]) == 4, "and its end")
+    second.stop()
+    assert [(each.resolved, "rule 5" in each.said) for each in told[1]] == [
+        (False, True), (False, False), (True, True), (True, False),
+    ]  # fmt: skip

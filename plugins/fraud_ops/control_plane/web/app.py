@@ -19,7 +19,7 @@ from starlette.routing import Mount
 from fraud_ops.control_plane.web import problems
 from fraud_ops.control_plane.web.guard import Guard
 from fraud_ops.control_plane.web.opening import open_here
-from fraud_ops.control_plane.web.rates import Rates
+from fraud_ops.control_plane.web.rates import Buckets
 from fraud_ops.control_plane.web.routes import admin, alerts, detector, rules
 from fraud_ops.control_plane.web.service import Opener, ServiceHolder
 from fraud_ops.control_plane.web.shapes.alerts import Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged
@@ -34,8 +34,6 @@ _PAGES = ("rules", "alerts", "approvals", "quality", "detector", "audit", "admin
 _STATIC = Path(__file__).parents[1] / "static"
 _EVENTS = (Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged, ProgressPoint, Problem)
 _SECURITY = {"Airflow": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
-_REQUESTS_PER_S = 100.0
-_CHANGES_PER_S = 50.0
 _ASSETS_KEPT = "public, max-age=31536000, immutable"  # their names change with their content
 
 
@@ -51,7 +49,7 @@ def create_app(opener: Opener = open_here, static: Path = _STATIC) -> FastAPI:
         lifespan=_lifespan,
     )
     application.state.service = ServiceHolder(opener)
-    application.state.rates = Rates(_REQUESTS_PER_S, _CHANGES_PER_S)
+    application.state.buckets = Buckets()
     for routes in (admin.routes, rules.routes, alerts.routes, detector.routes):
         application.include_router(routes)
     _add_pages(application, static)

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from fraud_ops.control_plane.parts import Parts
 from fraud_ops.control_plane.roles import Actor, Role
 from fraud_ops.control_plane.web.problems import WebError
-from fraud_ops.control_plane.web.rates import Rates
+from fraud_ops.control_plane.web.rates import Buckets
 
 __all__ = ["Asks", "User", "admit"]
 
@@ -28,10 +28,10 @@ async def admit(request: Request, least: Role | None) -> None:
     """Let a request in, or raise a WebError: 401 without a login, 403 with too small a role, or from a foreign page."""
     user = await _user(request)
     _check_origin(request)
-    rates: Rates = request.app.state.rates
-    if not rates.allow(user, writes=request.method not in _SAFE):
-        raise WebError(429, "you ask more often than anybody needs to; wait a moment")
     parts: Parts = request.app.state.service()
+    buckets: Buckets = request.app.state.buckets
+    if not buckets.allow(user, parts.settings.rates, writes=request.method not in _SAFE):
+        raise WebError(429, "you ask more often than anybody needs to; wait a moment")
     role = await run_in_threadpool(parts.roles.role_of, user)
     if least is not None and (role is None or not role.includes(least)):
         raise WebError(403, f"this needs the role {least}, and {_yours(role)}")

@@ -5,23 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-__all__ = ["Rates"]
+from fraud_ops.control_plane.settings import Rates
+
+__all__ = ["Buckets"]
 
 _SECONDS_HELD = 5.0
 _MOST_USERS = 10_000
 
 
-class Rates:
-    """`per_s` requests a second and user, `writes_per_s` of them changes; five seconds' worth may come at once."""
+class Buckets:
+    """One a process. Five seconds' worth of requests may come at once."""
 
-    def __init__(self, per_s: float, writes_per_s: float, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._per_s = {False: per_s, True: writes_per_s}
+    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
         self._buckets: dict[tuple[str, bool], tuple[float, float]] = {}
 
-    def allow(self, user: str, *, writes: bool) -> bool:
+    def allow(self, user: str, rates: Rates, *, writes: bool) -> bool:
         """Whether this one may go on."""
-        now_s, per_s = self._clock_s(), self._per_s[writes]
+        now_s, per_s = self._clock_s(), rates.changes_per_s if writes else rates.requests_per_s
         full = per_s * _SECONDS_HELD
         tokens, since_s = self._buckets.get((user, writes), (full, now_s))
         tokens = min(full, tokens + (now_s - since_s) * per_s)
