@@ -161,7 +161,7 @@ class Supervised:
         until(is_read, "everything is read")
         recording = record_run(kafka, self.context.settings)
         answer = replay_recording(recording, self.context.schema, self.context.settings)
-        return judge(self._published(), answer, Traffic(self.sender.sent.records, self.sender.planted))
+        return judge(self._published(), answer, Traffic(self.sender.sent.records, self.sender.planted_whole))
 
     def _published(self) -> Published:
         topics = self.context.settings.topics

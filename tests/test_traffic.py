@@ -95,6 +95,7 @@ def test_frauds_are_planted_in_turn_within_the_run() -> None:
     for label in labels:
         due = [record.due_ms for record in records if record.planted == label]
         assert max(due) - min(due) <= MAX_FRAUD_MS
+        assert [record.ends_fraud for record in records if record.planted == label] == [False] * (len(due) - 1) + [True]
 
 
 def alerts_under_the_seed_rules(records: list[TrafficRecord]) -> list[dict[str, Any]]:

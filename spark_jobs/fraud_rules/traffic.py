@@ -77,7 +77,7 @@ class TrafficSettings:
 
 @dataclass(frozen=True, slots=True)
 class TrafficRecord:
-    """One Kafka record: when to send it, its value, and the label of the planted fraud it belongs to.
+    """One Kafka record: when to send it, its value, and the label of the planted fraud it belongs to, or ends.
 
     `transaction_id` is None for a malformed record. A planted fraud is found when one of the records with its label
     triggers an alert.
@@ -87,6 +87,7 @@ class TrafficRecord:
     value: bytes
     transaction_id: int | None
     planted: str | None = None
+    ends_fraud: bool = False
 
 
 def generate(settings: TrafficSettings, start_ms: int) -> Iterator[TrafficRecord]:
@@ -170,7 +171,7 @@ def _planted(settings: TrafficSettings, start_ms: int, ids: Iterator[int]) -> It
             due_ms, transaction_id = start_ms + int(begin_s * 1_000) + pay.after_ms, next(ids)
             payer, beneficiary = actor + pay.payer, actor + pay.beneficiary
             value = _payment(transaction_id, due_ms, payer, beneficiary, pay.cents, pay.kind)
-            yield TrafficRecord(due_ms, value, transaction_id, f"{name}-{number + 1}")
+            yield TrafficRecord(due_ms, value, transaction_id, f"{name}-{number + 1}", pay is payments[-1])
         actor += 1 + max(max(pay.payer, pay.beneficiary) for pay in payments)
 
 
@@ -178,10 +179,11 @@ def planted_fraud(pattern: str, label: str, start_ms: int, seed: int) -> Iterato
     """One fraud of a pattern (see `FRAUDS`), from `start_ms` on; with a seed of its own it has actors of its own."""
     ids = count(start_ms * 1_000 + 500)  # ordinary traffic that starts in the same millisecond has those before
     actor = _FIRST_FRAUDSTER + 1_000_000_000 + seed % 1_000_000 * 1_000
-    for pay in FRAUDS[pattern](random.Random(seed)):  # noqa: S311 - plausible, not secret
+    payments = FRAUDS[pattern](random.Random(seed))  # noqa: S311 - plausible, not secret
+    for pay in payments:
         due_ms, transaction_id = start_ms + pay.after_ms, next(ids)
         value = _payment(transaction_id, due_ms, actor + pay.payer, actor + pay.beneficiary, pay.cents, pay.kind)
-        yield TrafficRecord(due_ms, value, transaction_id, label)
+        yield TrafficRecord(due_ms, value, transaction_id, label, pay is payments[-1])
 
 
 def _changed(old: bytes, new: bytes) -> Callable[[bytes, int], bytes]:

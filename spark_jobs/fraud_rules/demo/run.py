@@ -124,7 +124,7 @@ class _Demo:
         recording = record_run(self._kafka, settings)
         recording.write(places.recording)
         answer = replay_recording(recording, self._context.schema, settings)
-        verdict = judge(self._published(), answer, Traffic(self._sender.sent.records, self._sender.planted))
+        verdict = judge(self._published(), answer, Traffic(self._sender.sent.records, self._sender.planted_whole))
         self._console.print(summary(verdict, self._watch.seen().latencies_ms))
         self._say(f"recording: {places.recording} (fraud replay recomputes it)")
         return verdict

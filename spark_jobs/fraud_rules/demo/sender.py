@@ -31,6 +31,7 @@ class Sender:
         self._topic = topic
         self._settings = settings
         self._planted: dict[int, str] = {}
+        self._whole: set[str] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
         self._failure: FraudError | None = None
@@ -41,6 +42,11 @@ class Sender:
     def planted(self) -> Mapping[int, str]:
         """The labels of planted frauds by transaction id, of those sent."""
         return self._planted
+
+    @property
+    def planted_whole(self) -> Mapping[int, str]:
+        """The same of the frauds that were sent to their end: only they must alert."""
+        return {identity: label for identity, label in self._planted.items() if label in self._whole}
 
     def start(self) -> None:
         """Begin to send."""
@@ -109,6 +115,8 @@ class Sender:
     def _note(self, record: TrafficRecord) -> None:
         if record.planted is not None and record.transaction_id is not None:
             self._planted[record.transaction_id] = record.planted
+            if record.ends_fraud:
+                self._whole.add(record.planted)
 
 
 def _until(records: Iterator[TrafficRecord], due_ms: int) -> Iterator[TrafficRecord]:

@@ -1,0 +1,161 @@
+"""Starts that cannot work, through an agent and the real detector: each is a verdict by name, and touches nothing.
+
+One installation for all, in order: its detector has worked and was drained, and works again at the end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fraud_ops.health import Health, Limits, Verdict, health
+from fraud_ops.hooks.watch import DetectorWatch, now_ms
+from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.consume import topic_ends
+from fraud_rules.kafka.declared import load_topics
+from fraud_rules.project import Project
+from fraud_rules.settings import DetectorSettings, TopicNames
+from tests.conftest import OwnTopics, free_ports
+from tests.fraud_command import environment
+from tests.running_agent import Operations
+from tests.waiting import until
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+Harm = Callable[[Path], object]
+
+
+class World:
+    """An installation with one checkpoint, seen from outside."""
+
+    def __init__(self, home: Path, project: Project, broker: Broker) -> None:
+        prefix = f"w{uuid.uuid4().hex[:8]}-"
+        names = TopicNames(**{field.name: prefix + str(field.default) for field in dataclasses.fields(TopicNames)})
+        self.broker = broker
+        self.topics = OwnTopics(broker.bootstrap, prefix, names, load_topics(project.config / "topics.yaml", prefix))
+        topic_admin.apply(broker.kafka, self.topics.declared)
+        self.ops = Operations(home, project, self.topics)
+        self.checkpoint = home / "checkpoint"
+        settings = DetectorSettings.load(project.config / "detector.yaml", environment(self.topics))
+        self._watch = DetectorWatch(broker.kafka, settings)
+
+    def verdict(self) -> Verdict:
+        return health(self._watch.look(), Limits(), now_ms())
+
+    def await_health(self, wanted: Health) -> Verdict:
+        def reached() -> Verdict | None:
+            verdict = self.verdict()
+            return verdict if verdict.health is wanted else None
+
+        return until(reached, f"the verdict is {wanted}")
+
+    def run(self) -> None:
+        self.ops.decide(self.ops.release())
+        self.await_health(Health.HEALTHY)
+
+    def drain(self) -> None:
+        self.ops.decide(None)
+        self.await_health(Health.STOPPED)
+
+    def refused(self, **options: str) -> Verdict:
+        """Ask for what an agent is to refuse: the verdict then."""
+        self.ops.await_phase(self.ops.decide(self.ops.release(**options)), AttemptPhase.REFUSED, timeout_s=120)
+        return self.verdict()
+
+    def kept(self) -> tuple[str, object]:
+        """What must not change: the checkpoint, to the byte, and where the outputs end."""
+        digest = hashlib.sha256()
+        for path in sorted(self.checkpoint.rglob("*")):
+            digest.update(str(path).encode())
+            if path.is_file():
+                digest.update(path.read_bytes())
+        names = self.topics.names
+        return digest.hexdigest(), [
+            topic_ends(self.broker.kafka, name)
+            for name in (names.alerts, names.detector_marker, names.detector_progress)
+        ]
+
+
+@pytest.fixture(scope="module")
+def world(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    home = tmp_path_factory.mktemp("wrong")
+    broker = Broker(home / "broker", *free_ports(2), project)
+    broker.start()
+    world = World(home, project, broker)
+    try:
+        world.ops.agent()
+        world.run()
+        world.drain()
+        yield world
+    finally:
+        world.ops.end()
+        broker.kill()
+
+
+def test_no_such_master(world: World) -> None:
+    before = world.kept()
+    verdict = world.refused(master="spark://127.0.0.1:9")
+    assert (verdict.health, verdict.error) == (Health.REFUSED, "MasterUnavailable"), verdict
+    assert world.kept() == before
+
+
+def manifest_with(**changed: object) -> Harm:
+    def change(copy: Path) -> None:
+        path = copy / "detector.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
+
+    return change
+
+
+def cut_short(copy: Path) -> None:
+    newest = max((copy / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    newest.write_bytes(b"v1")
+
+
+@pytest.mark.parametrize(
+    ("harm", "expected", "error"),
+    [
+        pytest.param(shutil.rmtree, Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="missing"),
+        pytest.param(
+            manifest_with(detector="another"), Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="another detector's"
+        ),
+        pytest.param(manifest_with(format=99), Health.CHECKPOINT_FOREIGN, "CheckpointForeign", id="of a newer version"),
+        pytest.param(cut_short, Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="damaged"),
+    ],
+)
+def test_a_wrong_checkpoint(harm: Harm, expected: Health, error: str, world: World, tmp_path: Path) -> None:
+    before = world.kept()
+    copy = Path(shutil.copytree(world.checkpoint, tmp_path / "copy"))
+    harm(copy)
+    verdict = world.refused(checkpoint=str(copy))
+    assert (verdict.health, verdict.error) == (expected, error), verdict
+    assert world.kept() == before
+
+
+def test_the_right_one_works_after_all_of_them_and_again_after_its_broker_was_away(world: World) -> None:
+    world.run()
+    world.broker.kill()
+    world.await_health(Health.BROKER_DOWN)
+    world.broker.start()
+    world.run()
+    world.drain()
+
+
+def test_a_topic_made_anew(world: World) -> None:
+    before = world.kept()
+    transactions = [topic for topic in world.topics.declared if topic.name == world.topics.names.transactions]
+    topic_admin.delete(world.broker.kafka, transactions)
+    topic_admin.apply(world.broker.kafka, transactions)
+    verdict = world.refused()
+    assert (verdict.health, verdict.error) == (Health.CHECKPOINT_FOREIGN, "CheckpointForeign"), verdict
+    assert "another topic" in str(verdict)
+    assert world.kept() == before
