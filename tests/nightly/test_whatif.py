@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 
 from fraud_rules.day import Day
-from fraud_rules.errors import DayEmpty, DayNotArchived, RuleRejected, RuleUnknown
+from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid, RuleRejected, RuleUnknown
 from fraud_rules.whatif.result import encode_whatif, whatif_page
 from fraud_rules.whatif.run import WhatIf, keep, what_if
+from fraud_rules.whatif.variants import limits_of
 from tests.conformance import load_schema
 from tests.nightly.archived import Site
 
@@ -84,6 +86,45 @@ def test_a_cool_down_holds_alerts_back(site: Site, tmp_path: Path) -> None:
     assert (result.fires, result.suppressed) == (4, 4)
 
 
+CONDITIONS: list[dict[str, Any]] = [
+    {"aggregatorFunctionType": "SUM", "limitOperatorType": ">"},
+    {"aggregatorFunctionType": "SUM", "limitOperatorType": "!=", "filter": "paymentAmount > 3"},
+    {"aggregatorFunctionType": "AVG", "limitOperatorType": ">="},
+    {"aggregatorFunctionType": "AVG", "limitOperatorType": "=", "windowMinutes": 1},
+    {"aggregatorFunctionType": "STDDEV", "limitOperatorType": "<"},
+    {"aggregatorFunctionType": "MIN", "limitOperatorType": "<="},
+    {"aggregatorFunctionType": "MAX", "limitOperatorType": ">"},
+    {"aggregatorFunctionType": "COUNT", "limitOperatorType": "="},
+    {"aggregatorFunctionType": "COUNT_DISTINCT", "limitOperatorType": ">", "unique": ["beneficiaryId"]},
+    {"aggregatorFunctionType": "COUNT_WITH_RESET", "limitOperatorType": ">="},
+    {"aggregatorFunctionType": "SUM", "limitOperatorType": ">", "cooldownSeconds": 90},
+]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS, ids=lambda members: " ".join(map(str, members.values())))
+def test_the_curve_is_what_a_draft_of_each_limit_would_have_done(tmp_path: Path, condition: dict[str, Any]) -> None:
+    """Counted from evaluations made once, or a rule a limit: it must be the same."""
+    chance = random.Random(5)
+    steps: list[dict[str, Any]] = [{"at": DAY.start_ms, "rule": RULE}]
+    for number in range(120):
+        at_ms = DAY.start_ms + number * 7_000
+        event = {"payeeId": chance.randrange(3), "beneficiaryId": chance.randrange(4)}
+        paid = {"paymentAmount": chance.choice([-2, 0.5, 3, 3.01, 8, 9_000_000_000_000_000])}
+        steps.append({"at": at_ms, "tx": {"transactionId": number, "eventTime": at_ms, **event, **paid}})
+    site = Site.make(tmp_path / "archive", {"steps": steps, "keyGroups": 1}, NULLABLE)
+    site.archive(until_ms=DAY.plus(2).start_ms)
+    limits = tuple(map(Decimal, ("-1", "0", "0.5", "2", "3", "3.005", "4", "9000000000000000")))
+    rule = draft(tmp_path, **{"windowMinutes": 2, **condition})
+    curve = what_if(WhatIf(rule, DAY, DAY, limits, processes=1), site.store, site.schema, site.settings).limits
+    one_by_one = []
+    for limit in limits:
+        rule = draft(tmp_path, **{"windowMinutes": 2, **condition, "limit": float(limit)})
+        asked = WhatIf(rule, DAY, DAY, (Decimal(1),), windows=False, processes=1)
+        one_by_one.append((limit, what_if(asked, site.store, site.schema, site.settings).fires))
+    assert curve == one_by_one
+    assert len({count for _, count in curve}) > 1, "no limit makes a difference"
+
+
 def test_a_report_is_kept_and_quotes_nothing_unescaped(site: Site) -> None:
     result = what_if(WhatIf("7", DAY, DAY.plus(1), processes=1), site.store, site.schema, site.settings)
     page = keep(result, site.store)
@@ -109,3 +150,11 @@ def test_what_cannot_be_answered_is_named(site: Site, tmp_path: Path) -> None:
         ask("7", DAY, DAY.plus(2))
     with pytest.raises(DayEmpty):
         ask("7", DAY.plus(-3), DAY.plus(-2))
+
+
+def test_limits_are_written_with_commas() -> None:
+    assert limits_of("") == ()
+    assert limits_of(" 1, 2.5,1e3,") == (Decimal(1), Decimal("2.5"), Decimal(1000))
+    for text in ("12, much", "nan", "1" + ",2" * 200):
+        with pytest.raises(InputInvalid):
+            limits_of(text)

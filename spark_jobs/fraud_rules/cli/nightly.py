@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,6 @@ Master = Annotated[str, typer.Option(help="Spark's master.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 MOST_SHOWN = 10
-MOST_LIMITS = 200
 
 
 def archive(
@@ -92,10 +90,10 @@ def reevaluate(
     if as_json:
         print_json(result)
         return
-    said = f"provisional ({result.provisional}), nothing" if result.provisional else str(result.new_corrections)
+    said = f"nothing published ({result.withheld})" if result.withheld else f"{result.new_corrections} published now"
     print(
         f"{result.day}: {result.transactions} transactions; {result.published} alerts published, "
-        f"{result.confirmed} confirmed, {result.added} added, {result.retracted} retracted; {said} published now\n"
+        f"{result.confirmed} confirmed, {result.added} added, {result.retracted} retracted; {said}\n"
         f"{options.store.page(options.day)}"
     )
 
@@ -127,11 +125,12 @@ def whatif(
     from fraud_rules.cli.output import print_json
     from fraud_rules.day import Day
     from fraud_rules.whatif.run import WhatIf, keep, last_day, what_if
+    from fraud_rules.whatif.variants import limits_of
 
     here = configured()
     store = ArchiveStore(folder or here.project.var / "archive")
     last = Day.parse(until) if until else last_day(store)
-    question = WhatIf(rule, last.plus(1 - days), last, _limits(limits), windows, processes)
+    question = WhatIf(rule, last.plus(1 - days), last, limits_of(limits), windows, processes)
     result = what_if(question, store, here.schema, here.settings)
     page = keep(result, store)
     if as_json:
@@ -149,15 +148,3 @@ def whatif(
             f"  rule {other.rule_id} {other.name}: {other.both} of its {other.alerts} alerts on the same transactions"
         )
     print(page)
-
-
-def _limits(text: str) -> tuple[Decimal, ...]:
-    from fraud_rules.errors import InputInvalid
-
-    try:
-        limits = tuple(Decimal(part) for part in text.split(",") if part.strip())
-    except InvalidOperation as error:
-        raise InputInvalid(f"--limits {text[:60]!r}: write numbers with commas between") from error
-    if len(limits) > MOST_LIMITS or not all(limit.is_finite() for limit in limits):
-        raise InputInvalid(f"--limits takes at most {MOST_LIMITS} finite numbers")
-    return limits

@@ -22,6 +22,7 @@ from fraud_rules.transaction import TransactionBatch
 from fraud_rules.whatif.variants import Variants
 from fraud_rules.window import layout as at
 from fraud_rules.window.cell import Taken
+from fraud_rules.window.curve import LimitCurve
 from fraud_rules.window.plan import Plan
 
 __all__ = ["Fires", "WhatIfWork", "evaluate_variants"]
@@ -84,14 +85,16 @@ def evaluate_variants(work: WhatIfWork, processes: int) -> Fires:
 
 def _share(work: WhatIfWork, key_group: int) -> Fires:
     watch = _Watch(work)
-    schema = work.variants.schema(work.schema)
-    run = DayRun([key_group], work.variants.timeline(), schema, work.settings, {}, watch.note)
+    variants = work.variants
+    settings = replace(work.settings, evaluations=variants.share_evaluations)
+    schema = variants.schema(work.schema)
+    run = DayRun([key_group], variants.timeline(), schema, settings, {}, watch.note)
     for _, files in work.days:
         for rows in DayFeed(work.archive, files, schema, None, work.since_ms).slices():
             watch.count(rows)
             for _ in run.take(rows, 0):
                 raise AssertionError("an observed engine writes no alerts")
-    return watch.fires
+    return watch.result()
 
 
 class _Watch:
@@ -100,7 +103,13 @@ class _Watch:
     def __init__(self, work: WhatIfWork) -> None:
         self._work = work
         self._schema = work.variants.schema(work.schema)
+        self._curve = LimitCurve(work.variants.limit_rules if work.variants.share_evaluations else (), self._schema)
         self.fires = Fires()
+
+    def result(self) -> Fires:
+        """All that fired."""
+        self.fires.counts.update(dict(enumerate(self._curve.counts.tolist(), start=1)))
+        return self.fires
 
     def count(self, rows: TransactionBatch) -> None:
         self.fires.transactions += int((rows.columns[TIME_FIELD].values >= self._work.start_ms).sum())
@@ -110,16 +119,18 @@ class _Watch:
         output = taken.output
         if not len(output):
             return
-        output = output[rows.columns[TIME_FIELD].values[output[:, at.O_ROW]] >= self._work.start_ms]
-        fired = output[output[:, at.O_FIRED] == at.FIRED_YES]
-        counts = np.bincount(fired[:, at.O_RULE], minlength=len(plan.in_force)).tolist()
-        for position, count in enumerate(counts):
+        if rows.columns[TIME_FIELD].values.min() < self._work.start_ms:
+            output = output[rows.columns[TIME_FIELD].values[output[:, at.O_ROW]] >= self._work.start_ms]
+        is_draft = np.array([each.rule.rule_id == 1 for each in plan.in_force])
+        of_draft = output if is_draft.all() else output[is_draft[output[:, at.O_RULE]]]
+        self._curve.add(of_draft)
+        fired = output[output[:, at.O_FIRED] == at.FIRED_YES, at.O_RULE]
+        for position, count in enumerate(np.bincount(fired, minlength=len(plan.in_force)).tolist()):
             if count:
                 self.fires.counts[plan.in_force[position].rule.rule_id - 1] += count
-        draft = np.array([each.rule.rule_id == 1 for each in plan.in_force])
-        held = output[:, at.O_FIRED] == at.FIRED_SUPPRESSED
-        self.fires.suppressed += int((draft[output[:, at.O_RULE]] & held).sum())
-        self._detail(rows, fields, fired[draft[fired[:, at.O_RULE]], at.O_ROW])
+        became = of_draft[:, at.O_FIRED]
+        self.fires.suppressed += int((became == at.FIRED_SUPPRESSED).sum())
+        self._detail(rows, fields, of_draft[became == at.FIRED_YES, at.O_ROW])
 
     def _detail(self, rows: TransactionBatch, fields: Sequence[str], places: Ints) -> None:
         fires = self.fires

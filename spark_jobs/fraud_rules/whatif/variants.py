@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
+from fraud_rules.errors import InputInvalid
 from fraud_rules.limits import RuleLimits
-from fraud_rules.rule import Rule, RuleState
+from fraud_rules.rule import Aggregator, Rule, RuleState
 from fraud_rules.ruleset import LogEntry, RuleTimeline
 from fraud_rules.schema import ID_FIELD, TIME_FIELD, TransactionSchema
+from fraud_rules.window.curve import depends_on_alerts
 
-__all__ = ["Variants", "variants_of"]
+__all__ = ["Variants", "limits_of", "variants_of"]
 
 LIMITS = 50
+MOST_LIMITS = 200
 _SPAN = Decimal(10)
+_COUNTING = (Aggregator.COUNT, Aggregator.COUNT_DISTINCT, Aggregator.COUNT_WITH_RESET)
 _WINDOWS = (Decimal("0.25"), Decimal("0.5"), Decimal(2), Decimal(4))
 
 
@@ -37,13 +41,25 @@ class Variants:
         return tuple(replace(rule, rule_id=i, state=RuleState.ACTIVE) for i, rule in enumerate(drafts, 1))
 
     @property
+    def limit_rules(self) -> tuple[Rule, ...]:
+        """Those that differ from the draft in their limits."""
+        return self.rules[1 : 1 + len(self.limits)]
+
+    @property
+    def share_evaluations(self) -> bool:
+        """Whether the draft's evaluations answer for all limits."""
+        return not depends_on_alerts(self.draft)
+
+    @property
     def reach_ms(self) -> int:
         """How long before the first day something can still count."""
         return max((self.draft.window_ms, *self.windows_ms)) + (self.draft.cooldown_ms or 0)
 
     def timeline(self) -> RuleTimeline:
-        """A rule log that has had them all from the beginning."""
-        return RuleTimeline(LogEntry.accepted(i, 0, rule) for i, rule in enumerate(self.rules))
+        """A rule log that has had all that are to be evaluated from the beginning."""
+        answered = {rule.rule_id for rule in self.limit_rules} if self.share_evaluations else set()
+        rules = [rule for rule in self.rules if rule.rule_id not in answered]
+        return RuleTimeline(LogEntry.accepted(i, 0, rule) for i, rule in enumerate(rules))
 
     def schema(self, schema: TransactionSchema) -> TransactionSchema:
         """The fields that matter to them."""
@@ -53,19 +69,36 @@ class Variants:
 
 def variants_of(draft: Rule, bounds: RuleLimits, limits: Sequence[Decimal] = (), *, windows: bool = True) -> Variants:
     """The draft with other limits (those given, else LIMITS of them around its own) and other windows."""
-    chosen = tuple(sorted(set(limits))) or tuple(_around(draft.limit))
+    chosen = tuple(sorted(set(limits) or _around(draft)))
     longest_ms = bounds.max_window_minutes * 60_000
     scaled = [int(draft.window_ms * factor) // 1_000 * 1_000 for factor in _WINDOWS] if windows else []
     return Variants(draft, chosen, tuple(each for each in scaled if 1_000 <= each <= longest_ms))
 
 
-def _around(limit: Decimal) -> Iterable[Decimal]:
-    """Limits from a tenth to ten times as much, each a little more than the last; around zero, from -1 to 1."""
+def limits_of(text: str) -> tuple[Decimal, ...]:
+    """Limits as a person writes them, with commas. Raises InputInvalid."""
+    try:
+        limits = tuple(Decimal(part.strip()) for part in text.split(",") if part.strip())
+    except InvalidOperation as error:
+        raise InputInvalid(f"limits {text[:60]!r}: write numbers with commas between") from error
+    if len(limits) > MOST_LIMITS or not all(limit.is_finite() for limit in limits):
+        raise InputInvalid(f"at most {MOST_LIMITS} limits can be tried, and only finite ones")
+    return limits
+
+
+def _around(draft: Rule) -> set[Decimal]:
+    """Limits from a tenth to ten times as much, each a little more than the last; around zero, from -1 to 1.
+
+    What counts takes whole numbers: all of them where these are few.
+    """
+    limit = draft.limit
+    if draft.aggregator in _COUNTING and 0 <= limit <= LIMITS // 5:
+        return {limit, *map(Decimal, range(LIMITS))}
     if not limit:
-        return [Decimal(2 * i - LIMITS + 1) / (LIMITS - 1) for i in range(LIMITS)]
+        return {Decimal(2 * i - LIMITS + 1) / (LIMITS - 1) for i in range(LIMITS)} | {limit}
     step = (_SPAN * _SPAN) ** (Decimal(1) / (LIMITS - 1))
-    ratios = [step**i / _SPAN for i in range(LIMITS)]
-    return sorted({_rounded(limit * ratio) for ratio in ratios} | {limit})
+    around = {_rounded(limit * step**i / _SPAN) for i in range(LIMITS)}
+    return {limit, *(map(Decimal, map(round, around)) if draft.aggregator in _COUNTING else around)}
 
 
 def _rounded(value: Decimal) -> Decimal:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from fraud_rules.window import extremes, multiset, resets
 from fraud_rules.window.compiler import compiled, inlined
-from fraud_rules.window.exact import Limbs, sign_of_average, sign_of_deviation
+from fraud_rules.window.condition import is_met
 from fraud_rules.window.layout import (
     DONE,
     E_APPEND,
@@ -58,30 +58,16 @@ from fraud_rules.window.layout import (
     O_SQUARE,
     O_SUPPRESSED,
     O_VALUES,
-    OP_ALWAYS,
-    OP_EQ,
-    OP_GE,
-    OP_GT,
-    OP_LE,
-    OP_LT,
-    OP_NE,
     P_TIME,
     R_ACTIVE,
     R_COOLDOWN,
     R_COUNT,
     R_DISTINCT,
     R_FILTER,
-    R_FROM_HIGH,
-    R_FROM_LOW,
     R_KIND,
-    R_LIMIT_NEGATIVE,
     R_LOW,
-    R_NEGATE,
-    R_OPERATOR,
     R_RULE,
     R_SHARED,
-    R_TO_HIGH,
-    R_TO_LOW,
     R_TREE,
     R_VALUES,
     R_WINDOW,
@@ -101,8 +87,6 @@ from fraud_rules.window.tables import AHEAD, ensure_mark, find_event, find_mark,
 
 NEAR = 4
 """Rows whose regions are asked for before their turn, when their slots have come."""
-
-_TWO_32 = 4294967296.0
 
 
 @compiled
@@ -317,17 +301,15 @@ def _evaluate(
             count = _count_since_reset(state, rules, r, slot, first, last, count)
             values = count
         low = values
-    if kind == KIND_AVG:
-        fires = values > 0 and _holds(
-            rules.rows[r, R_OPERATOR], _average_sign(rules, r, results.limbs, high, low, values)
-        )
-    elif kind == KIND_STDDEV:
-        fires = values > 0 and _deviation_fires(pool, rules, r, results.limbs, base, first, last, high, low, values)
-    else:
-        fires = values > 0 and _in_interval(high, low, rules.rows, r)
+    s0 = s1 = s2 = s3 = 0
+    if kind == KIND_STDDEV:
+        s0 = _between(pool, base, first, last, column + 2)
+        s1 = _between(pool, base, first, last, column + 3)
+        s2 = _between(pool, base, first, last, column + 4)
+        s3 = _between(pool, base, first, last, column + 5)
     fired = FIRED_NO
     suppressed = 0
-    if fires:
+    if is_met(rules, r, results.limbs, high, low, values, s0, s1, s2, s3):
         fired, suppressed = _fire(state, rules.rows, r, slot, time)
     if fired != FIRED_NO or explain != 0:
         opens = time - kept.windows[rules.rows[r, R_WINDOW]]
@@ -343,13 +325,10 @@ def _evaluate(
         results.output[at, O_COMPLETE] = opens >= max(state.header[H_FIRST], state.header[H_BOUND])
         results.output[at, O_FIRED] = fired
         if kind == KIND_STDDEV:
-            _write_squares(pool, results.output, at, base, first, last, column + 2)
-
-
-@compiled
-def _write_squares(pool: Ints, output: Ints, at: int, base: int, first: int, last: int, column: int) -> None:
-    for k in range(4):
-        output[at, O_SQUARE + k] = _between(pool, base, first, last, column + k)
+            results.output[at, O_SQUARE] = s0
+            results.output[at, O_SQUARE + 1] = s1
+            results.output[at, O_SQUARE + 2] = s2
+            results.output[at, O_SQUARE + 3] = s3
 
 
 @inlined
@@ -376,59 +355,6 @@ def _count_since_reset(state: State, rules: Rules, r: int, slot: int, first: int
     if entry < 0 or state.marks[entry, M_RESET_SEQ] == NONE:
         return count
     return resets.count_after(state, entry, slot, rules.rows, r, first, last)
-
-
-@inlined
-def _in_interval(high: int, low: int, rows: Ints, r: int) -> bool:
-    """Whether (high << 32) + low lies in rule r's firing interval."""
-    below = high < rows[r, R_FROM_HIGH] or (high == rows[r, R_FROM_HIGH] and low < rows[r, R_FROM_LOW])
-    above = high > rows[r, R_TO_HIGH] or (high == rows[r, R_TO_HIGH] and low > rows[r, R_TO_LOW])
-    return (below or above) == (rows[r, R_NEGATE] != 0)
-
-
-@inlined
-def _holds(operator: int, sign: int) -> bool:
-    """Whether the comparison holds for a difference of this sign."""
-    return (
-        (operator == OP_GT and sign > 0)
-        or (operator == OP_GE and sign >= 0)
-        or (operator == OP_LT and sign < 0)
-        or (operator == OP_LE and sign <= 0)
-        or (operator == OP_EQ and sign == 0)
-        or (operator == OP_NE and sign != 0)
-        or operator == OP_ALWAYS
-    )
-
-
-@inlined
-def _average_sign(rules: Rules, r: int, scratch: Limbs, high: int, low: int, n: int) -> int:
-    """The sign of sum - limit * n: by doubles where their error cannot matter."""
-    total = high * _TWO_32 + low
-    bound = rules.ratios[r] * n
-    if abs(total - bound) > 1e-9 * (abs(total) + abs(bound)):
-        return 1 if total > bound else -1
-    return sign_of_average(scratch, high, low, n, rules.scales[r], rules.limits[r], rules.rows[r, R_LIMIT_NEGATIVE])
-
-
-@compiled
-def _deviation_fires(
-    pool: Ints, rules: Rules, r: int, scratch: Limbs, base: int, first: int, last: int, high: int, low: int, n: int
-) -> bool:
-    """Whether the standard deviation fires: n * sum(v**2) - sum(v)**2 against limit**2 * n**2."""
-    column = rules.rows[r, R_LOW] + 2
-    s0 = _between(pool, base, first, last, column)
-    s1 = _between(pool, base, first, last, column + 1)
-    s2 = _between(pool, base, first, last, column + 2)
-    s3 = _between(pool, base, first, last, column + 3)
-    total = high * _TWO_32 + low
-    squares = (((s3 * _TWO_32 + s2) * _TWO_32 + s1) * _TWO_32 + s0) * n
-    spread = squares - total * total
-    bound = rules.ratios[r] * rules.ratios[r] * n * n
-    if abs(spread - bound) > 1e-13 * (squares + total * total) + 1e-9 * bound:
-        sign = 1 if spread > bound else -1
-    else:
-        sign = sign_of_deviation(scratch, high, low, s0, s1, s2, s3, n, rules.scales[r], rules.limits[r])
-    return _holds(rules.rows[r, R_OPERATOR], sign)
 
 
 @compiled

@@ -1,0 +1,92 @@
+"""Whether an aggregate meets a rule's condition: exact, in integers or by doubles where their error cannot matter.
+
+An aggregate is (high << 32) + low over `n` values, and for STDDEV the four limbs of the sum of squares.
+"""
+
+from __future__ import annotations
+
+from fraud_rules.window.compiler import compiled, inlined
+from fraud_rules.window.exact import Limbs, sign_of_average, sign_of_deviation
+from fraud_rules.window.layout import (
+    KIND_AVG,
+    KIND_STDDEV,
+    OP_ALWAYS,
+    OP_EQ,
+    OP_GE,
+    OP_GT,
+    OP_LE,
+    OP_LT,
+    OP_NE,
+    R_FROM_HIGH,
+    R_FROM_LOW,
+    R_KIND,
+    R_LIMIT_NEGATIVE,
+    R_NEGATE,
+    R_OPERATOR,
+    R_TO_HIGH,
+    R_TO_LOW,
+)
+from fraud_rules.window.state import Ints, Rules
+
+_TWO_32 = 4294967296.0
+
+
+@inlined
+def is_met(
+    rules: Rules, r: int, scratch: Limbs, high: int, low: int, n: int, s0: int, s1: int, s2: int, s3: int
+) -> bool:
+    """Whether rule r's condition holds; never of no values. s0 to s3 are the squares, least limb first."""
+    if n <= 0:
+        return False
+    kind = rules.rows[r, R_KIND]
+    if kind == KIND_AVG:
+        return _holds(rules.rows[r, R_OPERATOR], _average_sign(rules, r, scratch, high, low, n))
+    if kind == KIND_STDDEV:
+        return _holds(rules.rows[r, R_OPERATOR], _deviation_sign(rules, r, scratch, high, low, n, s0, s1, s2, s3))
+    return _in_interval(high, low, rules.rows, r)
+
+
+@inlined
+def _in_interval(high: int, low: int, rows: Ints, r: int) -> bool:
+    """Whether (high << 32) + low lies in rule r's firing interval."""
+    below = high < rows[r, R_FROM_HIGH] or (high == rows[r, R_FROM_HIGH] and low < rows[r, R_FROM_LOW])
+    above = high > rows[r, R_TO_HIGH] or (high == rows[r, R_TO_HIGH] and low > rows[r, R_TO_LOW])
+    return (below or above) == (rows[r, R_NEGATE] != 0)
+
+
+@inlined
+def _holds(operator: int, sign: int) -> bool:
+    """Whether the comparison holds for a difference of this sign."""
+    return (
+        (operator == OP_GT and sign > 0)
+        or (operator == OP_GE and sign >= 0)
+        or (operator == OP_LT and sign < 0)
+        or (operator == OP_LE and sign <= 0)
+        or (operator == OP_EQ and sign == 0)
+        or (operator == OP_NE and sign != 0)
+        or operator == OP_ALWAYS
+    )
+
+
+@inlined
+def _average_sign(rules: Rules, r: int, scratch: Limbs, high: int, low: int, n: int) -> int:
+    """The sign of sum - limit * n: by doubles where their error cannot matter."""
+    total = high * _TWO_32 + low
+    bound = rules.ratios[r] * n
+    if abs(total - bound) > 1e-9 * (abs(total) + abs(bound)):
+        return 1 if total > bound else -1
+    return sign_of_average(scratch, high, low, n, rules.scales[r], rules.limits[r], rules.rows[r, R_LIMIT_NEGATIVE])
+
+
+@compiled
+def _deviation_sign(
+    rules: Rules, r: int, scratch: Limbs, high: int, low: int, n: int, s0: int, s1: int, s2: int, s3: int
+) -> int:
+    """The sign of n * sum(v**2) - sum(v)**2 against limit**2 * n**2."""
+    total = high * _TWO_32 + low
+    squares = (((s3 * _TWO_32 + s2) * _TWO_32 + s1) * _TWO_32 + s0) * n
+    spread = squares - total * total
+    bound = rules.ratios[r] * rules.ratios[r] * n * n
+    if abs(spread - bound) > 1e-13 * (squares + total * total) + 1e-9 * bound:
+        return 1 if spread > bound else -1
+    return sign_of_deviation(scratch, high, low, s0, s1, s2, s3, n, rules.scales[r], rules.limits[r])

@@ -1,0 +1,55 @@
+"""How often a rule would have met its condition with other limits, counted from evaluations made once.
+
+An evaluation carries its aggregate, and a limit changes nothing but what that is compared with: a curve over many
+limits costs a comparison each. Where an alert leaves something behind that later ones depend on (a cool-down, a reset),
+every limit is a rule of its own instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fraud_rules.rule import Aggregator, Rule
+from fraud_rules.ruleset import LogEntry, RuleTimeline
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.window.compiler import compiled
+from fraud_rules.window.condition import is_met
+from fraud_rules.window.exact import SCRATCH_ROWS, WIDE, Limbs
+from fraud_rules.window.layout import O_HIGH, O_LOW, O_SQUARE, O_VALUES
+from fraud_rules.window.plan import NO_MEASURES, compile_plan
+from fraud_rules.window.state import Ints, Rules
+
+__all__ = ["LimitCurve", "depends_on_alerts"]
+
+
+def depends_on_alerts(rule: Rule) -> bool:
+    """Whether an evaluation of the rule depends on whether earlier ones fired."""
+    return bool(rule.cooldown_ms) or rule.aggregator is Aggregator.COUNT_WITH_RESET
+
+
+class LimitCurve:
+    """Counts for some rules that differ in nothing but their limits and ids, in order of rule id."""
+
+    def __init__(self, rules: Sequence[Rule], schema: TransactionSchema) -> None:
+        timeline = RuleTimeline(LogEntry.accepted(i, 0, rule) for i, rule in enumerate(rules))
+        self._rules = compile_plan(list(timeline.latest.groupings.values()), schema, NO_MEASURES).rules
+        self._limbs: Limbs = np.empty((SCRATCH_ROWS, WIDE), dtype=np.uint64)
+        self.counts: Ints = np.zeros(len(rules), dtype=np.int64)
+
+    def add(self, evaluations: Ints) -> None:
+        """Take in evaluations of one of the rules, int64[n, O_WIDTH] as `Cell.take` explains them."""
+        if len(self.counts):
+            _count(self._rules, self._limbs, evaluations, self.counts)
+
+
+@compiled
+def _count(rules: Rules, scratch: Limbs, evaluations: Ints, counts: Ints) -> None:
+    for e in range(evaluations.shape[0]):
+        high, low, n = evaluations[e, O_HIGH], evaluations[e, O_LOW], evaluations[e, O_VALUES]
+        s0, s1 = evaluations[e, O_SQUARE], evaluations[e, O_SQUARE + 1]
+        s2, s3 = evaluations[e, O_SQUARE + 2], evaluations[e, O_SQUARE + 3]
+        for r in range(counts.shape[0]):
+            if is_met(rules, r, scratch, high, low, n, s0, s1, s2, s3):
+                counts[r] += 1
