@@ -28,6 +28,6 @@ class Report(BaseOperatorLink):
 
 
 def report_path(kind: str, name: str) -> str:
-    """The address of a report: `nights` by day, `whatif` by the name of its folder."""
+    """The address of a report: `nights` by day, `whatif` by the name of its folder. Its numbers lie beside it."""
     base = str(conf.get("api", "base_url", fallback="")).rstrip("/")
-    return f"{base}{REPORTS_PATH}/{kind}/{name}"
+    return f"{base}{REPORTS_PATH}/{kind}/{name}/report.html"

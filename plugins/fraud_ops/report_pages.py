@@ -1,4 +1,4 @@
-"""Reports of nights and what-ifs, served by Airflow to whoever is logged in."""
+"""Reports of nights and what-ifs, and their numbers as JSON, served by Airflow to whoever is logged in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, FastAPI, HTTPException
-from fastapi.responses import HTMLResponse
+from fastapi.responses import Response
 
 from fraud_rules.project import Project
 
@@ -16,29 +16,30 @@ __all__ = ["app", "archive_folder"]
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NAME = re.compile(r"[0-9T.]{15,20}-rule-\d{1,12}")
+_KINDS = {"report.html": "text/html; charset=utf-8", "result.json": "application/json"}
 # The pages hold no scripts; should data ever smuggle one in, a browser runs nothing.
 _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:"}
 
 app = FastAPI(dependencies=[Depends(get_user)], docs_url=None, redoc_url=None, openapi_url=None)
 
 
-@app.get("/nights/{day}", response_class=HTMLResponse)
-def night(day: str) -> HTMLResponse:
-    """The page of a day."""
-    return _page(_DAY, day, Path("reevaluation", f"day={day}"))
+@app.get("/nights/{day}/{file}")
+def night(day: str, file: str) -> Response:
+    """The page of a day, or its numbers."""
+    return _file(_DAY, day, Path("reevaluation", f"day={day}"), file)
 
 
-@app.get("/whatif/{name}", response_class=HTMLResponse)
-def whatif(name: str) -> HTMLResponse:
-    """The page of a what-if."""
-    return _page(_NAME, name, Path("whatif", name))
+@app.get("/whatif/{name}/{file}")
+def whatif(name: str, file: str) -> Response:
+    """The page of a what-if, or its numbers."""
+    return _file(_NAME, name, Path("whatif", name), file)
 
 
-def _page(shape: re.Pattern[str], name: str, folder: Path) -> HTMLResponse:
-    path = archive_folder() / folder / "report.html"
-    if not shape.fullmatch(name) or not path.is_file():
+def _file(shape: re.Pattern[str], name: str, folder: Path, file: str) -> Response:
+    path = archive_folder() / folder / file
+    if not shape.fullmatch(name) or file not in _KINDS or not path.is_file():
         raise HTTPException(404, "there is no such report")
-    return HTMLResponse(path.read_text(encoding="utf-8"), headers=_POLICY)
+    return Response(path.read_bytes(), headers={**_POLICY, "Content-Type": _KINDS[file]})
 
 
 def archive_folder() -> Path:

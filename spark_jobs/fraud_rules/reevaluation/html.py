@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["document", "figure", "section", "table", "tiles"]
+__all__ = ["document", "figure", "folded", "section", "table", "tiles"]
 
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem;color:#222}
@@ -14,11 +14,18 @@ h1{font-size:1.5rem;margin-bottom:.2rem}h2{font-size:1.1rem;margin-top:2rem}
 .tiles{display:flex;flex-wrap:wrap;gap:.6rem;margin:1rem 0}
 .tile{border:1px solid #ddd;border-radius:6px;padding:.4rem .8rem;min-width:7rem}
 .tile b{display:block;font-size:1.3rem}.tile span{color:#666;font-size:.8rem}
-table{border-collapse:collapse;width:100%;font-size:.85rem}
-th,td{text-align:left;padding:.25rem .5rem;border-bottom:1px solid #eee}
+.wide{overflow-x:auto}
+table{border-collapse:collapse;font-size:.85rem}
+th,td{text-align:left;padding:.25rem 1.2rem .25rem 0;border-bottom:1px solid #eee;vertical-align:top}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
-svg{max-width:100%;height:auto}
+th{white-space:nowrap}
+summary{cursor:pointer;color:#4878a8}
+figure{margin:0}svg{width:100%;height:auto}
 """
+
+
+# It lies beside the page, in the archive and where Airflow serves it.
+_NUMBERS = '<p><a href="result.json">All of this as JSON</a></p>\n'
 
 
 def document(title: str, subtitle: str, parts: Iterable[str]) -> bytes:
@@ -26,7 +33,7 @@ def document(title: str, subtitle: str, parts: Iterable[str]) -> bytes:
     body = "\n".join(parts)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1><p>{escape(subtitle)}</p>\n{body}\n</body></html>\n"
+        f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1><p>{escape(subtitle)}</p>\n{body}\n{_NUMBERS}</body></html>\n"
     ).encode()
 
 
@@ -52,18 +59,29 @@ def figure(svg: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table; numbers stand to the right."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    body = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    """A table; numbers stand to the right, and so do their heads."""
+    cells = list(rows)
+    numbers = [bool(cells) and _is_number(value) for value in (cells[0] if cells else heads)]
+    head = "".join(_cell("th", escape(name), number) for name, number in zip(heads, numbers, strict=True))
+    body = "".join("<tr>" + "".join(_cell("td", _shown(v), _is_number(v)) for v in row) + "</tr>" for row in cells)
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _cell(value: object) -> str:
-    kind = ' class="n"' if isinstance(value, int | float) and not isinstance(value, bool) else ""
-    return f"<td{kind}>{_shown(value)}</td>"
+def folded(title: str, *parts: str) -> str:
+    """What is shown when somebody asks for it."""
+    return f"<details><summary>{escape(title)}</summary>{''.join(parts)}</details>"
+
+
+def _cell(tag: str, text: str, number: bool) -> str:
+    kind = ' class="n"' if number else ""
+    return f"<{tag}{kind}>{text}</{tag}>"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _shown(value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and _is_number(value):
         return f"{value:,}"
     return escape(f"{value:,.1f}" if isinstance(value, float) else str(value))

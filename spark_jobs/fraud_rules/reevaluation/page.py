@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from fraud_rules.reevaluation.html import document, figure, note, section, table, tiles
-from fraud_rules.reevaluation.plots import bars, stacked
-from fraud_rules.reevaluation.report import HOURS, LATENESS_EDGES_MS, MOST_LISTED, Correction, DayResult
+from fraud_rules.reevaluation.plots import bars
+from fraud_rules.reevaluation.report import HOURS, LATENESS_EDGES_MS, MOST_LISTED, Correction, DayResult, RuleCounts
 
 __all__ = ["day_page", "lateness_labels", "shown_time"]
 
@@ -21,8 +21,8 @@ def day_page(result: DayResult) -> bytes:
 
 
 def _parts(result: DayResult) -> Iterator[str]:
-    if result.provisional is not None:
-        yield note(f"Provisional: {result.provisional}. Nothing was published.")
+    if result.withheld is not None:
+        yield note(f"Nothing was published: {result.withheld}.")
     yield tiles(
         [
             ("transactions", result.transactions),
@@ -35,11 +35,13 @@ def _parts(result: DayResult) -> Iterator[str]:
         ]
     )
     if result.rules:
-        yield section("Corrections by rule", figure(_by_rule(result)), _rules(result))
+        corrected = [] if result.is_clean else [figure(_by_rule(result))]
+        yield section("By rule", *corrected, _rules(result))
     yield section("Through the day", figure(_by_hour(result)))
+    late = [("transactions", result.lateness)]
     yield section(
         "Lateness",
-        figure(bars("transactions by arrival after event time", lateness_labels(), result.lateness, "transactions")),
+        figure(bars("transactions by arrival after event time", lateness_labels(), late, "transactions")),
     )
     title = "Added and retracted alerts"
     if len(result.corrections) >= MOST_LISTED:
@@ -70,24 +72,25 @@ def _by_rule(result: DayResult) -> str:
     rules = result.rules[:24]
     labels = [f"{rule.rule_id}{' shadow' if rule.shadow else ''}" for rule in rules]
     series = [("added", [rule.added for rule in rules]), ("retracted", [rule.retracted for rule in rules])]
-    return stacked("alerts added and retracted, by rule", labels, series, "alerts")
+    return bars("alerts added and retracted, by rule", labels, series, "alerts")
 
 
 def _by_hour(result: DayResult) -> str:
     labels = [str(hour) for hour in range(HOURS)]
     series = [(name, [hour[k] for hour in result.hours]) for k, name in enumerate(("published", "added", "retracted"))]
-    return stacked("alerts by hour of event time", labels, series, "alerts")
+    return bars("alerts by hour of event time (UTC)", labels, series, "alerts")
 
 
 def _rules(result: DayResult) -> str:
-    heads = ["rule", "name", "", "published", "confirmed", "added", "retracted"]
+    heads = ["rule", "name", "published", "confirmed", "added", "retracted"]
     return table(
         heads,
-        [
-            [r.rule_id, r.name, "shadow" if r.shadow else "", r.published, r.confirmed, r.added, r.retracted]
-            for r in result.rules
-        ],
+        [[str(r.rule_id), _named(r), r.published, r.confirmed, r.added, r.retracted] for r in result.rules],
     )
+
+
+def _named(rule: RuleCounts) -> str:
+    return f"{rule.name} (shadow)".strip() if rule.shadow else rule.name
 
 
 def _corrections(corrections: list[Correction]) -> str:
@@ -98,8 +101,8 @@ def _corrections(corrections: list[Correction]) -> str:
             [
                 each.verdict + (" (shadow)" if each.shadow else ""),
                 shown_time(each.event_time),
-                each.rule_id,
-                each.rule_version,
+                str(each.rule_id),
+                str(each.rule_version),
                 ", ".join(f"{name}={bytes(value).decode()}" for name, value in each.key.items()),
                 str(each.transaction_id),
                 each.value,

@@ -8,9 +8,9 @@ from decimal import Decimal
 import msgspec
 
 from fraud_rules.day import DAY_MS, Day
-from fraud_rules.reevaluation.html import document, figure, section, table, tiles
+from fraud_rules.reevaluation.html import document, figure, folded, section, table, tiles
 from fraud_rules.reevaluation.page import shown_time
-from fraud_rules.reevaluation.plots import bars, lines
+from fraud_rules.reevaluation.plots import bars, curve
 
 __all__ = ["Overlap", "WhatIfResult", "encode_whatif", "whatif_page"]
 
@@ -71,41 +71,49 @@ def whatif_page(result: WhatIfResult) -> bytes:
 
 
 def _parts(result: WhatIfResult) -> Iterator[str]:
-    days = max(1, len(result.days))
+    a_day = [("a day", round(result.fires / len(result.days), 1))] if len(result.days) > 1 else []
     yield tiles(
         [
             ("transactions", result.transactions),
             ("would have fired", result.fires),
-            ("a day", round(result.fires / days, 1)),
+            *a_day,
             ("held by the cool-down", result.suppressed),
             ("keys", result.keys),
             ("seconds taken", result.seconds),
         ]
     )
-    yield section("The rule", table(["member", "value"], [[k, _text(v)] for k, v in result.rule.items()]))
+    members = [[name, _text(value)] for name, value in result.rule.items() if value not in (None, "", [], ())]
+    yield section("The rule", table(["member", "value"], members))
     if result.limits:
-        x = [float(limit) for limit, _ in result.limits]
-        series = [("fires", [float(count) for _, count in result.limits])]
-        yield section(
-            "Other limits",
-            figure(lines("how often it would have fired, by limit", x, series, ("limit", "fires"))),
-            table(["limit", "fires"], [[str(limit), count] for limit, count in result.limits]),
-        )
+        yield section("Other limits", figure(_curve(result)), folded("In numbers", _limits(result)))
     if result.windows_ms:
-        rows = [[f"{window_ms // 1_000:,} s", count] for window_ms, count in result.windows_ms]
+        rows = [[_duration(window_ms), count] for window_ms, count in result.windows_ms]
         yield section("Other windows", table(["window", "fires"], rows))
     yield section("When", figure(_when(result)))
     yield section("For whom", table(["key", "fires"], [[_key(key), count] for key, count in result.busiest]))
-    yield section("Overlap with rules in force", _overlap(result.overlap, result.fires))
-    rows = [[shown_time(each.event_time), str(each.transaction_id), _key(each.key)] for each in result.first]
-    yield section(f"The first {len(rows)}", table(["time (UTC)", "transaction", "key"], rows))
+    overlap = _overlap(result.overlap, result.fires) if result.overlap else "<p>None of them gave an alert.</p>"
+    yield section("Overlap with rules in force", overlap)
+    fires = [[shown_time(each.event_time), str(each.transaction_id), _key(each.key)] for each in result.first]
+    title = f"The first {len(fires)} of {result.fires:,}" if len(fires) < result.fires else "Each of them"
+    yield section(title, table(["time (UTC)", "transaction", "key"], fires))
+
+
+def _curve(result: WhatIfResult) -> str:
+    points = [(float(limit), float(count)) for limit, count in result.limits]
+    own = float(str(result.rule.get("limit")))
+    return curve("how often it would have fired, by limit (dashed: the rule's own)", points, own, ("limit", "fires"))
+
+
+def _limits(result: WhatIfResult) -> str:
+    return table(["limit", "fires"], [[f"{limit:f}", count] for limit, count in result.limits])
 
 
 def _when(result: WhatIfResult) -> str:
     if len(result.days) <= 2:
-        return bars("fires by hour", [str(hour % 24) for hour in range(len(result.hours))], result.hours, "fires")
+        hours = [str(hour % 24) for hour in range(len(result.hours))]
+        return bars("fires by hour (UTC)", hours, [("fires", result.hours)], "fires")
     daily = [sum(result.hours[start : start + 24]) for start in range(0, len(result.hours), 24)]
-    return bars("fires by day", [day[5:] for day in result.days], daily, "fires")
+    return bars("fires by day", [day[5:] for day in result.days], [("fires", daily)], "fires")
 
 
 def _overlap(overlap: Sequence[Overlap], fires: int) -> str:
@@ -118,6 +126,11 @@ def _overlap(overlap: Sequence[Overlap], fires: int) -> str:
 
 def _key(key: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in key.items())
+
+
+def _duration(window_ms: int) -> str:
+    seconds = window_ms // 1_000
+    return f"{seconds // 60:,} min" if seconds % 60 == 0 else f"{seconds:,} s"
 
 
 def _text(value: object) -> str:

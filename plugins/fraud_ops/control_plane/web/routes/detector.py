@@ -148,7 +148,7 @@ def _report(result: dict[str, object]) -> str | None:
     if not isinstance(at_ms, int) or not isinstance(rule, dict):
         return None
     stamp = datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
-    return f"{_REPORTS}{stamp}-rule-{rule.get('ruleId')}"
+    return f"{_REPORTS}{stamp}-rule-{rule.get('ruleId')}/report.html"
 
 
 def _steered(parts: Parts) -> tuple[Steering, TrafficState]:
