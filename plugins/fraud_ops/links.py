@@ -12,7 +12,7 @@ import attrs
 from airflow.sdk import BaseOperatorLink, conf
 from airflow.sdk.execution_time.xcom import XCom
 
-from fraud_ops.runbooks import LOGS, runbook_path
+from fraud_ops.runbooks import LOGS, runbook_file, runbook_path
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fraud_ops.observation import DetectorObservation
     from fraud_rules.deployment.attempt import AttemptStatus
 
-__all__ = ["LINKS", "DetectorLogs", "Runbook", "SparkUi", "publish_links"]
+__all__ = ["LINKS", "DetectorLogs", "Runbook", "SparkUi", "publish_links", "publish_runbook"]
 
 
 @attrs.define()
@@ -62,6 +62,12 @@ def publish_links(context: Context, seen: DetectorObservation, health: Health) -
     ti.xcom_push(key=SparkUi().xcom_key, value=(status.spark_ui if status else None) or "")
     ti.xcom_push(key=DetectorLogs().xcom_key, value=_log_address(status))
     ti.xcom_push(key=Runbook().xcom_key, value=_base_url() + runbook_path(health))
+
+
+def publish_runbook(context: Context, name: str) -> None:
+    """Lead to what is to be done about an error of this name, where there is a page about it."""
+    if runbook_file(name).is_file():
+        context["ti"].xcom_push(key=Runbook().xcom_key, value=_base_url() + runbook_path(name))
 
 
 def _log_address(status: AttemptStatus | None) -> str:

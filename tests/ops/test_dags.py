@@ -14,6 +14,7 @@ from airflow.sdk import DAG
 from fraud_ops.control_plane.flood_guard import ALARM
 from fraud_ops.health import Health
 from fraud_ops.runbooks import slug
+from fraud_rules.errors import error_name
 from fraud_rules.project import Project
 
 DAGS = {
@@ -109,7 +110,19 @@ def code_lines(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", [*Health, "CRASH_LOOP", "TASK_FAILED", "DEADLINE", "AIRFLOW_DEAD", ALARM])
 def test_every_verdict_and_alarm_has_a_runbook(name: str, project: Project) -> None:
-    page = project.root / "docs" / "runbooks" / f"{slug(name)}.md"
+    assert_is_runbook(project.root / "docs" / "runbooks" / f"{slug(name)}.md")
+
+
+@pytest.mark.parametrize("code", [7, 10, 18, *range(21, 33), 40])
+def test_every_error_of_the_nights_has_a_runbook_and_is_in_the_table(code: int, project: Project) -> None:
+    name = error_name(code)
+    assert name is not None
+    assert_is_runbook(project.root / "docs" / "runbooks" / f"{slug(name)}.md")
+    table = (project.root / "docs" / "nightly.md").read_text(encoding="utf-8")
+    assert f"| [{name}](runbooks/{slug(name)}.md) | {code} |" in table
+
+
+def assert_is_runbook(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for part in ("## What it means", "## How to look", "## What to do", "## How to undo"):
         assert part in text, f"{page.name} lacks {part}"

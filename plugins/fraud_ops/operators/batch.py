@@ -17,6 +17,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from fraud_ops.archive_place import archive_folder, day_of
 from fraud_ops.hooks.connections import KAFKA, SPARK, connection, kafka_of, master_of
+from fraud_ops.links import Runbook, publish_runbook
 from fraud_ops.named import named
 from fraud_ops.report_links import Report, report_path
 
@@ -41,7 +42,7 @@ class SparkJobOperator(SparkSubmitOperator):
     """
 
     template_fields: Sequence[str] = ("arguments",)
-    operator_extra_links = (Report(),)
+    operator_extra_links = (Report(), Runbook())
 
     def __init__(
         self,
@@ -60,14 +61,16 @@ class SparkJobOperator(SparkSubmitOperator):
 
     def execute(self, context: Context) -> None:
         """Run it to its end. Fails for good where a repetition cures nothing; skips a day without data."""
-        with named():
+        with named(context):
             spark = connection(self.spark_conn_id)  # the hook would only log that it is missing, and take yarn
             master, kafka = master_of(spark), kafka_of(connection(self.kafka_conn_id))
             self._prepare(spark, master, kafka)
         try:
             super().execute(context)
         except AirflowException as error:
-            raise _by_name(error) from error
+            name, told = _by_name(error)
+            publish_runbook(context, name)
+            raise told from error
 
     def _prepare(self, spark: Connection, master: str, kafka: KafkaConnection) -> None:
         from fraud_rules.project import Project
@@ -103,7 +106,7 @@ class ArchiveOperator(SparkJobOperator):
         super().execute(context)
         from fraud_rules.archive.store import ArchiveStore
 
-        with named():
+        with named(context):
             manifest = ArchiveStore(archive_folder()).latest()
         standing = {
             "version": manifest.version,
@@ -128,7 +131,7 @@ class ReevaluateOperator(SparkJobOperator):
 
     def execute(self, context: Context) -> None:
         """Evaluate."""
-        with named():
+        with named(context):
             day = day_of(self.day)
         only = ["--report-only"] if self.report_only in ("True", "true") else []
         self.arguments = ["--day", str(day), *only]
@@ -136,7 +139,7 @@ class ReevaluateOperator(SparkJobOperator):
         from fraud_rules.archive.store import ArchiveStore
         from fraud_rules.reevaluation.daystore import DayStore
 
-        with named():
+        with named(context):
             result = DayStore(ArchiveStore(archive_folder())).result(day)
         assert result is not None, "a job that ended well has kept its result"
         context["ti"].xcom_push(key=Report().xcom_key, value=report_path("nights", str(day)))
@@ -153,7 +156,7 @@ class WhatIfOperator(BaseOperator):
     """Asks what a rule would have done; in this process and a few beside it, as it only reads files."""
 
     template_fields: Sequence[str] = ("rule", "days", "until", "limits")
-    operator_extra_links = (Report(),)
+    operator_extra_links = (Report(), Runbook())
 
     def __init__(self, *, rule: str, days: str, until: str = "", limits: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -164,20 +167,18 @@ class WhatIfOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Ask."""
-        from decimal import Decimal
-
         from fraud_rules.archive.store import ArchiveStore
         from fraud_rules.day import Day
         from fraud_rules.project import Project
         from fraud_rules.schema import TransactionSchema
         from fraud_rules.settings import DetectorSettings
         from fraud_rules.whatif.run import WhatIf, keep, last_day, what_if
+        from fraud_rules.whatif.variants import limits_of
 
-        with named():
+        with named(context):
             config, store = Project.find().config, ArchiveStore(archive_folder())
             last = Day.parse(self.until) if self.until else last_day(store)
-            limits = tuple(Decimal(part) for part in self.limits.split(",") if part.strip())
-            question = WhatIf(self.rule, last.plus(1 - int(self.days)), last, limits)
+            question = WhatIf(self.rule, last.plus(1 - int(self.days)), last, limits_of(self.limits))
             settings = DetectorSettings.load(config / "detector.yaml")
             result = what_if(question, store, TransactionSchema.load(config / "schema.yaml"), settings)
             page = keep(result, store)
@@ -197,7 +198,7 @@ class WhatIfOperator(BaseOperator):
 def _summary(result: DayResult) -> dict[str, Any]:
     return {
         "day": result.day,
-        "provisional": result.provisional,
+        "withheld": result.withheld,
         "transactions": result.transactions,
         "outOfOrder": result.out_of_order,
         "published": result.published,
@@ -209,16 +210,16 @@ def _summary(result: DayResult) -> dict[str, Any]:
     }
 
 
-def _by_name(error: AirflowException) -> AirflowException:
-    """What the script's exit code says."""
-    from fraud_rules.errors import error_name
+def _by_name(error: AirflowException) -> tuple[str, AirflowException]:
+    """What the script's exit code says: the name of its error, and how the task ends."""
+    from fraud_rules.errors import FraudError, error_name
 
     found = _EXIT.search(str(error))
     name = error_name(int(found[1])) if found else None
-    if name is None:
-        return error
+    if name is None or name == FraudError.__name__:  # a script that ended by an error of nobody's
+        return "", error
     said = next((text for kind, text in _SAID.findall(str(error)) if kind == name), "see the log above")
     if name == "DayEmpty":
-        return AirflowSkipException(f"{name}: {said}")
+        return name, AirflowSkipException(f"{name}: {said}")
     kind = AirflowException if name in _WORTH_A_RETRY else AirflowFailException
-    return kind(f"{name}: {said}")
+    return name, kind(f"{name}: {said}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator
 
 from fraud_ops.archive_place import archive_folder, day_of
+from fraud_ops.links import Runbook
 from fraud_ops.named import named
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class DayArchivedSensor(BaseSensorOperator):
     """Passes once all that belongs to a day in time is archived; at once for a day that is not over."""
 
     template_fields: Sequence[str] = ("day",)
+    operator_extra_links = (Runbook(),)
 
     def __init__(self, *, day: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -33,7 +35,7 @@ class DayArchivedSensor(BaseSensorOperator):
         from fraud_rules.project import Project
         from fraud_rules.settings import DetectorSettings
 
-        with named():
+        with named(context):
             day = day_of(self.day)
             settings = DetectorSettings.load(Project.find().config / "detector.yaml")
             reached_ms = ArchiveStore(archive_folder()).latest().complete_until_ms
