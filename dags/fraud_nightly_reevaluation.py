@@ -16,8 +16,8 @@ DOC = """
 A run is about one day of event time (UTC): its **partition**, the day that ended. *archived* waits for the archive.
 *reevaluate* replays the day in the order in which things happened, compares with the alerts published, and sends what
 differs to `alert-corrections` in one transaction; its summary is the task's XCom, its page behind the button
-**Report**. A day that still receives data is only reported. *due* looks for published days that have received data
-since, *requeue* starts a run for each.
+**Report**. A day that still receives data is only reported. *due* looks for days that have received data since they
+were published, and for reported ones that are over now; *requeue* starts a run for each.
 
 Triggered by hand, a run takes the parameter `day`, else yesterday. Airflow's backfill takes any range of days. Running
 a day again publishes nothing new; a day without data is skipped. See docs/nightly.md.
@@ -62,7 +62,7 @@ with DAG(
     )
     due = DaysDueOperator(
         task_id="due",
-        doc_md="Finds published days that have received data since.",
+        doc_md="Finds days that are to be evaluated again.",
         trigger_rule="none_failed",
         execution_timeout=timedelta(minutes=10),
     )
@@ -70,5 +70,5 @@ with DAG(
         task_id="requeue",
         doc_md="A run for each of them.",
         execution_timeout=timedelta(minutes=5),
-    ).expand(conf=due.output)
+    ).expand_kwargs(due.output)
     archived >> reevaluate >> due >> requeue

@@ -224,6 +224,12 @@ class ReevaluationFailed(FraudError):
     exit_code = 32
 
 
+class ArchiveForeign(FraudError):
+    """The archive has copied more of a topic than there is: it is of another Kafka, or the topic was made anew."""
+
+    exit_code = 40
+
+
 def kinds_of_error(root: type[FraudError] = FraudError) -> Iterator[type[FraudError]]:
     """The exception tree, flat."""
     yield root

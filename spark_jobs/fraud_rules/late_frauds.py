@@ -18,12 +18,17 @@ FIRST_ID = 8_000_000_000_000
 FIRST_ACTOR = 7_000_000
 _NOON_MS = 12 * 3_600_000
 _APART_MS = 1_800_000
+_IDS_A_SEED = 10**9
+_ACTORS_A_SEED = 10_000
 
 
 def late_frauds(day: Day, seed: int = 1) -> Iterator[tuple[str, bytes]]:
-    """One fraud of each pattern, from noon of the day on, half an hour apart: its label, and a transaction's JSON."""
+    """One fraud of each pattern, from noon of the day on, half an hour apart: its label, and a transaction's JSON.
+
+    Those of another seed are others, by other actors.
+    """
     rng = random.Random(f"{day.number}/{seed}")  # noqa: S311 - the same frauds for the same seed
-    number, actor = 1_000 * (day.number % 1_000_000), FIRST_ACTOR
+    number, actor = _IDS_A_SEED * seed + 1_000 * (day.number % 1_000_000), FIRST_ACTOR + _ACTORS_A_SEED * seed
     for position, (label, make) in enumerate(FRAUDS.items()):
         payments = make(rng)
         for payment in payments:

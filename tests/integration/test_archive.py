@@ -6,7 +6,10 @@ import json
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from fraud_rules.archive.files import read_log, read_transactions
 from fraud_rules.archive.manifest import Table
@@ -17,6 +20,7 @@ from fraud_rules.transaction import TransactionBatch
 from tests.conftest import OwnTopics
 from tests.nightly.jobs import archive_of, archived, run_job
 from tests.running_detector import Installation
+from tests.small_disk import small_disk
 from tests.timed_topics import Logs
 
 pytestmark = pytest.mark.integration
@@ -94,3 +98,50 @@ def test_a_damaged_archive_is_named(topics: OwnTopics, project: Project, tmp_pat
     code, _, err = run_job("archive.py", installation)
     assert code == 21
     assert "ArchiveDamaged" in err
+
+
+def test_what_retention_has_removed_is_named_and_can_be_gone_without(
+    topics: OwnTopics, project: Project, tmp_path: Path
+) -> None:
+    installation = Installation.make(tmp_path, project, topics)
+    logs = Logs(topics)
+    for number in range(3):
+        logs.append(transaction(number, DAY.start_ms + number), 0)
+    logs.flush()
+    assert archived(installation)["transactions"] == 3
+    for number in range(3, 8):
+        logs.append(transaction(number, DAY.start_ms + number), 0)
+    logs.flush()
+    admin = AdminClient({"bootstrap.servers": topics.bootstrap})
+    for done in admin.delete_records([TopicPartition(topics.names.transactions, 0, 5)]).values():
+        done.result()
+    code, _, err = run_job("archive.py", installation)
+    assert (code, "ArchiveBehind: retention has removed the records 3 to 5" in err) == (23, True), err[-500:]
+    assert archived(installation, "--accept-loss")["transactions"] == 3
+    assert sorted(rows_of(installation, DAY, TransactionSchema.load(installation.schema))) == [0, 1, 2, 5, 6, 7]
+
+
+def test_an_archive_of_another_kafka_is_not_gone_on_with(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+    installation = Installation.make(tmp_path, project, topics)
+    store = archive_of(installation)
+    known = {topics.names.transactions: {"0": 7}}
+    store.commit(msgspec.structs.replace(store.latest(), version=1, ends=known))
+    code, _, err = run_job("archive.py", installation)
+    assert (code, "ArchiveForeign" in err) == (40, True), err[-500:]
+    assert store.latest().version == 1
+
+
+def test_a_full_disk_is_named_and_costs_nothing(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+    installation = Installation.make(tmp_path, project, topics)
+    count = 20_000
+    logs = Logs(topics)
+    for number in range(count):
+        logs.append(transaction(number, DAY.start_ms + number, f"{number * 7919 % 99_991}.17"), 0, number % 2)
+    logs.flush()
+    with small_disk(archive_of(installation).root, "200k") as enlarge:
+        code, _, err = run_job("archive.py", installation)
+        assert (code, "StorageFull" in err) == (31, True), err[-2000:]
+        assert archive_of(installation).latest().transactions == 0
+        enlarge()
+        assert archived(installation)["transactions"] == count
+        assert len(rows_of(installation, DAY, TransactionSchema.load(installation.schema))) == count

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
+import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fraud_rules.archive.manifest import Table
 from fraud_rules.day import Day
-from fraud_rules.errors import DayBusy, RuleLogForeign
+from fraud_rules.errors import ArchiveDamaged, DayBusy, RuleLogForeign, StorageFull
 from fraud_rules.late_frauds import late_frauds
 from fraud_rules.project import Project
 from fraud_rules.rule_files import read_rule_file
@@ -23,11 +27,28 @@ from tests.conftest import OwnTopics
 from tests.kafka_records import produce, read_all
 from tests.nightly.archived import Site
 from tests.nightly.run_once import job_of, run_once
+from tests.small_disk import small_disk
 
 pytestmark = pytest.mark.integration
 
 DAY = Day.parse("2026-11-12")
 KILLS = 6
+HALF = """
+import os, signal, sys, time
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
+
+bootstrap, topic, day, count = sys.argv[1:]
+writer = BatchWriter(KafkaConnection(bootstrap), f"fraud-reevaluation-detector-{day}")
+
+def records():
+    yield from [OutRecord(topic, b"{}")] * int(count)
+    writer._producer.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+writer.open()
+writer.write(records())
+"""
 
 
 @pytest.fixture
@@ -78,6 +99,50 @@ def test_a_killed_run_leaves_all_or_nothing(site: Site, topics: OwnTopics) -> No
     assert seen <= {0, len(corrections)}
     assert len({correction["alertId"] for correction in corrections}) == len(corrections)
     assert run_once(job(site, topics)).new_corrections == 0
+
+
+def test_one_killed_in_the_middle_of_publishing_has_published_nothing(site: Site, topics: OwnTopics) -> None:
+    """Half of the corrections are with the broker, in the transaction that the next run finds open."""
+    expected = run_once(replace(job(site, topics), publish=False)).added
+    half = subprocess.run(
+        [sys.executable, "-c", HALF, topics.bootstrap, topics.names.alert_corrections, str(DAY), str(expected // 2)],
+        check=False,
+    )
+    assert half.returncode == -signal.SIGKILL
+    assert len(read_all(topics.bootstrap, topics.names.alert_corrections, committed=False)) == expected // 2
+    assert run_once(job(site, topics)).new_corrections == expected
+    corrections = records(topics, topics.names.alert_corrections)
+    assert [each["kind"] for each in corrections] == ["ADDED"] * expected
+
+
+@pytest.mark.parametrize("harm", ["missing", "cut short"])
+def test_a_day_with_a_file_that_is_not_whole_is_left_alone(site: Site, topics: OwnTopics, harm: str) -> None:
+    (entry,) = site.store.latest().of(Table.TRANSACTIONS, DAY)
+    path = site.store.root / entry.path
+    content = path.read_bytes()
+    path.unlink()
+    if harm == "cut short":
+        path.write_bytes(content[:-9])
+    with pytest.raises(ArchiveDamaged, match=str(path)):
+        run_once(job(site, topics))
+    assert records(topics, topics.names.alert_corrections) == []
+    path.write_bytes(content)
+    assert run_once(job(site, topics)).new_corrections > 5
+
+
+def test_a_full_disk_is_named_and_nothing_is_published(site: Site, topics: OwnTopics, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "3m") as enlarge:
+        folder = tmp_path / "disk" / "archive"
+        shutil.copytree(site.store.root, folder)
+        asked = job_of(folder, topics.bootstrap, topics.prefix, DAY)
+        free = shutil.disk_usage(folder).free
+        (tmp_path / "disk" / "others").write_bytes(bytes(free - free % 4096))
+        with pytest.raises(StorageFull):
+            run_once(asked)
+        assert records(topics, topics.names.alert_corrections) == []
+        assert asked.options.store.result(DAY) is None
+        enlarge()
+        assert run_once(asked).new_corrections > 5
 
 
 @pytest.mark.long

@@ -6,20 +6,21 @@ import json
 import os
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from fraud_rules.archive.compaction import compact
 from fraud_rules.archive.manifest import Table
 from fraud_rules.day import Day
-from fraud_rules.errors import DayBusy, DayEmpty, DayNotArchived
-from fraud_rules.reevaluation.chain import stale_days
-from fraud_rules.reevaluation.run import Case, DayOptions, evaluate, in_process, prepare
+from fraud_rules.errors import ArchiveDamaged, DayBusy, DayEmpty, DayNotArchived, DayTooOld, HistoryLost
+from fraud_rules.reevaluation.run import Case, DayOptions, days_due, evaluate, in_process, prepare
 from fraud_rules.reevaluation.summing import Findings
 from tests.conformance import load_schema
-from tests.nightly.archived import Site, over_midnight
+from tests.nightly.archived import TRANSACTIONS, Site, over_midnight
 from tests.nightly.oracle_day import completed, identity
 from tests.streams import documents
 from tests.test_kernel_against_oracle import _draw, _seeds
@@ -94,17 +95,29 @@ def a_site(tmp_path: Path, until_ms: int = FAR_MS) -> tuple[Site, Day]:
 
 def test_days_that_receive_later_data_are_known(tmp_path: Path) -> None:
     site, day = a_site(tmp_path)
-    store = options(site, day).store
     before = [evaluated(site, each)[1] for each in (day, day.plus(1))]
     assert [len(found.live) for found in before] == [0, 1]
     site.archive()
     case = prepare(options(site, day.plus(1)), FAR_MS)
     assert case.chain.before == (day,), "the end of the first day no longer holds"
-    assert stale_days(store, case.basis, 1) == [], "nothing was published of either"
+    assert days_due(site.store, site.schema, site.settings) == [], "nothing was published of either"
     found, _ = evaluate(case, in_process, "later")
     assert [json.loads(text)["windowCount"] for text in found.live.values()] == [3]
     _, found = evaluated(site, day)
     assert [json.loads(text)["triggeringEvent"]["transactionId"] for text in found.live.values()] == [9]
+
+
+def test_a_damaged_state_is_named_and_made_again(tmp_path: Path) -> None:
+    site, day = a_site(tmp_path)
+    evaluated(site, day)
+    folder = options(site, day).store.page(day).parent
+    (image,) = folder.glob("run-*/state-*")
+    image.write_bytes(image.read_bytes()[:-3])
+    with pytest.raises(ArchiveDamaged, match=r"state-0 .*remove .*state\.json"):
+        evaluated(site, day.plus(1))
+    (folder / "state.json").unlink()
+    _, found = evaluated(site, day.plus(1))
+    assert len(found.live) == 1
 
 
 def test_a_day_that_cannot_be_evaluated_is_named(tmp_path: Path) -> None:
@@ -113,6 +126,18 @@ def test_a_day_that_cannot_be_evaluated_is_named(tmp_path: Path) -> None:
         prepare(options(site, day.plus(-1)), FAR_MS)
     with pytest.raises(DayNotArchived):
         prepare(options(site, day.plus(2)), FAR_MS)
+    begun = msgspec.structs.replace(
+        site.store.latest(),
+        version=site.store.latest().version + 1,
+        starts={TRANSACTIONS: {"0": 3}},
+        began_ms=day.start_ms,
+    )
+    site.store.commit(begun)
+    with pytest.raises(DayTooOld, match="begins on 2026-11-18"):
+        prepare(options(site, day.plus(-1)), FAR_MS)
+    with pytest.raises(HistoryLost, match="--incomplete-history"):
+        prepare(options(site, day), FAR_MS)
+    assert prepare(replace(options(site, day), incomplete_history=True), FAR_MS).chain.start is None
     store = options(site, day).store
     with store.alone(day), pytest.raises(DayBusy), store.alone(day):
         pass

@@ -6,12 +6,8 @@ And a disk that is full stops it by name, and costs nothing but the time until t
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import signal
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,13 +18,12 @@ from tests.conftest import OwnTopics
 from tests.recovery.site import Site
 from tests.recovery.verdict import differences
 from tests.running_detector import RunningDetector
+from tests.small_disk import small_disk
 from tests.waiting import until
 
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(900)]
 
 ROWS = 800
-SMALL_DISK = "size=1m"
-LARGE_DISK = "size=64m"
 
 
 class TakeoverSite(Site):
@@ -105,7 +100,7 @@ def test_a_zombie_is_fenced_and_writes_nothing(
 
 def test_a_full_disk_stops_it_by_name_and_loses_nothing(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
     site = TakeoverSite(tmp_path, project, topics, seed=3)
-    with disk(site.installation.checkpoint) as enlarge, site.working(ROWS):
+    with small_disk(site.installation.checkpoint, "1m") as enlarge, site.working(ROWS):
         detector = site.start()
         code = detector.wait_end(300.0)
         assert code in (CheckpointDamaged.exit_code, DetectorFailed.exit_code), detector.said()[-2000:]
@@ -114,20 +109,3 @@ def test_a_full_disk_stops_it_by_name_and_loses_nothing(project: Project, topics
         site.start()
         site.await_batches(3)
         site.assert_right()
-
-
-@contextmanager
-def disk(mounted_at: Path) -> Iterator[Callable[[], None]]:
-    """A small disk of its own, and how to enlarge it; skips where one cannot be mounted."""
-    mounted_at.mkdir()
-
-    def mount(options: str) -> bool:
-        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(mounted_at)]
-        return os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-    if not mount(SMALL_DISK):
-        pytest.skip("needs the right to mount a file system")
-    try:
-        yield lambda: mount(f"remount,{LARGE_DISK}") or pytest.fail("the disk cannot be enlarged")
-    finally:
-        subprocess.run(["umount", "-l", str(mounted_at)], check=True)

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import DagRunTriggerException
 
 from fraud_ops.archive_place import archive_folder
 from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
+from fraud_ops.links import Runbook
 from fraud_ops.named import named
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ __all__ = ["ArchiveAheadOperator", "DaysDueOperator", "QueueDayOperator"]
 
 class ArchiveAheadOperator(BaseOperator):
     """Fails with ArchiveBehind while there is still time: when half of a topic's retention is used up."""
+
+    operator_extra_links = (Runbook(),)
 
     def __init__(self, *, kafka_conn_id: str = KAFKA, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -37,7 +40,7 @@ class ArchiveAheadOperator(BaseOperator):
         from fraud_rules.project import Project
         from fraud_rules.settings import DetectorSettings
 
-        with named():
+        with named(context):
             project = Project.find()
             settings = DetectorSettings.load(project.config / "detector.yaml")
             manifest = ArchiveStore(archive_folder()).latest()
@@ -51,10 +54,13 @@ class ArchiveAheadOperator(BaseOperator):
 
 
 class DaysDueOperator(BaseOperator):
-    """Gives the published days that have received data since, as the `conf` of runs that evaluate them again."""
+    """Gives the days that are to be evaluated again: they have received data since they were published, or were
+    provisional and no longer are."""
+
+    operator_extra_links = (Runbook(),)
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """Look."""
+        """Look; each is given with the time it was evaluated at, in epoch ms."""
         from fraud_rules.archive.store import ArchiveStore
         from fraud_rules.project import Project
         from fraud_rules.reevaluation.run import days_due
@@ -63,31 +69,36 @@ class DaysDueOperator(BaseOperator):
 
         if not context["params"].get("requeue", True):
             return []
-        with named():
+        with named(context):
             config = Project.find().config
             settings = DetectorSettings.load(config / "detector.yaml")
             schema = TransactionSchema.load(config / "schema.yaml")
             due = days_due(ArchiveStore(archive_folder()), schema, settings)
-        self.log.info("days with later data: %s", ", ".join(map(str, due)) or "none")
-        return [{"day": str(day), "requeue": False} for day in due]
+        self.log.info("days to evaluate again: %s", ", ".join(result.day for result in due) or "none")
+        return [{"day": result.day, "evaluated_ms": result.evaluated_ms} for result in due]
 
 
 class QueueDayOperator(BaseOperator):
-    """Starts a run of the DAG it is part of, with a `conf`: what TriggerDagRunOperator does, whose import is slow."""
+    """Starts a run of the DAG it is part of, for a day: what TriggerDagRunOperator does, whose import is slow.
 
-    template_fields: Sequence[str] = ("conf",)
+    However many runs find the same day due, it is queued once a night.
+    """
 
-    def __init__(self, *, conf: dict[str, Any], **kwargs: Any) -> None:
+    template_fields: Sequence[str] = ("day", "evaluated_ms")
+
+    def __init__(self, *, day: str, evaluated_ms: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.conf = conf
+        self.day = day
+        self.evaluated_ms = evaluated_ms
 
     def execute(self, context: Context) -> None:
-        """Ask for the run; asked again by the same run, there is only one."""
-        run_id = f"later-data-{self.conf['day']}-for-{context['run_id']}"
+        """Ask for the run."""
+        from fraud_rules.day import Day
+
         raise DagRunTriggerException(
             trigger_dag_id=self.dag_id,
-            dag_run_id=run_id,
-            conf=self.conf,
+            dag_run_id=f"again-{self.day}-after-{self.evaluated_ms}-on-{Day.today()}",
+            conf={"day": self.day, "requeue": False},
             reset_dag_run=False,
             skip_when_already_exists=True,
             wait_for_completion=False,
@@ -95,5 +106,5 @@ class QueueDayOperator(BaseOperator):
             failed_states=[],
             poke_interval=60,
             deferrable=False,
-            note=f"{self.conf['day']} has received data since it was evaluated",
+            note=f"{self.day} has received data since it was evaluated",
         )

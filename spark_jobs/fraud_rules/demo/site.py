@@ -54,6 +54,11 @@ class Places:
         return self.home / "steering"
 
     @property
+    def archive(self) -> Path:
+        """The archive: of this demo's Kafka, which no later demo goes on with."""
+        return self.home / "archive"
+
+    @property
     def recording(self) -> Path:
         """What `fraud replay` recomputes the run from."""
         return self.home / "recording.json"
@@ -156,6 +161,7 @@ class Site:
             port=port_setting(AIRFLOW_PORT_VARIABLE, 8080),
             password=PASSWORD,
             connections={"fraud_kafka": kafka, "spark_default": spark},
+            variables={"fraud_archive": str(self.places.archive)},
             surroundings={STEERING_VARIABLE: str(self.places.steering)},
         )
 

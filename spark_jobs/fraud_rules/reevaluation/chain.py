@@ -14,13 +14,13 @@ from fraud_rules.archive.manifest import Manifest, Table
 from fraud_rules.day import DAY_MS, Day, days_between
 from fraud_rules.errors import DayEmpty, DayNotArchived, DayTooOld, HistoryLost
 from fraud_rules.reevaluation.basis import Basis, SavedState
-from fraud_rules.reevaluation.daystore import DayStore
 from fraud_rules.reevaluation.feed import DayFeed
+from fraud_rules.reevaluation.report import DayResult
 from fraud_rules.rule import Rule
 from fraud_rules.ruleset import LogEntry
 from fraud_rules.settings import DetectorSettings
 
-__all__ = ["Chain", "chain_of", "check_archived", "check_history", "provisional", "reach_of", "stale_days"]
+__all__ = ["Chain", "chain_of", "check_archived", "check_history", "is_due", "provisional", "reach_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,16 @@ def chain_of(day: Day, basis: Basis, reach: int, state_of: Callable[[Day], Saved
     return Chain(None, tuple(with_rows))
 
 
-def check_archived(manifest: Manifest, day: Day, topic: str) -> None:
+def check_archived(manifest: Manifest, day: Day, settings: DetectorSettings, now_ms: int) -> None:
     """Raise DayNotArchived, DayTooOld or DayEmpty for a day of which there is nothing to evaluate."""
+    topic = settings.topics.transactions
     if day.start_ms >= manifest.complete_until_ms:
         raise DayNotArchived(f"{day} is not in the archive yet: run the archive first (fraud_archive)")
     if manifest.rows(Table.TRANSACTIONS, day):
         return
     if _begins_late(manifest, topic) and manifest.began_ms is not None and day.end_ms <= manifest.began_ms:
         raise DayTooOld(f"{day} is older than what the archive keeps: it begins on {Day.of(manifest.began_ms)}")
+    provisional(manifest, day, settings, 0, now_ms)
     raise DayEmpty(f"there is no transaction of {day}: nothing to evaluate")
 
 
@@ -77,7 +79,7 @@ def provisional(manifest: Manifest, day: Day, settings: DetectorSettings, unjudg
 
     Raises DayNotArchived when the day is over and the archive is behind.
     """
-    settled_ms = day.end_ms + settings.max_out_of_orderness_ms
+    settled_ms = _settled_ms(day, settings)
     if manifest.complete_until_ms < settled_ms:
         if now_ms < settled_ms:
             return "the day still receives data"
@@ -93,16 +95,23 @@ def basis_of(feeds: Mapping[Day, DayFeed], settings: DetectorSettings) -> Basis:
     return Basis(settings.key_groups, settings.max_out_of_orderness_ms, {day: n for day, n in rows.items() if n})
 
 
-def stale_days(store: DayStore, now: Basis, reach: int) -> list[Day]:
-    """The published days that rest on less than there is now, ascending. `now` holds all days' rows."""
-    found = []
-    for day in store.evaluated_days():
-        result = store.result(day)
-        if result is None or result.provisional is not None:
-            continue
-        if not result.basis.has_rows_of(now, day.plus(-reach), day):
-            found.append(day)
-    return found
+def is_due(result: DayResult, now: Basis, reach: int, manifest: Manifest, settings: DetectorSettings) -> bool:
+    """Whether a day is to be evaluated again. `now` holds all days' rows.
+
+    A published one is when it rests on less than there is now; one that was only provisional, when it no longer is.
+    One that was empty rests on itself alone.
+    """
+    day = Day.parse(result.day)
+    if result.settled is not None:
+        return not result.settled.has_rows_of(now, day.plus(-reach) if result.transactions else day, day)
+    if result.report_only or manifest.complete_until_ms < _settled_ms(day, settings):
+        return False
+    return manifest.rows(Table.TRANSACTIONS, day) == now.rows.get(str(day.number), 0)
+
+
+def _settled_ms(day: Day, settings: DetectorSettings) -> int:
+    """When all that belongs to a day in time has arrived."""
+    return day.end_ms + settings.max_out_of_orderness_ms
 
 
 def _begins_late(manifest: Manifest, topic: str) -> bool:

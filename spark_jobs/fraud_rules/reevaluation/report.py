@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from fraud_rules.day import Day
 from fraud_rules.reevaluation.basis import Basis
 
 __all__ = ["Correction", "DayResult", "RuleCounts", "decode_result", "encode_result"]
@@ -43,11 +44,12 @@ class Correction(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DayResult(msgspec.Struct, frozen=True, rename="camel"):
-    """A day's evaluation. `provisional` says why nothing was published, if so.
+    """A day's evaluation. `provisional` says why nothing may be published yet, if so; `report_only`: none should be.
 
     `hours` has for each hour of the day the alerts published, added and retracted. `lateness` counts transactions by
     how long after their event time they arrived. `corrections` is cut at MOST_LISTED; the counts are not.
-    `new_corrections` is what this run published. `basis` is what the result rests on.
+    `new_corrections` is what this run published. `basis` is what the result rests on, `settled` what the run rested on
+    that published last; without one, none has.
     """
 
     day: str
@@ -67,6 +69,40 @@ class DayResult(msgspec.Struct, frozen=True, rename="camel"):
     warmed_days: list[str]
     seconds: dict[str, float]
     basis: Basis
+    settled: Basis | None = None
+    report_only: bool = False
+
+    @classmethod
+    def empty(cls, day: Day, basis: Basis, provisional: str | None, now_ms: int, *, publishes: bool) -> DayResult:
+        """Of a day without a transaction."""
+        return cls(
+            day=str(day),
+            provisional=provisional,
+            evaluated_ms=now_ms,
+            transactions=0,
+            out_of_order=0,
+            published=0,
+            confirmed=0,
+            added=0,
+            retracted=0,
+            new_corrections=0,
+            rules=[],
+            hours=[(0, 0, 0)] * HOURS,
+            lateness=[0] * len(LATENESS_EDGES_MS),
+            corrections=[],
+            warmed_days=[],
+            seconds={},
+            basis=basis,
+            settled=basis if publishes and provisional is None else None,
+            report_only=not publishes,
+        )
+
+    @property
+    def withheld(self) -> str | None:
+        """Why nothing was published, if so."""
+        if self.provisional is not None:
+            return f"provisional, {self.provisional}"
+        return "asked only to report" if self.report_only else None
 
     @property
     def is_clean(self) -> bool:

@@ -21,9 +21,9 @@ from fraud_rules.reevaluation.chain import (
     chain_of,
     check_archived,
     check_history,
+    is_due,
     provisional,
     reach_of,
-    stale_days,
 )
 from fraud_rules.reevaluation.compare import Verdict
 from fraud_rules.reevaluation.cuts import Cuts
@@ -31,12 +31,13 @@ from fraud_rules.reevaluation.daystore import DayStore
 from fraud_rules.reevaluation.evidence import Evidence
 from fraud_rules.reevaluation.part import DayWork, PartAccount, read_alerts, run_part, shares
 from fraud_rules.reevaluation.published import check_versions, judged_ids, unknown_of
+from fraud_rules.reevaluation.report import DayResult
 from fraud_rules.reevaluation.summing import Difference, Findings
 from fraud_rules.ruleset import LogEntry
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 
-__all__ = ["Case", "DayOptions", "Spread", "days_due", "decided", "evaluate", "in_process", "prepare"]
+__all__ = ["Case", "DayOptions", "Spread", "days_due", "decided", "evaluate", "in_process", "nothing_found", "prepare"]
 
 Spread = Callable[[DayWork, Sequence[tuple[int, ...]]], Sequence[PartAccount]]
 """Runs the shares of a work, wherever, and gives their accounts."""
@@ -83,7 +84,7 @@ def prepare(options: DayOptions, now_ms: int) -> Case:
     """Look at the archive. Raises DayNotArchived, DayEmpty, DayTooOld, HistoryLost, ArchiveDamaged."""
     day, settings = options.day, options.settings
     manifest, topic = options.archive.latest(), settings.topics.transactions
-    check_archived(manifest, day, topic)
+    check_archived(manifest, day, settings, now_ms)
     evidence = Evidence(options.archive, manifest, options.schema, settings)
     entries = evidence.entries()
     reach = reach_of(entries, settings)
@@ -95,6 +96,14 @@ def prepare(options: DayOptions, now_ms: int) -> Case:
         check_history(manifest, day, reach, chain, topic)
     unjudged = manifest.rows(Table.TRANSACTIONS, day) - basis.rows.get(str(day.number), 0)
     return Case(options, evidence, entries, cuts, basis, chain, provisional(manifest, day, settings, unjudged, now_ms))
+
+
+def nothing_found(options: DayOptions, now_ms: int, *, publishes: bool) -> DayResult:
+    """The result of a day without a transaction; kept, it tells a day that gets its first ones later."""
+    settings = options.settings
+    basis = Basis(settings.key_groups, settings.max_out_of_orderness_ms, {})
+    reason = provisional(options.archive.latest(), options.day, settings, 0, now_ms)
+    return DayResult.empty(options.day, basis, reason, now_ms, publishes=publishes)
 
 
 def evaluate(case: Case, spread: Spread, run: str) -> tuple[Findings, PartAccount]:
@@ -170,8 +179,9 @@ def _first_group(account: PartAccount) -> int:
     return account.key_groups[0]
 
 
-def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings) -> list[Day]:
-    """The published days that have received data since, or that rest on one that has, ascending."""
+def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings) -> list[DayResult]:
+    """What was found of the days that are to be evaluated again, ascending: they have received data since they were
+    published, or rest on one that has, or were provisional and no longer are."""
     manifest, store = archive.latest(), DayStore(archive)
     evaluated = store.evaluated_days()[-MOST_LOOKED_AT:]
     if not evaluated:
@@ -181,5 +191,6 @@ def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: Detecto
     feeds = evidence.feeds(days_between(evaluated[0].plus(-reach), evaluated[-1]), None)
     if not feeds:
         return []
-    basis = basis_of(evidence.feeds(feeds, evidence.cuts(min(feeds))), settings)
-    return [day for day in stale_days(store, basis, reach) if day >= evaluated[0]]
+    now = basis_of(evidence.feeds(feeds, evidence.cuts(min(feeds))), settings)
+    results = [result for day in evaluated if (result := store.result(day)) is not None]
+    return [result for result in results if is_due(result, now, reach, manifest, settings)]

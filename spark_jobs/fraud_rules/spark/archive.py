@@ -21,9 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from fraud_rules.archive.compaction import compact
 from fraud_rules.archive.manifest import Manifest, Source, Table
 from fraud_rules.archive.store import ArchiveStore
-from fraud_rules.errors import ArchiveBehind, ArchiveFailed, FraudError
+from fraud_rules.errors import ArchiveBehind, ArchiveFailed, ArchiveForeign, FraudError
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import topic_starts
+from fraud_rules.kafka.consume import topic_ends, topic_starts
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings, TopicNames
 from fraud_rules.spark.archive_stage import ARCHIVE_ROW, ArchiveStage, decode_written
@@ -71,14 +71,21 @@ class ArchiveResult(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def archive(job: ArchiveJob) -> ArchiveResult:
-    """Archive what there is now. Raises ArchiveBusy, ArchiveBehind, ArchiveDamaged, StorageFull, BrokerUnavailable."""
+    """Archive what there is now.
+
+    Raises ArchiveBusy, ArchiveBehind, ArchiveForeign, ArchiveDamaged, StorageFull, BrokerUnavailable, ArchiveFailed.
+    """
     started_ms, started = int(time.time() * 1_000), time.monotonic()
     with job.store.writing(), ExitStack() as stack:
         before = job.store.latest()
         starts = _starting_offsets(job, before)
         _fit_checkpoint(job, before)
         options = SparkOptions(
-            checkpoint=str(_checkpoint(job)), jars=job.jars, master=job.master, driver_memory=job.driver_memory
+            checkpoint=str(_checkpoint(job)),
+            jars=job.jars,
+            master=job.master,
+            driver_memory=job.driver_memory,
+            name="fraud-archive",
         )
         spark = build_session(options)
         stack.callback(stop_spark, spark)
@@ -175,12 +182,18 @@ def _finish(job: ArchiveJob, started_ms: int) -> Manifest:
 def _starting_offsets(job: ArchiveJob, manifest: Manifest) -> dict[str, dict[str, int]]:
     """Where a new checkpoint begins: where the manifest ends, or at the first record there is.
 
-    Raises ArchiveBehind when records between are gone.
+    Raises ArchiveBehind when records between are gone, ArchiveForeign when there are fewer than were archived.
     """
     starts: dict[str, dict[str, int]] = {}
     for topic in tables_of(job.settings.topics):
+        ends = topic_ends(job.kafka, topic)
         for partition, first in topic_starts(job.kafka, topic).items():
             archived = manifest.ends.get(topic, {}).get(str(partition))
+            if archived is not None and archived > ends[partition]:
+                raise ArchiveForeign(
+                    f"{topic}-{partition} ends at {ends[partition]}, but {job.store.root} has {archived} of its "
+                    "records: the archive is of another Kafka, or the topic was made anew; archive into a new folder"
+                )
             if archived is not None and first > archived and not job.accept_loss:
                 raise ArchiveBehind(
                     f"retention has removed the records {archived} to {first} of {topic}-{partition} before they were "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import signal
 import sys
@@ -15,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules import errors
-from fraud_rules.errors import CheckpointDamaged, DetectorFailed, FraudError
+from fraud_rules.errors import CheckpointDamaged, DetectorFailed, FraudError, StorageFull
 
 _NAMED = re.compile(r"fraud_rules\.errors\.(\w+): (.+)")
 _CAUSE = re.compile(r"^(?:Caused by: )?([\w.$]*(?:Error|Exception): .+)$", re.MULTILINE)
@@ -45,8 +47,14 @@ def named(error: BaseException) -> FraudError:
 
 
 def named_as(kind: type[FraudError], error: BaseException) -> FraudError:
-    """What ended a batch job: an error of this product, or `kind` with the innermost cause there is."""
-    return _ours(error) or kind(f"{_cause(str(error))[:_MESSAGE_LENGTH]}; run it again")
+    """What ended a batch job: an error of this product, a full disk, or `kind` with the innermost cause there is."""
+    ours = _ours(error)
+    if ours is not None:
+        return ours
+    cause = _cause(str(error))[:_MESSAGE_LENGTH]
+    if os.strerror(errno.ENOSPC) in str(error):
+        return StorageFull(f"{cause}: free some space and run this again; nothing is lost")
+    return kind(f"{cause}; run it again")
 
 
 def _ours(error: BaseException) -> FraudError | None:

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from fraud_rules.errors import ReevaluationFailed
+from fraud_rules.errors import DayEmpty, ReevaluationFailed
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.corrections import Correcting, read_tails
 from fraud_rules.kafka.reachable import require_broker
@@ -26,7 +26,7 @@ from fraud_rules.reevaluation.page import day_page
 from fraud_rules.reevaluation.part import DayWork, PartAccount, run_part
 from fraud_rules.reevaluation.published import Published
 from fraud_rules.reevaluation.report import DayResult
-from fraud_rules.reevaluation.run import Case, DayOptions, Spread, decided, evaluate, prepare
+from fraud_rules.reevaluation.run import Case, DayOptions, Spread, decided, evaluate, nothing_found, prepare
 from fraud_rules.reevaluation.summing import Findings, differences, summed
 from fraud_rules.spark.endings import named_as, stop_spark
 from fraud_rules.spark.session import SparkOptions, build_session
@@ -71,7 +71,8 @@ def reevaluate(job: ReevaluationJob, spread: Spread | None = None) -> DayResult:
     clock, store = _Clock(), job.options.store
     require_broker(job.kafka)
     with store.alone(job.options.day), ExitStack() as stack:
-        case = prepare(job.options, _now_ms())
+        before = store.result(job.options.day)
+        case = _prepare(job)
         clock.lap("prepare")
         if spread is None:
             spread = over(_spark(job, stack))
@@ -83,9 +84,21 @@ def reevaluate(job: ReevaluationJob, spread: Spread | None = None) -> DayResult:
             raise named_as(ReevaluationFailed, error) from error
         clock.lap("evaluate")
         result = _conclude(job, case, run, found, account, clock)
+        if result.withheld and before is not None:
+            result = msgspec.structs.replace(result, settled=before.settled)
         store.save_result(result, day_page(result))
         store.prune()
     return result
+
+
+def _prepare(job: ReevaluationJob) -> Case:
+    """Look at the archive; that there is nothing of the day is kept too."""
+    try:
+        return prepare(job.options, _now_ms())
+    except DayEmpty:
+        result = nothing_found(job.options, _now_ms(), publishes=job.publish)
+        job.options.store.save_result(result, day_page(result))
+        raise
 
 
 def _conclude(
@@ -98,15 +111,15 @@ def _conclude(
     different, undecided = decided(case, differences(found, published))
     sums = summed(options.day, found, published, different, case.entries)
     clock.lap("compare")
-    reason = case.provisional or (None if job.publish else "asked only to report")
     new = 0
-    if reason is None:
+    publishes = job.publish and case.provisional is None
+    if publishes:
         correcting = Correcting(options.day, run, found.live, found.restrictions, undecided)
         new = correcting.publish(job.kafka, options.settings, manifest.ends, published)
     clock.lap("publish")
     return DayResult(
         day=str(options.day),
-        provisional=reason,
+        provisional=case.provisional,
         evaluated_ms=_now_ms(),
         transactions=account.transactions,
         out_of_order=account.out_of_order,
@@ -122,6 +135,8 @@ def _conclude(
         warmed_days=[str(each) for each in case.chain.before],
         seconds=clock.seconds,
         basis=case.basis,
+        settled=case.basis if publishes else None,
+        report_only=not job.publish,
     )
 
 
@@ -155,7 +170,13 @@ def over(spark: SparkSession) -> Spread:
 def _spark(job: ReevaluationJob, stack: ExitStack) -> SparkSession:
     scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="fraud-reevaluation-"))
     spark = build_session(
-        SparkOptions(checkpoint=scratch, jars=job.jars, master=job.master, driver_memory=job.driver_memory)
+        SparkOptions(
+            checkpoint=scratch,
+            jars=job.jars,
+            master=job.master,
+            driver_memory=job.driver_memory,
+            name="fraud-reevaluation",
+        )
     )
     stack.callback(stop_spark, spark)
     return spark

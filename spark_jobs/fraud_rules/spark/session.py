@@ -33,7 +33,7 @@ _STATE: Final = "org.apache.spark.sql.execution.streaming.state."
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Where Spark runs. `checkpoint` is a path or URI; `ui_port` None means no UI; `jars` is a folder.
+    """Where Spark runs. `checkpoint` is a path or URI; `ui_port` None means no UI; `jars` is a folder; `name` is shown.
 
     `further` settings of Spark go over those of this product, but for what results depend on: see `check_options`.
     """
@@ -44,6 +44,7 @@ class SparkOptions:
     shuffle_partitions: int = 2
     driver_memory: str = "1536m"
     ui_port: int | None = None
+    name: str = "fraud-detector"
     further: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -96,7 +97,7 @@ def build_session(options: SparkOptions) -> SparkSession:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1" if options.is_local else "")
     if not os.environ["SPARK_LOCAL_IP"]:
         del os.environ["SPARK_LOCAL_IP"]
-    builder = SparkSession.builder.appName("fraud-detector").master(options.master)
+    builder = SparkSession.builder.appName(options.name).master(options.master)
     for name, value in _settings(options, jars).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

@@ -1,0 +1,85 @@
+"""Which days are evaluated again by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fraud_rules.archive.manifest import Batch, FileEntry, Manifest, Source, Table
+from fraud_rules.day import Day
+from fraud_rules.reevaluation.basis import Basis
+from fraud_rules.reevaluation.chain import is_due
+from fraud_rules.reevaluation.report import DayResult
+from fraud_rules.settings import DetectorSettings
+
+DAY = Day.parse("2026-11-18")
+SETTINGS = DetectorSettings()
+REACH = 2
+ROWS = {DAY.plus(-3): 5, DAY.plus(-2): 6, DAY: 7}
+
+
+def basis(rows: dict[Day, int]) -> Basis:
+    return Basis(8, SETTINGS.max_out_of_orderness_ms, {str(day.number): count for day, count in rows.items()})
+
+
+def archived(until_ms: int = DAY.plus(1).end_ms) -> Manifest:
+    files = [FileEntry(Table.TRANSACTIONS, day.number, str(day), rows, 1, 0, 0, {}) for day, rows in ROWS.items()]
+    return Manifest().with_batch(Source("q", 0), {}, Batch(tuple(files), (), 0)).complete(until_ms)
+
+
+RESULT = DayResult(
+    str(DAY), None, 0, 7, 0, 0, 0, 0, 0, 0, [], [], [], [], [], {}, basis(ROWS), settled=basis(ROWS), report_only=False
+)
+PROVISIONAL = msgspec.structs.replace(RESULT, provisional="the day still receives data", settled=None)
+REPORTED = msgspec.structs.replace(RESULT, report_only=True)
+
+
+@pytest.mark.parametrize(
+    ("now", "due"),
+    [
+        ({}, False),
+        ({DAY: 8}, True),
+        ({DAY.plus(-2): 7}, True),
+        ({DAY.plus(-1): 1}, True),
+        ({DAY.plus(-3): 6}, False),
+        ({DAY.plus(1): 1}, False),
+    ],
+    ids=[
+        "nothing came",
+        "later data",
+        "a day its windows reach",
+        "one that was empty",
+        "one they do not",
+        "a later day",
+    ],
+)
+@pytest.mark.parametrize("result", [RESULT, REPORTED], ids=["published", "published, reported again since"])
+def test_a_published_day_is_due_when_something_came_that_it_rests_on(
+    result: DayResult, now: dict[Day, int], due: bool
+) -> None:
+    assert is_due(result, basis({**ROWS, **now}), REACH, archived(), SETTINGS) is due
+
+
+@pytest.mark.parametrize(("now", "due"), [({DAY: 0}, False), ({}, True), ({DAY: 0, DAY.plus(-1): 1}, False)])
+def test_a_day_that_was_empty_is_due_when_it_gets_its_first_data(now: dict[Day, int], due: bool) -> None:
+    result = DayResult.empty(DAY, basis({}), None, 0, publishes=True)
+    assert is_due(result, basis({**ROWS, **now}), REACH, archived(), SETTINGS) is due
+
+
+@pytest.mark.parametrize(
+    ("result", "judged", "until_ms", "due"),
+    [
+        (PROVISIONAL, 7, DAY.end_ms + SETTINGS.max_out_of_orderness_ms, True),
+        (PROVISIONAL, 7, DAY.end_ms + SETTINGS.max_out_of_orderness_ms - 1, False),
+        (PROVISIONAL, 6, DAY.plus(1).end_ms, False),
+        (msgspec.structs.replace(REPORTED, settled=None), 7, DAY.plus(1).end_ms, False),
+    ],
+    ids=["over", "not over", "some wait for the detector", "only a report was wanted"],
+)
+def test_a_day_of_which_nothing_was_published_is_due_once_all_of_it_is_known(
+    result: DayResult, judged: int, until_ms: int, due: bool
+) -> None:
+    now: dict[str, Any] = {**ROWS, DAY: judged}
+    assert is_due(result, basis(now), REACH, archived(until_ms), SETTINGS) is due
