@@ -197,6 +197,12 @@ def test_the_connections_are_what_a_release_is_made_of(compose: dict[str, Any]) 
         assert any(volume.split(":")[1] == f"{HOME}/var" for volume in compose["services"][name]["volumes"]), name
 
 
+def test_the_archive_is_written_where_tasks_and_workers_reach_it(compose: dict[str, Any]) -> None:
+    for name in ("airflow-scheduler", "airflow-api-server", "spark-worker"):
+        assert "archive:/opt/fraud/archive" in compose["services"][name]["volumes"], name
+    assert compose["services"]["airflow-scheduler"]["environment"]["AIRFLOW_VAR_FRAUD_ARCHIVE"] == f"{HOME}/archive"
+
+
 def test_containers_broker_is_set_as_the_local_one(compose: dict[str, Any], project: Project) -> None:
     local = properties((project.config / "broker.properties").read_text(encoding="utf-8"))
     environment = compose["services"]["kafka"]["environment"]
@@ -225,7 +231,7 @@ def test_the_image_drops_root_and_takes_only_what_exists(dockerfile: str, projec
 
 def test_every_path_of_ours_is_in_the_image(compose: dict[str, Any], dockerfile: str) -> None:
     copied = {f"{HOME}/{target}" for target in re.findall(r"^COPY .*?(\S+)$", dockerfile, re.MULTILINE)}
-    kept = {f"{HOME}/var", f"{HOME}/airflow"}
+    (kept,) = re.findall(r"^VOLUME (.+)$", dockerfile, re.MULTILINE)
     used = set(re.findall(rf"{HOME}/[a-z]+", yaml.safe_dump(compose["services"])))
-    assert used <= copied | kept
+    assert used <= copied | set(kept.split())
     assert "config/images/init.sh" in compose["services"]["init"]["command"]
