@@ -94,6 +94,22 @@ def test_alerts_shows_the_last_ones(topics: OwnTopics) -> None:
     assert fraud("alerts", "--last", "0", env=env).out == ""
 
 
+def test_corrections_are_shown_as_the_alerts_they_are_about(topics: OwnTopics) -> None:
+    alert = {
+        "ruleId": 4, "shadow": False, "violatedRule": {"name": "Huge", "limitOperatorType": ">", "limit": 5},
+        "key": {"payeeId": 3}, "triggeringValue": "72123.45", "windowCount": 1, "suppressed": 0,
+        "eventTime": 1_700_000_000_000, "ingestionTime": 1_700_000_000_000,
+    }  # fmt: skip
+    corrections = [
+        {"kind": "ADDED", "alertId": "a", "day": "2023-11-14", "alert": alert},
+        {"kind": "RETRACTED", "alertId": "b", "day": "2023-11-14"},
+    ]
+    produce(topics.bootstrap, topics.names.alert_corrections, [json.dumps(each).encode() for each in corrections])
+    lines = fraud("alerts", "--corrections", env=environment(topics)).out.splitlines()
+    assert lines[0].startswith("ADDED      2023-11-14") and "4 Huge  payeeId=3" in lines[0]
+    assert lines[1] == "RETRACTED  2023-11-14  alert b"
+
+
 # --- status ---
 
 

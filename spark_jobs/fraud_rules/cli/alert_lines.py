@@ -24,6 +24,15 @@ def alert_line(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> Te
     return Text("  ").join(part for part in (when, severity, named, who, value, remarks, latency) if part)
 
 
+def correction_line(correction: Mapping[str, Any], _: int) -> Text:
+    """One correction: what became of which alert of which day."""
+    kind = Text(correction["kind"], "green" if correction["kind"] == "ADDED" else "red")
+    kind.pad_right(max(0, 9 - len(kind)))
+    alert = correction.get("alert")
+    about = alert_cells(alert, 0)[:-1] if alert else (Text(f"alert {correction['alertId']}"),)
+    return Text("  ").join(part for part in (kind, Text(correction["day"]), *about) if part)
+
+
 def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> tuple[Text, ...]:
     """The parts of an alert's line: when, severity, rule, key, value, remarks, latency."""
     rule = alert["violatedRule"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,8 @@ from fraud_rules.cli.interrupts import interrupts_set
 from fraud_rules.cli.options import Kafka
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from fraud_rules.kafka.consume import Received
 
 # A batch's marker takes an offset too: with one alert a batch, every other offset is a marker.
@@ -23,6 +26,9 @@ def alerts(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")] = False,
     last: Annotated[int, typer.Option("--last", "-n", min=0, help="How many of those there are already.")] = 10,
     shadow: Annotated[bool, typer.Option("--shadow", help="Those of shadow rules too.")] = False,
+    corrections: Annotated[
+        bool, typer.Option("--corrections", help="Instead, what re-evaluations have added and retracted.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print each as JSON, as published.")] = False,
 ) -> None:
     """Show alerts, each exactly once.
@@ -34,13 +40,18 @@ def alerts(
       fraud alerts --last 100
       fraud alerts --follow
       fraud alerts --follow --json | jq .key
+      fraud alerts --corrections --last 50
     """
+    from fraud_rules.cli.alert_lines import alert_line, correction_line
     from fraud_rules.kafka import consume
     from fraud_rules.kafka.reachable import require_broker
 
     require_broker(kafka)
     topics = configured().settings.topics
     names = [topics.alerts, topics.shadow_alerts] if shadow else [topics.alerts]
+    line: Callable[[Any, int], Text] = alert_line
+    if corrections:
+        names, line = [topics.alert_corrections], correction_line
     ends = {name: consume.topic_ends(kafka, name) for name in names}
     known = [
         consume.Received(name, 0, record, record.append_ms)
@@ -48,25 +59,24 @@ def alerts(
         for record in consume.tail_of(kafka, name, _OFFSETS_EACH * last, ends[name][0])
     ]
     for received in sorted(known, key=lambda each: each.record.append_ms)[len(known) - min(last, len(known)) :]:
-        _print(received, as_json)
+        _print(received, line, as_json)
     if not follow:
         return
     stop = threading.Event()
     with interrupts_set(stop):
         for found in consume.follow(kafka, ends, wanted=lambda: not stop.is_set()):
             if found is not None:
-                _print(found, as_json)
+                _print(found, line, as_json)
     raise typer.Exit(130)
 
 
-def _print(received: Received, as_json: bool) -> None:
+def _print(received: Received, line: Callable[[Any, int], Text], as_json: bool) -> None:
     import msgspec
 
-    from fraud_rules.cli.alert_lines import alert_line
     from fraud_rules.cli.output import console
 
     value = received.record.value or b"{}"
     if as_json:
         print(value.decode(), flush=True)
     else:
-        console().print(alert_line(msgspec.json.decode(value), received.received_ms), soft_wrap=True)
+        console().print(line(msgspec.json.decode(value), received.received_ms), soft_wrap=True)
