@@ -69,6 +69,7 @@ with DAG(
     requeue = QueueDayOperator.partial(
         task_id="requeue",
         doc_md="A run for each of them.",
+        map_index_template="{{ task.day }}",
         execution_timeout=timedelta(minutes=5),
     ).expand_kwargs(due.output)
     archived >> reevaluate >> due >> requeue

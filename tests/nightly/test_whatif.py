@@ -134,6 +134,24 @@ def test_a_report_is_kept_and_quotes_nothing_unescaped(site: Site) -> None:
     assert whatif_page(result).decode() == text and encode_whatif(result)
 
 
+def test_fires_are_told_by_key_also_where_it_has_text(tmp_path: Path) -> None:
+    steps: list[dict[str, Any]] = [{"at": DAY.start_ms, "rule": RULE}]
+    for number, kind in enumerate(["CSH", "CRD", "CSH", "ü€", "CSH", "CRD"]):
+        at_ms = DAY.start_ms + number
+        event = {"transactionId": number, "eventTime": at_ms, "payeeId": 4, "paymentType": kind, "paymentAmount": 15}
+        steps.append({"at": at_ms, "tx": event})
+    site = Site.make(tmp_path / "archive", {"steps": steps, "keyGroups": 1}, NULLABLE)
+    site.archive(until_ms=DAY.plus(2).start_ms)
+    rule = draft(tmp_path, groupingKeyNames=["paymentType", "payeeId"])
+    result = what_if(WhatIf(rule, DAY, DAY, processes=1), site.store, site.schema, site.settings)
+    assert result.busiest == [({"paymentType": "CSH", "payeeId": 4}, 2), ({"paymentType": "CRD", "payeeId": 4}, 1)]
+    assert [(fire.transaction_id, fire.key["paymentType"]) for fire in result.first] == [
+        (2, "CSH"),
+        (4, "CSH"),
+        (5, "CRD"),
+    ]
+
+
 def test_what_cannot_be_answered_is_named(site: Site, tmp_path: Path) -> None:
     def ask(rule: str, first: Day = DAY, last: Day = DAY) -> None:
         what_if(WhatIf(rule, first, last, processes=1), site.store, site.schema, site.settings)

@@ -18,7 +18,7 @@ from fraud_rules.reevaluation.evaluate import DayRun
 from fraud_rules.reevaluation.feed import DayFeed
 from fraud_rules.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.settings import DetectorSettings
-from fraud_rules.transaction import TransactionBatch
+from fraud_rules.transaction import Column, TransactionBatch
 from fraud_rules.whatif.variants import Variants
 from fraud_rules.window import layout as at
 from fraud_rules.window.cell import Taken
@@ -133,14 +133,21 @@ class _Watch:
         self._detail(rows, fields, of_draft[became == at.FIRED_YES, at.O_ROW])
 
     def _detail(self, rows: TransactionBatch, fields: Sequence[str], places: Ints) -> None:
-        fires = self.fires
-        hours, counts = np.unique(rows.columns[TIME_FIELD].values[places] // 3_600_000, return_counts=True)
+        fires, fired = self.fires, rows.take(places)
+        hours, counts = np.unique(fired.columns[TIME_FIELD].values // 3_600_000, return_counts=True)
         fires.by_hour.update(dict(zip(hours.tolist(), counts.tolist(), strict=True)))
-        for place in places.tolist():
-            row = rows.row(place, self._schema)
-            key = tuple(row[name] for name in fields)
-            fires.by_key[key] += 1
-            if len(fires.ids) < KEPT:
-                fires.ids.append(row[ID_FIELD])  # type: ignore[arg-type]
-                fires.times_ms.append(row[TIME_FIELD])  # type: ignore[arg-type]
-                fires.keys.append(key)
+        parts = np.stack([fired.columns[name].values for name in fields], axis=1)
+        _, first, which, counts = np.unique(parts, axis=0, return_index=True, return_inverse=True, return_counts=True)
+        keys = [tuple(fired.row(i, self._schema)[name] for name in fields) for i in first.tolist()]
+        for key, count in zip(keys, counts.tolist(), strict=True):
+            fires.by_key[key] += count
+        room = KEPT - len(fires.ids)
+        if room > 0:
+            fires.ids += _ids(fired.columns[ID_FIELD])[:room]
+            fires.times_ms += fired.columns[TIME_FIELD].values[:room].tolist()
+            fires.keys += [keys[i] for i in which.reshape(-1)[:room].tolist()]
+
+
+def _ids(column: Column) -> list[int | str]:
+    values: list[int] = column.values.tolist()
+    return values if column.dictionary is None else [column.dictionary[code] for code in values]  # type: ignore[return-value]
