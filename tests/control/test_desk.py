@@ -13,7 +13,7 @@ from fraud_ops.control_plane.errors import Conflict, Invalid, NotFound, Refused,
 from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.roles import Actor, Role
 from fraud_ops.control_plane.settings import Bounds
-from fraud_ops.control_plane.store.models import OutboxRow
+from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow
 from fraud_ops.control_plane.views import ImportEffect, RuleChanged, RuleDetail, RuleGiven, Verdict
 from fraud_rules.rule_export import RuleFormat
 from tests.control.desks import ABE, ADA, ANN, PAT, PIA, RULE, VIC, Scene, given
@@ -311,6 +311,38 @@ def test_an_import_is_all_or_nothing(scene: Scene) -> None:
     for bad_file in ("", "[]", "{" * 100, "x" * 2_000_000, "- 1"):
         with pytest.raises(Invalid):
             scene.desk.import_rules(ANN, bad_file)
+
+
+def test_of_many_rules_brought_in_each_has_its_audit_row_and_its_record(scene: Scene) -> None:
+    many = [{**RULE, "ruleId": rule_id} for rule_id in range(1, 301)]
+    assert scene.desk.import_rules(ADA, json.dumps(many)).applied
+    for rule_id in range(1, 301, 2):
+        scene.desk.change_state(ADA, rule_id, 1, ACTIVE)
+    ends = [{"ruleId": rule_id, "ruleState": "DELETE"} for rule_id in (11, 13)]
+    changes = [{**rule, "limit": 50} for rule in many if rule["ruleId"] not in (11, 13)]
+    assert scene.desk.import_rules(ADA, json.dumps([*changes, *ends])).applied
+    with scene.database.reading() as session:
+        rows = session.scalars(select(OutboxRow).order_by(OutboxRow.seq)).all()
+        audited = {f"{each.seq}:{each.hash}": each for each in session.scalars(select(AuditEntry))}
+    assert [row.seq for row in rows] == list(range(1, 301))
+    assert [row.rule_id for row in rows[150:]] == [*(n for n in range(1, 301, 2) if n not in (11, 13)), 11, 13]
+    for row in rows:
+        after = json.loads(audited[row.audit].after)
+        assert (audited[row.audit].rule_id, after["revision"]) == (row.rule_id, row.revision)
+    verdict = scene.desk.verify_audit()
+    assert (verdict.whole, verdict.rows) == (True, 300 + 150 + 300)
+    assert [each.revision for each in scene.desk.versions(1).items] == [3, 2, 1]
+
+
+def test_an_import_may_not_bring_more_rules_than_are_allowed(scene: Scene) -> None:
+    bounded = scene.another(bounds=Bounds(rules=3))
+    four = [{**RULE, "ruleId": rule_id} for rule_id in range(1, 5)]
+    refused = bounded.import_rules(ADA, json.dumps(four))
+    assert [item.effect.value for item in refused.items] == ["added", "added", "added", "rejected"]
+    assert bounded.rules().items == ()
+    assert bounded.import_rules(ADA, json.dumps(four[:3])).applied
+    end = {"ruleId": 3, "ruleState": "DELETE"}
+    assert bounded.import_rules(ADA, json.dumps([end, four[3]])).applied, "one goes and another comes"
 
 
 def test_marks_and_snoozes(scene: Scene) -> None:

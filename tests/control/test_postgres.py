@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -21,7 +22,7 @@ from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import SCHEMA, Database
 from tests.conftest import free_ports
-from tests.control.desks import ADA, ANN, Scene, given
+from tests.control.desks import ADA, ANN, RULE, Scene, given
 from tests.control.logs import MemoryLog
 
 NOBODY = "nobody"
@@ -115,6 +116,14 @@ def test_a_rule_lives_and_the_mirror_follows(scene: Scene) -> None:
     with pytest.raises(DBAPIError, match="append-only"), scene.database.writing() as session:
         session.execute(text("TRUNCATE audit"))
     assert scene.desk.verify_audit().whole
+
+
+def test_many_rules_come_in_at_once(scene: Scene) -> None:
+    many = json.dumps([{**RULE, "ruleId": rule_id} for rule_id in range(1, 301)])
+    assert scene.desk.import_rules(ADA, many).applied
+    assert scene.desk.import_rules(ADA, many.replace("20", "30")).applied
+    verdict = scene.desk.verify_audit()
+    assert (verdict.whole, verdict.rows) == (True, 600)
 
 
 def test_writers_take_turns(scene: Scene) -> None:

@@ -20,7 +20,7 @@ from fraud_ops.control_plane.canonical import canonical, decoded
 from fraud_ops.control_plane.store.models import AuditEntry
 from fraud_ops.control_plane.views import AuditRow, ChainVerdict
 
-__all__ = ["FIRST", "Deed", "append", "row_of", "verify"]
+__all__ = ["FIRST", "Chain", "Deed", "row_of", "verify"]
 
 FIRST: Final = "0" * 64
 _AT_ONCE: Final = 1_000
@@ -38,28 +38,37 @@ class Deed:
     rule_id: int | None = None
 
 
-def append(session: Session, deed: Deed, at_ms: int) -> AuditEntry:
-    """Add a row, in the writer's transaction."""
-    last = session.execute(
-        select(AuditEntry.seq, AuditEntry.hash).order_by(AuditEntry.seq.desc()).limit(1)
-    ).one_or_none()
-    seq, previous = (0, FIRST) if last is None else (last.seq, last.hash)
-    entry = AuditEntry(
-        seq=seq + 1,
-        at_ms=at_ms,
-        who=deed.who,
-        action=deed.action,
-        subject=deed.subject,
-        rule_id=deed.rule_id,
-        before=canonical(deed.before).decode(),
-        after=canonical(deed.after).decode(),
-        previous_hash=previous,
-        hash="",
-    )
-    entry.hash = hash_of(entry)
-    session.add(entry)
-    session.flush()
-    return entry
+class Chain:
+    """The end of the log, as the only writer has it in its transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._end: tuple[int, str] | None = None
+
+    def append(self, deed: Deed, at_ms: int) -> AuditEntry:
+        """Add a row, in the writer's transaction."""
+        seq, previous = self._end or self._read()
+        entry = AuditEntry(
+            seq=seq + 1,
+            at_ms=at_ms,
+            who=deed.who,
+            action=deed.action,
+            subject=deed.subject,
+            rule_id=deed.rule_id,
+            before=canonical(deed.before).decode(),
+            after=canonical(deed.after).decode(),
+            previous_hash=previous,
+            hash="",
+        )
+        entry.hash = hash_of(entry)
+        self._session.add(entry)
+        self._end = entry.seq, entry.hash
+        return entry
+
+    def _read(self) -> tuple[int, str]:
+        newest = select(AuditEntry.seq, AuditEntry.hash).order_by(AuditEntry.seq.desc()).limit(1)
+        last = self._session.execute(newest).one_or_none()
+        return (0, FIRST) if last is None else (last.seq, last.hash)
 
 
 def hash_of(entry: AuditEntry) -> str:

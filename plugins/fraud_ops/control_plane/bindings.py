@@ -9,7 +9,6 @@ from typing import Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from fraud_ops.control_plane import audit
 from fraud_ops.control_plane.audit import Deed
 from fraud_ops.control_plane.changes import Work
 from fraud_ops.control_plane.errors import Invalid, NotFound, Refused
@@ -89,4 +88,4 @@ def _write(work: Work, who: Actor, user: str, role: Role | None, before: Role | 
     row.role, row.by, row.at_ms = role and role.value, who.user, work.now_ms
     action = "role.bind" if role is not None else "role.unbind"
     deed = Deed(who.user, action, f"user {user}", before and {"role": before.value}, role and {"role": role.value})
-    audit.append(work.session, deed, work.now_ms)
+    work.write_down(deed)

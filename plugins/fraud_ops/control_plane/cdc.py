@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import msgspec
 
-from fraud_ops.control_plane import audit
 from fraud_ops.control_plane.audit import Deed
 from fraud_ops.control_plane.canonical import decoded
 from fraud_ops.control_plane.changes import NewRevision, Work, same, save
@@ -145,7 +144,7 @@ def _is_ours(work: Work, record: Record, head: RuleHead | None, rule_id: int) ->
 def _refused(work: Work, record: Record, rule_id: int | None, reasons: list[str]) -> None:
     known = rule_id if rule_id is not None and 0 < rule_id < 2**63 else None
     deed = Deed(SOURCE, "cdc.refused", f"offset {record.offset}", None, {"reasons": reasons}, known)
-    audit.append(work.session, deed, work.now_ms)
+    work.write_down(deed)
 
 
 def _document(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from typing import Any, Final
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from fraud_ops.control_plane import audit
-from fraud_ops.control_plane.audit import Deed
+from fraud_ops.control_plane.audit import Chain, Deed
 from fraud_ops.control_plane.canonical import canonical, document_of
 from fraud_ops.control_plane.errors import Conflict, NotFound, Unavailable
 from fraud_ops.control_plane.given import Reader, stored
@@ -42,13 +41,51 @@ _SEARCHED: Final = ("name", "description", "owner", "severity")
 
 @dataclass(slots=True)
 class Work:
-    """One change in the making: the writer's session, and what it needs. `changed` is told once it is committed."""
+    """One change in the making, perhaps of many rules: the writer's session, and what it needs. `changed` is told once
+    it is committed.
+
+    Nobody else writes meanwhile: where the audit log and the outbox end is read once.
+    """
 
     session: Session
     settings: ControlPlaneSettings
     reader: Reader
     now_ms: int
     changed: list[RuleChanged] = field(default_factory=list)
+    _chain: Chain = field(init=False)
+    _outbox: tuple[int, int] | None = field(init=False, default=None)
+    _in_use: int | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._chain = Chain(self.session)
+
+    def write_down(self, deed: Deed) -> AuditEntry:
+        """A row of the audit log."""
+        return self._chain.append(deed, self.now_ms)
+
+    def next_in_outbox(self) -> int:
+        """The number of the next record. Raises Unavailable when too much waits there already."""
+        if self._outbox is None:
+            last = self.session.scalar(select(func.max(OutboxRow.seq))) or 0
+            waits = self.session.scalar(select(func.min(OutboxRow.seq)).where(OutboxRow.log_version.is_(None)))
+            self._outbox = last, last + 1 if waits is None else waits
+        last, waits = self._outbox
+        if last - waits >= self.settings.bounds.outbox:
+            raise Unavailable(f"{last - waits + 1} changes wait for the rule log already: is Kafka down?")
+        self._outbox = last + 1, waits
+        return last + 1
+
+    def rules_in_use(self) -> int:
+        """How many rules there are that are not deleted."""
+        if self._in_use is None:
+            counted = select(func.count()).where(RuleHead.state != State.DELETE.value)
+            self._in_use = self.session.scalar(counted) or 0
+        return self._in_use
+
+    def moved(self, was: State, now: State) -> None:
+        """A rule has come into use, or gone."""
+        if self._in_use is not None:
+            self._in_use += (now is not State.DELETE) - (was is not State.DELETE)
 
     def take_back(self) -> None:
         """Leave no trace of what was done so far; nothing more may be done."""
@@ -120,31 +157,23 @@ def save(
     was = State.DELETE if head is None else State(head.state)
     withdraw(work, head, new.who)
     revision = 1 if head is None else head.last_revision + 1
-    entry = audit.append(
-        work.session,
-        Deed(new.who, new.action, f"rule {rule_id}", before, _after(revision, new), rule_id),
-        work.now_ms,
-    )
+    deed = Deed(new.who, new.action, f"rule {rule_id}", before, _after(revision, new), rule_id)
+    entry = work.write_down(deed)
     record = _record(rule_id, was, new) if new.publish else None
     if record is not None:
         outbox_seq = _send(work, _Record(str(rule_id).encode(), record, rule_id, revision), entry)
     head = _written(work, head, rule_id, revision, new)
     head.outbox_seq, head.log_version = outbox_seq, log_version
     work.session.add(_revision(work, head, new))
-    work.session.flush()
+    work.moved(was, new.state)
     work.changed.append(RuleChanged(rule_id, revision))
     return head
 
 
 def _send(work: Work, record: _Record, entry: AuditEntry) -> int:
     """Put a record in the outbox; its number. Raises Unavailable when too much waits there already."""
-    session = work.session
-    last = session.scalar(select(func.max(OutboxRow.seq))) or 0
-    waiting = session.scalar(select(func.min(OutboxRow.seq)).where(OutboxRow.log_version.is_(None)))
-    if waiting is not None and last - waiting >= work.settings.bounds.outbox:
-        raise Unavailable(f"{last - waiting + 1} changes wait for the rule log already: is Kafka down?")
     row = OutboxRow(
-        seq=last + 1,
+        seq=work.next_in_outbox(),
         rule_id=record.rule_id,
         revision=record.revision,
         key=record.key,
@@ -153,8 +182,7 @@ def _send(work: Work, record: _Record, entry: AuditEntry) -> int:
         audit=f"{entry.seq}:{entry.hash}",
         created_ms=work.now_ms,
     )
-    session.add(row)
-    session.flush()
+    work.session.add(row)
     return row.seq
 
 

@@ -189,7 +189,7 @@ class ControlDesk:
 
         Raises Refused, and Invalid for content that cannot be read or is too large.
         """
-        records = imports.read_import(who, content, form, self._settings.bounds)
+        records = imports.read_import(who, content, form, self._settings.bounds, self._reader.limits)
         with self._working(who, comment) as work:
             done = imports.import_rules(work, who, records, comment.strip())
             if dry_run or not done.applied:

@@ -6,7 +6,7 @@ for a new rule, a free id.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -83,7 +83,7 @@ class Reader:
         except RuleRejected as rejected:
             raise Invalid(rejected.reasons, rejected.rule_id) from rejected
 
-    def rule_of(self, members: Mapping[str, Any], faults: list[Reason], wanted: Wanted, *, strict: bool) -> Rule:
+    def rule_of(self, members: Mapping[str, Any], faults: Sequence[Reason], wanted: Wanted, *, strict: bool) -> Rule:
         """The rule of decoded members."""
         document, reasons = dict(members), list(faults)
         if document.pop("disabled", None) not in (None, False):
@@ -159,9 +159,9 @@ def differences(before: Document, after: Document) -> tuple[Difference, ...]:
     )
 
 
-def with_remarks(members: dict[str, Any], known: Document) -> dict[str, Any]:
+def with_remarks(members: Mapping[str, Any], known: Document) -> dict[str, Any]:
     """A rule from the one-line form keeps what that form cannot say."""
-    return {name: known[name] for name in _NOT_IN_A_LINE if name in known} | members
+    return {**{name: known[name] for name in _NOT_IN_A_LINE if name in known}, **members}
 
 
 def _faults_of_id(document: dict[str, Any], wanted: Wanted) -> list[Reason]:

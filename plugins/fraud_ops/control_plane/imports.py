@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.canonical import document_of
 from fraud_ops.control_plane.changes import Work
@@ -18,34 +22,42 @@ from fraud_ops.control_plane.steps import add_draft, change_state, new_document
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_ops.control_plane.views import Import, ImportEffect, ImportItem
 from fraud_rules.errors import InputInvalid, Reason, RuleRejected
+from fraud_rules.limits import RuleLimits
 from fraud_rules.rule_export import RuleFormat
-from fraud_rules.rule_files import RuleRecord, read_rule_text
+from fraud_rules.rule_files import read_rule_text
 from fraud_rules.rule_json import decode_object
 from fraud_rules.rule_text import read_text_form
 
 __all__ = ["import_rules", "read_import"]
 
+_ACTION: Final = "rule.import"
+_ASKED_AT_ONCE: Final = 500
 _NAMES: Final = MappingProxyType(
     {RuleFormat.JSON: "import.json", RuleFormat.YAML: "import.yaml", RuleFormat.TEXT: "import.txt"}
 )
 
 
-def import_rules(work: Work, who: Actor, records: Sequence[RuleRecord], comment: str) -> Import:
-    """Bring the rules in. `applied` is false when one was rejected: the transaction must be taken back then."""
-    seen: set[int] = set()
-    items = []
-    for place, record in enumerate(records, 1):
-        where = f"rule {place}"
-        try:
-            items.append(_brought_in(work, who, where, record, comment, seen))
-        except RuleRejected as rejected:
-            items.append(ImportItem(where, rejected.rule_id, ImportEffect.REJECTED, rejected.reasons))
-        except ControlPlaneError as error:
-            items.append(ImportItem(where, None, ImportEffect.REJECTED, (Reason("record", str(error)),)))
-    return Import(tuple(items), all(item.effect is not ImportEffect.REJECTED for item in items))
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A record of a file, decoded. `faults` is what was wrong with its text, `line` whether it is in the one-line form;
+    `refused` why it has no members, where it has none.
+    """
+
+    members: Mapping[str, Any] = field(default_factory=dict)
+    faults: Sequence[Reason] = ()
+    line: bool = False
+    refused: RuleRejected | None = None
+
+    @property
+    def rule_id(self) -> int | None:
+        """The rule it is about, where it names one."""
+        given = self.members.get("ruleId")
+        return given if type(given) is int else None
 
 
-def read_import(who: Actor, content: str, form: RuleFormat | None, bounds: Bounds) -> tuple[RuleRecord, ...]:
+def read_import(
+    who: Actor, content: str, form: RuleFormat | None, bounds: Bounds, limits: RuleLimits
+) -> tuple[Given, ...]:
     """The records of a file; before anybody has to wait for the writer, as YAML takes its time.
 
     Raises Refused, and Invalid for content that holds no rules or too many.
@@ -60,7 +72,22 @@ def read_import(who: Actor, content: str, form: RuleFormat | None, bounds: Bound
         raise Invalid([Reason("content", str(error))]) from error
     if len(records) > bounds.import_rules:
         raise Invalid([Reason("content", f"has {len(records)} rules, at most {bounds.import_rules} are allowed")])
-    return records
+    return tuple(_given(record.value, limits) for record in records)
+
+
+def import_rules(work: Work, who: Actor, records: Sequence[Given], comment: str) -> Import:
+    """Bring the rules in. `applied` is false when one was rejected: the transaction must be taken back then."""
+    bringing = _Bringing(work, who, comment, _heads(work.session, records))
+    items = []
+    for place, record in enumerate(records, 1):
+        where = f"rule {place}"
+        try:
+            items.append(bringing.bring(where, record))
+        except RuleRejected as rejected:
+            items.append(ImportItem(where, rejected.rule_id, ImportEffect.REJECTED, rejected.reasons))
+        except ControlPlaneError as error:
+            items.append(ImportItem(where, None, ImportEffect.REJECTED, (Reason("record", str(error)),)))
+    return Import(tuple(items), all(item.effect is not ImportEffect.REJECTED for item in items))
 
 
 def _form_of(content: str) -> RuleFormat:
@@ -73,58 +100,89 @@ def _form_of(content: str) -> RuleFormat:
     return RuleFormat.TEXT if comma and number.strip().isdigit() else RuleFormat.YAML
 
 
-def _brought_in(work: Work, who: Actor, where: str, record: RuleRecord, comment: str, seen: set[int]) -> ImportItem:
-    members, faults = _members(work, record)
-    rule_id = members.get("ruleId")
-    if type(rule_id) is int:
-        if rule_id in seen:
-            raise Invalid([Reason("ruleId", f"{rule_id} is in this import twice")], rule_id)
-        seen.add(rule_id)
-    if members.get("controlType") is not None or members.get("ruleState") == "CONTROL":
-        raise Invalid([Reason("controlType", "controls are not imported")])
-    head = work.session.get(RuleHead, rule_id) if type(rule_id) is int and abs(rule_id) < 2**63 else None
-    known = head if head is not None and head.state != State.DELETE.value else None
-    if members.get("disabled") is True or members.get("ruleState") == "DELETE":
-        return _ended(work, who, where, rule_id, known, comment)
-    if known is None:
-        rule = work.reader.rule_of(members, faults, Wanted(None, State.DRAFT), strict=False)
-        add_draft(work, who, rule, comment, "rule.import")
+class _Bringing:
+    """Rules on their way into the store; `heads` is what it has under their ids."""
+
+    def __init__(self, work: Work, who: Actor, comment: str, heads: Mapping[int, RuleHead]) -> None:
+        self._work = work
+        self._who = who
+        self._comment = comment
+        self._heads = heads
+        self._seen: set[int] = set()
+
+    def bring(self, where: str, given: Given) -> ImportItem:
+        """Raises RuleRejected, Refused."""
+        self._check(given)
+        head = None if given.rule_id is None else self._heads.get(given.rule_id)
+        known = head if head is not None and head.state != State.DELETE.value else None
+        if given.members.get("disabled") is True or given.members.get("ruleState") == "DELETE":
+            return self._end(where, given, known)
+        return self._add(where, given, head) if known is None else self._change(where, given, known)
+
+    def _check(self, given: Given) -> None:
+        if given.refused is not None:
+            raise given.refused
+        rule_id = given.rule_id
+        if rule_id is not None:
+            if rule_id in self._seen:
+                raise Invalid([Reason("ruleId", f"{rule_id} is in this import twice")], rule_id)
+            self._seen.add(rule_id)
+        if given.members.get("controlType") is not None or given.members.get("ruleState") == "CONTROL":
+            raise Invalid([Reason("controlType", "controls are not imported")])
+
+    def _add(self, where: str, given: Given, head: RuleHead | None) -> ImportItem:
+        wanted = Wanted(None, State.DRAFT)
+        rule = self._work.reader.rule_of(given.members, given.faults, wanted, strict=False)
+        add_draft(self._work, self._who, rule, head, self._comment, _ACTION)
         return ImportItem(where, rule.rule_id, ImportEffect.ADD)
-    document = document_of(known.document)
-    if not record.value.lstrip().startswith(b"{"):
-        members = with_remarks(members, document)
-    rule = work.reader.rule_of(members, faults, Wanted(known.rule_id, State(known.state)), strict=False)
-    before, asked = known.revision, known.approval_id
-    if not _says_more(rule.document, document):
-        return ImportItem(where, rule.rule_id, ImportEffect.UNCHANGED)
-    after = new_document(work, who, known, rule, comment, "rule.import")
-    if after.revision != before:
-        return ImportItem(where, rule.rule_id, ImportEffect.CHANGE)
-    effect = ImportEffect.UNCHANGED if after.approval_id == asked else ImportEffect.REQUEST
-    return ImportItem(where, rule.rule_id, effect)
+
+    def _change(self, where: str, given: Given, known: RuleHead) -> ImportItem:
+        document = document_of(known.document)
+        members = with_remarks(given.members, document) if given.line else given.members
+        wanted = Wanted(known.rule_id, State(known.state))
+        rule = self._work.reader.rule_of(members, given.faults, wanted, strict=False)
+        before, asked = known.revision, known.approval_id
+        if not _says_more(rule.document, document):
+            return ImportItem(where, rule.rule_id, ImportEffect.UNCHANGED)
+        after = new_document(self._work, self._who, known, rule, self._comment, _ACTION)
+        if after.revision != before:
+            return ImportItem(where, rule.rule_id, ImportEffect.CHANGE)
+        effect = ImportEffect.UNCHANGED if after.approval_id == asked else ImportEffect.REQUEST
+        return ImportItem(where, rule.rule_id, effect)
+
+    def _end(self, where: str, given: Given, known: RuleHead | None) -> ImportItem:
+        require(self._who, Permission.IMPORT_DELETE)
+        if given.rule_id is None:
+            raise Invalid([Reason("ruleId", "is required")])
+        if known is None:
+            return ImportItem(where, given.rule_id, ImportEffect.UNCHANGED)
+        change_state(self._work, self._who, known.rule_id, known.revision, State.DELETE, self._comment)
+        return ImportItem(where, given.rule_id, ImportEffect.DELETE)
 
 
-def _ended(work: Work, who: Actor, where: str, rule_id: object, known: RuleHead | None, comment: str) -> ImportItem:
-    require(who, Permission.IMPORT_DELETE)
-    if type(rule_id) is not int:
-        raise Invalid([Reason("ruleId", "is required")])
-    if known is None:
-        return ImportItem(where, rule_id, ImportEffect.UNCHANGED)
-    change_state(work, who, known.rule_id, known.revision, State.DELETE, comment)
-    return ImportItem(where, rule_id, ImportEffect.DELETE)
+def _heads(session: Session, records: Sequence[Given]) -> Mapping[int, RuleHead]:
+    """What the store has of the rules named, asked for some hundreds at a time."""
+    ids = [each.rule_id for each in records if each.rule_id is not None and abs(each.rule_id) < 2**63]
+    found: dict[int, RuleHead] = {}
+    for start in range(0, len(ids), _ASKED_AT_ONCE):
+        asked = select(RuleHead).where(RuleHead.rule_id.in_(ids[start : start + _ASKED_AT_ONCE]))
+        found |= {head.rule_id: head for head in session.scalars(asked)}
+    return found
 
 
-def _members(work: Work, record: RuleRecord) -> tuple[dict[str, Any], list[Reason]]:
-    """A record's members. Raises RuleRejected where it has none."""
-    limits = work.reader.limits
-    if len(record.value) > limits.max_record_bytes:
-        problem = f"has {len(record.value)} bytes, at most {limits.max_record_bytes} are allowed"
-        raise RuleRejected([Reason("record", problem)])
-    text = record.value.decode("utf-8", "replace").strip()
-    if not text.startswith("{"):
-        return dict(read_text_form(text)), []
-    decoded = decode_object(text, limits)
-    return decoded.members, decoded.reasons
+def _given(record: bytes, limits: RuleLimits) -> Given:
+    """A record's members, as far as it has any."""
+    if len(record) > limits.max_record_bytes:
+        problem = f"has {len(record)} bytes, at most {limits.max_record_bytes} are allowed"
+        return Given(refused=RuleRejected([Reason("record", problem)]))
+    text = record.decode("utf-8", "replace").strip()
+    try:
+        if not text.startswith("{"):
+            return Given(read_text_form(text), line=True)
+        decoded = decode_object(text, limits)
+    except RuleRejected as rejected:
+        return Given(refused=rejected)
+    return Given(decoded.members, decoded.reasons)
 
 
 def _says_more(given: Mapping[str, object], known: Mapping[str, object]) -> bool:

@@ -12,7 +12,6 @@ from typing import Final
 
 from sqlalchemy import or_, select, update
 
-from fraud_ops.control_plane import audit
 from fraud_ops.control_plane.audit import Deed
 from fraud_ops.control_plane.canonical import decoded, document_of
 from fraud_ops.control_plane.changes import NewRevision, Work, save
@@ -158,7 +157,7 @@ def _into_history(work: Work, entry: LogEntry, head: RuleHead, new: NewRevision)
     head.last_revision += 1
     facts = {"revision": head.last_revision, "state": new.state.value, "document": document_of(new.document)}
     deed = Deed(new.who, "log.overtaken", f"rule {head.rule_id}", None, facts | new.detail, head.rule_id)
-    audit.append(work.session, deed, work.now_ms)
+    work.write_down(deed)
     work.session.add(
         RevisionRow(
             rule_id=head.rule_id,
@@ -174,12 +173,11 @@ def _into_history(work: Work, entry: LogEntry, head: RuleHead, new: NewRevision)
             log_version=entry.version,
         )
     )
-    work.session.flush()
 
 
 def _foreign_control(work: Work, entry: LogEntry, kind: ControlType, who: str) -> None:
     detail = {"logVersion": entry.version}
-    audit.append(work.session, Deed(who, "log.control", kind.value, None, detail), work.now_ms)
+    work.write_down(Deed(who, "log.control", kind.value, None, detail))
     if kind is ControlType.DELETE_RULES_ALL:
         end_all(work, who, who, _FROM_LOG, log_version=entry.version, keep=_later_than(work, entry.version))
     work.changed.append(RuleChanged(None, None))

@@ -10,7 +10,6 @@ from typing import Final
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from fraud_ops.control_plane import audit
 from fraud_ops.control_plane.audit import Deed
 from fraud_ops.control_plane.canonical import canonical, document_of
 from fraud_ops.control_plane.changes import Work, head_of
@@ -85,7 +84,7 @@ def mark(work: Work, who: Actor, alert_id: str, rule_id: int, rule_version: int,
     known.rule_id, known.rule_version = rule_id, rule_version
     known.verdict, known.who, known.at_ms = verdict.value, who.user, work.now_ms
     deed = Deed(who.user, "alert.mark", f"alert {alert_id}", before, {"verdict": verdict.value}, rule_id)
-    audit.append(work.session, deed, work.now_ms)
+    work.write_down(deed)
     return _mark_view(known)
 
 
@@ -99,7 +98,7 @@ def unmark(work: Work, who: Actor, alert_id: str) -> None:
     before = {"verdict": known.verdict, "who": known.who}
     work.session.delete(known)
     deed = Deed(who.user, "alert.unmark", f"alert {alert_id}", before, None, known.rule_id)
-    audit.append(work.session, deed, work.now_ms)
+    work.write_down(deed)
 
 
 def marks(session: Session, alert_ids: Iterable[str]) -> Mapping[str, MarkView]:
@@ -140,7 +139,7 @@ def snooze(work: Work, who: Actor, rule_id: int, key: Document | None, until_ms:
     work.session.add(row)
     work.session.flush()
     deed = Deed(who.user, "snooze", f"rule {rule_id}", None, _snooze_facts(row), rule_id)
-    audit.append(work.session, deed, work.now_ms)
+    work.write_down(deed)
     return _snooze_view(row)
 
 
@@ -153,7 +152,7 @@ def unsnooze(work: Work, who: Actor, snooze_id: int) -> None:
     before = _snooze_facts(row)
     row.until_ms = work.now_ms
     deed = Deed(who.user, "unsnooze", f"rule {row.rule_id}", before, _snooze_facts(row), row.rule_id)
-    audit.append(work.session, deed, work.now_ms)
+    work.write_down(deed)
 
 
 def snoozes(session: Session, now_ms: int) -> tuple[SnoozeView, ...]:

@@ -9,7 +9,6 @@ from typing import Final
 
 from sqlalchemy import func, select
 
-from fraud_ops.control_plane import audit
 from fraud_ops.control_plane.audit import Deed
 from fraud_ops.control_plane.canonical import document_of
 from fraud_ops.control_plane.changes import (
@@ -41,18 +40,16 @@ def create(work: Work, who: Actor, given: RuleGiven, comment: str) -> RuleHead:
     """A new draft. Raises Refused, Invalid, Conflict."""
     require(who, Permission.DRAFT)
     rule = work.reader.rule(given, Wanted(None, State.DRAFT, free_id=_free_id(work)), strict=False)
-    return add_draft(work, who, rule, comment, "rule.create")
+    return add_draft(work, who, rule, work.session.get(RuleHead, rule.rule_id), comment, "rule.create")
 
 
-def add_draft(work: Work, who: Actor, rule: Rule, comment: str, action: str) -> RuleHead:
-    """The same for a rule already read."""
-    known = work.session.get(RuleHead, rule.rule_id)
+def add_draft(work: Work, who: Actor, rule: Rule, known: RuleHead | None, comment: str, action: str) -> RuleHead:
+    """The same for a rule already read; `known` is what the store has under its id."""
     if known is not None and known.state != State.DELETE.value:
         raise Conflict(f"there is a rule {rule.rule_id} already; leave ruleId out for a free one", known.revision)
     most = work.settings.bounds.rules
-    in_use = work.session.scalar(select(func.count()).where(RuleHead.state != State.DELETE.value)) or 0
-    if in_use >= most:
-        raise Refused(f"there are {in_use} rules already, at most {most} are allowed")
+    if work.rules_in_use() >= most:
+        raise Refused(f"there are {work.rules_in_use()} rules already, at most {most} are allowed")
     _check_force(who, rule, None)
     document = document_in(State.DRAFT, rule)
     new = NewRevision(State.DRAFT, document, SOURCE, who.user, who.user, action, comment)
@@ -125,7 +122,7 @@ def decide(work: Work, who: Actor, approval_id: int, comment: str, *, approve: b
         require(who, Permission.DECIDE)
     _settle(work, asked, head, "withdrawn" if own else "rejected", who, comment)
     deed = Deed(who.user, "approval.reject", f"approval {asked.id}", _asked(asked), {"comment": comment}, asked.rule_id)
-    audit.append(work.session, deed, work.now_ms)
+    work.write_down(deed)
     work.changed.append(RuleChanged(asked.rule_id, head.revision))
     return asked
 
@@ -138,7 +135,7 @@ def control(work: Work, who: Actor, named: str, confirm: str, comment: str) -> i
     kind = ControlType(named)
     if kind in _CONFIRMED and confirm != kind.value:
         raise Invalid([Reason("confirm", f"cannot be taken back: type {kind.value} to confirm")])
-    entry = audit.append(work.session, Deed(who.user, "control", kind.value, None, {"comment": comment}), work.now_ms)
+    entry = work.write_down(Deed(who.user, "control", kind.value, None, {"comment": comment}))
     wipes = kind is ControlType.DELETE_RULES_ALL
     seq = send_control(work, control_record(kind.value, SOURCE), entry, wipes=wipes)
     if wipes:
@@ -204,7 +201,7 @@ def _ask(
     work.session.flush()
     head.approval_id = asked.id
     deed = Deed(who.user, "approval.request", f"approval {asked.id}", None, _asked(asked), head.rule_id)
-    audit.append(work.session, deed, work.now_ms)
+    work.write_down(deed)
     work.changed.append(RuleChanged(head.rule_id, head.revision))
     return head
 
