@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from fraud_ops.health import Health, Verdict
 from fraud_ops.observation import DetectorObservation
+from fraud_rules.deployment.intent import IntentKind
 from fraud_rules.deployment.plan import Outlook
 from fraud_rules.deployment.release import Release, fingerprint
 
@@ -76,7 +77,7 @@ def step_to_deploy(seen: DetectorObservation, verdict: Verdict, declared: Releas
     wanted = seen.wanted
     if wanted is None:
         return Step(Act.START, f"the first start, as {mark}", declared)
-    if verdict.health in (Health.STOPPED, Health.DRAINING):
+    if wanted.intent.kind is IntentKind.DRAIN or verdict.health is Health.STOPPED:
         return Step(Act.NOTHING, str(verdict))
     if wanted.intent.fingerprint == mark:
         return Step(Act.NOTHING, f"{mark} is what is asked for: {verdict}")

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from fraud_ops.observation import DetectorObservation
+from fraud_ops.observation import DetectorObservation, ProgressSeen
 from fraud_rules.deployment.attempt import Attempt, AttemptPhase, AttemptStatus
 from fraud_rules.deployment.intent import IntentKind, IntentRecord
 
@@ -93,7 +93,7 @@ def health(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: s
     if double is not None:
         return double
     if seen.effective is None:
-        return _nothing_to_run(seen)
+        return _nothing_to_run(seen, limits, now_ms)
     found = _of_intent(seen, seen.effective, limits, now_ms)
     if seen.refusal is None:
         return found
@@ -130,16 +130,27 @@ def _duplicate(seen: DetectorObservation, limits: Limits, now_ms: int, superviso
     return None
 
 
-def _nothing_to_run(seen: DetectorObservation) -> Verdict:
+def _nothing_to_run(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verdict:
     if seen.refusal is not None:
         return _refused(seen.refusal.status)
-    return Verdict(Health.STOPPED, ("nobody has asked for it to run",))
+    return _by_hand(seen, limits, now_ms, 0) or Verdict(Health.STOPPED, ("nobody has asked for it to run",))
+
+
+def _by_hand(seen: DetectorObservation, limits: Limits, now_ms: int, since_ms: int) -> Verdict | None:
+    """What works although nobody has asked for it: by its batches since then. None where nothing does."""
+    progress = seen.progress
+    if progress is None or progress.append_ms <= since_ms or now_ms - progress.append_ms > limits.stalled_ms:
+        return None
+    found = _by_progress(progress, limits, now_ms)
+    return Verdict(
+        found.health, (*found.reasons, "it was started by hand: no intent asks for it, no agent looks after it")
+    )
 
 
 def _of_intent(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
     attempt = seen.attempt
     if intent.intent.kind is IntentKind.DRAIN:
-        return _drained(seen, intent)
+        return _drained(seen, intent, limits, now_ms)
     if attempt is None or attempt.status.phase is AttemptPhase.ACCEPTED:
         return _not_taken_up(seen, intent, limits, now_ms)
     if attempt.status.phase.is_terminal:
@@ -147,9 +158,11 @@ def _of_intent(seen: DetectorObservation, intent: IntentRecord, limits: Limits, 
     return _silent_agent(seen, limits, now_ms) or _at_work(seen, attempt, limits, now_ms)
 
 
-def _drained(seen: DetectorObservation, intent: IntentRecord) -> Verdict:
+def _drained(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
     who = f"{intent.intent.requested_by} asked for it: {intent.intent.reason}"
-    return Verdict(Health.STOPPED if seen.is_stopped else Health.DRAINING, (who,))
+    if not seen.is_stopped or seen.attempt is None:
+        return Verdict(Health.DRAINING, (who,))
+    return _by_hand(seen, limits, now_ms, seen.attempt.append_ms) or Verdict(Health.STOPPED, (who,))
 
 
 def _not_taken_up(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
@@ -216,6 +229,10 @@ def _at_work(seen: DetectorObservation, attempt: Attempt, limits: Limits, now_ms
         age_ms = now_ms - begun_ms
         told = f"{status.phase.lower()} for {_seconds(age_ms)}, no batch yet (epoch {status.epoch})"
         return Verdict(Health.STARTING if age_ms <= limits.starting_ms else Health.STALLED, (told,))
+    return _by_progress(progress, limits, now_ms)
+
+
+def _by_progress(progress: ProgressSeen, limits: Limits, now_ms: int) -> Verdict:
     age_ms = now_ms - progress.append_ms
     batch = f"batch {progress.progress.batch_id} ended {_seconds(age_ms)} ago"
     if age_ms > limits.stalled_ms:

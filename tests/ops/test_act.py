@@ -33,7 +33,7 @@ SUPERVISE = {
     "taken over from": (ASKED.said(Phase.FAILED, error_name="Fenced"), AT_ONCE, Act.NOTHING),
     "a silent agent": (replace(running(), agent_age_s=99), AT_ONCE, Act.NOTHING),
     "stopped by the rule log": (ASKED.said(Phase.STOPPED, error_name="DetectorStopped"), AT_ONCE, Act.NOTHING),
-    "drained": (running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED), AT_ONCE, Act.NOTHING),
+    "drained": (running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=1), AT_ONCE, Act.NOTHING),
     "nothing ever": (World(), AT_ONCE, Act.NOTHING),
 }
 
@@ -42,7 +42,10 @@ DEPLOY = {
     "what is declared runs": (World().asked(B).said(Phase.RUNNING).wrote(ago_s=1), Act.NOTHING),
     "something else runs": (running(), Act.START),
     "something else died": (DEAD, Act.START),
-    "drained": (running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED), Act.NOTHING),
+    "drained": (running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=1), Act.NOTHING),
+    "drained, and somebody has started it by hand": (
+        running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=20), Act.NOTHING,
+    ),
     "stopped by the rule log": (ASKED.said(Phase.STOPPED, error_name="DetectorStopped"), Act.NOTHING),
     "it was refused, and nothing has changed": (running(ago_s=99).asked(B).said(Phase.REFUSED), Act.NOTHING),
     "somebody went back from it": (

@@ -16,6 +16,17 @@ DIED = running().said(Phase.FAILED, exit_code=-9)
 
 TABLE = {
     "nobody asked for anything": (World(), Health.STOPPED, "nobody has asked"),
+    "nobody asked, and it runs": (World().wrote(ago_s=5), Health.HEALTHY, "started by hand"),
+    "nobody asked, and it ran": (World().wrote(ago_s=41), Health.STOPPED, "nobody has asked"),
+    "nobody asked, and it falls behind": (World().wrote(ago_s=5, lag=100_001), Health.LAGGING, "started by hand"),
+    "drained, and somebody starts it": (
+        running(ago_s=90).said(Phase.STOPPED).asked(None, ago_s=30).said(Phase.STOPPED, ago_s=20).wrote(ago_s=5),
+        Health.HEALTHY, "started by hand",
+    ),
+    "drained a moment ago": (
+        running(ago_s=90).wrote(ago_s=8).said(Phase.STOPPED, ago_s=7).asked(None, ago_s=7).said(Phase.STOPPED, ago_s=7),
+        Health.STOPPED, "asked for it",
+    ),
     "asked for a moment ago": (ASKED, Health.STARTING, "asked for 60 s ago"),
     "asked for long ago, an agent is there": (World().asked(release(), ago_s=200), Health.DEAD, "no agent has started"),
     "asked for, and no agent ever": (replace(ASKED, agent_age_s=None), Health.AGENT_SILENT, "no agent has ever"),
@@ -72,7 +83,7 @@ TABLE = {
         DIED.asked(release("b: 1")).said(Phase.REFUSED, error_name="CheckpointForeign"), Health.DEAD, "was refused",
     ),
     "drained, and another start is refused": (
-        running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED)
+        running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=1)
         .asked(release()).said(Phase.REFUSED, error_name="CheckpointForeign"),
         Health.CHECKPOINT_FOREIGN, "refused",
     ),
@@ -80,7 +91,8 @@ TABLE = {
         running().asked(None, by="drain by ann", reason="maintenance").said(Phase.DRAINING), Health.DRAINING, "ann",
     ),
     "drained": (
-        running().said(Phase.STOPPED).asked(None, reason="repairs").said(Phase.STOPPED), Health.STOPPED, "repairs",
+        running().said(Phase.STOPPED).asked(None, reason="repairs").said(Phase.STOPPED, ago_s=1),
+        Health.STOPPED, "repairs",
     ),
     "two that decide": (running().supervisor(9, "http://there"), Health.DUPLICATE, "http://there supervises"),
     "another that decided once": (running().supervisor(31, "http://there"), Health.HEALTHY, "batch 7"),
