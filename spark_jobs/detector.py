@@ -15,7 +15,7 @@ from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.spark.job import AttemptOf, DetectorJob, RebuildOrder
 from fraud_rules.spark.session import SparkOptions
-from fraud_rules.spark.streaming import check_start, run
+from fraud_rules.spark.streaming import Hold, check_start, run
 
 
 def _parser(project: Project) -> argparse.ArgumentParser:
@@ -43,6 +43,7 @@ def _parser(project: Project) -> argparse.ArgumentParser:
     add("--partial", action="store_true", help="rebuild although retention has removed the topics' beginning")
     add("--attempt", metavar="ID", help="the intent this start executes")
     add("--epoch", type=int, default=0, help="its epoch: a newer intent refuses the start")
+    add("--hold", type=Path, metavar="FILE", help="make ready, then wait for FILE before anything is touched")
     add("--check", action="store_true", help="only say whether a start would be refused; nothing is touched")
     return parser
 
@@ -90,7 +91,8 @@ def main() -> int:
         if given.check:
             check_start(_job(given))
         else:
-            run(_job(given), on_ready=lambda: _say("running"))
+            hold = None if given.hold is None else Hold(given.hold, lambda: _say("ready"))
+            run(_job(given), on_running=lambda: _say("running"), hold=hold)
     except FraudError as error:
         _say(str(error))
         return error.exit_code

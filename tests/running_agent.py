@@ -34,7 +34,7 @@ NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 _STAND_IN = """
 import os, signal, subprocess, sys, time
 
-OBEYS, REFUSES = {obeys}, {refuses!r}
+OBEYS, REFUSES, DIES = {obeys}, {refuses!r}, {dies!r}
 
 def main():
     if "--check" in sys.argv:
@@ -49,6 +49,15 @@ def main():
     # As Spark's Python workers: a process group of its own, and deaf.
     subprocess.Popen([sys.executable, "-c", "import os, signal, time; os.setpgid(0, 0); "
                       "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"])
+    hold = [word.removeprefix("--hold=") for word in sys.argv if word.startswith("--hold=")]
+    if hold and DIES:
+        sys.stderr.write("detector: " + DIES + "\\n")
+        return 9
+    if hold:
+        sys.stderr.write("detector: ready\\n")
+        sys.stderr.flush()
+    while hold and not os.path.exists(hold[0]):
+        time.sleep(0.05)
     sys.stderr.write("detector: running\\n")
     sys.stderr.flush()
     while True:
@@ -59,10 +68,11 @@ if __name__ == "__main__":
 """
 
 
-def stand_in(path: Path, *, obeys: bool = True, refuses: str = "", source: str | None = None) -> Path:
-    """A wheel whose detector runs until it is told to end; or refuses its check, or does not obey."""
+def stand_in(path: Path, *, obeys: bool = True, refuses: str = "", dies: str = "", source: str | None = None) -> Path:
+    """A wheel whose detector runs until it is told to end; or refuses its check, dies while it makes ready, or does not
+    obey."""
     with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr("detector.py", source or _STAND_IN.format(obeys=obeys, refuses=refuses))
+        wheel.writestr("detector.py", source or _STAND_IN.format(obeys=obeys, refuses=refuses, dies=dies))
     return path
 
 

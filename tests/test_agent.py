@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fraud_rules.agent.agent import Agent, AgentLimits
@@ -14,7 +15,7 @@ from fraud_rules.deployment.attempt import AgentStatus, Attempt, AttemptPhase, A
 from fraud_rules.deployment.intent import Intent, IntentLog, IntentRecord, read_intents
 from fraud_rules.detector_status import Progress
 from fraud_rules.errors import Fenced
-from tests.test_deployment import drain, run
+from tests.test_deployment import RELEASE, drain, run
 from tests.waiting import until
 
 ME = Self("cards", "agent-1", "host", "c0de")
@@ -31,6 +32,7 @@ class FakeAttempt:
     stopped: bool = False
     ended: AttemptEnd | None = None
     asked: int = 0
+    released_ms: int | None = None
 
     def end(self) -> AttemptEnd | None:
         return self.ended
@@ -45,6 +47,10 @@ class FakeAttempt:
 
     def kill(self) -> None:
         self.ended = AttemptEnd(1, -9)
+
+    def release(self, now_ms: int) -> FakeAttempt:
+        self.released_ms = now_ms
+        return self
 
 
 @dataclass
@@ -67,21 +73,31 @@ class FakeCheck:
 
 @dataclass
 class FakeLauncher:
-    """`check_with` is what a check comes to."""
+    """`check_with` is what a check comes to, `ends_held` how a held attempt ends; it gets ready where `gets_ready`."""
 
     home: Path
     check_with: tuple[int | None, str] = (0, "")
     obeys: bool = True
+    gets_ready: bool = True
+    ends_held: AttemptEnd | None = None
+    checks: int = 0
     left: FakeAttempt | None = None
     started: list[FakeAttempt] = field(default_factory=list)
 
+    def look(self, record: IntentRecord) -> None:
+        pass
+
     def check(self, record: IntentRecord) -> FakeCheck:
+        self.checks += 1
         return FakeCheck(*self.check_with)
 
-    def start(self, record: IntentRecord, now_ms: int) -> FakeAttempt:
+    def start(self, record: IntentRecord, now_ms: int, *, held: bool = False) -> FakeAttempt:
         folder = AttemptFolder(self.home / record.intent.attempt_id)
         folder.path.mkdir()
-        attempt = FakeAttempt(folder, AttemptOrder(record.epoch, record.intent, now_ms, [], {}), self.obeys)
+        if held and self.gets_ready:
+            folder.note("ready")
+        attempt = FakeAttempt(folder, AttemptOrder(record.epoch, record.intent, now_ms, [], {}, held), self.obeys)
+        attempt.ended = self.ends_held if held else None
         self.started.append(attempt)
         return attempt
 
@@ -190,6 +206,58 @@ def test_a_valid_release_replaces_what_runs(running: Site) -> None:
     running.until_phase("b", AttemptPhase.STARTING)
     assert running.statuses["a"].phase is AttemptPhase.STOPPED
     assert [attempt.asked for attempt in running.launcher.started] == [1, 0]
+
+
+def test_what_runs_is_touched_only_once_its_successor_is_ready(running: Site) -> None:
+    running.launcher.gets_ready = False
+    running.decide(run(0, "b"))
+    until(lambda: running.step() or len(running.launcher.started) == 2, "a successor makes ready", 10.0)
+    first, second = running.launcher.started
+    running.step()
+    assert second.order.held
+    assert (first.asked, second.released_ms, running.statuses["b"].phase) == (0, None, AttemptPhase.ACCEPTED)
+    second.folder.note("ready")
+    running.until_phase("b", AttemptPhase.STARTING)
+    assert (first.asked, second.released_ms) == (1, running.now_ms)
+    assert len(running.launcher.started) == 2
+
+
+def test_a_successor_that_ends_before_it_is_ready_is_refused(running: Site) -> None:
+    running.launcher.gets_ready, running.launcher.ends_held = False, AttemptEnd(1, 17, "no master answers")
+    running.decide(run(0, "b"))
+    running.until_phase("b", AttemptPhase.REFUSED)
+    status = running.statuses["b"]
+    assert (status.error_name, status.message) == ("MasterUnavailable", "no master answers")
+    assert running.launcher.started[0].asked == 0
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_a_successor_that_does_not_get_ready_is_ended(running: Site, *, newer: bool) -> None:
+    running.launcher.gets_ready = False
+    running.decide(run(0, "b"))
+    until(lambda: running.step() or len(running.launcher.started) == 2, "a successor makes ready", 10.0)
+    if newer:
+        running.decide(drain(1, "d"))
+    running.step(0 if newer else LIMITS.check_ms + 1)
+    assert running.launcher.started[1].ended == AttemptEnd(1, -9)
+    assert running.statuses["b"].phase is (AttemptPhase.SUPERSEDED if newer else AttemptPhase.REFUSED)
+    assert running.launcher.started[0].asked == int(newer)
+
+
+def test_one_that_died_is_started_again_without_another_check(running: Site) -> None:
+    running.launcher.started[0].ended = AttemptEnd(1, -9)
+    running.step()
+    running.launcher.check_with = (None, "")
+    running.decide(run(0, "b"))
+    running.until_phase("b", AttemptPhase.STARTING)
+    assert (running.launcher.checks, running.launcher.started[1].order.held) == (1, False)
+
+
+def test_a_changed_release_is_checked_also_where_nothing_runs(running: Site) -> None:
+    running.launcher.started[0].ended = AttemptEnd(1, -9)
+    running.launcher.check_with = (9, "detector: no\n")
+    running.decide(run(0, "b", release=msgspec.structs.replace(RELEASE, settings="detector: cards\ntick_ms: 500\n")))
+    running.until_phase("b", AttemptPhase.REFUSED)
 
 
 def test_one_that_does_not_end_is_killed(running: Site) -> None:

@@ -143,6 +143,28 @@ def test_one_that_holds_its_folder_out_of_sight_is_not_doubled(launcher: Process
         launcher.newest()
 
 
+def test_one_that_is_held_goes_on_when_it_is_released(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    held = launcher.start(record(stand_in(tmp_path / "a.whl")), 5, held=True)
+    until(lambda: held.folder.ready, "it is ready", 120.0)
+    assert not held.folder.running
+    released = held.release(7)
+    assert (released.order.held, released.order.created_ms) == (False, 7)
+    until(lambda: held.folder.running, "it runs", 120.0)
+    assert launcher.newest() == released
+
+
+def test_an_agent_forgets_what_was_held_and_adopts_what_ran(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    wheel = stand_in(tmp_path / "a.whl")
+    ran = running(launcher, wheel)
+    held = launcher.start(record(wheel, "two", 1), 5, held=True)
+    until(lambda: held.folder.ready, "it is ready", 120.0)
+    assert launcher.newest() == ran
+    assert ran.end() is None
+    assert_nothing_left("two")
+    again = launcher.start(record(wheel, "two", 1), 6, held=True)
+    until(lambda: again.folder.ready, "it is ready once more", 120.0)
+
+
 def test_a_check_evaluates_with_the_releases_own_code(launcher: ProcessLauncher, tmp_path: Path) -> None:
     def judged(wheel: Path) -> tuple[int | None, str]:
         check = launcher.check(record(wheel))
@@ -155,7 +177,7 @@ def test_a_check_evaluates_with_the_releases_own_code(launcher: ProcessLauncher,
     swapped = record(stand_in(tmp_path / "swapped.whl"))
     stand_in(tmp_path / "swapped.whl", obeys=False)
     with pytest.raises(ReleaseInvalid, match="swapped"):
-        launcher.check(swapped)
+        launcher.look(swapped)
     slow = launcher.check(record(stand_in(tmp_path / "slow.whl", source="import time; time.sleep(600)")))
     assert slow.poll() is None
     slow.cancel()

@@ -1,4 +1,4 @@
-"""What follows from a verdict: pure. An operator carries the step out by appending an intent, and nothing else."""
+"""What follows from a verdict: pure. A step is carried out by appending an intent, and nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DEPLOYED = f"{Action.START} by "
 
 
 class Act(StrEnum):
-    """What an operator can do about a detector."""
+    """What can be done about a detector."""
 
     NOTHING = "nothing"
     WAIT = "wait"
@@ -38,12 +38,14 @@ class Act(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`release` is what to run for START and ROLL_BACK; `due_ms`, for WAIT, when to look at it again."""
+    """`release` is what to run for START and ROLL_BACK."""
 
     act: Act
     reason: str
     release: Release | None = None
-    due_ms: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.act}: {self.reason}"
 
 
 _REPAIRED_BY_A_START = frozenset({Health.DEAD, Health.STALLED, Health.DISK_FULL})
@@ -61,7 +63,7 @@ def next_step(seen: DetectorObservation, verdict: Verdict, outlook: Outlook, now
         failed = f"{outlook.failed_starts} failed starts in a row"
         return Step(Act.ROLL_BACK, f"{failed}, back to {back}: {verdict}", outlook.roll_back_to)
     if now_ms < outlook.due_ms:
-        return Step(Act.WAIT, f"{outlook.failed_starts} failed starts in a row: {verdict}", due_ms=outlook.due_ms)
+        return Step(Act.WAIT, f"{outlook.failed_starts} failed starts in a row: {verdict}")
     return Step(Act.START, str(verdict), effective.intent.release)
 
 

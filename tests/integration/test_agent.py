@@ -41,6 +41,9 @@ def test_run_redeploy_refuse_and_drain(ops: Operations, tmp_path: Path) -> None:
     misfit = ops.decide(ops.release(stand_in(tmp_path / "misfit.whl", refuses="the checkpoint is another's")))
     refused = ops.await_phase(misfit, REFUSED)
     assert (refused.error_name, refused.message) == ("CheckpointForeign", "the checkpoint is another's")
+    dying = ops.decide(ops.release(stand_in(tmp_path / "dying.whl", dies="no master answers")))
+    refused = ops.await_phase(dying, REFUSED)
+    assert (refused.error_name, refused.message) == ("CheckpointForeign", "no master answers")
     swapped = ops.release(stand_in(tmp_path / "swapped.whl"))
     stand_in(tmp_path / "swapped.whl", obeys=False)
     assert ops.await_phase(ops.decide(swapped), REFUSED).error_name == "ReleaseInvalid"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from dataclasses import dataclass, field, fields
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.triggers.base import TriggerEvent
 
 from fraud_ops.act import Action
 from fraud_ops.health import Limits
@@ -152,20 +154,26 @@ def test_there_is_nothing_to_go_back_to_at_first(home: Path) -> None:
     assert newest() == before
 
 
-def test_a_supervisor_starts_what_died(home: Path, topics: OwnTopics) -> None:
+def test_a_supervisor_starts_what_died_once_and_tells(home: Path, topics: OwnTopics) -> None:
     agent = Agent(topics)
     deferred(DeployOperator(task_id="deploy"))
     died = newest()
     agent.says(AttemptPhase.FAILED, died, exit_code=-9, batches_committed=50)
-    operator = SuperviseOperator(task_id="supervise")
+    operator = SuperviseOperator(task_id="supervise", look_s=0.1)
     waits = deferred(operator)
-    event = {"why": "news", "verdict": {}}
-    with pytest.raises(TaskDeferred):
-        operator.resume(Run().context, event, ends_ms=waits.kwargs["ends_ms"], known="")
+    event = asyncio.run(first_event(waits.trigger)).payload
     again = newest()
-    assert again.epoch > died.epoch
+    assert again.epoch == died.epoch + 1
     assert again.intent.requested_by == "supervisor"
     assert again.intent.fingerprint == died.intent.fingerprint
+    assert (event["why"], event["verdict"]["health"], event["step"][:6]) == ("news", "DEAD", "start:")
+    with pytest.raises(TaskDeferred) as later:
+        operator.resume(Run().context, event, ends_ms=waits.kwargs["ends_ms"], known="")
+    assert later.value.kwargs["known"] == event["known"] == f"DEAD@{died.epoch}"
+
+
+async def first_event(trigger: Any) -> TriggerEvent:
+    return await anext(trigger.run())
 
 
 def test_nobody_looking_is_an_alarm(home: Path) -> None:

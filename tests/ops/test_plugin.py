@@ -38,7 +38,6 @@ TRIGGERS: list[BaseTrigger] = [
         ends_ms=5,
         declared="f00d",
         known="DEAD@3",
-        due_ms=4,
         link="http://here",
         limits=Limits(lag=5).as_dict(),
     ),

@@ -1,39 +1,34 @@
-"""Looks after the detector for a while: deferred while all is well, awake for seconds when something is to be done."""
+"""Looks after the detector for a while: deferred, and awake for seconds when somebody is to be told."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from fraud_ops.act import Act, Step, next_step
 from fraud_ops.alarms import Alarm
 from fraud_ops.health import Health, Verdict, health
 from fraud_ops.hooks.alarms import AlarmHook
-from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
+from fraud_ops.hooks.detector import supervisor_id
 from fraud_ops.hooks.watch import now_ms
 from fraud_ops.links import publish_links
 from fraud_ops.named import named
-from fraud_ops.observation import DetectorObservation
 from fraud_ops.operators.detector import DetectorOperator
-from fraud_ops.triggers.detector import DUE, NEWS, OVER, SupervisionTrigger, is_well, known_as
-from fraud_rules.deployment.plan import outlook
+from fraud_ops.triggers.detector import NEWS, OVER, SupervisionTrigger, is_well
 from fraud_rules.deployment.release import fingerprint
-from fraud_rules.errors import ConfigError, Superseded
+from fraud_rules.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["CRASH_LOOP", "SUPERVISOR", "SuperviseOperator"]
+__all__ = ["CRASH_LOOP", "SuperviseOperator"]
 
 CRASH_LOOP = "CRASH_LOOP"
 """The alarm of a detector that was started several times in vain."""
 
-SUPERVISOR = "supervisor"
-"""Who asked, where nobody did."""
-
 
 class SuperviseOperator(DetectorOperator):
-    """Supervises for `window`, then succeeds: the next run goes on. Whatever becomes of it, the detector runs."""
+    """Supervises for `window`, then succeeds: the next run goes on. Whatever becomes of it, the detector runs. What is
+    to be done meanwhile, its trigger does."""
 
     def __init__(self, *, window: timedelta = timedelta(minutes=30), look_s: float = 2.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -49,32 +44,16 @@ class SuperviseOperator(DetectorOperator):
         self._wait(context, ends_ms=now_ms() + int(self.window.total_seconds() * 1_000))
 
     def resume(self, context: Context, event: dict[str, Any], ends_ms: int, known: str) -> None:
-        """Act on what the trigger has seen, or end when the time is over, or something else is declared."""
-        if event["why"] not in (NEWS, DUE):
+        """Tell what the trigger has found and done, or end when the time is over, or something else is declared."""
+        if event["why"] != NEWS:
             self.log.info("%s", "the time is over" if event["why"] == OVER else "what is declared has changed")
             return
-        hook = self.hook()
+        verdict = Verdict.of(event["verdict"])
+        self.log.info("%s; %s", verdict, event["step"])
         with named():
-            seen = hook.observe()
-            verdict = health(seen, self.limits, now_ms(), supervisor_id())
-            self.log.info("%s", verdict)
-            publish_links(context, seen, verdict.health)
-            ahead = outlook(seen.intents, seen.deployment, now_ms())
-            step = next_step(seen, verdict, ahead, now_ms())
-            if event["why"] == NEWS:
-                self._tell(context, verdict, known, crash_loop=ahead.alarm)
-            self._carry_out(hook, seen, step)
-        self._wait(context, ends_ms=ends_ms, known=known_as(seen, verdict), due_ms=step.due_ms)
-
-    def _carry_out(self, hook: FraudDetectorHook, seen: DetectorObservation, step: Step) -> None:
-        self.log.info("%s: %s", step.act, step.reason)
-        if step.act not in (Act.START, Act.ROLL_BACK) or step.release is None:
-            return
-        try:
-            record = hook.run(seen, step.release, step.reason, SUPERVISOR)
-            self.log.info("epoch %s is to run %s", record.epoch, record.intent.fingerprint)
-        except Superseded as error:
-            self.log.warning("%s", error)
+            publish_links(context, self.hook().observe(), verdict.health)
+            self._tell(context, verdict, known, crash_loop=event["crash_loop"])
+        self._wait(context, ends_ms=ends_ms, known=event["known"])
 
     def _tell(self, context: Context, verdict: Verdict, known: str, *, crash_loop: bool) -> None:
         """Alarm for what is not well, and say when it is over."""
@@ -85,7 +64,7 @@ class SuperviseOperator(DetectorOperator):
         said = "; ".join(verdict.reasons)
         AlarmHook().raise_alarm(Alarm(name, self.hook().settings.detector, said, _link(context), resolved=over))
 
-    def _wait(self, context: Context, *, ends_ms: int, known: str = "", due_ms: int = 0) -> None:
+    def _wait(self, context: Context, *, ends_ms: int, known: str = "") -> None:
         self.defer(
             trigger=SupervisionTrigger(
                 kafka_conn_id=self.kafka_conn_id,
@@ -93,7 +72,6 @@ class SuperviseOperator(DetectorOperator):
                 ends_ms=ends_ms,
                 declared=self._declared(),
                 known=known,
-                due_ms=due_ms,
                 link=_link(context),
                 limits=self.limits.as_dict(),
                 look_s=self.look_s,

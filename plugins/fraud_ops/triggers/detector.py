@@ -14,22 +14,27 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from fraud_ops.act import Act, Step, next_step
 from fraud_ops.health import Health, Limits, Verdict, health
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.hooks.watch import now_ms
 from fraud_ops.observation import DetectorObservation
 from fraud_ops.until import Until, outcome
+from fraud_rules.deployment.plan import outlook
 from fraud_rules.deployment.release import fingerprint
 from fraud_rules.errors import FraudError
 
-__all__ = ["DECLARED", "DUE", "NEWS", "OVER", "SETTLE_S", "OutcomeTrigger", "SupervisionTrigger", "is_well", "known_as"]
+__all__ = ["NEWS", "OVER", "SETTLE_S", "SUPERVISOR", "OutcomeTrigger", "SupervisionTrigger", "is_well", "known_as"]
 
-NEWS, DUE, OVER, DECLARED = "news", "due", "over", "declared"
+NEWS, OVER, DECLARED = "news", "over", "declared"
 """Why a `SupervisionTrigger` fires."""
 
 SETTLE_S = 5.0
-"""How long a trigger waits before it looks for the first time. A task that is resumed before the scheduler has noticed
-that it was deferred counts as killed."""
+"""How long a trigger waits before it fires. A task that is resumed before the scheduler has noticed that it was
+deferred counts as killed."""
+
+SUPERVISOR = "supervisor"
+"""Who asked, where nobody did."""
 
 _NOTE_S = 10.0
 _DECLARED_S = 15.0
@@ -78,11 +83,13 @@ class OutcomeTrigger(BaseTrigger):
 
 
 class SupervisionTrigger(BaseTrigger):
-    """Looks after a detector, and says so where others can see it; fires when something is to be done.
+    """Looks after a detector, says so where others can see it, and starts it again when it died or hangs: at once, as
+    nothing has to be scheduled for that. Fires when somebody is to be told.
 
-    `known` is what the operator knows already (see `known_as`), so that it is woken for news only; `due_ms` when to be
-    woken all the same; `ends_ms` when the run's time is over; `declared` the fingerprint that was declared when it
-    began: another one ends the run, and the next deploys it.
+    `known` is what the operator knows already (see `known_as`), so that it is woken for news only; `ends_ms` when the
+    run's time is over; `declared` the fingerprint that was declared when it began: another one ends the run, and the
+    next deploys it. Two triggers of one task, for a moment after a triggerer was taken for dead, decide once: the log
+    of intents takes the first.
     """
 
     def __init__(
@@ -93,7 +100,6 @@ class SupervisionTrigger(BaseTrigger):
         ends_ms: int,
         declared: str,
         known: str = "",
-        due_ms: int = 0,
         link: str = "",
         limits: dict[str, int] | None = None,
         look_s: float = 2.0,
@@ -104,7 +110,6 @@ class SupervisionTrigger(BaseTrigger):
         self.ends_ms = ends_ms
         self.declared = declared
         self.known = known
-        self.due_ms = due_ms
         self.link = link
         self.limits = Limits(**(limits or {}))
         self.look_s = look_s
@@ -116,7 +121,6 @@ class SupervisionTrigger(BaseTrigger):
             "ends_ms": self.ends_ms,
             "declared": self.declared,
             "known": self.known,
-            "due_ms": self.due_ms,
             "link": self.link,
             "limits": self.limits.as_dict(),
             "look_s": self.look_s,
@@ -125,41 +129,55 @@ class SupervisionTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         hook = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id)
         await hook.resolve()
-        noted_s = checked_s = float("-inf")
-        await asyncio.sleep(SETTLE_S)
+        began_s = checked_s = time.monotonic()
+        noted_s = float("-inf")
+        event: dict[str, Any] | None = None
         with closing(hook.watch()) as watch:
-            while True:
+            while event is None or time.monotonic() - began_s < SETTLE_S:
                 seen = await asyncio.to_thread(watch.look)
                 verdict = health(seen, self.limits, now_ms(), supervisor_id())
+                ahead = outlook(seen.intents, seen.deployment, now_ms())
+                step = next_step(seen, verdict, ahead, now_ms())
+                await asyncio.to_thread(self._carry_out, hook, seen, step)
                 if time.monotonic() - noted_s >= _NOTE_S and seen.fault is None:
                     noted_s = time.monotonic()
                     await asyncio.to_thread(self._note, hook, seen, verdict)
-                why = self._news(seen, verdict)
-                if why is None and time.monotonic() - checked_s >= _DECLARED_S:
+                event = event or self._event(seen, verdict, step, crash_loop=ahead.alarm)
+                if event is None and time.monotonic() - checked_s >= _DECLARED_S:
                     checked_s = time.monotonic()
-                    why = await self._declared_anew(hook)
-                if why is not None:
-                    yield TriggerEvent({"why": why, "verdict": verdict.as_dict()})
-                    return
-                await asyncio.sleep(self.look_s)
+                    event = await self._declared_anew(hook)
+                if event is None or time.monotonic() - began_s < SETTLE_S:
+                    await asyncio.sleep(self.look_s)
+        yield TriggerEvent(event)
 
-    def _news(self, seen: DetectorObservation, verdict: Verdict) -> str | None:
+    def _carry_out(self, hook: FraudDetectorHook, seen: DetectorObservation, step: Step) -> None:
+        """Ask for what the step says. What cannot be written is tried again at the next look."""
+        if step.act not in (Act.START, Act.ROLL_BACK) or step.release is None:
+            return
+        try:
+            record = hook.run(seen, step.release, step.reason, SUPERVISOR)
+            self.log.info("%s; epoch %s is to run %s", step, record.epoch, record.intent.fingerprint)
+        except FraudError as error:
+            self.log.warning("%s; %s", step, error)
+
+    def _event(
+        self, seen: DetectorObservation, verdict: Verdict, step: Step, *, crash_loop: bool
+    ) -> dict[str, Any] | None:
         recovered = verdict.health is Health.HEALTHY and not is_well(self.known)
-        if recovered or (not verdict.health.is_well and known_as(seen, verdict) != self.known):
-            return NEWS
-        now = now_ms()
-        if 0 < self.due_ms <= now:
-            return DUE
-        return OVER if now >= self.ends_ms else None
+        known = known_as(seen, verdict)
+        if recovered or (not verdict.health.is_well and known != self.known):
+            told = {"why": NEWS, "verdict": verdict.as_dict(), "known": known}
+            return {**told, "step": str(step), "crash_loop": crash_loop}
+        return {"why": OVER} if now_ms() >= self.ends_ms else None
 
-    async def _declared_anew(self, hook: FraudDetectorHook) -> str | None:
+    async def _declared_anew(self, hook: FraudDetectorHook) -> dict[str, Any] | None:
         try:
             await hook.resolve()
             declared = fingerprint(await hook.async_declared())
         except (FraudError, OSError) as error:
             self.log.warning("what is declared cannot be told: %s", error)
             return None
-        return None if declared == self.declared else DECLARED
+        return None if declared == self.declared else {"why": DECLARED}
 
     def _note(self, hook: FraudDetectorHook, seen: DetectorObservation, verdict: Verdict) -> None:
         """A note that cannot be written is written at the next look."""

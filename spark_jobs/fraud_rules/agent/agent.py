@@ -1,7 +1,8 @@
 """The agent's loop: read intents, execute the newest valid one step by step, and say how it is.
 
-An intent to run goes through check, drain of what runs, start. What runs is touched only once the check has found
-nothing, so an invalid release is refused while the old one goes on. Every step returns at once; the next look goes on
+An intent to run goes through check, making ready, drain of what runs, start. What runs is touched only once the check
+has found nothing and its successor stands beside it, held, with Spark up: an invalid release is refused while the old
+one goes on, and alerts pause for a takeover, not for a start. Every step returns at once; the next look goes on
 with it, so heartbeats come whatever takes long.
 """
 
@@ -14,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from fraud_rules.agent.launcher import Launcher, ReleaseCheck
+from fraud_rules.agent.launcher import Launcher, LocalAttempt, ReleaseCheck
 from fraud_rules.agent.watch import AttemptWatch, Self
 from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus, DeploymentSeen
 from fraud_rules.deployment.intent import NO_EPOCH, IntentKind, IntentLog, IntentRecord
@@ -32,7 +33,7 @@ _MESSAGE_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
-    """How long a drain and a check may take, and how far apart heartbeats are."""
+    """How long a drain may take, and each of a check and making ready, and how far apart heartbeats are."""
 
     drain_ms: int = 60_000
     check_ms: int = 120_000
@@ -41,11 +42,13 @@ class AgentLimits:
 
 @dataclass(slots=True)
 class _Job:
-    """An intent being executed. `check` is None once it was found valid, and for a drain."""
+    """An intent being executed. `check` is None once it was found valid, and for a drain. `successor` is the attempt
+    that is held until what runs has ended."""
 
     record: IntentRecord
     check: ReleaseCheck | None
     until_ms: int
+    successor: LocalAttempt | None = None
 
 
 class Agent:
@@ -102,7 +105,7 @@ class Agent:
 
     def end(self, now_ms: int) -> bool:
         """Drain what runs, whatever is wanted; True once nothing does."""
-        self._drop_check()
+        self._drop()
         return self._drained(now_ms)
 
     def say(self, now_ms: int) -> None:
@@ -121,12 +124,12 @@ class Agent:
     def _execute(self, newest: IntentRecord, now_ms: int) -> None:
         job = self._job
         if job is not None and job.record.epoch < newest.epoch:
-            self._drop_check()
+            self._drop()
             self._done(job, AttemptPhase.SUPERSEDED, now_ms, message=f"epoch {newest.epoch} came before it was started")
             job = None
         if job is None:
             job = self._begin(newest, now_ms)
-        if job is None or not self._checked(job, now_ms):
+        if job is None or not self._checked(job, now_ms) or not self._ready(job, now_ms):
             return
         if not self._drained(now_ms):
             if job.record.intent.kind is IntentKind.DRAIN:
@@ -144,11 +147,20 @@ class Agent:
         self._note(job, AttemptPhase.ACCEPTED, now_ms)
         if record.intent.kind is IntentKind.RUN:
             try:
-                job.check = self._launcher.check(record)
+                self._launcher.look(record)
             except FraudError as error:
                 self._refuse(job, type(error).__name__, str(error), now_ms)
                 return None
+            if not self._has_run(record):
+                job.check = self._launcher.check(record)
         return job
+
+    def _has_run(self, record: IntentRecord) -> bool:
+        """Whether this very release ran here last, and has ended: nothing is gained by judging it again."""
+        if self._current is None or self.runs or not self._current.attempt.folder.running:
+            return False
+        wanted, ran = record.intent, self._current.attempt.order.intent
+        return wanted.rebuild is None and not wanted.resume and wanted.fingerprint == ran.fingerprint
 
     def _checked(self, job: _Job, now_ms: int) -> bool:
         """Whether the release was found valid; refuses it when it was found invalid."""
@@ -157,13 +169,35 @@ class Agent:
         code = job.check.poll()
         if code is None:
             if now_ms > job.until_ms:
-                self._drop_check()
+                self._drop()
                 self._refuse(job, ReleaseInvalid.__name__, "its self-check does not come to an end", now_ms)
             return False
         said, job.check = job.check.said(), None
         if code != 0:
             self._refuse(job, error_name(code) or ReleaseInvalid.__name__, _last_words(said), now_ms)
         return code == 0
+
+    def _ready(self, job: _Job, now_ms: int) -> bool:
+        """Whether what is to replace a running detector has done all that it can beside it; refuses it when it ended.
+
+        One that is to serve Spark's UI on a port of its own cannot begin while another one does.
+        """
+        release, successor = job.record.intent.release, job.successor
+        if successor is None:
+            if release is None or release.ui_port is not None or not self.runs:
+                return True
+            successor = job.successor = self._launcher.start(job.record, now_ms, held=True)
+            job.until_ms = now_ms + self._limits.check_ms
+        if successor.folder.ready:
+            return True
+        end = successor.end()
+        if end is not None:
+            name = error_name(end.exit_code or 0) or ReleaseInvalid.__name__
+            self._refuse(job, name, end.said or f"it ended with {end.exit_code} before it was ready", now_ms)
+        elif now_ms > job.until_ms:
+            self._drop()
+            self._refuse(job, ReleaseInvalid.__name__, "it does not get ready", now_ms)
+        return False
 
     def _drained(self, now_ms: int) -> bool:
         current = self._current
@@ -183,7 +217,8 @@ class Agent:
             self._look(self._current, now_ms)
         self._note(job, AttemptPhase.STARTING, now_ms)
         self._say(now_ms)
-        attempt = self._launcher.start(job.record, now_ms)
+        successor = job.successor
+        attempt = self._launcher.start(job.record, now_ms) if successor is None else successor.release(now_ms)
         self._current = AttemptWatch(self._me, attempt)
         self._job, self._executed = None, job.record.epoch
 
@@ -196,10 +231,15 @@ class Agent:
         self._note(job, phase, now_ms, name, message)
         self._job, self._executed = None, job.record.epoch
 
-    def _drop_check(self) -> None:
-        if self._job is not None and self._job.check is not None:
-            self._job.check.cancel()
-            self._job.check = None
+    def _drop(self) -> None:
+        """End whatever goes on for the intent in hand."""
+        job = self._job
+        if job is not None and job.check is not None:
+            job.check.cancel()
+            job.check = None
+        if job is not None and job.successor is not None:
+            job.successor.kill()
+            job.successor = None
 
     def _note(
         self, job: _Job, phase: AttemptPhase, now_ms: int, name: str | None = None, message: str | None = None

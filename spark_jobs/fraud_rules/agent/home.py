@@ -27,14 +27,17 @@ _T = TypeVar("_T")
 
 
 class AttemptOrder(msgspec.Struct, frozen=True, rename="camel"):
-    """What an attempt is to start, written before anything is. `environment` is added to what it
-    inherits."""
+    """What an attempt is to start, written before anything is. `environment` is added to what it inherits.
+
+    While it is `held`, its process makes ready and touches nothing: what ran before still runs.
+    """
 
     epoch: int
     intent: Intent
     created_ms: int
     command: list[str]
     environment: dict[str, str]
+    held: bool = False
 
 
 class AttemptEnd(msgspec.Struct, frozen=True, rename="camel"):
@@ -80,6 +83,16 @@ class AttemptFolder:
         return (self.path / "started").exists()
 
     @property
+    def ready(self) -> bool:
+        """Whether its process has done all that it can while it is held."""
+        return (self.path / "ready").exists()
+
+    @property
+    def go(self) -> Path:
+        """What a held process waits for."""
+        return self.path / "go"
+
+    @property
     def running(self) -> bool:
         """Whether its query has ever run."""
         return (self.path / "running").exists()
@@ -106,7 +119,7 @@ class AttemptFolder:
         _write(self.path / "first-batch", batch_id)
 
     def note(self, what: str) -> None:
-        """Make `started` or `running` true."""
+        """Make `started`, `ready` or `running` true."""
         (self.path / what).touch()
 
     def lock(self) -> IO[bytes] | None:

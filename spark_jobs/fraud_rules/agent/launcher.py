@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+import msgspec
 import psutil
 
 from fraud_rules.agent.home import AgentHome, AttemptEnd, AttemptFolder, AttemptOrder
@@ -71,19 +73,28 @@ class LocalAttempt(Protocol):
     def kill(self) -> None:
         """End it now, whatever it does, and return once nothing of it is left."""
 
+    def release(self, now_ms: int) -> LocalAttempt:
+        """Let one that was held go on; that is durable before it does."""
+
 
 class Launcher(Protocol):
     """Starts attempts, and finds those that an agent before has started."""
 
-    def check(self, record: IntentRecord) -> ReleaseCheck:
-        """Judge a release without touching anything. Raises ConfigError or ReleaseInvalid for what can be told at
-        once."""
+    def look(self, record: IntentRecord) -> None:
+        """Raise ConfigError or ReleaseInvalid for what can be told of a release at once."""
 
-    def start(self, record: IntentRecord, now_ms: int) -> LocalAttempt:
-        """Start it, detached. All that is needed to find it again is durable before its process begins."""
+    def check(self, record: IntentRecord) -> ReleaseCheck:
+        """Judge a release without touching anything."""
+
+    def start(self, record: IntentRecord, now_ms: int, *, held: bool = False) -> LocalAttempt:
+        """Start it, detached; `held`, until it is released. All that is needed to find it again is durable before its
+        process begins."""
 
     def newest(self) -> LocalAttempt | None:
-        """The attempt started last, whether it runs or not. Raises AttemptUnreachable when it runs out of reach."""
+        """The attempt started last and not held, whether it runs or not; nothing is left of one that was held.
+
+        Raises AttemptUnreachable when it runs out of reach.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +143,12 @@ class ProcessAttempt:
         kill_members(self.order.intent.attempt_id)
         self._close(AttemptEnd(_now_ms(), -signal.SIGKILL))
 
+    def release(self, now_ms: int) -> ProcessAttempt:
+        order = msgspec.structs.replace(self.order, held=False, created_ms=now_ms)
+        self.folder.write_order(order)
+        self.folder.go.touch()
+        return ProcessAttempt(self.folder, order)
+
     def _close(self, end: AttemptEnd) -> AttemptEnd | None:
         """Write how it ended, where its starter did not live to do so; None while it lives. None starts it any more."""
         lock = self.folder.lock()
@@ -154,19 +171,21 @@ class ProcessLauncher:
     jars: Path
     environ: Mapping[str, str]
 
-    def check(self, record: IntentRecord) -> ProcessCheck:
+    def look(self, record: IntentRecord) -> None:
         release = _release(record)
         settings_of(release)
         found = code_digest_of_wheel(Path(release.wheel)) if release.wheel else code_digest()
         if found != release.code:
             where = release.wheel or "the code beside this agent"
             raise ReleaseInvalid(f"{where} is {found}, not {release.code}: install that code, or name its wheel")
+
+    def check(self, record: IntentRecord) -> ProcessCheck:
         folder = self._prepared(record)
         with folder.check_log.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", _SELF_CHECK, *self._arguments(record, folder)],
                 cwd=folder.path,
-                env={**self._inherited(record.intent.attempt_id), **self._own(release, folder)},
+                env={**self._inherited(record.intent.attempt_id), **self._own(_release(record), folder)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -174,32 +193,45 @@ class ProcessLauncher:
             )
         return ProcessCheck(process, folder.check_log)
 
-    def start(self, record: IntentRecord, now_ms: int) -> ProcessAttempt:
+    def start(self, record: IntentRecord, now_ms: int, *, held: bool = False) -> ProcessAttempt:
         folder = self._prepared(record)
         # Without the current folder on the path: a file there must not stand in for a module.
         command = [sys.executable, "-P", "-m", ENTRY, *self._arguments(record, folder)]
-        order = AttemptOrder(record.epoch, record.intent, now_ms, command, self._own(_release(record), folder))
+        if held:
+            command.append(f"--hold={folder.go}")
+        own = self._own(_release(record), folder)
+        order = AttemptOrder(record.epoch, record.intent, now_ms, command, own, held)
         folder.write_order(order)
         self._start(order, folder)
         return ProcessAttempt(folder, order)
 
     def newest(self) -> ProcessAttempt | None:
-        attempts = [(folder, order) for folder in self.home.attempts() if (order := folder.order()) is not None]
+        attempts = []
+        for folder in self.home.attempts():
+            order = folder.order()
+            if order is not None and order.held:
+                self._forget(ProcessAttempt(folder, order))
+            elif order is not None:
+                attempts.append((folder, order))
         if not attempts:
             return None
         folder, order = attempts[-1]
         for earlier, earlier_order in attempts[:-1]:
             if earlier.end() is None:
                 ProcessAttempt(earlier, earlier_order).kill()
-        if folder.end() is None and folder.is_alive() and not members(order.intent.attempt_id):
-            raise AttemptUnreachable(
-                f"attempt {order.intent.attempt_id} runs on these files, but where this agent cannot end it: "
-                "end the container or the session it runs in, then start the agent again"
-            )
+        _require_reach(folder, order)
+        folder.go.touch()  # the agent before may have died between releasing one that it held and this
         if folder.end() is None and not folder.started:
             # The agent before died between writing the order and its process's start.
             self._start(order, folder)
         return ProcessAttempt(folder, order)
+
+    def _forget(self, held: ProcessAttempt) -> None:
+        """Of one that never went on nothing is to be known; its intent is executed from the beginning."""
+        if held.end() is None:
+            _require_reach(held.folder, held.order)
+            held.kill()
+        shutil.rmtree(held.folder.path)
 
     def _start(self, order: AttemptOrder, folder: AttemptFolder) -> None:
         """Return once its starter holds the attempt, or has ended."""
@@ -248,6 +280,14 @@ class ProcessLauncher:
     def _arguments(self, record: IntentRecord, folder: AttemptFolder) -> Sequence[str]:
         return detector_arguments(
             record.intent, record.epoch, settings=folder.settings, schema=folder.schema, jars=self.jars
+        )
+
+
+def _require_reach(folder: AttemptFolder, order: AttemptOrder) -> None:
+    if folder.end() is None and folder.is_alive() and not members(order.intent.attempt_id):
+        raise AttemptUnreachable(
+            f"attempt {order.intent.attempt_id} runs on these files, but where this agent cannot end it: "
+            "end the container or the session it runs in, then start the agent again"
         )
 
 

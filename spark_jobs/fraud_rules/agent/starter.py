@@ -26,7 +26,7 @@ _CHUNK_BYTES = 65_536
 _LOOK_S = 0.2
 _LOCK_S = 2.0
 _SAYS: Final = b"detector: "
-_RUNS: Final = b"detector: running"
+_NOTED: Final = {b"detector: running": "running", b"detector: ready": "ready"}
 _LINE_BYTES = 2_000
 
 
@@ -107,8 +107,8 @@ class _Log:
         self._file.flush()
 
     def _look_at(self, line: bytes) -> None:
-        if line.startswith(_RUNS):
-            self._folder.note("running")
+        if line in _NOTED:
+            self._folder.note(_NOTED[line])
         elif line.startswith(_SAYS):
             self.said = line.removeprefix(_SAYS)[:_LINE_BYTES].decode("utf-8", "replace")
 

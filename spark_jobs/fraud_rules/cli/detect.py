@@ -111,7 +111,7 @@ def rebuild(
 def _run(job: DetectorJob) -> None:
     from fraud_rules.spark.streaming import run
 
-    run(job, on_ready=lambda: _say(f"the detector runs, checkpoint {job.spark.checkpoint}"))
+    run(job, on_running=lambda: _say(f"the detector runs, checkpoint {job.spark.checkpoint}"))
     _say("the detector has ended in order")
 
 

@@ -105,14 +105,16 @@ def build_session(options: SparkOptions) -> SparkSession:
     return session
 
 
-def warm_up(spark: SparkSession) -> None:
-    """Start Python workers on this host while the query is being made: a thread of its own, which nothing waits for."""
+def warm_up(spark: SparkSession) -> threading.Thread:
+    """Start Python workers on this host, in a thread of its own: the query can be made meanwhile."""
 
     def run() -> None:
         with contextlib.suppress(PySparkException, Py4JError):
             spark.range(0, 2, 1, 2).mapInArrow(_nothing, "id long").toArrow()
 
-    threading.Thread(target=run, name="warm-up", daemon=True).start()
+    thread = threading.Thread(target=run, name="warm-up", daemon=True)
+    thread.start()
+    return thread
 
 
 def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -33,22 +35,45 @@ _LOOK_S = 0.05
 _DRAIN_S = 60.0
 
 
-def run(job: DetectorJob, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Run until SIGTERM or SIGINT, which end it after the batch in hand; `on_ready` is called once the query runs.
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Makes a start wait once Spark is up, before anything is touched: `on_ready` is called then, and it goes on when
+    there is a `file`. So it can begin while the detector before it still works."""
+
+    file: Path
+    on_ready: Callable[[], None]
+
+    def wait(self, drain: threading.Event) -> bool:
+        """Whether to go on: False when it was asked to end meanwhile."""
+        self.on_ready()
+        while not self.file.exists():
+            if drain.wait(_LOOK_S):
+                return False
+        return True
+
+
+def run(job: DetectorJob, on_running: Callable[[], None] = lambda: None, hold: Hold | None = None) -> None:
+    """Run until SIGTERM or SIGINT, which end it after the batch in hand; `on_running` is called once the query runs.
 
     Raises DetectorStopped when the rule log asks to stop, and everything else by name: see `errors`.
     """
     drain = threading.Event()
     with ExitStack() as stack:
         stack.enter_context(signals(drain))
-        runner, query = _start(job, stack)
-        on_ready()
+        spark = None
+        if hold is not None:
+            spark, warm = _spark(job.spark, stack)
+            warm.join()
+            if not hold.wait(drain):
+                return
+        runner, query = _start(job, stack, spark)
+        on_running()
         _watch(query, runner, drain)
     if runner.stopped_at is not None:
         raise DetectorStopped(stopped_message(runner.stopped_at))
 
 
-def _start(job: DetectorJob, stack: ExitStack) -> tuple[BatchRunner, StreamingQuery]:
+def _start(job: DetectorJob, stack: ExitStack, spark: SparkSession | None) -> tuple[BatchRunner, StreamingQuery]:
     topics, settings, options = job.settings.topics, job.settings, job.spark
     rules = stack.enter_context(TopicReader(job.kafka, topics.rules))
     check_rule_log(rules)
@@ -59,7 +84,8 @@ def _start(job: DetectorJob, stack: ExitStack) -> tuple[BatchRunner, StreamingQu
         folder = DiskFolder(options.checkpoint_path)
         stack.callback(folder.release)
         admitted = admit(job, folder, rules)
-    spark = _spark(options, stack)
+    if spark is None:
+        spark, _ = _spark(options, stack)
     if admitted is None:
         folder = HadoopFolder(spark, options.checkpoint)
         admitted = admit(job, folder, rules)
@@ -98,11 +124,11 @@ def _origin(job: DetectorJob, admitted: Admitted) -> Origin:
     return Origin(rebuilt, None if job.attempt is None else job.attempt.attempt_id)
 
 
-def _spark(options: SparkOptions, stack: ExitStack) -> SparkSession:
+def _spark(options: SparkOptions, stack: ExitStack) -> tuple[SparkSession, threading.Thread]:
+    """A session, and what warms it up."""
     spark = build_session(options)
     stack.callback(stop_spark, spark)
-    warm_up(spark)
-    return spark
+    return spark, warm_up(spark)
 
 
 def _watch(query: StreamingQuery, runner: BatchRunner, drain: threading.Event) -> None:
