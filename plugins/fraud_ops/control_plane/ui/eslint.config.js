@@ -3,16 +3,21 @@ import reactHooks from "eslint-plugin-react-hooks";
 import { defineConfig } from "eslint/config";
 import tseslint from "typescript-eslint";
 
-// Types are tsc's business: rules that need them take minutes here.
 export default defineConfig(
   { ignores: ["src/api/openapi.d.ts", "node_modules"] },
   js.configs.recommended,
-  tseslint.configs.strict,
-  tseslint.configs.stylistic,
+  tseslint.configs.strictTypeChecked,
+  tseslint.configs.stylisticTypeChecked,
+  { languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } } },
   reactHooks.configs.flat["recommended-latest"],
   {
     rules: {
       "no-undef": "off",
+      "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+      "@typescript-eslint/prefer-nullish-coalescing": ["error", { ignorePrimitives: { string: true } }],
+      // tsc wants brackets where a member may not be there.
+      "@typescript-eslint/dot-notation": "off",
       // What somebody else wrote is shown as text; nothing may turn it into markup.
       "no-restricted-syntax": [
         "error",
@@ -21,4 +26,5 @@ export default defineConfig(
       ],
     },
   },
+  { files: ["**/*.js"], extends: [tseslint.configs.disableTypeChecked] },
 );

@@ -41,6 +41,7 @@ function Bar({ me }: { me: Me }) {
     refetchInterval: 60_000,
   });
   const waiting = data?.items.length ?? 0;
+  const shown = `${waiting}${data?.next ? "+" : ""}`;
   return (
     <header className="bar">
       <div className="bar-inside">
@@ -51,8 +52,8 @@ function Bar({ me }: { me: Me }) {
             <Way to="/approvals">
               Approvals
               {waiting > 0 && (
-                <span className="count" aria-label={`${waiting} waiting`}>
-                  {waiting}
+                <span className="count" aria-label={`${shown} waiting`}>
+                  {shown}
                 </span>
               )}
             </Way>

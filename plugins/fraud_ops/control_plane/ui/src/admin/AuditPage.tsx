@@ -1,4 +1,4 @@
-import { Button, Group, Table, TextInput } from "@mantine/core";
+import { Button, Table, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -12,6 +12,7 @@ import { At } from "../parts/At";
 import { Changes } from "../parts/Changes";
 import { Chip } from "../parts/Chip";
 import { number } from "../parts/format";
+import { Further } from "../parts/Further";
 import { Head, useTitle } from "../parts/Head";
 import { Nothing, Shown } from "../parts/Told";
 import { changesBetween } from "../rules/changes";
@@ -98,17 +99,7 @@ export default function AuditPage() {
                   </Table.Tbody>
                 </Table>
               </div>
-              {audit.hasNextPage && (
-                <Group justify="center" mt="md">
-                  <Button
-                    variant="default"
-                    loading={audit.isFetchingNextPage}
-                    onClick={() => void audit.fetchNextPage()}
-                  >
-                    Older ones
-                  </Button>
-                </Group>
-              )}
+              <Further of={audit} />
             </>
           );
         }}
@@ -135,9 +126,9 @@ function What({ row }: { row: AuditRow }) {
 function flat(value: unknown): Record<string, unknown> {
   if (value === null || value === undefined) return {};
   if (typeof value !== "object" || Array.isArray(value)) return { value: shown(value) };
-  const members = Object.entries(value).flatMap(([name, inner]) =>
+  const members = Object.entries(value as Record<string, unknown>).flatMap(([name, inner]) =>
     typeof inner === "object" && inner !== null && !Array.isArray(inner) && !("isLosslessNumber" in inner)
-      ? Object.entries(inner).map(([within, each]) => [`${name}.${within}`, each] as const)
+      ? Object.entries(inner as Record<string, unknown>).map(([within, each]) => [`${name}.${within}`, each] as const)
       : [[name, inner] as const],
   );
   return Object.fromEntries(

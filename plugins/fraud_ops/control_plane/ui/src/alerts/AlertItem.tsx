@@ -18,10 +18,12 @@ interface Props {
   open: boolean;
   toggle: () => void;
   mark: (alertId: string, mark: Mark | null) => void;
+  /** Called once alerts like this one are snoozed. */
+  snoozed: () => void;
 }
 
 /** One alert: what fired, for whom, and by how much; opened, everything about it. */
-export const AlertItem = memo(function AlertItem({ alert, name, fresh, open, toggle, mark }: Props) {
+export const AlertItem = memo(function AlertItem({ alert, name, fresh, open, toggle, mark, snoozed }: Props) {
   const rule = alert.violatedRule;
   return (
     <li
@@ -42,7 +44,7 @@ export const AlertItem = memo(function AlertItem({ alert, name, fresh, open, tog
         </span>
         <Badges alert={alert} />
       </button>
-      {open && <Details alert={alert} mark={mark} />}
+      {open && <Details alert={alert} mark={mark} snoozed={snoozed} />}
     </li>
   );
 });
@@ -76,7 +78,9 @@ function Badges({ alert }: { alert: Alert }) {
   );
 }
 
-function Details({ alert, mark }: { alert: Alert; mark: Props["mark"] }) {
+type Acted = Pick<Props, "alert" | "mark" | "snoozed">;
+
+function Details({ alert, mark, snoozed }: Acted) {
   return (
     <div className="alert-body">
       <p className="code" style={{ margin: "0 0 0.75rem" }}>
@@ -99,7 +103,7 @@ function Details({ alert, mark }: { alert: Alert; mark: Props["mark"] }) {
           </Fact>
         ))}
       </dl>
-      <Actions alert={alert} mark={mark} />
+      <Actions alert={alert} mark={mark} snoozed={snoozed} />
       <EvidencePanel alertId={alert.alertId} position={alert.position} />
     </div>
   );
@@ -114,7 +118,7 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
   );
 }
 
-function Actions({ alert, mark }: { alert: Alert; mark: Props["mark"] }) {
+function Actions({ alert, mark, snoozed }: Acted) {
   const can = useCan();
   const change = useChange<Mark["verdict"] | null, Mark | null>((verdict) => ({
     ...(verdict === null
@@ -153,7 +157,7 @@ function Actions({ alert, mark }: { alert: Alert; mark: Props["mark"] }) {
           </Button>
         </>
       )}
-      {can("snooze") && <SnoozeButton ruleId={alert.ruleId} alertKey={alert.key} />}
+      {can("snooze") && <SnoozeButton ruleId={alert.ruleId} alertKey={alert.key} snoozed={snoozed} />}
       {alert.mark && (
         <span style={{ color: "var(--mantine-color-dimmed)", fontSize: "0.75rem" }}>
           marked by {alert.mark.who}, <At ms={alert.mark.at} />

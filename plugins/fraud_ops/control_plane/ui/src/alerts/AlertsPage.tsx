@@ -111,7 +111,7 @@ export function AlertsPage() {
           onChange={(event) => set("corrections", event.currentTarget.checked ? null : "0")}
         />
       </Group>
-      <SnoozeList />
+      <SnoozeList ended={view.again} />
       <Shown
         of={{
           data: view.loading && view.alerts.length === 0 ? undefined : view.alerts,
@@ -138,6 +138,10 @@ export function AlertsPage() {
                     open={open === alert.alertId}
                     toggle={() => setOpen(open === alert.alertId ? null : alert.alertId)}
                     mark={view.mark}
+                    snoozed={() => {
+                      setOpen(null);
+                      view.again();
+                    }}
                   />
                 ))}
               </ol>

@@ -6,6 +6,7 @@ import { get, query } from "../api/http";
 import { keys } from "../api/keys";
 import type { Evidence } from "../api/types";
 import { time } from "../parts/format";
+import { ScrolledTable } from "../parts/ScrolledTable";
 import { Shown } from "../parts/Told";
 import type { Alert } from "./types";
 
@@ -37,34 +38,17 @@ function Transactions({ evidence }: { evidence: Evidence }) {
         {evidence.missing && `: ${evidence.missing}`}
       </Text>
       {evidence.transactions.length > 0 && (
-        <div
-          className="wide"
-          tabIndex={0}
-          role="region"
-          aria-label="Transactions of the window"
-          style={{ maxHeight: "22rem", overflowY: "auto" }}
-        >
-          <Table stickyHeader aria-label="Transactions of the window">
-            <Table.Thead>
-              <Table.Tr>
-                {fields.map((field) => (
-                  <Table.Th key={field}>{field}</Table.Th>
-                ))}
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {evidence.transactions.map((transaction, i) => (
-                <Table.Tr key={i}>
-                  {fields.map((field) => (
-                    <Table.Td key={field} className="number">
-                      {cell(field, transaction[field])}
-                    </Table.Td>
-                  ))}
-                </Table.Tr>
+        <ScrolledTable label="Transactions of the window" columns={fields}>
+          {evidence.transactions.map((transaction, i) => (
+            <Table.Tr key={i}>
+              {fields.map((field) => (
+                <Table.Td key={field} className="number">
+                  {cell(field, transaction[field])}
+                </Table.Td>
               ))}
-            </Table.Tbody>
-          </Table>
-        </div>
+            </Table.Tr>
+          ))}
+        </ScrolledTable>
       )}
     </>
   );

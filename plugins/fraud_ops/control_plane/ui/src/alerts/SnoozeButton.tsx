@@ -16,10 +16,12 @@ const SPANS = [
 interface Props {
   ruleId: number;
   alertKey: Record<string, unknown>;
+  /** Called once they are. */
+  snoozed: () => void;
 }
 
 /** Keep alerts of a rule, or of one key of it, out of sight for a time. The detector goes on writing them. */
-export function SnoozeButton({ ruleId, alertKey }: Props) {
+export function SnoozeButton({ ruleId, alertKey, snoozed }: Props) {
   const [open, setOpen] = useState(false);
   const [whole, setWhole] = useState("key");
   const [minutes, setMinutes] = useState("60");
@@ -41,7 +43,12 @@ export function SnoozeButton({ ruleId, alertKey }: Props) {
         <form
           onSubmit={(event) => {
             event.preventDefault();
-            snooze.mutate(Date.now() + Number(minutes) * 60_000, { onSuccess: () => setOpen(false) });
+            snooze.mutate(Date.now() + Number(minutes) * 60_000, {
+              onSuccess: () => {
+                setOpen(false);
+                snoozed();
+              },
+            });
           }}
         >
           <Radio.Group label="Which" value={whole} onChange={setWhole}>

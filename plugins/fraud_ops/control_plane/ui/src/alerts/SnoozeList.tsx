@@ -7,8 +7,8 @@ import type { Snoozes } from "../api/types";
 import { At } from "../parts/At";
 import { keyText } from "../parts/format";
 
-/** What is kept out of sight, and until when. */
-export function SnoozeList() {
+/** What is kept out of sight, and until when; `ended` is called when one ends before its time. */
+export function SnoozeList({ ended }: { ended: () => void }) {
   const can = useCan();
   const { data } = useQuery({
     queryKey: keys.snoozes,
@@ -26,7 +26,12 @@ export function SnoozeList() {
             rule {snooze.ruleId}, {keyText(snooze.key)}, until <At ms={snooze.until} /> ({snooze.who}
             {snooze.reason && `: ${snooze.reason}`}){" "}
             {can("snooze") && (
-              <Anchor component="button" type="button" size="sm" onClick={() => end.mutate(snooze.id)}>
+              <Anchor
+                component="button"
+                type="button"
+                size="sm"
+                onClick={() => end.mutate(snooze.id, { onSuccess: ended })}
+              >
                 End it
               </Anchor>
             )}

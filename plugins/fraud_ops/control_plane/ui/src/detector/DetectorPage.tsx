@@ -10,6 +10,7 @@ import { At } from "../parts/At";
 import { Chip } from "../parts/Chip";
 import { bytes, duration, number, time } from "../parts/format";
 import { Head, useTitle } from "../parts/Head";
+import { ScrolledTable } from "../parts/ScrolledTable";
 import { Nothing, Shown } from "../parts/Told";
 import { thinned } from "./points";
 
@@ -182,40 +183,22 @@ function Late({ rows }: { rows: Progress["late"] }) {
       {rows.length === 0 ? (
         <Nothing>None.</Nothing>
       ) : (
-        <div
-          className="wide"
-          tabIndex={0}
-          role="region"
-          aria-label="Late transactions"
-          style={{ maxHeight: "20rem", overflowY: "auto" }}
-        >
-          <Table aria-label="Late transactions" stickyHeader>
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>When</Table.Th>
-                <Table.Th>How late</Table.Th>
-                <Table.Th>For</Table.Th>
-                <Table.Th>Transaction</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {rows.map((row, i) => (
-                <Table.Tr key={i}>
-                  <Table.Td>
-                    <At ms={row.time} />
-                  </Table.Td>
-                  <Table.Td className="number">{duration(row.latenessMs)}</Table.Td>
-                  <Table.Td>{row.groupings.map((each) => each.fields.join(" & ")).join("; ")}</Table.Td>
-                  <Table.Td className="code" style={{ minWidth: "14rem" }}>
-                    {Object.entries(row.transaction)
-                      .map(([name, value]) => `${name} ${shown(value)}`)
-                      .join(", ")}
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </div>
+        <ScrolledTable label="Late transactions" columns={["When", "How late", "For", "Transaction"]}>
+          {rows.map((row, i) => (
+            <Table.Tr key={i}>
+              <Table.Td>
+                <At ms={row.time} />
+              </Table.Td>
+              <Table.Td className="number">{duration(row.latenessMs)}</Table.Td>
+              <Table.Td>{row.groupings.map((each) => each.fields.join(" & ")).join("; ")}</Table.Td>
+              <Table.Td className="code" style={{ minWidth: "14rem" }}>
+                {Object.entries(row.transaction)
+                  .map(([name, value]) => `${name} ${shown(value)}`)
+                  .join(", ")}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </ScrolledTable>
       )}
     </section>
   );
@@ -228,43 +211,25 @@ function Quarantine({ rows }: { rows: Progress["quarantine"] }) {
       {rows.length === 0 ? (
         <Nothing>None.</Nothing>
       ) : (
-        <div
-          className="wide"
-          tabIndex={0}
-          role="region"
-          aria-label="Quarantined records"
-          style={{ maxHeight: "20rem", overflowY: "auto" }}
-        >
-          <Table aria-label="Quarantined records" stickyHeader>
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>When</Table.Th>
-                <Table.Th>Why</Table.Th>
-                <Table.Th>Where</Table.Th>
-                <Table.Th>How it begins</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {rows.map((row) => (
-                <Table.Tr key={`${row.topic} ${row.partition} ${row.offset}`}>
-                  <Table.Td>
-                    <At ms={row.time} />
-                  </Table.Td>
-                  <Table.Td style={{ minWidth: "12rem" }} className="wrap">
-                    <strong>{row.reason}</strong>
-                    {row.detail && `: ${row.detail}`}
-                  </Table.Td>
-                  <Table.Td className="number" style={{ whiteSpace: "nowrap" }}>
-                    {row.topic} {row.partition}:{row.offset}
-                  </Table.Td>
-                  <Table.Td className="code" style={{ minWidth: "14rem" }}>
-                    {row.text}
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </div>
+        <ScrolledTable label="Quarantined records" columns={["When", "Why", "Where", "How it begins"]}>
+          {rows.map((row) => (
+            <Table.Tr key={`${row.topic} ${row.partition} ${row.offset}`}>
+              <Table.Td>
+                <At ms={row.time} />
+              </Table.Td>
+              <Table.Td style={{ minWidth: "12rem" }} className="wrap">
+                <strong>{row.reason}</strong>
+                {row.detail && `: ${row.detail}`}
+              </Table.Td>
+              <Table.Td className="number" style={{ whiteSpace: "nowrap" }}>
+                {row.topic} {row.partition}:{row.offset}
+              </Table.Td>
+              <Table.Td className="code" style={{ minWidth: "14rem" }}>
+                {row.text}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </ScrolledTable>
       )}
     </section>
   );

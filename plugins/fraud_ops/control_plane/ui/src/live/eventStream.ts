@@ -38,11 +38,15 @@ export class EventStream {
     this.end.abort();
   }
 
+  private isClosed(): boolean {
+    return this.end.signal.aborted;
+  }
+
   private async follow(): Promise<void> {
-    while (!this.end.signal.aborted) {
+    while (!this.isClosed()) {
       this.handlers.state("connecting");
       const refused = await this.connect();
-      if (this.end.signal.aborted) return;
+      if (this.isClosed()) return;
       this.handlers.state(refused ? "refused" : "lost");
       await this.pause();
     }

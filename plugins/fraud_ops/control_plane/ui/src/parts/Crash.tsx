@@ -7,7 +7,7 @@ interface Props {
 
 /** Says that what it surrounds has crashed, where there would be an empty page. A new `key` tries again. */
 export class Crash extends Component<Props, { error: unknown }> {
-  override state = { error: null };
+  override state: { error: unknown } = { error: null };
 
   static getDerivedStateFromError(error: unknown) {
     return { error: error ?? new Error("unknown") };

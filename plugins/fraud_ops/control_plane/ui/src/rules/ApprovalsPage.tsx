@@ -1,5 +1,5 @@
 import { Switch } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
 import { useMe, useRuleNames, useRules } from "../api/hooks";
@@ -10,10 +10,13 @@ import { At } from "../parts/At";
 import { Changes } from "../parts/Changes";
 import { Chip, StateChip } from "../parts/Chip";
 import { formula } from "../parts/format";
+import { Further } from "../parts/Further";
 import { Head, useTitle } from "../parts/Head";
 import { Nothing, Shown } from "../parts/Told";
 import { changesBetween } from "./changes";
 import { askedFor, Decide } from "./PendingApproval";
+
+const PAGE = 50;
 
 /** What waits for a second person; on request also what was decided. */
 export default function ApprovalsPage() {
@@ -22,10 +25,14 @@ export default function ApprovalsPage() {
   const rules = useRules();
   const names = useRuleNames();
   const [all, setAll] = useState(false);
-  const approvals = useQuery({
-    queryKey: all ? [...keys.approvals, "all"] : keys.approvals,
-    queryFn: ({ signal }) => get<Approvals>(`/approvals${query({ open: !all })}`, signal),
+  const approvals = useInfiniteQuery({
+    queryKey: [...keys.approvals, all ? "all" : "listed"],
+    queryFn: ({ pageParam, signal }) =>
+      get<Approvals>(`/approvals${query({ open: !all, limit: PAGE, before: pageParam })}`, signal),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next,
   });
+  const items = approvals.data?.pages.flatMap((page) => page.items) ?? [];
   const rowOf = (id: number) => rules.data?.items.find((row) => row.ruleId === id);
   return (
     <>
@@ -33,22 +40,25 @@ export default function ApprovalsPage() {
         <Switch label="Also those decided" checked={all} onChange={(event) => setAll(event.currentTarget.checked)} />
       </Head>
       <Shown of={approvals}>
-        {({ items }) =>
+        {() =>
           items.length === 0 ? (
-            <Nothing>Nothing waits for approval.</Nothing>
+            <Nothing>{all ? "Nothing was asked for yet." : "Nothing waits for approval."}</Nothing>
           ) : (
-            <ul style={{ listStyle: "none", margin: 0, padding: 0, display: "grid", gap: "0.75rem" }}>
-              {items.map((approval) => (
-                <li key={approval.id} className="panel">
-                  <One
-                    approval={approval}
-                    row={rowOf(approval.ruleId)}
-                    name={names.get(approval.ruleId) ?? ""}
-                    me={me.data}
-                  />
-                </li>
-              ))}
-            </ul>
+            <>
+              <ul style={{ listStyle: "none", margin: 0, padding: 0, display: "grid", gap: "0.75rem" }}>
+                {items.map((approval) => (
+                  <li key={approval.id} className="panel">
+                    <One
+                      approval={approval}
+                      row={rowOf(approval.ruleId)}
+                      name={names.get(approval.ruleId) ?? ""}
+                      me={me.data}
+                    />
+                  </li>
+                ))}
+              </ul>
+              <Further of={approvals} />
+            </>
           )
         }
       </Shown>
@@ -83,14 +93,10 @@ function One({
           {approval.comment && `: ${approval.comment}`}
         </span>
       </div>
-      {approval.document && (
-        <>
-          <div className="code" style={{ margin: "0.375rem 0" }}>
-            {formula(approval.document)}
-          </div>
-          {row && approval.decision === null && <Changes changes={changesBetween(row.document, approval.document)} />}
-        </>
-      )}
+      <div className="code" style={{ margin: "0.375rem 0" }}>
+        {formula(approval.document)}
+      </div>
+      {row && approval.decision === null && <Changes changes={changesBetween(row.document, approval.document)} />}
       {approval.decision === null ? (
         me && <Decide approval={approval} me={me} />
       ) : (

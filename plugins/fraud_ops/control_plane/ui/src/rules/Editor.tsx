@@ -11,7 +11,7 @@ import { Changes } from "../parts/Changes";
 import { done } from "../parts/notices";
 import { Reasons, Trouble } from "../parts/Told";
 import { offers } from "./editor/completion";
-import { type Form, request } from "./editor/draft";
+import { request } from "./editor/draft";
 import { editAsks } from "./lifecycle";
 import type { Writing } from "./useRuleDraft";
 
@@ -107,7 +107,7 @@ export function Editor({ rule, me, schema, writing }: Props) {
                 size="xs"
                 aria-label="Written as"
                 value={writing.form}
-                onChange={(value) => writing.show(value as Form)}
+                onChange={(value) => writing.show(value)}
                 data={[
                   { value: "yaml", label: "YAML" },
                   { value: "json", label: "JSON" },

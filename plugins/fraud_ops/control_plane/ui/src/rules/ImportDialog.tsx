@@ -5,6 +5,7 @@ import { keys } from "../api/keys";
 import type { ImportResult } from "../api/types";
 import { failed } from "../parts/notices";
 import { Chip, type Tone } from "../parts/Chip";
+import { ScrolledTable } from "../parts/ScrolledTable";
 import { Reasons, Trouble } from "../parts/Told";
 
 const TONES: Record<string, Tone> = {
@@ -92,28 +93,17 @@ export function ImportDialog({ close }: { close: () => void }) {
 
 function Effects({ result }: { result: ImportResult }) {
   return (
-    <div className="wide">
-      <Table mt="md" aria-label="What it would do">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>In the file</Table.Th>
-            <Table.Th>Rule</Table.Th>
-            <Table.Th>Effect</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {result.items.map((item, i) => (
-            <Table.Tr key={i}>
-              <Table.Td>{item.where}</Table.Td>
-              <Table.Td className="number">{item.ruleId ?? "next free"}</Table.Td>
-              <Table.Td>
-                <Chip tone={TONES[item.effect] ?? "quiet"}>{item.effect}</Chip>
-                <Reasons reasons={item.reasons} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </div>
+    <ScrolledTable label="What it would do" columns={["In the file", "Rule", "Effect"]}>
+      {result.items.map((item, i) => (
+        <Table.Tr key={i}>
+          <Table.Td>{item.where}</Table.Td>
+          <Table.Td className="number">{item.ruleId ?? "–"}</Table.Td>
+          <Table.Td>
+            <Chip tone={TONES[item.effect] ?? "quiet"}>{item.effect}</Chip>
+            <Reasons reasons={item.reasons} />
+          </Table.Td>
+        </Table.Tr>
+      ))}
+    </ScrolledTable>
   );
 }

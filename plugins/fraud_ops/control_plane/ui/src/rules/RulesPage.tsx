@@ -1,18 +1,6 @@
-import {
-  ActionIcon,
-  Box,
-  Button,
-  Group,
-  Kbd,
-  Menu,
-  Select,
-  Table,
-  TextInput,
-  Tooltip,
-  UnstyledButton,
-} from "@mantine/core";
+import { Box, Button, Group, Kbd, Select, Table, TextInput, Tooltip, UnstyledButton } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
-import { IconArrowDown, IconArrowUp, IconDots, IconPlus, IconSearch } from "@tabler/icons-react";
+import { IconArrowDown, IconArrowUp, IconPlus, IconSearch, IconUpload } from "@tabler/icons-react";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useDeferredValue, useLayoutEffect, useRef, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
@@ -67,16 +55,13 @@ export function RulesPage() {
       <Head title="Rules" about={rules.data && <Counts rows={rules.data.items} />}>
         <ExportMenu />
         {can("import") && (
-          <Menu position="bottom-end">
-            <Menu.Target>
-              <ActionIcon variant="default" size={30} aria-label="More">
-                <IconDots size={16} aria-hidden />
-              </ActionIcon>
-            </Menu.Target>
-            <Menu.Dropdown>
-              <Menu.Item onClick={() => setImporting(true)}>Import a file …</Menu.Item>
-            </Menu.Dropdown>
-          </Menu>
+          <Button
+            variant="default"
+            leftSection={<IconUpload size={14} aria-hidden />}
+            onClick={() => setImporting(true)}
+          >
+            Import
+          </Button>
         )}
         {can("draft") && (
           <Button component={Link} to="/rules/new" leftSection={<IconPlus size={14} aria-hidden />}>

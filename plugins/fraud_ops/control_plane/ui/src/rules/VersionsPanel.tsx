@@ -1,9 +1,9 @@
 import { Anchor, Button, Group, Modal, Select, Table, Text, TextInput } from "@mantine/core";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useState } from "react";
 import { useSearchParams } from "react-router";
 import { useChange } from "../api/hooks";
-import { get } from "../api/http";
+import { get, query } from "../api/http";
 import { keys } from "../api/keys";
 import type { Diff, Me, RuleDetail, Version, Versions } from "../api/types";
 import { At } from "../parts/At";
@@ -11,23 +11,56 @@ import { Changes } from "../parts/Changes";
 import { Chip, StateChip } from "../parts/Chip";
 import { done } from "../parts/notices";
 import { formula } from "../parts/format";
+import { Further } from "../parts/Further";
 import { Shown, Trouble } from "../parts/Told";
 import { editAsks } from "./lifecycle";
 
+const PAGE = 50;
+
 /** Every version, what differs between two of them, and the way back. */
 export function VersionsPanel({ rule, me }: { rule: RuleDetail; me: Me }) {
-  const versions = useQuery({
+  const [params] = useSearchParams();
+  const log = params.get("log");
+  const versions = useInfiniteQuery({
     queryKey: keys.versions(rule.ruleId),
-    queryFn: ({ signal }) => get<Versions>(`/rules/${rule.ruleId}/versions`, signal),
+    queryFn: ({ pageParam, signal }) =>
+      get<Versions>(`/rules/${rule.ruleId}/versions${query({ limit: PAGE, before: pageParam })}`, signal),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next,
   });
-  return <Shown of={versions}>{({ items }) => <VersionTable rule={rule} me={me} items={items} />}</Shown>;
+  const items = versions.data?.pages.flatMap((page) => page.items) ?? [];
+  const fired = items.find((each) => each.logVersion !== null && String(each.logVersion) === log);
+  const { hasNextPage, isFetching, isError, fetchNextPage } = versions;
+  // The version that fired may be far back: the list goes on until it is there, and the one before it.
+  const found = fired !== undefined && fired !== items.at(-1);
+  const sought = log !== null && !found && hasNextPage && !isFetching && !isError;
+  useEffect(() => {
+    if (sought) void fetchNextPage();
+  }, [sought, items.length, fetchNextPage]);
+  return (
+    <Shown of={versions}>
+      {() => (
+        <VersionTable rule={rule} me={me} items={items} fired={fired}>
+          <Further of={versions} />
+        </VersionTable>
+      )}
+    </Shown>
+  );
 }
 
-function VersionTable({ rule, me, items }: { rule: RuleDetail; me: Me; items: readonly Version[] }) {
-  const [params] = useSearchParams();
-  const fired = items.find((each) => each.logVersion !== null && String(each.logVersion) === params.get("log"));
-  const [to, setTo] = useState(() => fired?.revision ?? items[0]?.revision ?? 0);
-  const [from, setFrom] = useState(() => items[items.findIndex((each) => each.revision === to) + 1]?.revision ?? to);
+interface TableProps {
+  rule: RuleDetail;
+  me: Me;
+  items: readonly Version[];
+  fired: Version | undefined;
+  /** What follows the table. */
+  children: ReactNode;
+}
+
+function VersionTable({ rule, me, items, fired, children }: TableProps) {
+  const [chosen, setChosen] = useState<{ from?: number; to?: number }>({});
+  const to = chosen.to ?? fired?.revision ?? items[0]?.revision ?? 0;
+  const from = chosen.from ?? items[items.findIndex((each) => each.revision === to) + 1]?.revision ?? to;
   const [back, setBack] = useState<Version | null>(null);
   const mayRollBack = me.can.includes("request") && rule.state !== "DELETE" && !rule.pendingApproval;
   const choices = items.map((each) => ({ value: String(each.revision), label: `version ${each.revision}` }));
@@ -91,10 +124,7 @@ function VersionTable({ rule, me, items }: { rule: RuleDetail; me: Me; items: re
                         component="button"
                         type="button"
                         size="sm"
-                        onClick={() => {
-                          setTo(each.revision);
-                          setFrom(items[i + 1]?.revision ?? each.revision);
-                        }}
+                        onClick={() => setChosen({ to: each.revision })}
                       >
                         Compare
                       </Anchor>
@@ -111,6 +141,7 @@ function VersionTable({ rule, me, items }: { rule: RuleDetail; me: Me; items: re
           </Table.Tbody>
         </Table>
       </div>
+      {children}
       {items.length > 1 && (
         <section className="panel" aria-label="Comparison" style={{ marginTop: "1rem" }}>
           <Group gap="xs" align="flex-end">
@@ -119,7 +150,7 @@ function VersionTable({ rule, me, items }: { rule: RuleDetail; me: Me; items: re
               data={choices}
               value={String(from)}
               allowDeselect={false}
-              onChange={(value) => setFrom(Number(value))}
+              onChange={(value) => setChosen({ from: Number(value), to })}
               w="9rem"
             />
             <Select
@@ -127,7 +158,7 @@ function VersionTable({ rule, me, items }: { rule: RuleDetail; me: Me; items: re
               data={choices}
               value={String(to)}
               allowDeselect={false}
-              onChange={(value) => setTo(Number(value))}
+              onChange={(value) => setChosen({ from, to: Number(value) })}
               w="9rem"
             />
           </Group>

@@ -1,4 +1,4 @@
-import type { Alert, Me, RuleDetail, RuleRow, Schema } from "../api/types";
+import type { Alert, Approval, Me, RuleDetail, RuleRow, Schema, Version } from "../api/types";
 
 export const SCHEMA: Schema = {
   fields: [
@@ -89,6 +89,43 @@ export function alert(id: string, members: Partial<Alert> = {}): Alert {
     correction: null,
     mark: null,
     snoozed: false,
+    ...members,
+  };
+}
+
+/** A version; its place in the rule log is 100 after its number. */
+export function version(revision: number, members: Partial<Version> = {}): Version {
+  const logVersion = 100 + revision;
+  return {
+    revision,
+    state: "ACTIVE",
+    document: { ...rule().document, limit: revision },
+    author: "ann",
+    at: 1_700_000_000_000 + revision,
+    comment: "",
+    source: "ui",
+    logVersion,
+    activation: { logVersion, ruleId: 1, status: "LIVE", reasons: [], batchId: 2, time: 1_700_000_000_500 },
+    ...members,
+  };
+}
+
+/** Something asked for about rule 1. */
+export function approval(id: number, members: Partial<Approval> = {}): Approval {
+  return {
+    id,
+    ruleId: 1,
+    revision: 3,
+    action: "state",
+    target: "ACTIVE",
+    document: rule().document,
+    requestedBy: "abe",
+    requestedAt: 1_700_000_000_000 + id,
+    comment: "",
+    decision: null,
+    decidedBy: null,
+    decidedAt: null,
+    decisionComment: null,
     ...members,
   };
 }

@@ -29,7 +29,7 @@ export function useValidation(draft: Draft, ruleId: number | null, enabled: bool
     placeholderData: keepPreviousData,
   });
   const current = settled && !isPlaceholderData ? data : undefined;
-  const ask = () => client.fetchQuery(question(draft, ruleId)).catch(() => null);
+  const ask = () => client.query(question(draft, ruleId)).catch(() => null);
   return { current, last: data, reasons: data?.reasons ?? [], error, ask };
 }
 

@@ -1,0 +1,78 @@
+// @vitest-environment jsdom
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { http, HttpResponse } from "msw";
+import { setupServer } from "msw/node";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { API } from "../api/http";
+import { alert, ANALYST, rule } from "../testing/samples";
+import { show } from "../testing/show";
+import { AlertsPage } from "./AlertsPage";
+
+const END = { next: null, searchedTo: null, missing: null };
+let snoozed: object[] = [];
+
+const server = setupServer(
+  http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
+  http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
+  http.get(`*${API}/snoozes`, () => HttpResponse.json({ items: [] })),
+  http.post(`*${API}/snoozes`, async ({ request }) => {
+    snoozed = [(await request.json()) as object];
+    return HttpResponse.json({}, { status: 201 });
+  }),
+);
+
+beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
+afterEach(() => {
+  server.resetHandlers();
+  snoozed = [];
+});
+afterAll(() => server.close());
+
+function answers(pages: Record<string, object>) {
+  server.use(
+    http.get(`*${API}/alerts`, ({ request }) =>
+      HttpResponse.json(pages[new URL(request.url).searchParams.get("before") ?? "first"] ?? { items: [], ...END }),
+    ),
+  );
+}
+
+const items = async () => within(await screen.findByRole("list", { name: "Alerts" })).queryAllByRole("listitem");
+
+test("the list goes on where a search has ended, and says what is no longer kept", async () => {
+  answers({
+    first: { items: [alert("a")], ...END, next: "p1" },
+    p1: { items: [], next: "p2", searchedTo: Date.UTC(2026, 0, 2), missing: null },
+    p2: { items: [alert("b")], ...END, missing: "what is older is no longer in alerts" },
+  });
+  show(<AlertsPage />);
+  expect(await items()).toHaveLength(1);
+  const older = () => userEvent.click(screen.getByRole("button", { name: "Older ones" }));
+  await older();
+  expect(await screen.findByText(/Searched back to/u)).toBeVisible();
+  await older();
+  await waitFor(async () => expect(await items()).toHaveLength(2));
+  expect(screen.getByText("what is older is no longer in alerts")).toBeVisible();
+  expect(screen.queryByRole("button", { name: "Older ones" })).toBeNull();
+});
+
+test("a search that has found nothing yet can go on", async () => {
+  answers({
+    first: { items: [], next: "p1", searchedTo: Date.UTC(2026, 0, 2), missing: null },
+    p1: { items: [alert("b")], ...END },
+  });
+  show(<AlertsPage />);
+  await userEvent.click(await screen.findByRole("button", { name: "Older ones" }));
+  await waitFor(async () => expect(await items()).toHaveLength(1));
+});
+
+test("what is snoozed is read out of the list at once", async () => {
+  answers({ first: { items: [alert("a")], ...END } });
+  show(<AlertsPage />);
+  await userEvent.click(within(await screen.findByRole("listitem")).getByRole("button", { expanded: false }));
+  await userEvent.click(await screen.findByRole("button", { name: "Snooze …" }));
+  answers({});
+  await userEvent.click(await screen.findByRole("button", { name: "Snooze" }));
+  expect(await screen.findByText(/No alert yet/u)).toBeVisible();
+  expect(snoozed).toMatchObject([{ ruleId: 1, key: { payeeId: 12 } }]);
+});

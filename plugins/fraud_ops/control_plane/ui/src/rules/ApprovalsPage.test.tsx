@@ -1,0 +1,42 @@
+// @vitest-environment jsdom
+import { screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { http, HttpResponse } from "msw";
+import { setupServer } from "msw/node";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { API } from "../api/http";
+import { ANALYST, approval, rule } from "../testing/samples";
+import { show } from "../testing/show";
+import ApprovalsPage from "./ApprovalsPage";
+
+const server = setupServer(
+  http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
+  http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
+  http.get(`*${API}/approvals`, ({ request }) => {
+    const asked = new URL(request.url).searchParams;
+    if (asked.get("open") === "false") return HttpResponse.json({ items: [approval(1)], next: null });
+    if (asked.has("before")) return HttpResponse.json({ items: [approval(2)], next: null });
+    return HttpResponse.json({ items: [approval(4), approval(3)], next: "3" });
+  }),
+);
+
+beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
+afterEach(() => server.resetHandlers());
+afterAll(() => server.close());
+
+const listed = () => screen.getAllByRole("article").length;
+
+test("what waits is listed page by page", async () => {
+  show(<ApprovalsPage />);
+  await waitFor(() => expect(listed()).toBe(2));
+  await userEvent.click(screen.getByRole("button", { name: "Older ones" }));
+  await waitFor(() => expect(listed()).toBe(3));
+  expect(screen.queryByRole("button", { name: "Older ones" })).toBeNull();
+});
+
+test("what was decided is another list", async () => {
+  show(<ApprovalsPage />);
+  await waitFor(() => expect(listed()).toBe(2));
+  await userEvent.click(screen.getByRole("switch", { name: "Also those decided" }));
+  await waitFor(() => expect(listed()).toBe(1));
+});
