@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
 import re
+import signal
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +23,7 @@ from fraud_ops.hooks.connections import KAFKA, SPARK, connection, kafka_of, mast
 from fraud_ops.links import Runbook, publish_runbook
 from fraud_ops.named import named
 from fraud_ops.report_links import Report, report_path
+from fraud_rules.project import Project
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection, Context
@@ -73,8 +77,6 @@ class SparkJobOperator(SparkSubmitOperator):
             raise told from error
 
     def _prepare(self, spark: Connection, master: str, kafka: KafkaConnection) -> None:
-        from fraud_rules.project import Project
-
         found = importlib.util.find_spec(self.script)
         assert found is not None, "the entry script is part of the wheel"
         project = Project.find()
@@ -153,7 +155,10 @@ class ReevaluateOperator(SparkJobOperator):
 
 
 class WhatIfOperator(BaseOperator):
-    """Asks what a rule would have done; in this process and a few beside it, as it only reads files."""
+    """Asks what a rule would have done, by `fraud whatif` in a process group of its own.
+
+    It evaluates in several processes, and those that a task starts would begin with Airflow's own program.
+    """
 
     template_fields: Sequence[str] = ("rule", "days", "until", "limits")
     operator_extra_links = (Report(), Runbook())
@@ -164,35 +169,45 @@ class WhatIfOperator(BaseOperator):
         self.days = days
         self.until = until
         self.limits = limits
+        self._child: subprocess.Popen[str] | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Ask."""
-        from fraud_rules.archive.store import ArchiveStore
-        from fraud_rules.day import Day
-        from fraud_rules.project import Project
-        from fraud_rules.schema import TransactionSchema
-        from fraud_rules.settings import DetectorSettings
-        from fraud_rules.whatif.run import WhatIf, keep, last_day, what_if
-        from fraud_rules.whatif.variants import limits_of
+        from fraud_rules.errors import error_name
+        from fraud_rules.whatif.place import report_name
 
         with named(context):
-            config, store = Project.find().config, ArchiveStore(archive_folder())
-            last = Day.parse(self.until) if self.until else last_day(store)
-            question = WhatIf(self.rule, last.plus(1 - int(self.days)), last, limits_of(self.limits))
-            settings = DetectorSettings.load(config / "detector.yaml")
-            result = what_if(question, store, TransactionSchema.load(config / "schema.yaml"), settings)
-            page = keep(result, store)
-        context["ti"].xcom_push(key=Report().xcom_key, value=report_path("whatif", page.parent.name))
-        summary = {
-            "days": result.days,
-            "transactions": result.transactions,
-            "fires": result.fires,
-            "suppressed": result.suppressed,
-            "keys": result.keys,
-            "seconds": result.seconds,
-        }
+            command, home = self._command(), str(Project.find().root)
+        environ = {**os.environ, "FRAUD_HOME": home}
+        pipe = subprocess.PIPE
+        self._child = subprocess.Popen(
+            command, stdout=pipe, stderr=pipe, text=True, env=environ, start_new_session=True
+        )
+        try:
+            said, complaint = self._child.communicate()
+        finally:
+            self.on_kill()
+        if self._child.returncode != 0:
+            name = error_name(self._child.returncode) or f"exit code {self._child.returncode}"
+            publish_runbook(context, name)
+            raise AirflowFailException(f"{name}: {complaint.strip().removeprefix('fraud: ')[-2_000:]}")
+        result = json.loads(said)
+        page = report_name(result["evaluatedMs"], result["rule"].get("ruleId"))
+        context["ti"].xcom_push(key=Report().xcom_key, value=report_path("whatif", page))
+        summary = {name: result[name] for name in ("days", "transactions", "fires", "suppressed", "keys", "seconds")}
         self.log.info("%s", json.dumps(summary, indent=1))
         return summary
+
+    def on_kill(self) -> None:
+        """End what is left of it."""
+        if self._child is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._child.pid, signal.SIGKILL)
+
+    def _command(self) -> list[str]:
+        given = {"days": self.days, "until": self.until, "limits": self.limits, "archive": str(archive_folder())}
+        options = [f"--{name}={value}" for name, value in given.items() if value]
+        return [sys.executable, "-m", "fraud_rules.cli", "whatif", "--json", *options, "--", self.rule.strip()]
 
 
 def _summary(result: DayResult) -> dict[str, Any]:

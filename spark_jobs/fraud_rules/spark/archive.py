@@ -170,8 +170,9 @@ def _finish(job: ArchiveJob, started_ms: int) -> Manifest:
     manifest = job.store.latest().complete(started_ms)
     job.store.commit(manifest)
     manifest = compact(job.store, manifest, job.schema, started_ms)
-    manifest, gone = manifest.without_retired(started_ms - job.retired_for_ms)
+    lean, gone = manifest.without_retired(started_ms - job.retired_for_ms)
     if gone:
+        manifest = lean
         job.store.commit(manifest)
         for path in gone:
             (job.store.root / path).unlink(missing_ok=True)

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.whatif.draft import find_draft
 from fraud_rules.whatif.evaluate import Fires, WhatIfWork, evaluate_variants
+from fraud_rules.whatif.place import FOLDER, report_name
 from fraud_rules.whatif.result import (
     MOST_KEYS,
     MOST_LISTED,
@@ -87,8 +87,7 @@ def what_if(
 
 def keep(result: WhatIfResult, archive: ArchiveStore) -> Path:
     """Keep a result and its page in the archive; where the page is. Raises StorageFull."""
-    stamp = datetime.fromtimestamp(result.evaluated_ms / 1_000, UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
-    folder = archive.root / "whatif" / f"{stamp}-rule-{result.rule.get('ruleId')}"
+    folder = archive.root / FOLDER / report_name(result.evaluated_ms, result.rule.get("ruleId"))
     write_whole(folder / "result.json", encode_whatif(result))
     write_whole(folder / "report.html", whatif_page(result))
     return folder / "report.html"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -24,6 +23,7 @@ from fraud_ops.runbooks import runbook_path
 from fraud_rules.demo.steering import Steering, TrafficState
 from fraud_rules.fraud_patterns import FRAUDS
 from fraud_rules.rule_codec import encode_document
+from fraud_rules.whatif.place import report_name
 
 __all__ = ["routes"]
 
@@ -147,8 +147,7 @@ def _report(result: dict[str, object]) -> str | None:
     at_ms, rule = result.get("evaluatedMs"), result.get("rule")
     if not isinstance(at_ms, int) or not isinstance(rule, dict):
         return None
-    stamp = datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
-    return f"{_REPORTS}{stamp}-rule-{rule.get('ruleId')}/report.html"
+    return f"{_REPORTS}{report_name(at_ms, rule.get('ruleId'))}/report.html"
 
 
 def _steered(parts: Parts) -> tuple[Steering, TrafficState]:

@@ -1,0 +1,15 @@
+"""Where the report of a what-if is kept, for whoever knows its result."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+__all__ = ["FOLDER", "report_name"]
+
+FOLDER = "whatif"
+
+
+def report_name(evaluated_ms: int, rule_id: object) -> str:
+    """The name of its folder within FOLDER of the archive."""
+    stamp = datetime.fromtimestamp(evaluated_ms / 1_000, UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
+    return f"{stamp}-rule-{rule_id}"
