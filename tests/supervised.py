@@ -147,18 +147,23 @@ class Supervised:
         ]
         return [*self.site.airflow.processes(), *agent]
 
-    def judge(self) -> DemoVerdict:
-        """Let it read everything, and compare its outputs with the replay of the recorded logs."""
-        self.sender.stop()
-        topics, kafka = self.context.settings.topics, self.site.broker.kafka
-        ends = topic_ends(kafka, topics.transactions)
+    def await_judged(self) -> None:
+        """Wait until all transactions that there are now have been judged."""
+        topic = self.context.settings.topics.transactions
+        ends = topic_ends(self.site.broker.kafka, topic)
 
         def is_read() -> bool:
             progress = self.look().progress
-            read = {} if progress is None else progress.progress.ends_of(topics.transactions)
+            read = {} if progress is None else progress.progress.ends_of(topic)
             return all(read.get(partition, 0) >= end for partition, end in ends.items())
 
         until(is_read, "everything is read")
+
+    def judge(self) -> DemoVerdict:
+        """Let it read everything, and compare its outputs with the replay of the recorded logs."""
+        self.sender.stop()
+        self.await_judged()
+        kafka = self.site.broker.kafka
         recording = record_run(kafka, self.context.settings)
         answer = replay_recording(recording, self.context.schema, self.context.settings)
         return judge(self._published(), answer, Traffic(self.sender.sent.records, self.sender.planted_whole))
@@ -211,10 +216,27 @@ class Api:
         found = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances")["task_instances"]
         return {each["task_id"]: each["state"] for each in found}
 
-    def trigger(self, dag_id: str, **conf: Any) -> str:
+    def trigger(self, dag_id: str, *, partition: str | None = None, **conf: Any) -> str:
         """A run by hand; its id."""
-        run_id: str = self.call("POST", f"dags/{dag_id}/dagRuns", logical_date=None, conf=conf)["dag_run_id"]
+        body = {"logical_date": None, "partition_key": partition, "conf": conf}
+        run_id: str = self.call("POST", f"dags/{dag_id}/dagRuns", **body)["dag_run_id"]
         return run_id
+
+    def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:
+        """What a task has pushed."""
+        path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/{key}?deserialize=true"
+        return self.call("GET", path)["value"]
+
+    def behind(self, dag_id: str, run_id: str, task_id: str, button: str) -> httpx.Response:
+        """What a button of a task leads to."""
+        path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/links"
+        return self.fetch(self.call("GET", path)["extra_links"][button])
+
+    def fetch(self, url: str) -> httpx.Response:
+        """A page, for who is logged in."""
+        answer = self._client.get(url)
+        assert answer.is_success, f"{url}: {answer.status_code}"
+        return answer
 
     def await_run(self, dag_id: str, run_id: str, timeout_s: float = RUN_S) -> str:
         """The state a run ends in."""
@@ -223,7 +245,7 @@ class Api:
             state: str = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}")["state"]
             return state if state in ("success", "failed") else None
 
-        return until(ended, f"{dag_id} {run_id} ends", timeout_s)
+        return until(ended, f"{dag_id} {run_id} ends", timeout_s, every_s=0.5)
 
 
 @contextmanager

@@ -10,9 +10,11 @@ _LOOK_S = 0.005
 _T = TypeVar("_T")
 
 
-def until(condition: Callable[[], _T | None], what: str, timeout_s: float = 180.0) -> _T:
-    """The first answer of `condition` that is true, or a list that is not empty. Fails with `what` after
-    `timeout_s`."""
+def until(condition: Callable[[], _T | None], what: str, timeout_s: float = 180.0, every_s: float = _LOOK_S) -> _T:
+    """The first answer of `condition` that is true, or a list that is not empty. Fails with `what` after `timeout_s`.
+
+    Looking takes from what is looked at: `every_s` is for looks that cost more than a moment.
+    """
     deadline = time.monotonic() + timeout_s
     while True:
         answer = condition()
@@ -20,4 +22,4 @@ def until(condition: Callable[[], _T | None], what: str, timeout_s: float = 180.
             return answer
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout_s:g} s: {what}")
-        time.sleep(_LOOK_S)
+        time.sleep(every_s)
