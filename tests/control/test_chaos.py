@@ -8,6 +8,7 @@ import itertools
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from sqlalchemy import func, select
@@ -53,11 +54,17 @@ def saved(scene: Scene) -> int:
         return session.scalar(select(func.count()).select_from(RevisionRow)) or 0
 
 
-def survive(scene: Scene, broker: Broker, server: ServerProcess, total: int, kills: int, seed: int) -> None:
+class Killed(Protocol):
+    """A server as tests kill it."""
+
+    def start(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+def survive(scene: Scene, broker: Broker, server: Killed, total: int, kills: int, seed: int) -> None:
     """Let the writers work, and kill: the server, the broker, or both, at any moment."""
     chance = random.Random(seed)
     victims = itertools.cycle([("server",), ("broker",), ("server", "broker")])
-    server.start()
     for number, victim in zip(range(1, kills + 1), victims, strict=False):
         reached = total * number // (kills + 1) + chance.randrange(total // (2 * kills + 2))
         until(lambda reached=reached: saved(scene) >= reached, f"change {reached} (seed {seed})", PATIENCE_S)  # type: ignore[misc]
@@ -70,7 +77,6 @@ def survive(scene: Scene, broker: Broker, server: ServerProcess, total: int, kil
         if "server" in victim:
             server.start()
     until(lambda: saved(scene) >= total and scene.desk.outbox().pending == 0, f"the end (seed {seed})", PATIENCE_S)
-    server.kill()
 
 
 def records_of(kafka: KafkaConnection, topic: str) -> list[Record]:
@@ -110,6 +116,7 @@ def run(
     total = (WRITERS * rules + 1) * revisions
     seed = random.randrange(1_000_000)
     server = ServerProcess(project, topics, scene.settings.database, folder / "server.log", (rules, revisions))
+    server.start()
     try:
         survive(scene, broker, server, total, kills, seed)
     finally:

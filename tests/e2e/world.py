@@ -13,20 +13,26 @@ from typing import Any
 import httpx
 import pytest
 
+from fraud_rules.day import Day
 from fraud_rules.demo.airflow import USER, AirflowSite, Component, LocalAirflow
+from fraud_rules.demo.steering import VARIABLE as STEERING
+from fraud_rules.demo.steering import Steering
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
+from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import TopicNames
 from tests.conftest import OwnTopics, free_ports
+from tests.nightly.archived import Site
 from tests.running_detector import Installation, RunningDetector
 from tests.waiting import until
 
 PASSWORD = "a password"
 ROLES = {USER: "admin", "ann": "analyst", "ben": "approver", "vera": "viewer"}
 START_S = 240.0
+ARCHIVED = 1_000
 
 
 @dataclass
@@ -35,6 +41,7 @@ class World:
 
     airflow: LocalAirflow
     topics: OwnTopics
+    steering: Steering
     _sent: int = field(default=0)
 
     @property
@@ -117,11 +124,13 @@ def world(project: Project, folder: Path) -> Iterator[World]:
         topics = OwnTopics(broker.bootstrap, "", TopicNames(), declared)
         detector = RunningDetector(Installation.make(folder / "detector", project, topics))
         stack.callback(detector.kill)
+        steering = Steering(folder / "steering")
+        archived(folder / "archive", project)
         airflow = LocalAirflow(_site(project, folder, broker))
         airflow.prepare()
         stack.callback(airflow.stop)
         airflow.start(Component.API_SERVER)
-        running = World(airflow, topics)
+        running = World(airflow, topics, steering)
         until(lambda: _answers(running), f"the control plane answers (logs: {airflow.logs})", START_S)
         for user, role in ROLES.items():
             if user != USER:
@@ -144,7 +153,22 @@ def _site(project: Project, folder: Path, broker: Broker) -> AirflowSite:
             "CORE__SIMPLE_AUTH_MANAGER_USERS": users,
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
         },
+        variables={"fraud_archive": str(folder / "archive")},
+        surroundings={STEERING: str(folder / "steering")},
     )
+
+
+def archived(folder: Path, project: Project) -> None:
+    """Two days of the past: each minute one of ten payers pays 10, 20, ... 100 to somebody."""
+    yesterday = Day.of(time.time_ns() // 1_000_000).plus(-1)
+    steps: list[dict[str, Any]] = []
+    for number in range(ARCHIVED):
+        at_ms = yesterday.start_ms + (number - ARCHIVED // 2) * 60_000
+        payment = {"transactionId": number, "eventTime": at_ms, "payeeId": number % 10, "beneficiaryId": 7}
+        payment |= {"paymentType": "CRD", "paymentAmount": 10 * (number % 10 + 1)}
+        steps.append({"at": at_ms, "tx": payment})
+    site = Site.make(folder, {"steps": steps}, TransactionSchema.load(project.config / "schema.yaml"))
+    site.archive(until_ms=yesterday.end_ms)
 
 
 def _answers(running: World) -> bool:

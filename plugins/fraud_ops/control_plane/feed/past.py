@@ -15,7 +15,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.settings import TopicNames
 
-__all__ = ["Passed", "PastAlerts", "Search", "SearchCut"]
+__all__ = ["MOST_READ", "Passed", "PastAlerts", "Search", "SearchCut"]
 
 MOST_READ: Final = 20_000
 _FIRST_CHUNK: Final = 500

@@ -1,0 +1,172 @@
+"""Airflow's own API server and the broker killed while many change rules over HTTP; at the end a real detector obeys
+what the store says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import select
+
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.store.models import RuleHead
+from fraud_rules.demo.airflow import Component
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.rule_status import await_operations
+from fraud_rules.project import Project
+from tests.conftest import OwnTopics
+from tests.control.desks import Scene
+from tests.control.server import SHARED, WRITERS, rules_of
+from tests.control.test_chaos import judge, own_broker, survive, topics_of
+from tests.control.web.server import RULE
+from tests.control.web.test_api_server import ApiServer, api_server
+from tests.kafka_records import read_all
+from tests.running_detector import Installation, RunningDetector
+from tests.waiting import until
+
+__all__ = ["own_broker"]
+
+CHANGES = int(os.environ.get("FRAUD_CHANGES", "10000"))
+KILLS = int(os.environ.get("FRAUD_KILLS", "20"))
+RULES = 5 if CHANGES >= 1_000 else 1
+AGAIN_S = 0.2
+
+
+@dataclass
+class Served:
+    """The API server as a test kills it: with its children, at once."""
+
+    server: ApiServer
+
+    def start(self) -> None:
+        self.server.start()
+
+    def kill(self) -> None:
+        self.server.airflow.kill(Component.API_SERVER)
+        self.server.airflow.stop()  # it is forgotten that it was to run
+
+
+class Writer(threading.Thread):
+    """Brings each of its rules to a revision, one change after the other, whatever becomes of a request."""
+
+    def __init__(self, api: str, headers: Mapping[str, str], rules: list[int], revisions: int) -> None:
+        super().__init__(daemon=True)
+        self._client = httpx.Client(base_url=api, headers=dict(headers), timeout=30, trust_env=False)
+        self._unfinished = set(rules)
+        self._revisions = revisions
+        self._stop_wanted = threading.Event()
+
+    def stop(self) -> None:
+        self._stop_wanted.set()
+        self.join()
+        self._client.close()
+
+    def run(self) -> None:
+        while self._unfinished and not self._stop_wanted.is_set():
+            for rule_id in sorted(self._unfinished):
+                try:
+                    self._go_on(rule_id)
+                except httpx.HTTPError:  # nobody knows whether it was done: the store does, when it is asked again
+                    self._stop_wanted.wait(AGAIN_S)
+
+    def _go_on(self, rule_id: int) -> None:
+        found = self._client.get(f"/rules/{rule_id}")
+        if found.status_code not in (200, 404):
+            self._stop_wanted.wait(AGAIN_S)
+            return
+        revision = found.json()["revision"] if found.status_code == 200 else 0
+        if revision >= self._revisions:
+            self._unfinished.discard(rule_id)
+        else:
+            answer = self._change(rule_id, revision + 1)
+            assert answer.is_success or answer.status_code in (409, 412, 503), answer.text
+
+    def _change(self, rule_id: int, revision: int) -> httpx.Response:
+        """Make this revision: the same life as of the rules in `tests.control.server`."""
+        document = {**RULE, "ruleId": rule_id, "description": str(revision)}
+        if revision == 1:
+            return self._client.post("/rules", json={"document": document})
+        seen = {"If-Match": f'"{revision - 1}"'}
+        if revision > 3 and revision % 4:
+            return self._client.put(f"/rules/{rule_id}", json={"document": document}, headers=seen)
+        state = {2: "SHADOW", 3: "ACTIVE"}.get(revision, ("PAUSE", "ACTIVE")[revision // 4 % 2 == 0])
+        return self._client.post(f"/rules/{rule_id}/state", json={"state": state}, headers=seen)
+
+
+@contextmanager
+def writing(server: ApiServer, revisions: int) -> Iterator[None]:
+    """Eight who write meanwhile."""
+    writers = [
+        Writer(server.api, server.headers(), rules_of(number, RULES), revisions) for number in range(1, WRITERS + 1)
+    ]
+    for writer in writers:
+        writer.start()
+    try:
+        yield
+    finally:
+        for writer in writers:
+            writer.stop()
+
+
+def agrees(scene: Scene, server: ApiServer, topics: OwnTopics, installation: Installation) -> None:
+    """What a detector that has just been started says is in force, and live, is what the store says."""
+    detector = RunningDetector(installation)
+    try:
+        detector.wait_ready()
+        sent = server.ask("POST", "/controls", json={"control": "EXPORT_RULES_CURRENT", "confirm": "", "comment": ""})
+        assert sent.status_code == 202, sent.text
+        in_log = [state.value for state in State if state.in_log]
+        with scene.database.reading() as session:
+            heads = session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log))).all()
+        versions = {head.rule_id: head.log_version for head in heads}
+        assert set(versions) == {
+            *(rule for number in range(1, WRITERS + 1) for rule in rules_of(number, RULES)),
+            SHARED,
+        }
+        exported = until(lambda: export(topics, len(versions)), "the rules in force are exported", 120)
+        assert {each["ruleId"]: each["ruleVersion"] for each in exported} == versions
+        documents = {head.rule_id: json.loads(head.document) for head in heads}
+        assert {each["ruleId"]: each["rule"] for each in exported} == documents
+        wanted = {version for version in versions.values() if version is not None}
+        operations = await_operations(topics.kafka, topics.names.rule_operations, wanted, 120)
+        assert {operations[version].rule_id: version for version in wanted} == versions
+        assert {operation.status for operation in operations.values()} == {"LIVE"}
+    finally:
+        detector.kill()
+
+
+def export(topics: OwnTopics, rules: int) -> list[dict[str, Any]] | None:
+    """The rules that the detector has written, once they are all there."""
+    found = [json.loads(message.value()) for message in read_all(topics.bootstrap, topics.names.current_rules)]
+    return found if len(found) >= rules else None
+
+
+@pytest.mark.long
+@pytest.mark.recovery
+@pytest.mark.timeout(0)
+def test_servers_and_brokers_killed_under_many_changes(
+    scene: Scene, own_broker: Broker, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FRAUD_CHANGES (10,000) changes, FRAUD_KILLS (20) kills."""
+    monkeypatch.setenv("FRAUD_CONTROL_DATABASE", scene.settings.database)
+    monkeypatch.setenv("FRAUD_CONTROL_RATES_REQUESTS_PER_S", "100000")
+    monkeypatch.setenv("FRAUD_CONTROL_RATES_CHANGES_PER_S", "100000")
+    topics = topics_of(own_broker, project)
+    revisions = max(4, CHANGES // (WRITERS * RULES + 1))
+    total = (WRITERS * RULES + 1) * revisions
+    seed = random.randrange(1_000_000)
+    with api_server(own_broker, project, tmp_path) as server:
+        with writing(server, revisions):
+            survive(scene, own_broker, Served(server), total, KILLS, seed)
+        judge(scene, topics, total)
+        agrees(scene, server, topics, Installation.make(tmp_path / "detector", project, topics))

@@ -1,0 +1,197 @@
+"""What people do besides the life of a rule, in a real browser over real Airflow, Kafka and detector."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from fraud_rules.demo.sender import Sender
+from fraud_rules.kafka.consume import read_topic
+from fraud_rules.traffic import TrafficSettings
+from tests.e2e.people import People
+from tests.e2e.test_rule_life import MINIMAL, confirm
+from tests.e2e.world import ARCHIVED, World
+from tests.waiting import until
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+PAYER = 4_712_000
+QUIET_PER_S = 5
+WHAT_IF_MS = 180_000
+
+
+@pytest.fixture
+def traffic(running: World) -> Iterator[None]:
+    """Made-up traffic that may be steered, with no fraud in it but those that are planted."""
+    settings = TrafficSettings(rate_per_s=QUIET_PER_S, first_fraud_s=86_400)
+    sender = Sender(running.topics.kafka, running.topics.names.transactions, settings, running.steering)
+    sender.start()
+    until(running.steering.state, "there is traffic to steer")
+    yield
+    sender.stop()
+
+
+def test_a_draft_is_tried_on_past_days_and_takes_another_limit_over(running: World, people: People) -> None:
+    rule_id = running.rule({**MINIMAL, "name": "To be tried", "limit": 150})
+    page = people.open("ann", f"/rules/{rule_id}?tab=whatif")
+    page.get_by_role("button", name="Try it on past days").click()
+    facts = page.get_by_role("region", name="What if")
+    expect(facts).to_contain_text(f"transactions looked at{ARCHIVED:,}", timeout=WHAT_IF_MS)
+    expect(facts).to_contain_text("would have fired493")
+    curve = page.get_by_role("region", name="Other limits")
+    expect(curve.locator("path.recharts-curve").first).to_be_visible()
+    expect(curve).to_contain_text("limit 150: 493 alerts")
+    chosen = curve.get_by_role("slider", name="Limit to try")
+    chosen.focus()
+    page.keyboard.press("End")
+    expect(curve).to_contain_text("0 alerts")
+    curve.get_by_role("button", name="Take this limit over").click()
+    page.get_by_role("tab", name="Rule (not saved)").click()
+    expect(page.get_by_role("region", name="Form").get_by_label("Limit")).not_to_have_value("150")
+    expect(page.get_by_role("status", name="What is wrong")).to_contain_text("Valid.")
+
+
+def test_the_demo_is_steered_and_a_planted_fraud_is_alerted(running: World, people: People, traffic: None) -> None:
+    huge = {**MINIMAL, "name": "Huge payments", "aggregatorFunctionType": "MAX", "limit": 50_000, "windowMinutes": 1}
+    running.await_live(running.rule(huge, "SHADOW"))
+    page = people.open("ann", "/demo")
+    exactly = page.get_by_role("textbox", name="Transactions a second, exactly")
+    expect(exactly).to_have_value(str(QUIET_PER_S))
+    exactly.fill("12")
+    exactly.press("Tab")
+    until(lambda: running.ask("GET", "/demo").json()["perS"] == 12, "the traffic follows", 30)
+    page.get_by_role("button", name="Plant huge payment").click()
+    expect(page.get_by_role("status").filter(has_text="huge payment")).to_contain_text("is on its way")
+    page.get_by_role("link", name="see the alerts").click()
+    expect(page.get_by_role("listitem").filter(has_text="Huge payments").first).to_be_visible()
+    page.get_by_role("link", name="Demo").click()
+    page.get_by_role("button", name="Stand still").click()
+    expect(exactly).to_have_value("0")
+
+
+def test_what_is_exported_is_imported_again(running: World, people: People, tmp_path: Path) -> None:
+    rule_id = running.rule({**MINIMAL, "name": "To be exported", "limit": 123_456}, "SHADOW")
+    page = people.open("ann", "/rules")
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="JSON").click()
+    exported = tmp_path / "exported.json"
+    download.value.save_as(exported)
+    (mine,) = (each for each in json.loads(exported.read_text()) if each["ruleId"] == rule_id)
+    assert mine["limit"] == 123_456
+
+    new_id = rule_id + 1_000
+    file = tmp_path / "rules.json"
+    file.write_text(json.dumps([{**mine, "limit": 99}, {**mine, "ruleId": new_id, "name": "Brought in"}]))
+    page.get_by_role("button", name="Import").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("input[type=file]").set_input_files(file)
+    expect(dialog.get_by_role("button", name="Import", exact=True)).to_be_disabled()
+    dialog.get_by_role("button", name="Look what it would do").click()
+    rows = dialog.get_by_role("table", name="What it would do").get_by_role("row")
+    expect(rows.nth(1)).to_contain_text("changed")
+    expect(rows.nth(2)).to_contain_text("added")
+    confirm(page, "Import")
+    expect(page.get_by_role("link", name=f"{new_id} Brought in")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="To be exported")).to_contain_text("> 99")
+
+    page.get_by_role("button", name="Import").click()
+    dialog.get_by_label("Rules as JSON").fill(json.dumps({**mine, "limit": "much"}))
+    dialog.get_by_role("button", name="Look what it would do").click()
+    expect(rows.nth(1)).to_contain_text("rejected")
+    expect(rows.nth(1)).to_contain_text("limit")
+    expect(dialog.get_by_role("button", name="Import", exact=True)).to_be_disabled()
+
+
+def test_a_snooze_hides_one_key_until_it_ends(running: World, people: People) -> None:
+    each = {**MINIMAL, "name": "Each card payment", "aggregatorFunctionType": "COUNT", "limit": 0, "windowMinutes": 1}
+    rule_id = running.rule({**each, "filter": f"payeeId >= {PAYER} and payeeId < {PAYER + 100}"}, "SHADOW")
+    running.await_live(rule_id)
+    page = people.open("ann", f"/alerts?rule={rule_id}")
+    running.pay(PAYER + 1, 5)
+    running.pay(PAYER + 2, 5)
+    alerts = page.get_by_role("list", name="Alerts").get_by_role("listitem")
+    expect(alerts).to_have_count(2)
+    one, other = alerts.filter(has_text=f"payeeId {PAYER + 1}"), alerts.filter(has_text=f"payeeId {PAYER + 2}")
+    one.get_by_role("button", name=re.compile("Each card")).click()
+    one.get_by_role("button", name="Snooze").click()
+    page.get_by_role("dialog").get_by_label("Why").fill("a known customer")
+    confirm(page, "Snooze")
+    expect(alerts).to_have_count(1)
+    running.pay(PAYER + 1, 6)
+    running.pay(PAYER + 2, 6)
+    expect(other).to_have_count(2)
+    expect(one).to_have_count(0)
+    page.get_by_role("switch", name="Snoozed too").click()
+    expect(one).to_have_count(2)
+    expect(one.first).to_contain_text("Snoozed")
+    page.get_by_role("switch", name="Snoozed too").click()
+    expect(one).to_have_count(0)
+    page.get_by_text("1 snooze in force").click()
+    expect(page.get_by_text("a known customer")).to_be_visible()
+    page.get_by_role("button", name="End it").click()
+    expect(one).to_have_count(2)
+
+
+def test_an_admin_gives_a_role_and_takes_it_back(running: World, people: People) -> None:
+    vera = people.open("vera", "/rules")
+    expect(vera.get_by_role("heading", level=1, name="Rules")).to_be_visible()
+    expect(vera.get_by_role("link", name="New rule")).to_have_count(0)
+    admin = people.open("admin", "/admin")
+    choose_role(admin, "vera", "analyst")
+    vera.reload()
+    expect(vera.get_by_role("link", name="New rule")).to_be_visible()
+    choose_role(admin, "vera", "viewer")
+    vera.reload()
+    expect(vera.get_by_role("heading", level=1, name="Rules")).to_be_visible()
+    expect(vera.get_by_role("link", name="New rule")).to_have_count(0)
+    admin.get_by_role("textbox", name="User").fill("zoe")
+    admin.get_by_role("button", name="Bind").click()
+    expect(admin.get_by_role("row").filter(has_text="zoe")).to_contain_text("admin")
+    admin.get_by_role("button", name="Take the role of zoe away").click()
+    expect(admin.get_by_role("row").filter(has_text="zoe")).to_have_count(0)
+
+
+def choose_role(admin: Page, user: str, role: str) -> None:
+    admin.get_by_role("combobox", name=f"Role of {user}").click()
+    admin.get_by_role("option", name=re.compile(f"^{role}")).click()
+    until(lambda: {"user": user, "role": role}.items() <= bound(admin, user).items(), f"{user} is {role}", 30)
+
+
+def bound(admin: Page, user: str) -> dict[str, str]:
+    answer = admin.request.get(admin.url.replace("/admin", "/api/bindings")).json()
+    return next(each for each in answer["items"] if each["user"] == user)
+
+
+def test_what_concerns_all_rules_is_typed_first(running: World, people: People) -> None:
+    """The last test of the session's world: it ends every rule there."""
+    page = people.open("admin", "/admin")
+    for title, control in (("Clear all state", "CLEAR_STATE_ALL"), ("Delete all rules", "DELETE_RULES_ALL")):
+        page.get_by_role("button", name=f"{title} …", exact=True).click()
+        dialog = page.get_by_role("dialog")
+        send: Locator = dialog.get_by_role("button", name=title, exact=True)
+        expect(send).to_be_disabled()
+        dialog.get_by_label(f"Type {control}").fill(control.lower())
+        expect(send).to_be_disabled()
+        dialog.get_by_label(f"Type {control}").fill(control)
+        dialog.get_by_label("Why").fill("a drill")
+        confirm(page, title)
+        until(lambda control=control: control in controls(running), f"{control} is in the rule log", 30)  # type: ignore[misc]
+    page.get_by_role("link", name="Rules", exact=True).click()
+    expect(page.get_by_role("heading", level=1, name="Rules")).to_be_visible()
+    expect(page.locator(".chip", has_text=re.compile("^(Shadow|Active|Paused)$"))).to_have_count(0)
+    page.get_by_role("link", name="Audit").click()
+    audit = page.get_by_role("table", name="Audit log")
+    expect(audit.get_by_role("row").filter(has_text="CLEAR_STATE_ALL")).to_contain_text("admin")
+
+
+def controls(running: World) -> list[str]:
+    """Those in the rule log."""
+    records = read_topic(running.topics.kafka, running.topics.names.rules)[0]
+    said = [json.loads(record.value or b"{}") for record in records]
+    return [each["controlType"] for each in said if "controlType" in each]
