@@ -1,7 +1,7 @@
 import { Group, Loader, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Suspense, useEffect, useRef } from "react";
-import { NavLink, Outlet, useLocation } from "react-router";
+import { NavLink, Outlet, useLocation, useMatch } from "react-router";
 import { useCan, useMe } from "./api/hooks";
 import { get } from "./api/http";
 import { keys } from "./api/keys";
@@ -83,9 +83,17 @@ function Bar({ me }: { me: Me }) {
 }
 
 function Way({ to, children }: { to: string; children: React.ReactNode }) {
+  const link = useRef<HTMLAnchorElement>(null);
+  const here = useMatch({ path: to, end: false }) !== null;
+  // In a narrow window the bar scrolls: where one is, is in sight.
+  useEffect(() => {
+    if (here) link.current?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [here]);
   return (
     <li>
-      <NavLink to={to}>{children}</NavLink>
+      <NavLink ref={link} to={to}>
+        {children}
+      </NavLink>
     </li>
   );
 }

@@ -89,7 +89,9 @@ function Roles() {
               <Table.Tbody>
                 {items.map(({ user, role, by, at }) => (
                   <Table.Tr key={user}>
-                    <Table.Td className="wrap">{user}</Table.Td>
+                    <Table.Td className="wrap" style={{ minWidth: "6rem" }}>
+                      {user}
+                    </Table.Td>
                     <Table.Td>
                       <Select
                         aria-label={`Role of ${user}`}
@@ -103,7 +105,7 @@ function Roles() {
                         miw="12rem"
                       />
                     </Table.Td>
-                    <Table.Td className="wrap">
+                    <Table.Td className="wrap" style={{ minWidth: "10rem" }}>
                       {by ?? "the file of this installation"}
                       {at !== null && (
                         <>

@@ -87,8 +87,10 @@ export default function AuditPage() {
                         <Table.Td style={{ whiteSpace: "nowrap" }}>
                           <At ms={row.at} />
                         </Table.Td>
-                        <Table.Td className="wrap">{row.who}</Table.Td>
-                        <Table.Td className="wrap">
+                        <Table.Td className="wrap" style={{ minWidth: "6rem" }}>
+                          {row.who}
+                        </Table.Td>
+                        <Table.Td className="wrap" style={{ minWidth: "15rem" }}>
                           {row.action} <span className="code">{row.subject}</span>
                         </Table.Td>
                         <Table.Td style={{ minWidth: "14rem" }}>

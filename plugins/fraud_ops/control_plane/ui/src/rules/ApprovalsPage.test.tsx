@@ -29,6 +29,7 @@ const listed = () => screen.getAllByRole("article").length;
 test("what waits is listed page by page", async () => {
   show(<ApprovalsPage />);
   await waitFor(() => expect(listed()).toBe(2));
+  expect(screen.queryByText("Nothing differs."), "a move is no change of the document").toBeNull();
   await userEvent.click(screen.getByRole("button", { name: "Older ones" }));
   await waitFor(() => expect(listed()).toBe(3));
   expect(screen.queryByRole("button", { name: "Older ones" })).toBeNull();

@@ -96,7 +96,9 @@ function One({
       <div className="code" style={{ margin: "0.375rem 0" }}>
         {formula(approval.document)}
       </div>
-      {row && approval.decision === null && <Changes changes={changesBetween(row.document, approval.document)} />}
+      {row && approval.decision === null && approval.action !== "state" && (
+        <Changes changes={changesBetween(row.document, approval.document)} />
+      )}
       {approval.decision === null ? (
         me && <Decide approval={approval} me={me} />
       ) : (
