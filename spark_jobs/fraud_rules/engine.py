@@ -301,6 +301,6 @@ def _changed_marks(cell: Cell, batch: TransactionBatch, plan: Plan, taken: Taken
     output = taken.output[taken.output[:, at.O_FIRED] != at.FIRED_NO]
     if not len(output):
         return None
-    slots = cell.slots_of(batch.take(output[:, at.O_ROW]))
+    rows, which = np.unique(output[:, at.O_ROW], return_inverse=True)
     rules = plan.rules.rows[output[:, at.O_RULE], at.R_RULE]
-    return cell.marks(set(zip(rules.tolist(), slots.tolist(), strict=True)))
+    return cell.marks_of(rules, cell.slots_of(batch.take(rows))[which])

@@ -165,16 +165,20 @@ class Cell:
         self._refresh()
         return self._view.state.events[: self.retained, at.E_SEQ][self._alive()]
 
-    def marks(self, pairs: Collection[tuple[int, int]] | None = None) -> Marks:
-        """The marks of (rule incarnation, slot) pairs, or all."""
+    def marks(self) -> Marks:
+        """All marks."""
         self._refresh()
-        state = self._view.state
-        if pairs is None:
-            rows = state.marks[: self.header[at.H_MARKS]].copy()
-        else:
-            places = [tables.find_mark(state, rule, slot) for rule, slot in pairs]
-            rows = state.marks[np.array([state.mark_table[place] - 1 for place in places], dtype=np.int64)]
-        keys = state.slots[rows[:, at.M_SLOT], self._view.kept.key_at :]
+        return self._with_keys(self._view.state.marks[: self.header[at.H_MARKS]].copy())
+
+    def marks_of(self, rules: Ints, slots: Ints) -> Marks:
+        """The marks of pairs of rule incarnation and slot, each once however often it is asked for."""
+        self._refresh()
+        found = np.zeros(int(self.header[at.H_MARKS]), dtype=np.bool_)
+        tables.find_marks(self._view.state, rules, slots, found)
+        return self._with_keys(self._view.state.marks[np.flatnonzero(found)])
+
+    def _with_keys(self, rows: Ints) -> Marks:
+        keys = self._view.state.slots[rows[:, at.M_SLOT], self._view.kept.key_at :]
         return Marks(rows, tuple(self._column(i, keys[:, k], None) for k, i in enumerate(self._key_fields)))
 
     def slots_of(self, batch: TransactionBatch) -> Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fraud_rules.window.compiler import compiled, inlined
 from fraud_rules.window.layout import (
@@ -105,6 +106,15 @@ def find_mark(state: State, rule: int, slot: int) -> int:
         if entry < 0 or (state.marks[entry, M_RULE] == rule and state.marks[entry, M_SLOT] == slot):
             return np.int64(at)
         at = (at + np.uint64(1)) & mask
+
+
+@compiled
+def find_marks(state: State, rules: Ints, slots: Ints, found: NDArray[np.bool_]) -> None:
+    """Note in `found`, bool[marks], those of pairs (rule, slot) that have one."""
+    for i in range(rules.shape[0]):
+        entry = state.mark_table[find_mark(state, rules[i], slots[i])] - 1
+        if entry >= 0:
+            found[entry] = True
 
 
 @compiled
