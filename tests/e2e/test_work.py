@@ -168,6 +168,21 @@ def bound(admin: Page, user: str) -> dict[str, str]:
     return next(each for each in answer["items"] if each["user"] == user)
 
 
+def test_a_name_is_completed_by_keyboard(people: People) -> None:
+    page = people.open("ann", "/rules/new")
+    text = page.get_by_label("The rule as text")
+    text.click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("unique: [pay")
+    offered = page.get_by_role("option", name=re.compile("^paymentType"))
+    expect(offered).to_be_visible()
+    # At a person's pace: a list that has just opened takes no Enter, so that it catches nobody unawares.
+    page.keyboard.type("mentT", delay=50)
+    expect(offered).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Enter")
+    expect(text).to_contain_text("unique: [paymentType]")
+
+
 def test_what_concerns_all_rules_is_typed_first(running: World, people: People) -> None:
     """The last test of the session's world: it ends every rule there."""
     page = people.open("admin", "/admin")
