@@ -38,7 +38,7 @@ def bars(title: str, labels: Sequence[str], series: Sequence[Series], axis: str)
         axes.set_ylim(bottom=0, top=max(1.0, axes.get_ylim()[1]))
         axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        if len(shown) > 1:
+        if len(series) > 1:
             axes.legend(fontsize=7, frameon=False)
 
     return _svg(title, axis, draw)
