@@ -24,13 +24,13 @@ from fraud_rules.late_frauds import late_frauds
 from fraud_rules.project import Project
 from fraud_rules.reevaluation.daystore import DayStore
 from fraud_rules.reevaluation.report import DayResult
-from tests.nightly.airflow import NIGHT
 from tests.supervised import Supervised, supervised
 from tests.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 ARCHIVE = "fraud_archive"
+NIGHT = "fraud_nightly_reevaluation"
 BACKTEST = "fraud_backtest"
 
 
