@@ -14,14 +14,14 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from fraud_ops.act import Act, Step, next_step
+from fraud_ops.act import Step, next_step
 from fraud_ops.health import Health, Limits, Verdict, health
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.hooks.watch import now_ms
 from fraud_ops.observation import DetectorObservation
 from fraud_ops.until import Until, outcome
 from fraud_rules.deployment.plan import outlook
-from fraud_rules.deployment.release import fingerprint
+from fraud_rules.deployment.release import Release, fingerprint
 from fraud_rules.errors import FraudError
 
 __all__ = ["NEWS", "OVER", "SETTLE_S", "SUPERVISOR", "OutcomeTrigger", "SupervisionTrigger", "is_well", "known_as"]
@@ -133,12 +133,13 @@ class SupervisionTrigger(BaseTrigger):
         noted_s = float("-inf")
         event: dict[str, Any] | None = None
         with closing(hook.watch()) as watch:
-            while event is None or time.monotonic() - began_s < SETTLE_S:
+            while True:
                 seen = await asyncio.to_thread(watch.look)
                 verdict = health(seen, self.limits, now_ms(), supervisor_id())
                 ahead = outlook(seen.intents, seen.deployment, now_ms())
                 step = next_step(seen, verdict, ahead, now_ms())
-                await asyncio.to_thread(self._carry_out, hook, seen, step)
+                if step.release is not None:
+                    await asyncio.to_thread(self._carry_out, hook, seen, step, step.release)
                 if time.monotonic() - noted_s >= _NOTE_S and seen.fault is None:
                     noted_s = time.monotonic()
                     await asyncio.to_thread(self._note, hook, seen, verdict)
@@ -146,16 +147,15 @@ class SupervisionTrigger(BaseTrigger):
                 if event is None and time.monotonic() - checked_s >= _DECLARED_S:
                     checked_s = time.monotonic()
                     event = await self._declared_anew(hook)
-                if event is None or time.monotonic() - began_s < SETTLE_S:
-                    await asyncio.sleep(self.look_s)
-        yield TriggerEvent(event)
+                if event is not None and time.monotonic() - began_s >= SETTLE_S:
+                    yield TriggerEvent(event)
+                    return
+                await asyncio.sleep(self.look_s)
 
-    def _carry_out(self, hook: FraudDetectorHook, seen: DetectorObservation, step: Step) -> None:
+    def _carry_out(self, hook: FraudDetectorHook, seen: DetectorObservation, step: Step, release: Release) -> None:
         """Ask for what the step says. What cannot be written is tried again at the next look."""
-        if step.act not in (Act.START, Act.ROLL_BACK) or step.release is None:
-            return
         try:
-            record = hook.run(seen, step.release, step.reason, SUPERVISOR)
+            record = hook.run(seen, release, step.reason, SUPERVISOR)
             self.log.info("%s; epoch %s is to run %s", step, record.epoch, record.intent.fingerprint)
         except FraudError as error:
             self.log.warning("%s; %s", step, error)

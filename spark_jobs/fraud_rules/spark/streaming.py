@@ -62,8 +62,8 @@ def run(job: DetectorJob, on_running: Callable[[], None] = lambda: None, hold: H
         stack.enter_context(signals(drain))
         spark = None
         if hold is not None:
-            spark, warm = _spark(job.spark, stack)
-            warm.join()
+            spark = _spark(job.spark, stack)
+            warm_up(spark).join()
             if not hold.wait(drain):
                 return
         runner, query = _start(job, stack, spark)
@@ -85,7 +85,8 @@ def _start(job: DetectorJob, stack: ExitStack, spark: SparkSession | None) -> tu
         stack.callback(folder.release)
         admitted = admit(job, folder, rules)
     if spark is None:
-        spark, _ = _spark(options, stack)
+        spark = _spark(options, stack)
+        warm_up(spark)
     if admitted is None:
         folder = HadoopFolder(spark, options.checkpoint)
         admitted = admit(job, folder, rules)
@@ -124,11 +125,10 @@ def _origin(job: DetectorJob, admitted: Admitted) -> Origin:
     return Origin(rebuilt, None if job.attempt is None else job.attempt.attempt_id)
 
 
-def _spark(options: SparkOptions, stack: ExitStack) -> tuple[SparkSession, threading.Thread]:
-    """A session, and what warms it up."""
+def _spark(options: SparkOptions, stack: ExitStack) -> SparkSession:
     spark = build_session(options)
     stack.callback(stop_spark, spark)
-    return spark, warm_up(spark)
+    return spark
 
 
 def _watch(query: StreamingQuery, runner: BatchRunner, drain: threading.Event) -> None:
