@@ -32,7 +32,7 @@ stop: setup ## stop what a demo left running, and the local broker of `fraud bro
 
 .PHONY: test
 test: browser check ui-check ## format, lint, types, then all tests but the long ones; ARGS="-k name" goes to pytest
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 .PHONY: check
 check: setup ## format, lint and types, changing nothing

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
@@ -19,6 +20,7 @@ from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
 
 _SHARED = frozenset({"broker", "topics", "spark"})
+_WITH_AIRFLOW = ("tests/airflow/", "tests/e2e/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,23 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """What needs a server says so, also when only a fixture of it does."""
     if _SHARED.intersection(getattr(item, "fixturenames", ())):
         item.add_marker(pytest.mark.integration)
+
+
+class _OneAirflow(LoadScopeScheduling):
+    """The tests of a file stay in one worker, and all that start a whole Airflow share one: two starve each other."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "airflow" if nodeid.startswith(_WITH_AIRFLOW) else nodeid.split("::", 1)[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config) -> LoadScopeScheduling:
+    """How tests are shared out."""
+    return _OneAirflow(config)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest begins first."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_WITH_AIRFLOW))
 
 
 def free_ports(count: int) -> list[int]:

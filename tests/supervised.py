@@ -36,7 +36,7 @@ from tests.conftest import free_ports
 from tests.waiting import until
 
 FOLDERS = ("dags", "docs", "lib", "plugins", "spark_jobs")
-RUN_S = 240.0
+RUN_S = 600.0
 TRAFFIC = TrafficSettings(
     rate_per_s=50, seconds=None, payers=20_000, seed=7, out_of_order=0.02, late=0.002, duplicates=0.005, malformed=0.005
 )

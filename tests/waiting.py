@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-_LOOK_S = 0.005
+_LOOK_S = 0.02
 _T = TypeVar("_T")
 
 

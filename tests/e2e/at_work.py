@@ -41,7 +41,7 @@ def _alerts(running: World, rule_id: int) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = running.ask("GET", f"/alerts?ruleId={rule_id}").json()["items"]
         return found if len(found) >= FRAUDS else None
 
-    return until(all_there, "the alerts are shown", 60)
+    return until(all_there, "the alerts are shown")
 
 
 FRAUDS = 7

@@ -16,13 +16,13 @@ from tests.e2e.world import World, world
 WAIT_MS = 30_000
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def running(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with world(project, tmp_path_factory.mktemp("e2e")) as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium."""
     chromium = shutil.which("chromium")
@@ -37,7 +37,7 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def fired(running: World) -> int:
     """A live rule that has fired, where all else has happened too that pages show."""
     return put_to_work(running)

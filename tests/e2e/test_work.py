@@ -64,7 +64,7 @@ def test_the_demo_is_steered_and_a_planted_fraud_is_alerted(running: World, peop
     expect(exactly).to_have_value(str(QUIET_PER_S))
     exactly.fill("12")
     exactly.press("Tab")
-    until(lambda: running.ask("GET", "/demo").json()["perS"] == 12, "the traffic follows", 30)
+    until(lambda: running.ask("GET", "/demo").json()["perS"] == 12, "the traffic follows")
     page.get_by_role("button", name="Plant huge payment").click()
     expect(page.get_by_role("status").filter(has_text="huge payment")).to_contain_text("is on its way")
     page.get_by_role("link", name="see the alerts").click()
@@ -160,7 +160,7 @@ def test_an_admin_gives_a_role_and_takes_it_back(running: World, people: People)
 def choose_role(admin: Page, user: str, role: str) -> None:
     admin.get_by_role("combobox", name=f"Role of {user}").click()
     admin.get_by_role("option", name=re.compile(f"^{role}")).click()
-    until(lambda: {"user": user, "role": role}.items() <= bound(admin, user).items(), f"{user} is {role}", 30)
+    until(lambda: {"user": user, "role": role}.items() <= bound(admin, user).items(), f"{user} is {role}")
 
 
 def bound(admin: Page, user: str) -> dict[str, str]:
@@ -196,7 +196,7 @@ def test_what_concerns_all_rules_is_typed_first(running: World, people: People) 
         dialog.get_by_label(f"Type {control}").fill(control)
         dialog.get_by_label("Why").fill("a drill")
         confirm(page, title)
-        until(lambda control=control: control in controls(running), f"{control} is in the rule log", 30)  # type: ignore[misc]
+        until(lambda control=control: control in controls(running), f"{control} is in the rule log")  # type: ignore[misc]
     page.get_by_role("link", name="Rules", exact=True).click()
     expect(page.get_by_role("heading", level=1, name="Rules")).to_be_visible()
     expect(page.locator(".chip", has_text=re.compile("^(Shadow|Active|Paused)$"))).to_have_count(0)

@@ -84,7 +84,7 @@ class World:
             activation = self.ask("GET", f"/rules/{rule_id}").json()["activation"]
             return activation is not None and activation["status"] == "LIVE"
 
-        until(live, f"rule {rule_id} is live", 60)
+        until(live, f"rule {rule_id} is live")
 
     def pay(self, payer: int, *amounts: float, beneficiary: int = 7, kind: str = "CRD") -> None:
         """Payments of one payer, now."""

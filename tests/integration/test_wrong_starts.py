@@ -68,7 +68,7 @@ class World:
 
     def refused(self, **options: str) -> Verdict:
         """Ask for what an agent is to refuse: the verdict then."""
-        self.ops.await_phase(self.ops.decide(self.ops.release(**options)), AttemptPhase.REFUSED, timeout_s=120)
+        self.ops.await_phase(self.ops.decide(self.ops.release(**options)), AttemptPhase.REFUSED)
         return self.verdict()
 
     def kept(self) -> tuple[str, object]:

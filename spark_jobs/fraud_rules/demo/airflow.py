@@ -168,7 +168,7 @@ class LocalAirflow:
                 )
             self._children.append(child)
 
-    def await_healthy(self, timeout_s: float = 120.0) -> None:
+    def await_healthy(self, timeout_s: float = 300.0) -> None:
         """Return once every component says that it is well. Raises AirflowFailed."""
         deadline = time.monotonic() + timeout_s
         while sick := self.sick():

@@ -1,7 +1,7 @@
 """The detector under a real Airflow: started by its DAGs, replaced when it dies or hangs, untouched by all that can
 happen to Airflow itself. One installation for all, under load throughout; the last test judges every alert of it.
 
-What takes minutes is left out of the default run; `pytest -m integration tests/integration/test_supervision.py` has it.
+What takes minutes is left out of the default run; `pytest -m integration tests/airflow/test_supervision.py` has it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def test_the_dags_start_the_detector_and_seed_its_rules(world: Supervised) -> No
     run_id = world.api.newest_run("fraud_seed_rules")["dag_run_id"]
     assert world.api.await_run("fraud_seed_rules", run_id) == "success"
     states = world.api.task_states(DAG_ID, world.api.newest_run(DAG_ID)["dag_run_id"])
-    until(lambda: states["supervise"] == "deferred" or _refresh(states, world), "supervision is deferred", 60)
+    until(lambda: states["supervise"] == "deferred" or _refresh(states, world), "supervision is deferred")
 
 
 def test_seeding_again_changes_nothing(world: Supervised) -> None:
