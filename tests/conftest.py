@@ -20,7 +20,7 @@ from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
 
 _SHARED = frozenset({"broker", "topics", "spark"})
-_WITH_AIRFLOW = ("tests/airflow/", "tests/e2e/")
+_WITH_AIRFLOW = ("tests/installation/", "tests/e2e/")
 
 
 @dataclass(frozen=True, slots=True)

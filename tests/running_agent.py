@@ -131,7 +131,7 @@ class Operations:
     def seen(self) -> DeploymentSeen:
         return read_deployment(self._topics.kafka, self._topics.names.detector_attempts, DETECTOR)
 
-    def await_phase(self, record: IntentRecord, *phases: AttemptPhase, timeout_s: float = 60.0) -> AttemptStatus:
+    def await_phase(self, record: IntentRecord, *phases: AttemptPhase, timeout_s: float = 180.0) -> AttemptStatus:
         """The attempt once it is in one of the phases."""
 
         def reached() -> AttemptStatus | None:

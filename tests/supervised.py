@@ -37,6 +37,7 @@ from tests.waiting import until
 
 FOLDERS = ("dags", "docs", "lib", "plugins", "spark_jobs")
 RUN_S = 600.0
+_LOOK_S = 0.25  # a look costs what is looked at: Kafka requests, or requests to Airflow
 TRAFFIC = TrafficSettings(
     rate_per_s=50, seconds=None, payers=20_000, seed=7, out_of_order=0.02, late=0.002, duplicates=0.005, malformed=0.005
 )
@@ -72,7 +73,7 @@ class Supervised:
             seen = self.look()
             return seen if health(seen, Limits(), now_ms()).health is wanted else None
 
-        return until(reached, f"the detector is {wanted}", timeout_s)
+        return until(reached, f"the detector is {wanted}", timeout_s, _LOOK_S)
 
     def await_after(self, epoch: int, timeout_s: float = RUN_S) -> DetectorObservation:
         """Wait for a healthy attempt at a later decision."""
@@ -82,21 +83,21 @@ class Supervised:
             later = seen.intents.epoch > epoch and seen.attempt is not None and seen.attempt.status.epoch > epoch
             return seen if later and health(seen, Limits(), now_ms()).health is Health.HEALTHY else None
 
-        return until(reached, f"a healthy attempt after epoch {epoch}", timeout_s)
+        return until(reached, f"a healthy attempt after epoch {epoch}", timeout_s, _LOOK_S)
 
     def await_rules(self) -> None:
         """Wait until the seed rules are live."""
-        run_id = until(lambda: self.api.runs("fraud_seed_rules"), "the rules are being seeded", RUN_S)[0]["dag_run_id"]
-        assert self.api.await_run("fraud_seed_rules", run_id) == "success"
+        found = until(lambda: self.api.runs("fraud_seed_rules"), "the rules are being seeded", RUN_S, _LOOK_S)
+        assert self.api.await_run("fraud_seed_rules", found[0]["dag_run_id"]) == "success"
 
     def await_batches(self, count: int = 2) -> None:
         """Wait for that many more batches."""
         begun = _batch(self.look())
-        until(lambda: _batch(self.look()) >= begun + count, f"{count} more batches")
+        until(lambda: _batch(self.look()) >= begun + count, f"{count} more batches", RUN_S, _LOOK_S)
 
     def await_supervision(self, since_ms: int, timeout_s: float = RUN_S) -> None:
         """Wait until a supervisor has looked after a time."""
-        until(lambda: _supervised_ms(self.look()) > since_ms, "a supervisor looks", timeout_s)
+        until(lambda: _supervised_ms(self.look()) > since_ms, "a supervisor looks", timeout_s, _LOOK_S)
 
     def attempt(self) -> Attempt:
         """The attempt at what is wanted."""
@@ -157,7 +158,7 @@ class Supervised:
             read = {} if progress is None else progress.progress.ends_of(topic)
             return all(read.get(partition, 0) >= end for partition, end in ends.items())
 
-        until(is_read, "everything is read")
+        until(is_read, "everything is read", RUN_S, _LOOK_S)
 
     def judge(self) -> DemoVerdict:
         """Let it read everything, and compare its outputs with the replay of the recorded logs."""
@@ -245,7 +246,7 @@ class Api:
             state: str = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}")["state"]
             return state if state in ("success", "failed") else None
 
-        return until(ended, f"{dag_id} {run_id} ends", timeout_s, every_s=0.5)
+        return until(ended, f"{dag_id} {run_id} ends", timeout_s, _LOOK_S)
 
 
 @contextmanager

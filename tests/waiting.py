@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-_LOOK_S = 0.02
+LOOK_S = 0.05
+MOMENT_S = 0.005
+"""For what lasts a moment only: a look must cost next to nothing."""
 _T = TypeVar("_T")
 
 
-def until(condition: Callable[[], _T | None], what: str, timeout_s: float = 180.0, every_s: float = _LOOK_S) -> _T:
+def until(condition: Callable[[], _T | None], what: str, timeout_s: float = 180.0, every_s: float = LOOK_S) -> _T:
     """The first answer of `condition` that is true, or a list that is not empty. Fails with `what` after `timeout_s`.
 
     Looking takes from what is looked at: `every_s` is for looks that cost more than a moment.

@@ -22,7 +22,7 @@ from fraud_rules.kafka.broker import Broker
 from tests.recovery.load import Load
 from tests.recovery.watch import Watch
 from tests.running_detector import Installation, RunningDetector
-from tests.waiting import until
+from tests.waiting import LOOK_S, MOMENT_S, until
 
 RECOVERED_S = 240.0
 
@@ -163,16 +163,16 @@ class Experiment:
 
     def _await_moment(self, moment: Moment) -> None:
         begun = self._watch.newest(moment)
-        self._until(lambda: self._watch.newest(moment) > begun, f"a batch is {moment}")
+        self._until(lambda: self._watch.newest(moment) > begun, f"a batch is {moment}", MOMENT_S)
 
-    def _until(self, condition: Callable[[], bool], what: str) -> None:
+    def _until(self, condition: Callable[[], bool], what: str, every_s: float = LOOK_S) -> None:
         """Wait for a condition, restarting the detector whenever it has ended, as a supervisor would."""
 
         def holds() -> bool:
             self._supervise()
             return condition()
 
-        until(holds, what, RECOVERED_S)
+        until(holds, what, RECOVERED_S, every_s)
 
     def _supervise(self) -> None:
         code = self._detector.exit_code

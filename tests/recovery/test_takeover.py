@@ -19,7 +19,7 @@ from tests.recovery.site import Site
 from tests.recovery.verdict import differences
 from tests.running_detector import RunningDetector
 from tests.small_disk import small_disk
-from tests.waiting import until
+from tests.waiting import MOMENT_S, until
 
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -85,7 +85,7 @@ def test_a_zombie_is_fenced_and_writes_nothing(
         zombie = site.start()
         site.await_batches(3)
         begun = site.watch.newest(moment)
-        until(lambda: site.watch.newest(moment) > begun, f"a batch is {moment}")
+        until(lambda: site.watch.newest(moment) > begun, f"a batch is {moment}", every_s=MOMENT_S)
         zombie.signal_all(signal.SIGSTOP)
         site.start().wait_ready()
         site.await_batches(3)
