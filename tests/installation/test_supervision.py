@@ -1,7 +1,7 @@
 """The detector under a real Airflow: started by its DAGs, replaced when it dies or hangs, untouched by all that can
 happen to Airflow itself. One installation for all, under load throughout; the last test judges every alert of it.
 
-What takes minutes is left out of the default run; `pytest -m integration tests/installation/test_supervision.py` has it.
+What takes minutes is left out of the default run: `pytest -m integration tests/installation/test_supervision.py`.
 """
 
 from __future__ import annotations
