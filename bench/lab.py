@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.rule_status import await_operations
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
+from tests.ports import free_ports
 
 _PATIENCE_S = 300.0
 _POLL_S = 0.02
@@ -171,12 +171,3 @@ class Session:
         """(append time, alert) of every committed alert."""
         records = [each for part in read_topic(self.kafka, self.names.alerts).values() for each in part]
         return [(each.append_ms, json.loads(each.value)) for each in records if each.value is not None]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody listens on."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]

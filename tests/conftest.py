@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import Topic, load_topics
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
+from tests.ports import free_ports
 
 _SHARED = frozenset({"broker", "topics", "spark"})
 _WITH_AIRFLOW = ("tests/installation/", "tests/e2e/")
@@ -59,15 +58,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config) -> LoadScopeScheduling:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest begins first."""
     items.sort(key=lambda item: not item.nodeid.startswith(_WITH_AIRFLOW))
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on, all different."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 @pytest.fixture(scope="session")

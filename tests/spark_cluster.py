@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyspark
 
-from tests.conftest import free_ports
+from tests.ports import free_ports
 from tests.running_detector import kill_session
 from tests.waiting import until
 

@@ -32,7 +32,7 @@ from fraud_rules.kafka.recorder import record_run
 from fraud_rules.project import Project
 from fraud_rules.replay import decode_exactly, replay_recording
 from fraud_rules.traffic import TrafficSettings
-from tests.conftest import free_ports
+from tests.ports import free_ports
 from tests.waiting import until
 
 FOLDERS = ("dags", "docs", "lib", "plugins", "spark_jobs")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fraud_rules.project import Project
-from tests.conftest import free_ports
+from tests.ports import free_ports
 
 # A Debian Python 3.11: no ensurepip, no pip.
 DEBIAN_PYTHON = """#!/bin/sh

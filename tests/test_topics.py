@@ -14,8 +14,9 @@ from fraud_rules.kafka.declared import Cleanup, Timestamp, Topic, load_topics
 from fraud_rules.kafka.topics import Observed, StepKind, plan
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
-from tests.conftest import OwnTopics, free_ports
+from tests.conftest import OwnTopics
 from tests.kafka_records import produce, read_all
+from tests.ports import free_ports
 
 DAY_MS = 86_400_000
 ALERTS = Topic("alerts", 2, retention_ms=7 * DAY_MS)

@@ -16,10 +16,11 @@ from confluent_kafka import Producer
 from bench.control_site import ControlSite, StreamReader
 from bench.detector import command
 from bench.figures import Figure, Rows, Scale, at_least, at_most
-from bench.lab import Lab, Session, free_ports
+from bench.lab import Lab, Session
 from bench.rulesets import CANARY_ID, PAIR, Document, many, rule
 from bench.stream_reading import TOKEN
 from bench.watching import quantile
+from tests.ports import free_ports
 
 _RATE = 1_000
 _CHANGES = 50

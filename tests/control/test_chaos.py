@@ -24,10 +24,11 @@ from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
-from tests.conftest import OwnTopics, free_ports
+from tests.conftest import OwnTopics
 from tests.control.desks import LIMITS, SCHEMA, Scene
 from tests.control.processes import ServerProcess
 from tests.control.server import WRITERS
+from tests.ports import free_ports
 from tests.waiting import until
 
 PATIENCE_S = 600.0

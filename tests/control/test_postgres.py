@@ -21,9 +21,9 @@ from fraud_ops.control_plane.errors import Unavailable
 from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import SCHEMA, Database
-from tests.conftest import free_ports
 from tests.control.desks import ADA, ANN, RULE, Scene, given
 from tests.control.logs import MemoryLog
+from tests.ports import free_ports
 
 NOBODY = "nobody"
 

@@ -20,7 +20,8 @@ from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
-from tests.conftest import OwnTopics, free_ports
+from tests.conftest import OwnTopics
+from tests.ports import free_ports
 from tests.running_detector import Installation, RunningDetector
 from tests.waiting import until
 

@@ -24,8 +24,9 @@ from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.project import Project
 from fraud_rules.settings import DetectorSettings, TopicNames
-from tests.conftest import OwnTopics, free_ports
+from tests.conftest import OwnTopics
 from tests.fraud_command import environment
+from tests.ports import free_ports
 from tests.running_agent import Operations
 from tests.waiting import until
 

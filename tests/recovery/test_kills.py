@@ -20,7 +20,8 @@ from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
-from tests.conftest import OwnTopics, free_ports
+from tests.conftest import OwnTopics
+from tests.ports import free_ports
 from tests.recovery.kills import Experiment, plans
 from tests.recovery.load import Load
 from tests.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS

@@ -20,10 +20,10 @@ from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
-from tests.conftest import free_ports
 from tests.control.web.server import RULE
 from tests.control.web.streams import StreamReader
 from tests.control.web.test_feed import alert_json
+from tests.ports import free_ports
 from tests.waiting import until
 
 PASSWORD = "a password"
