@@ -36,6 +36,9 @@ deferred counts as killed."""
 SUPERVISOR = "supervisor"
 """Who asked, where nobody did."""
 
+_START_S = 20.0
+"""How long a start that was asked for comes before telling of it: the task that tells wants the same cores."""
+
 _NOTE_S = 10.0
 _DECLARED_S = 15.0
 
@@ -130,7 +133,7 @@ class SupervisionTrigger(BaseTrigger):
         hook = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id)
         await hook.resolve()
         began_s = checked_s = time.monotonic()
-        noted_s = float("-inf")
+        noted_s = asked_s = float("-inf")
         event: dict[str, Any] | None = None
         with closing(hook.watch()) as watch:
             while True:
@@ -139,6 +142,7 @@ class SupervisionTrigger(BaseTrigger):
                 ahead = outlook(seen.intents, seen.deployment, now_ms())
                 step = next_step(seen, verdict, ahead, now_ms())
                 if step.release is not None:
+                    asked_s = time.monotonic() if event is None else asked_s
                     await asyncio.to_thread(self._carry_out, hook, seen, step, step.release)
                 if time.monotonic() - noted_s >= _NOTE_S and seen.fault is None:
                     noted_s = time.monotonic()
@@ -147,7 +151,8 @@ class SupervisionTrigger(BaseTrigger):
                 if event is None and time.monotonic() - checked_s >= _DECLARED_S:
                     checked_s = time.monotonic()
                     event = await self._declared_anew(hook)
-                if event is not None and time.monotonic() - began_s >= SETTLE_S:
+                starts = verdict.health is not Health.HEALTHY and time.monotonic() - asked_s < _START_S
+                if event is not None and not starts and time.monotonic() - began_s >= SETTLE_S:
                     yield TriggerEvent(event)
                     return
                 await asyncio.sleep(self.look_s)
