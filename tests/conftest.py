@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from fraud_rules.kafka import topics as topic_admin
@@ -50,9 +51,9 @@ class _OneAirflow(LoadScopeScheduling):
         return "airflow" if nodeid.startswith(_WITH_AIRFLOW) else nodeid.split("::", 1)[0]
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config) -> LoadScopeScheduling:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """How tests are shared out."""
-    return _OneAirflow(config)
+    return _OneAirflow(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
