@@ -29,6 +29,7 @@ from tests.control.desks import LIMITS, SCHEMA, Scene
 from tests.control.processes import ServerProcess
 from tests.control.server import WRITERS
 from tests.ports import free_ports
+from tests.recovery.verdict import await_settled
 from tests.waiting import until
 
 PATIENCE_S = 600.0
@@ -87,6 +88,7 @@ def records_of(kafka: KafkaConnection, topic: str) -> list[Record]:
 
 def judge(scene: Scene, topics: OwnTopics, total: int) -> None:
     """Everything that must hold at the end."""
+    await_settled(topics.bootstrap, [topics.names.rules])
     records = records_of(topics.kafka, topics.names.rules)
     with scene.database.reading() as session:
         sent = session.scalars(select(OutboxRow).order_by(OutboxRow.seq)).all()
