@@ -13,7 +13,7 @@ from tests.e2e.at_work import put_to_work
 from tests.e2e.people import People
 from tests.e2e.world import World, world
 
-WAIT_MS = 30_000
+WAIT_MS = 120_000  # on a new machine the first detector compiles its kernel
 
 
 @pytest.fixture(scope="package")

@@ -29,6 +29,7 @@ Write = Callable[[AgentStatus, list[AttemptStatus]], None]
 
 _SAYS: Final = "detector: "
 _MESSAGE_CHARS = 2_000
+_DIED = (AttemptPhase.FAILED, AttemptPhase.LOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +152,20 @@ class Agent:
             except FraudError as error:
                 self._refuse(job, type(error).__name__, str(error), now_ms)
                 return None
-            if not self._has_run(record):
+            if not self._has_died(record):
                 job.check = self._launcher.check(record)
         return job
 
-    def _has_run(self, record: IntentRecord) -> bool:
-        """Whether this very release ran here last, and has ended: nothing is gained by judging it again."""
-        if self._current is None or self.runs or not self._current.attempt.folder.running:
+    def _has_died(self, record: IntentRecord) -> bool:
+        """Whether this very release ran here last, and died: nothing is gained by judging it again."""
+        last = self._current
+        if (
+            last is None
+            or last.phase not in (AttemptPhase.FAILED, AttemptPhase.LOST)
+            or not last.attempt.folder.running
+        ):
             return False
-        wanted, ran = record.intent, self._current.attempt.order.intent
+        wanted, ran = record.intent, last.attempt.order.intent
         return wanted.rebuild is None and not wanted.resume and wanted.fingerprint == ran.fingerprint
 
     def _checked(self, job: _Job, now_ms: int) -> bool:

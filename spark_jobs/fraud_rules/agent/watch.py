@@ -37,6 +37,11 @@ class AttemptWatch:
     def attempt_id(self) -> str:
         return self.attempt.order.intent.attempt_id
 
+    @property
+    def phase(self) -> AttemptPhase:
+        """How far it has come."""
+        return self._phase(self.attempt.end())[0]
+
     def is_alive(self) -> bool:
         """Whether anything of it runs."""
         return self.attempt.end() is None
