@@ -1,0 +1,143 @@
+"""A broker that asks who is there, in the clear and over TLS with certificates both ways: every client gets in by the
+properties file, and the password shows nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+import trustme
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import read_topic
+from fraud_rules.kafka.declared import load_topics
+from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.project import Project
+from fraud_rules.settings import TopicNames
+from tests.conftest import OwnTopics
+from tests.ports import free_ports
+from tests.running_detector import Installation, RunningDetector
+from tests.waiting import until
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+PASSWORD = "not-to-be-seen-7c1f"
+PASSWORD_PROPERTIES = {"sasl.mechanism": "PLAIN", "sasl.username": "fraud", "sasl.password": PASSWORD}
+JAAS = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    f'username="fraud" password="{PASSWORD}" user_fraud="{PASSWORD}";'
+)
+RULE = {
+    "ruleId": 1,
+    "ruleState": "ACTIVE",
+    "groupingKeyNames": ["payeeId"],
+    "aggregateFieldName": "paymentAmount",
+    "aggregatorFunctionType": "SUM",
+    "limitOperatorType": ">",
+    "limit": 1,
+    "windowMinutes": 1,
+}
+
+
+Properties = dict[str, str]
+
+
+class LockedBroker(Broker):
+    """The broker of `fraud broker`, with a lock on its door. `client` is what opens it."""
+
+    client: Properties
+
+    @property
+    def kafka(self) -> KafkaConnection:
+        return KafkaConnection.of(self.bootstrap, self.client)
+
+
+def with_password(folder: Path) -> tuple[Properties, Properties]:
+    """What is written of it at the broker's listener, and at a client."""
+    return {}, {"security.protocol": "SASL_PLAINTEXT", **PASSWORD_PROPERTIES}
+
+
+def with_certificates_too(folder: Path) -> tuple[Properties, Properties]:
+    """The same, encrypted; each side shows a certificate that the other asks for."""
+    authority = trustme.CA()
+    ca, key, certificate, both = (folder / f"{name}.pem" for name in ("ca", "key", "certificate", "both"))
+    authority.cert_pem.write_to_path(ca)
+    issued = authority.issue_cert("127.0.0.1")
+    pkcs8 = load_pem_private_key(issued.private_key_pem.bytes(), None)
+    key.write_bytes(pkcs8.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    certificate.write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
+    both.write_bytes(key.read_bytes() + certificate.read_bytes())
+    stores = {"ssl.keystore": both, "ssl.truststore": ca}
+    listener = {f"{name}.location": str(path) for name, path in stores.items()}
+    listener |= {f"{name}.type": "PEM" for name in stores} | {"ssl.client.auth": "required"}
+    client = {"ssl.ca.location": ca, "ssl.key.location": key, "ssl.certificate.location": certificate}
+    return listener, {
+        "security.protocol": "SASL_SSL",
+        **PASSWORD_PROPERTIES,
+        **{name: str(path) for name, path in client.items()},
+    }
+
+
+@pytest.fixture(params=[with_password, with_certificates_too], ids=lambda lock: lock.__name__)
+def locked(request: pytest.FixtureRequest, project: Project, tmp_path: Path) -> Iterator[LockedBroker]:
+    lock: Callable[[Path], tuple[Properties, Properties]] = request.param
+    listener, client = lock(tmp_path)
+    root = tmp_path / "project"
+    shutil.copytree(project.config, root / "config")
+    (root / "lib").symlink_to(project.jars)
+    template = root / "config" / "broker.properties"
+    listener |= {"sasl.enabled.mechanisms": "PLAIN", "plain.sasl.jaas.config": JAAS}
+    lines = [f"listener.name.broker.{name}={value}" for name, value in listener.items()]
+    template.write_text(
+        template.read_text().replace("BROKER:PLAINTEXT", f"BROKER:{client['security.protocol']}")
+        + "\n".join(["", "sasl.mechanism.inter.broker.protocol=PLAIN", *lines, ""])
+    )
+    broker = LockedBroker(tmp_path / "broker", *free_ports(2), Project(root))
+    broker.client = client
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+def test_a_detector_at_a_broker_that_asks(locked: LockedBroker, project: Project, tmp_path: Path) -> None:
+    kafka, names = locked.kafka, TopicNames()
+    declared = load_topics(project.config / "topics.yaml")
+    topic_admin.apply(kafka, declared)
+    assert {field.default for field in fields(TopicNames)} <= {topic.name for topic in declared}
+    properties = tmp_path / "kafka.properties"
+    properties.write_text("".join(f"{name}={value}\n" for name, value in locked.client.items()))
+    topics = OwnTopics(locked.bootstrap, "", names, declared)
+    installation = Installation.make(tmp_path / "detector", project, topics, tick_ms=500)
+    mistaken = replace(installation, extra={"FRAUD_KAFKA_SASL_PASSWORD": "wrong", "FRAUD_KAFKA_SASL_USERNAME": "fraud"})
+    refused = RunningDetector(replace(mistaken, extra={**mistaken.extra, "FRAUD_KAFKA_PROPERTIES": str(properties)}))
+    assert refused.wait_end() == BrokerUnavailable.exit_code
+
+    detector = RunningDetector(replace(installation, extra={"FRAUD_KAFKA_PROPERTIES": str(properties)}))
+    try:
+        append_records(kafka, names.rules, [(b"1", json.dumps(RULE).encode())])
+        detector.wait_ready()
+        until(lambda: read_topic(kafka, names.rule_operations)[0], "the rule is live")
+        tx = {"transactionId": 1, "eventTime": int(time.time() * 1_000), "payeeId": 1, "beneficiaryId": 2}
+        record = json.dumps({**tx, "paymentType": "CSH", "paymentAmount": 5}).encode()
+        append_records(kafka, names.transactions, [(b"", record)])
+        until(lambda: read_topic(kafka, names.alerts)[0], "the alert is there")
+        arguments = [" ".join(process.cmdline()) for process in detector.members()]
+        assert not [line for line in arguments if PASSWORD in line]
+        assert PASSWORD not in detector.said()
+    finally:
+        detector.kill()
