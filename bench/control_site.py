@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 
 from bench.lab import Session
 from bench.stream_reading import Events, Told
 from fraud_rules.demo.airflow import USER, AirflowSite, Component, LocalAirflow
-from fraud_rules.errors import AirflowFailed
+from tests.waiting import until
 
 _API = "/fraud/control/api"
-_READY_S = 170.0
-_PATIENCE_S = 120.0
-_LOOK_S = 0.02
-_T = TypeVar("_T")
 
 
 class ControlSite:
@@ -61,17 +56,6 @@ class ControlSite:
             raise RuntimeError(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
         return answer
 
-    def await_(self, condition: Callable[[], _T | None], what: str) -> _T:
-        """The first answer that is true."""
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            found = condition()
-            if found:
-                return found
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"not within {_PATIENCE_S:g} s: {what} (logs: {self._airflow.logs})")
-            time.sleep(_LOOK_S)
-
     def cpu_s(self) -> float:
         """The CPU time of the API server's processes so far, in seconds."""
         times = [each.cpu_times() for each in self._airflow.processes(Component.API_SERVER)]
@@ -81,20 +65,16 @@ class ControlSite:
     def reader(self) -> Iterator[StreamReader]:
         """One who reads the stream from now on."""
         with closing(StreamReader(f"{self.api}/alerts/stream", self.token)) as reader:
-            self.await_(lambda: reader.opened, "the stream opens")
+            until(lambda: reader.opened, "the stream opens")
             yield reader
 
     def _start(self) -> None:
         self._airflow.prepare()
         self._airflow.start(Component.API_SERVER)
-        deadline = time.monotonic() + _READY_S
-        while not self._answers():
-            self._airflow.check()
-            if time.monotonic() > deadline:
-                raise AirflowFailed(f"the control plane did not answer in {_READY_S:g} s (logs: {self._airflow.logs})")
-            time.sleep(0.1)
+        until(self._answers, f"the control plane answers (logs: {self._airflow.logs})", every_s=0.1)
 
     def _answers(self) -> bool:
+        self._airflow.check()
         try:
             if not self.token:
                 body = {"username": USER, "password": self._password}

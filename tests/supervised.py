@@ -143,9 +143,7 @@ class Supervised:
 
     def supervisors(self) -> list[psutil.Process]:
         """Airflow's processes and the agent's own, without what the agent has started."""
-        agent = [
-            each for each in psutil.process_iter() if f"--home={self.site.places.home / 'agent'}" in _arguments(each)
-        ]
+        agent = [each for each in psutil.process_iter() if _agent_home(self.site) in _arguments(each)]
         return [*self.site.airflow.processes(), *agent]
 
     def await_judged(self) -> None:
@@ -281,7 +279,7 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
 def end_at_once(site: Site) -> None:
     """Nothing of a test's installation has to end in order."""
     processes = [*site.airflow.processes()]
-    for marker in (f"--home={site.places.home / 'agent'}", f"--checkpoint={site.places.checkpoint}"):
+    for marker in (_agent_home(site), f"--checkpoint={site.places.checkpoint}"):
         for process in psutil.process_iter():
             if marker in _arguments(process):
                 processes += [process, *process.children(recursive=True)]
@@ -290,6 +288,11 @@ def end_at_once(site: Site) -> None:
             process.kill()
     psutil.wait_procs(processes, timeout=30)
     site.broker.kill()
+
+
+def _agent_home(site: Site) -> str:
+    """What an agent of this installation has among its arguments."""
+    return f"--home={site.places.home / 'agent'}"
 
 
 def own_pid_namespace() -> tuple[str, ...]:

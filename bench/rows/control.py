@@ -21,6 +21,7 @@ from bench.rulesets import CANARY_ID, PAIR, Document, many, rule
 from bench.stream_reading import TOKEN
 from bench.watching import quantile
 from tests.ports import free_ports
+from tests.waiting import MOMENT_S, until
 
 _RATE = 1_000
 _CHANGES = 50
@@ -41,10 +42,10 @@ def _measure_changes(lab: Lab, scale: Scale) -> Mapping[str, float]:
         session.apply((rule(_CHANGED_ID, PAIR, "SUM", 10**12), _SELECTIVE))
         session.launch()
         with ControlSite.running(session, *free_ports(1)) as site:
-            site.await_(lambda: _live(site) == 2, "both rules are live")
+            until(lambda: _live(site) == 2, "both rules are live")
             changes = scale.of(_CHANGES, 5)
             with _load(session, 3 * changes + 60), site.reader() as reader:
-                site.await_(lambda: _alerts_told(reader), "an alert is told")
+                until(lambda: _alerts_told(reader), "an alert is told")
                 values = _changes(site, reader, changes)
                 values |= _quantiles("alert", [late for _, late in _alerts_told(reader)])
             return values | _lists(session, site, scale.of(_RULES, 50))
@@ -68,7 +69,7 @@ def _changes(site: ControlSite, reader: StreamReader, count: int) -> dict[str, f
         version, told = seen.json()["activation"]["logVersion"], len(reader.told)
         saved_ms = time.time() * 1_000
         site.ask("PUT", path, json={"document": document}, headers={"If-Match": seen.headers["etag"]})
-        shown = site.await_(partial(_shown, reader, told, version), "the change is live")
+        shown = until(partial(_shown, reader, told, version), "the change is live", every_s=MOMENT_S)
         live.append(shown[0] - saved_ms)
         now = site.ask("GET", path).json()
         assert (now["activation"]["status"], now["activation"]["logVersion"]) == ("LIVE", shown[1]), now["activation"]
@@ -96,7 +97,7 @@ def _alerts_told(reader: StreamReader) -> list[tuple[str, float]]:
 def _lists(session: Session, site: ControlSite, rules: int) -> dict[str, float]:
     """Seconds in which all rules are listed, when there are so many, each of them live."""
     session.apply(many(rules - 1, 10))
-    site.await_(lambda: _live(site) == rules, "all rules are live")
+    until(lambda: _live(site) == rules, "all rules are live")
     took, size = [], 0
     for _ in range(_LISTED):
         began = time.perf_counter()
