@@ -13,7 +13,7 @@ from fraud_ops.observation import DetectorObservation, ProgressSeen
 from fraud_rules.deployment.attempt import Attempt, AttemptPhase, AttemptStatus
 from fraud_rules.deployment.intent import IntentKind, IntentRecord
 
-__all__ = ["Health", "Limits", "Verdict", "health", "unsupervised"]
+__all__ = ["Health", "Limits", "Verdict", "health", "rival", "unsupervised"]
 
 
 class Health(StrEnum):
@@ -119,12 +119,21 @@ def unsupervised(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verd
     return Verdict(Health.UNSUPERVISED, (f"{last.supervisor} looked last, {_seconds(age_ms)} ago ({last.verdict})",))
 
 
+def rival(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None) -> str | None:
+    """Another supervisor that looks after the same detector, and when it looked. Who finds one keeps quiet: one of them
+    goes on undisturbed, and does what is to be done."""
+    if seen.deployment.supervision is None or supervisor is None:
+        return None
+    append_ms, last = seen.deployment.supervision
+    if last.supervisor == supervisor or now_ms - append_ms > limits.contested_ms:
+        return None
+    return f"{last.supervisor} supervises {seen.detector} too ({_seconds(now_ms - append_ms)} ago)"
+
+
 def _duplicate(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None) -> Verdict | None:
-    if seen.deployment.supervision is not None and supervisor is not None:
-        append_ms, last = seen.deployment.supervision
-        if last.supervisor != supervisor and now_ms - append_ms <= limits.contested_ms:
-            who = f"{last.supervisor} supervises {seen.detector} too ({_seconds(now_ms - append_ms)} ago)"
-            return Verdict(Health.DUPLICATE, (who,))
+    other = rival(seen, limits, now_ms, supervisor)
+    if other is not None:
+        return Verdict(Health.DUPLICATE, (other,))
     if len(seen.queries) > len(set(seen.queries)):
         return Verdict(Health.DUPLICATE, (f"two queries write in turn: {', '.join(sorted(set(seen.queries)))}",))
     return None

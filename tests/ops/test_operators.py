@@ -16,7 +16,7 @@ from airflow.triggers.base import TriggerEvent
 
 from fraud_ops.act import Action
 from fraud_ops.health import Limits
-from fraud_ops.hooks.detector import FraudDetectorHook
+from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.operators.detector import DecisionOperator, DeployOperator, DrainOperator
 from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
 from fraud_ops.operators.supervise import SuperviseOperator
@@ -170,6 +170,26 @@ def test_a_supervisor_starts_what_died_once_and_tells(home: Path, topics: OwnTop
     with pytest.raises(TaskDeferred) as later:
         operator.resume(Run().context, event, ends_ms=waits.kwargs["ends_ms"], known="")
     assert later.value.kwargs["known"] == event["known"] == f"DEAD@{died.epoch}"
+
+
+def test_of_two_airflows_the_second_tells_and_touches_nothing(
+    home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, first = Agent(topics), supervisor_id()
+    deferred(DeployOperator(task_id="deploy"))
+    died = newest()
+    agent.says(AttemptPhase.FAILED, died, exit_code=-9, batches_committed=50)
+    hook = FraudDetectorHook()
+    hook.note_supervision(hook.observe(), "DEAD", "")
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "http://another")
+    waits = deferred(SuperviseOperator(task_id="supervise", look_s=0.1))
+    event = asyncio.run(first_event(waits.trigger)).payload
+    assert (event["why"], event["verdict"]["health"], event["step"][:8]) == ("news", "DUPLICATE", "nothing:")
+    assert first in event["verdict"]["reasons"][0]
+    seen = hook.observe()
+    assert seen.intents.newest == died
+    assert seen.deployment.supervision is not None
+    assert seen.deployment.supervision[1].supervisor == first
 
 
 async def first_event(trigger: Any) -> TriggerEvent:

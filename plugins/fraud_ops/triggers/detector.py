@@ -15,7 +15,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from fraud_ops.act import Step, next_step
-from fraud_ops.health import Health, Limits, Verdict, health
+from fraud_ops.health import Health, Limits, Verdict, health, rival
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.hooks.watch import now_ms
 from fraud_ops.observation import DetectorObservation
@@ -185,7 +185,9 @@ class SupervisionTrigger(BaseTrigger):
         return None if declared == self.declared else {"why": DECLARED}
 
     def _note(self, hook: FraudDetectorHook, seen: DetectorObservation, verdict: Verdict) -> None:
-        """A note that cannot be written is written at the next look."""
+        """Nothing where another supervisor is at work. A note that cannot be written is written at the next look."""
+        if rival(seen, self.limits, now_ms(), supervisor_id()) is not None:
+            return
         try:
             hook.note_supervision(seen, verdict.health.value, self.link)
         except FraudError as error:
