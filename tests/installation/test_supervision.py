@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ from fraud_ops.hooks.watch import now_ms
 from fraud_rules.demo.airflow import Component
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.project import Project
-from tests.supervised import Supervised, restart, supervised
+from tests.lone_airflow import lone_airflow, with_dags
+from tests.supervised import RUN_S, Supervised, demo_ports, restart, supervised
 from tests.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -154,6 +156,27 @@ def test_one_that_was_drained_stays_so_until_it_is_started(world: Supervised) ->
     run_id = world.api.trigger("fraud_detector_ops", action="start", reason="a test of starting")
     assert world.api.await_run("fraud_detector_ops", run_id) == "success"
     world.await_health(Health.HEALTHY)
+
+
+@pytest.mark.long
+def test_another_airflow_at_the_same_detector_tells_and_touches_nothing(world: Supervised, tmp_path: Path) -> None:
+    before, driver = world.attempt().status, world.driver().pid
+    with_dags(world.context.project.root, tmp_path, DAG_ID)
+    here = world.site.airflow.site
+    site = replace(here, home=tmp_path / "airflow", project=Project(tmp_path), port=demo_ports()[2])
+    with lone_airflow(site) as there:
+        run_id = until(lambda: there.runs(DAG_ID), "the other one supervises", RUN_S, 0.5)[0]["dag_run_id"]
+        until(lambda: there.task_states(DAG_ID, run_id)["supervise"] == "deferred", "it has looked", RUN_S, 0.5)
+        assert there.xcom(DAG_ID, run_id, "deploy")["health"] == Health.DUPLICATE
+        assert there.xcom(DAG_ID, run_id, "supervise", "_link_Runbook").endswith("/duplicate")
+        since_ms = now_ms()
+        world.await_batches(3)
+        world.await_supervision(since_ms)
+    seen = world.look()
+    assert seen.deployment.supervision is not None
+    assert here.url in seen.deployment.supervision[1].supervisor
+    assert world.attempt().status.epoch == before.epoch
+    assert world.driver().pid == driver
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Generated streams through a real broker, the running detector, the archive and the re-evaluation on Spark.
+"""Generated streams through a real broker, the running detector, the archive, and the nightly DAG in a real Airflow.
 
 For every stream, live alerts - RETRACTED + ADDED is what the oracle finds over the completed days; a day in order needs
 no correction; and doing it twice publishes nothing new.
@@ -7,7 +7,7 @@ no correction; and doing it twice publishes nothing new.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -17,12 +17,11 @@ from fraud_rules.day import DAY_MS, Day
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.recorder import record_run
 from fraud_rules.project import Project
+from fraud_rules.reevaluation.daystore import DayStore
 from fraud_rules.reevaluation.report import DayResult, decode_result
-from fraud_rules.reevaluation.run import DayOptions
-from fraud_rules.spark.reevaluation import ReevaluationJob, over, reevaluate
-from fraud_rules.spark.session import SparkOptions, build_session
 from tests.conformance import SCHEMAS, load_schema
 from tests.kafka_records import read_all
+from tests.nightly.airflow import NIGHT, nightly_airflow
 from tests.nightly.archived import over_midnight
 from tests.nightly.jobs import archive_of, archived, run_job
 from tests.nightly.oracle_day import completed, identity
@@ -33,7 +32,7 @@ from tests.test_kernel_against_oracle import _draw
 from tests.timed_topics import Logs, timed_topics
 from tests.waiting import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(3_600)]
 
 SEEDS = (3_000_001, 3_000_004, 3_000_007, 3_000_011, 3_000_015)
 FIRST = Day.parse("2026-10-01")
@@ -115,23 +114,18 @@ def installation(broker: Broker, project: Project, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture(scope="module")
-def results(
-    installation: Installation, project: Project, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[Day, DayResult]]:
-    """Every archived day re-evaluated, the last first, in one Spark session."""
-    spark = build_session(
-        SparkOptions(str(tmp_path_factory.mktemp("spark")), project.jars / "connector", master="local[2]")
-    )
-    days = archive_of(installation).latest().days(Table.TRANSACTIONS)
-    try:
-        yield {day: reevaluate(job(installation, project, day), over(spark)) for day in reversed(days)}
-    finally:
-        spark.stop()
-
-
-def job(installation: Installation, project: Project, day: Day) -> ReevaluationJob:
-    options = DayOptions(day, archive_of(installation), installation.settings, load_schema("nullable"))
-    return ReevaluationJob(options, installation.topics.kafka, project.jars / "connector")
+def results(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> dict[Day, DayResult]:
+    """Every archived day re-evaluated by its DAG, the last first."""
+    archive = archive_of(installation)
+    days = archive.latest().days(Table.TRANSACTIONS)
+    with nightly_airflow(installation, tmp_path_factory.mktemp("airflow")) as api:
+        until(lambda: api.runs(NIGHT), "the DAG is known")
+        for day in reversed(days):
+            run_id = api.trigger(NIGHT, partition=str(day))
+            assert api.await_run(NIGHT, run_id) == "success", (day, api.task_states(NIGHT, run_id))
+        assert api.call("GET", f"dags/{NIGHT}/dagRuns?run_id_pattern=again-")["dag_runs"] == []
+    found = {day: DayStore(archive).result(day) for day in days}
+    return {day: result for day, result in found.items() if result is not None}
 
 
 def _records(installation: Installation, topic: str) -> list[dict[str, Any]]:
