@@ -5,8 +5,8 @@ import { editAsks, stepsFor } from "./lifecycle";
 
 const APPROVER: Me = { ...ANALYST, can: [...ANALYST.can, "activate", "pause", "editLive", "delete", "decide"] };
 const NEXT: StateName[] = ["SHADOW", "ACTIVE", "PAUSE", "DELETE"];
-const steps = (state: StateName, me: Me, nextStates = NEXT) =>
-  stepsFor({ state, nextStates }, me).map(({ to, asks }) => `${asks ? "ask " : ""}${to}`);
+const steps = (state: StateName, me: Me, nextStates = NEXT, author = ANALYST.user) =>
+  stepsFor({ state, nextStates, author }, me).map(({ to, asks }) => `${asks ? "ask " : ""}${to}`);
 
 test("an analyst does what is theirs, and asks for the rest", () => {
   expect(steps("DRAFT", ANALYST)).toEqual(["SHADOW", "DELETE"]);
@@ -14,6 +14,11 @@ test("an analyst does what is theirs, and asks for the rest", () => {
   expect(steps("ACTIVE", ANALYST)).toEqual(["ask PAUSE", "ask SHADOW", "ask DELETE"]);
   expect(editAsks("ACTIVE", ANALYST)).toBe(true);
   expect(editAsks("SHADOW", ANALYST)).toBe(false);
+});
+
+test("a draft is deleted by its author, and by whoever may delete any rule; others ask for it", () => {
+  expect(steps("DRAFT", ANALYST, ["DELETE"], "abe")).toEqual(["ask DELETE"]);
+  expect(steps("DRAFT", APPROVER, ["DELETE"], "abe")).toEqual(["DELETE"]);
 });
 
 test("with four eyes an approver asks for what takes effect, and does the rest", () => {

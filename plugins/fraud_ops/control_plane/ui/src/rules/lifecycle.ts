@@ -18,6 +18,8 @@ export interface Step {
   weighty?: boolean;
   /** Nobody can ask for it. */
   alone?: boolean;
+  /** What the author of the document must be allowed to do for it, where that is less. */
+  own?: Permission;
 }
 
 const ACTIVATE: Step = { to: "ACTIVE", label: "Activate", ask: "Ask for activation", needs: "activate", weighty: true };
@@ -27,7 +29,7 @@ const STEPS: Record<StateName, Step[]> = {
   DRAFT: [
     { to: "SHADOW", label: "To shadow", ask: "", needs: "shadow", alone: true },
     { ...ACTIVATE, needs: "control", alone: true },
-    { ...DELETE, needs: "draft" },
+    { ...DELETE, own: "draft" },
   ],
   SHADOW: [ACTIVATE, { ...DELETE, needs: "shadow", alone: true }],
   ACTIVE: [
@@ -45,11 +47,11 @@ const STEPS: Record<StateName, Step[]> = {
 
 /** What can be offered to somebody for a rule; the server decides. `asks`: it would become a request. */
 export function stepsFor(
-  { state, nextStates }: Pick<RuleDetail, "state" | "nextStates">,
+  { state, nextStates, author }: Pick<RuleDetail, "state" | "nextStates" | "author">,
   me: Me,
 ): (Step & { asks: boolean })[] {
   return STEPS[state].flatMap((step) => {
-    const may = allows(me, step.needs);
+    const may = allows(me, step.own && author === me.user ? step.own : step.needs);
     if (!nextStates.includes(step.to) || (!may && (step.alone === true || !allows(me, "request")))) return [];
     return [{ ...step, asks: !may || (step.weighty === true && me.fourEyes) }];
   });
