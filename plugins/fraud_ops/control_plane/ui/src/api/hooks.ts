@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { done, failed } from "../parts/notices";
-import { call, get, type Options } from "./http";
+import { type Answer, call, get, type Options } from "./http";
 import { keys } from "./keys";
 import type { Me, Rules, Schema } from "./types";
 
@@ -49,14 +49,21 @@ export function useRuleNames(): ReadonlyMap<number, string> {
   return new Map(data?.items.map((row) => [row.ruleId, row.name ?? ""]));
 }
 
-/** Something that changes the server: says how it went, and has what it affects read again. */
+/**
+ * Something that changes the server: says how it went, and has what it affects read again. `said` may depend on the
+ * answer, and is said also where whoever asked has closed the dialog since.
+ */
 export function useChange<V, T = unknown>(
   request: (variables: V) => { path: string } & Options,
   {
     said,
     affects = [],
     quiet = false,
-  }: { said?: string; affects?: readonly (readonly unknown[])[]; quiet?: boolean } = {},
+  }: {
+    said?: string | ((answer: Answer<T>) => string | null);
+    affects?: readonly (readonly unknown[])[];
+    quiet?: boolean;
+  } = {},
 ) {
   const client = useQueryClient();
   return useMutation({
@@ -64,8 +71,9 @@ export function useChange<V, T = unknown>(
       const { path, ...options } = request(variables);
       return call<T>(path, options);
     },
-    onSuccess: () => {
-      if (said) done(said);
+    onSuccess: (answer) => {
+      const text = typeof said === "function" ? said(answer) : said;
+      if (text) done(text);
       affects.forEach((queryKey) => void client.invalidateQueries({ queryKey }));
     },
     onError: (error) => {

@@ -2,10 +2,10 @@ import { Button, Group, Modal, Text, TextInput, Tooltip } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useChange } from "../api/hooks";
+import { Problem } from "../api/http";
 import { keys } from "../api/keys";
 import type { Me, RuleDetail, StateName } from "../api/types";
 import { stateName } from "../parts/Chip";
-import { done } from "../parts/notices";
 import { Trouble } from "../parts/Told";
 import { type Step, stepsFor } from "./lifecycle";
 
@@ -20,54 +20,66 @@ const MEANING: Record<StateName, string> = {
 /** Where the rule can go from here, as far as one may, or may ask for. */
 export function StateButtons({ rule, me, unsaved }: { rule: RuleDetail; me: Me; unsaved: boolean }) {
   const [chosen, setChosen] = useState<(Step & { asks: boolean }) | null>(null);
-  const blocked = unsaved
-    ? "Save or discard what you have written first"
-    : rule.pendingApproval
-      ? "Something waits for approval already"
-      : null;
   return (
     <>
-      {stepsFor(rule, me).map((step) => (
-        <Tooltip key={step.to} label={blocked ?? MEANING[step.to]}>
-          <Button
-            variant={step.to === "ACTIVE" || (rule.state === "DRAFT" && step.to === "SHADOW") ? "filled" : "default"}
-            {...(blocked === null ? {} : { "data-disabled": true })}
-            aria-disabled={blocked !== null}
-            onClick={() => {
-              if (blocked === null) setChosen(step);
-            }}
-          >
-            {step.asks ? step.ask : step.label}
-          </Button>
-        </Tooltip>
-      ))}
+      {stepsFor(rule, me).map((step) => {
+        const blocked = blockedBy(rule, step.asks, unsaved);
+        return (
+          <Tooltip key={step.to} label={blocked ?? MEANING[step.to]}>
+            <Button
+              variant={step.to === "ACTIVE" || (rule.state === "DRAFT" && step.to === "SHADOW") ? "filled" : "default"}
+              {...(blocked === null ? {} : { "data-disabled": true })}
+              aria-disabled={blocked !== null}
+              onClick={() => {
+                if (blocked === null) setChosen(step);
+              }}
+            >
+              {step.asks ? step.ask : step.label}
+            </Button>
+          </Tooltip>
+        );
+      })}
       {chosen && <Move rule={rule} step={chosen} close={() => setChosen(null)} />}
     </>
   );
 }
 
+/** Why a step cannot be taken now. What waits for approval keeps nobody from ending harm: it lapses with the step. */
+function blockedBy(rule: RuleDetail, asks: boolean, unsaved: boolean): string | null {
+  if (unsaved) return "Save or discard what you have written first";
+  return asks && rule.pendingApproval ? "Something waits for approval already" : null;
+}
+
 function Move({ rule, step, close }: { rule: RuleDetail; step: Step & { asks: boolean }; close: () => void }) {
   const [comment, setComment] = useState("");
+  // What somebody saves while this is open has not been looked at, and is not moved.
+  const [seen] = useState(rule.revision);
   const client = useQueryClient();
   const move = useChange<string, RuleDetail>(
     (why) => ({
       path: `/rules/${rule.ruleId}/state`,
       method: "POST",
       body: { state: step.to, comment: why },
-      revision: rule.revision,
+      revision: seen,
     }),
-    { affects: [keys.approvals, keys.versions(rule.ruleId), keys.ruleList], quiet: true },
+    {
+      said: ({ status, body }) =>
+        status === 202
+          ? "Asked for: somebody else has to approve it"
+          : `Rule ${rule.ruleId}: ${stateName(body.state).toLowerCase()}`,
+      affects: [keys.approvals, keys.versions(rule.ruleId), keys.ruleList],
+      quiet: true,
+    },
   );
   const submit = () =>
     move.mutate(comment, {
-      onSuccess: ({ status, body }) => {
+      onSuccess: ({ body }) => {
         client.setQueryData(keys.rule(rule.ruleId), body);
-        done(
-          status === 202
-            ? "Asked for: somebody else has to approve it"
-            : `Rule ${rule.ruleId}: ${stateName(body.state).toLowerCase()}`,
-        );
         close();
+      },
+      onError: (error) => {
+        const overtaken = error instanceof Problem && error.status === 412;
+        if (overtaken) void client.invalidateQueries({ queryKey: keys.rule(rule.ruleId) });
       },
     });
   return (
@@ -80,6 +92,7 @@ function Move({ rule, step, close }: { rule: RuleDetail; step: Step & { asks: bo
       >
         <Text size="sm" mb="sm">
           {MEANING[step.to]}
+          {!step.asks && rule.pendingApproval && " What waits for approval lapses."}
         </Text>
         <TextInput
           label="Why"

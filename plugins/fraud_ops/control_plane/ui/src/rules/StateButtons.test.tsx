@@ -1,0 +1,224 @@
+// @vitest-environment jsdom
+import { Notifications, notifications } from "@mantine/notifications";
+import { useQuery } from "@tanstack/react-query";
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { http, HttpResponse } from "msw";
+import { setupServer } from "msw/node";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { API, get } from "../api/http";
+import { keys } from "../api/keys";
+import type { Me, RuleDetail, StateName } from "../api/types";
+import { ANALYST, approval, detail } from "../testing/samples";
+import { newClient, show } from "../testing/show";
+import { StateButtons } from "./StateButtons";
+
+const VIEWER: Me = { ...ANALYST, user: "vera", role: "viewer", can: ["read"] };
+const APPROVER: Me = {
+  ...ANALYST,
+  user: "ben",
+  role: "approver",
+  can: [...ANALYST.can, "activate", "pause", "editLive", "delete", "decide", "readAudit"],
+};
+const ADMIN: Me = { ...APPROVER, user: "ada", role: "admin", can: [...APPROVER.can, "control", "bind"] };
+
+/** What the server lets follow each state. */
+const NEXT: Record<StateName, StateName[]> = {
+  DRAFT: ["SHADOW", "ACTIVE", "DELETE"],
+  SHADOW: ["ACTIVE", "DELETE"],
+  ACTIVE: ["PAUSE", "SHADOW", "DELETE"],
+  PAUSE: ["ACTIVE", "SHADOW", "DELETE"],
+  DELETE: [],
+};
+
+const inState = (state: StateName, members: Partial<RuleDetail> = {}) =>
+  detail({ state, nextStates: NEXT[state], ...members });
+
+/** The rule that the server has, and what it was sent. */
+let stored = inState("SHADOW");
+let sent: { ifMatch: string | null; body: unknown }[] = [];
+
+const server = setupServer(
+  http.get(`*${API}/rules/1`, () => HttpResponse.json(stored)),
+  http.post(`*${API}/rules/1/state`, async ({ request }) => {
+    const body = (await request.json()) as { state: StateName };
+    sent.push({ ifMatch: request.headers.get("If-Match"), body });
+    if (request.headers.get("If-Match") !== `"${stored.revision}"`) {
+      const title = "Somebody else has changed it";
+      return HttpResponse.json({ title, detail: "rule 1 has been changed by 'abe'" }, { status: 412 });
+    }
+    stored = inState(body.state, { revision: stored.revision + 1 });
+    return HttpResponse.json(stored);
+  }),
+);
+
+beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
+afterEach(() => {
+  server.resetHandlers();
+  sent = [];
+  notifications.clean();
+});
+afterAll(() => server.close());
+
+/** Rule 1, read as its page reads it, and its buttons. */
+function OfTheRule({ me, unsaved }: { me: Me; unsaved: boolean }) {
+  const { data } = useQuery({ queryKey: keys.rule(1), queryFn: ({ signal }) => get<RuleDetail>("/rules/1", signal) });
+  return (
+    <>
+      <main>
+        version {data?.revision}
+        {data && <StateButtons rule={data} me={me} unsaved={unsaved} />}
+      </main>
+      <Notifications />
+    </>
+  );
+}
+
+function open(rule: RuleDetail, me: Me, { unsaved = false } = {}) {
+  stored = rule;
+  const client = newClient();
+  client.setQueryData(keys.rule(1), rule);
+  return show(<OfTheRule me={me} unsaved={unsaved} />, { client });
+}
+
+const offered = () =>
+  within(screen.getByRole("main"))
+    .queryAllByRole("button")
+    .map((each) => each.textContent);
+const press = (name: string) => userEvent.click(screen.getByRole("button", { name }));
+const dialog = () => screen.findByRole("dialog");
+const confirm = async (name: string) => userEvent.click(within(await dialog()).getByRole("button", { name }));
+
+describe("what is offered", () => {
+  const fourEyes = (me: Me): Me => ({ ...me, fourEyes: true });
+  test.each<[string, StateName, Me, string[]]>([
+    ["a viewer", "ACTIVE", VIEWER, []],
+    ["an analyst", "DRAFT", ANALYST, ["To shadow", "Delete"]],
+    ["an analyst", "SHADOW", ANALYST, ["Ask for activation", "Delete"]],
+    ["an analyst", "ACTIVE", ANALYST, ["Ask for a pause", "Ask for shadow", "Ask for deletion"]],
+    ["an analyst", "PAUSE", ANALYST, ["Ask to resume", "Ask for shadow", "Ask for deletion"]],
+    ["an approver", "DRAFT", APPROVER, ["To shadow", "Delete"]],
+    ["an approver", "SHADOW", APPROVER, ["Activate", "Delete"]],
+    ["an approver", "ACTIVE", APPROVER, ["Pause", "Back to shadow", "Delete"]],
+    ["an approver", "PAUSE", APPROVER, ["Resume", "Back to shadow", "Delete"]],
+    ["an approver with four eyes", "SHADOW", fourEyes(APPROVER), ["Ask for activation", "Delete"]],
+    ["an approver with four eyes", "ACTIVE", fourEyes(APPROVER), ["Pause", "Back to shadow", "Delete"]],
+    ["an approver with four eyes", "PAUSE", fourEyes(APPROVER), ["Ask to resume", "Back to shadow", "Delete"]],
+    ["an admin", "DRAFT", ADMIN, ["To shadow", "Activate", "Delete"]],
+    ["an admin with four eyes", "DRAFT", fourEyes(ADMIN), ["To shadow", "Ask for activation", "Delete"]],
+    ["an admin", "DELETE", ADMIN, []],
+  ])("%s, %s", (_, state, me, buttons) => {
+    open(inState(state), me);
+    expect(offered()).toEqual(buttons);
+  });
+
+  test("nothing while something written is not saved", async () => {
+    open(inState("ACTIVE"), APPROVER, { unsaved: true });
+    const pause = screen.getByRole("button", { name: "Pause" });
+    expect(pause).toHaveAttribute("aria-disabled", "true");
+    await userEvent.hover(pause);
+    expect(await screen.findByRole("tooltip")).toHaveTextContent("Save or discard");
+    await userEvent.click(pause);
+    expect(screen.queryByRole("dialog")).toBeNull();
+  });
+
+  test("no second wish while something waits for approval", async () => {
+    open(inState("ACTIVE", { pendingApproval: approval(1, { target: "SHADOW" }) }), ANALYST);
+    const pause = screen.getByRole("button", { name: "Ask for a pause" });
+    expect(pause).toHaveAttribute("aria-disabled", "true");
+    await userEvent.click(pause);
+    expect(screen.queryByRole("dialog")).toBeNull();
+  });
+
+  test("what ends harm also while something waits for approval, which lapses", async () => {
+    open(inState("ACTIVE", { pendingApproval: approval(1, { action: "edit", target: null }) }), APPROVER);
+    await press("Pause");
+    expect(await dialog()).toHaveTextContent("What waits for approval lapses.");
+    await confirm("Pause");
+    await waitFor(() => expect(sent).toHaveLength(1));
+  });
+});
+
+describe("what is done", () => {
+  test("a deletion is asked about first, and can be left", async () => {
+    open(inState("ACTIVE"), APPROVER);
+    await press("Delete");
+    expect(await dialog()).toHaveTextContent("Delete: rule 1");
+    expect(await dialog()).toHaveTextContent("It ends. Its versions stay here.");
+    await confirm("Cancel");
+    await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+    expect(sent).toEqual([]);
+  });
+
+  test("a step is sent with the reason and the revision seen, and the next ones are offered", async () => {
+    open(inState("SHADOW", { revision: 3 }), APPROVER);
+    await press("Activate");
+    await userEvent.type(within(await dialog()).getByRole("textbox", { name: "Why" }), "three frauds found");
+    await confirm("Activate");
+    await waitFor(() => expect(offered()).toEqual(["Pause", "Back to shadow", "Delete"]));
+    expect(sent).toEqual([{ ifMatch: '"3"', body: { state: "ACTIVE", comment: "three frauds found" } }]);
+    expect(await screen.findByText("Rule 1: active")).toBeVisible();
+  });
+
+  test("what becomes a request says so, and nothing more can be asked for", async () => {
+    server.use(
+      http.post(`*${API}/rules/1/state`, () =>
+        HttpResponse.json(inState("SHADOW", { pendingApproval: approval(1) }), { status: 202 }),
+      ),
+    );
+    open(inState("SHADOW"), ANALYST);
+    await press("Ask for activation");
+    await confirm("Ask for activation");
+    expect(await screen.findByText(/somebody else has to approve it/u)).toBeVisible();
+    await waitFor(() =>
+      expect(screen.getByRole("button", { name: "Ask for activation" })).toHaveAttribute("aria-disabled", "true"),
+    );
+  });
+
+  test("how it went is said also when the dialog was closed meanwhile", async () => {
+    let answered: () => void = () => undefined;
+    server.use(
+      http.post(`*${API}/rules/1/state`, async () => {
+        await new Promise<void>((done) => (answered = done));
+        return HttpResponse.json(inState("PAUSE"));
+      }),
+    );
+    open(inState("ACTIVE"), APPROVER);
+    await press("Pause");
+    await confirm("Pause");
+    await confirm("Cancel");
+    await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+    answered();
+    expect(await screen.findByText("Rule 1: paused")).toBeVisible();
+  });
+});
+
+describe("when somebody was quicker", () => {
+  test("it is refused and says so; what they saved can be moved once it was seen", async () => {
+    open(inState("SHADOW", { revision: 3 }), APPROVER);
+    stored = inState("SHADOW", { revision: 4 });
+    await press("Activate");
+    await confirm("Activate");
+    const trouble = await within(await dialog()).findByRole("alert");
+    expect(trouble).toHaveTextContent("Somebody else has changed it");
+    expect(trouble).toHaveTextContent("rule 1 has been changed by 'abe'");
+    await confirm("Cancel");
+    await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+    await press("Activate");
+    await confirm("Activate");
+    await waitFor(() => expect(offered()).toContain("Pause"));
+    expect(sent.map(({ ifMatch }) => ifMatch)).toEqual(['"3"', '"4"']);
+  });
+
+  test("what is saved while the dialog is open is not moved unseen", async () => {
+    const client = open(inState("SHADOW", { revision: 3 }), APPROVER);
+    await press("Activate");
+    await dialog();
+    stored = inState("SHADOW", { revision: 4 });
+    client.setQueryData(keys.rule(1), stored);
+    expect(await screen.findByText("version 4")).toBeInTheDocument();
+    await confirm("Activate");
+    expect(await within(await dialog()).findByRole("alert")).toHaveTextContent("Somebody else has changed it");
+    expect(sent).toMatchObject([{ ifMatch: '"3"' }]);
+  });
+});
