@@ -1,5 +1,5 @@
 import { Button, FileButton, Group, Modal, Table, Textarea, TextInput } from "@mantine/core";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { useChange } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { ImportResult } from "../api/types";
@@ -20,6 +20,7 @@ const TONES: Record<string, Tone> = {
 export function ImportDialog({ close }: { close: () => void }) {
   const [content, setContent] = useState("");
   const [comment, setComment] = useState("");
+  const forgetFile = useRef<() => void>(null);
   const look = useChange<string, ImportResult>(
     (text) => ({
       path: "/import?dryRun=true",
@@ -30,21 +31,31 @@ export function ImportDialog({ close }: { close: () => void }) {
   );
   const apply = useChange<string, ImportResult>(
     (text) => ({ path: "/import?dryRun=false", method: "POST", body: { content: text, comment } }),
-    { said: "The file is taken in", affects: [keys.rules, keys.approvals], quiet: true },
+    {
+      said: ({ body }) => (body.applied ? "The file is taken in" : null),
+      affects: [keys.rules, keys.approvals],
+      quiet: true,
+    },
   );
-  const result = look.data?.body;
+  // A file can have become wrong since it was looked at: then nothing of it is taken in.
+  const result = apply.data?.body ?? look.data?.body;
   const refused = result?.items.some((item) => item.reasons.length > 0) ?? true;
   const change = (text: string) => {
     setContent(text);
     look.reset();
     apply.reset();
   };
+  const choose = (file: File | null) => {
+    // Or a file that was corrected could not be chosen again: a browser tells only of another choice.
+    forgetFile.current?.();
+    void file?.text().then(change, failed);
+  };
   const error = look.error ?? apply.error;
 
   return (
     <Modal opened onClose={close} title="Import rules" size="xl">
       <Group mb="xs" align="flex-end">
-        <FileButton onChange={(file) => void file?.text().then(change, failed)} accept=".json,.yaml,.yml,.txt,.jsonl">
+        <FileButton onChange={choose} resetRef={forgetFile} accept=".json,.yaml,.yml,.txt,.jsonl">
           {(props) => (
             <Button variant="default" {...props}>
               Choose a file …
@@ -69,20 +80,26 @@ export function ImportDialog({ close }: { close: () => void }) {
         mt="xs"
       />
       {error && <Trouble error={error} />}
+      {apply.data?.body.applied === false && (
+        <Trouble title="Nothing is taken in" error="The file has become wrong since it was looked at." />
+      )}
       {result && <Effects result={result} />}
       <Group justify="flex-end" mt="md">
         <Button
           variant="default"
           disabled={content === ""}
           loading={look.isPending}
-          onClick={() => look.mutate(content)}
+          onClick={() => {
+            apply.reset();
+            look.mutate(content);
+          }}
         >
           Look what it would do
         </Button>
         <Button
           disabled={refused}
           loading={apply.isPending}
-          onClick={() => apply.mutate(content, { onSuccess: close })}
+          onClick={() => apply.mutate(content, { onSuccess: ({ body }) => body.applied && close() })}
         >
           Import
         </Button>

@@ -20,7 +20,15 @@ if (typeof window !== "undefined") {
     disconnect = nothing;
   };
   window.scrollTo = nothing;
+  Object.assign(document, { fonts: { addEventListener: nothing, removeEventListener: nothing } });
   Element.prototype.scrollIntoView = nothing;
+  Blob.prototype.text = function () {
+    return new Promise((resolve) => {
+      const reader = new FileReader();
+      reader.onload = () => resolve(reader.result as string);
+      reader.readAsText(this);
+    });
+  };
   Range.prototype.getClientRects = () => [] as unknown as DOMRectList;
   Range.prototype.getBoundingClientRect = () => new DOMRect();
 }
