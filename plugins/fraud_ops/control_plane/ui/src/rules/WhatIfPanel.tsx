@@ -15,9 +15,9 @@ const POLL_MS = 700;
 /** What the rule as it is being written would have done on past days, and with other limits. Publishes nothing. */
 export function WhatIfPanel({ writing }: { writing: Writing }) {
   const { judged } = writing;
-  const [days, setDays] = useState(7);
+  const [days, setDays] = useState<number | string>(7);
   const start = useChange<RuleDocument, WhatIfStarted>(
-    (document) => ({ path: "/whatif", method: "POST", body: { document, days, windows: true } }),
+    (document) => ({ path: "/whatif", method: "POST", body: { document, days: Number(days), windows: true } }),
     { quiet: true },
   );
   const id = start.data?.body.id;
@@ -25,8 +25,9 @@ export function WhatIfPanel({ writing }: { writing: Writing }) {
     queryKey: ["whatif", id],
     queryFn: ({ signal }) => get<WhatIf>(`/whatif/${id ?? ""}`, signal),
     enabled: id !== undefined,
-    refetchInterval: ({ state }) =>
-      state.data?.status === "DONE" || state.data?.status === "FAILED" ? false : POLL_MS,
+    // A run that the server has forgotten does not come back: after an error only people ask again.
+    refetchInterval: ({ state: { data, error } }) =>
+      error !== null || data?.status === "DONE" || data?.status === "FAILED" ? false : POLL_MS,
   });
   const document = judged.current?.valid ? (judged.current.document ?? writing.document) : null;
   return (
@@ -37,12 +38,14 @@ export function WhatIfPanel({ writing }: { writing: Writing }) {
           min={1}
           max={90}
           value={days}
-          onChange={(value) => setDays(Number(value) || 1)}
+          onChange={setDays}
+          allowDecimal={false}
+          allowNegative={false}
           w="7rem"
         />
         <Button
           size="sm"
-          disabled={document === null}
+          disabled={document === null || days === ""}
           loading={start.isPending}
           onClick={() => document && start.mutate(document)}
         >
@@ -181,7 +184,7 @@ function Limits({ result, writing }: { result: WhatIfResult; writing: Writing })
           onChange={setAt}
           label={null}
           thumbLabel="Limit to try"
-          thumbProps={{ "aria-valuetext": `limit ${point.exact}: ${point.fires} alerts` }}
+          thumbValueText={`limit ${point.exact}: ${point.fires} alerts`}
         />
         <Text size="sm" className="number" style={{ whiteSpace: "nowrap" }} aria-live="polite">
           limit <strong>{point.exact}</strong>: {number(point.fires)} alerts
