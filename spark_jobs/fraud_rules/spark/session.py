@@ -124,7 +124,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
-    settings = {**_placement(options, jars), **STATE_STORE, **_LOW_LATENCY, **_WORKERS}
+    settings = {**_placement(options, jars), **STATE_STORE, **_LOW_LATENCY, **_HISTORY, **_WORKERS}
     settings["spark.sql.shuffle.partitions"] = str(options.shuffle_partitions)
     if options.checkpoints_to_disk:
         settings |= _LOCAL_CHECKPOINT
@@ -164,6 +164,16 @@ STATE_STORE: Final = {  # a reader of the state needs them too
     _STREAMING + "checkpoint.fileChecksum.enabled": "true",
     _STREAMING + "stateStore.rocksdb.boundedMemoryUsage": "true",
     _STREAMING + "stateStore.rocksdb.maxMemoryUsageMB": "256",
+}
+
+# What Spark's pages would show is kept for a thousand batches by default: too long to die young, so the heap would fill
+# with it. A UI that is switched on shows the newest.
+_HISTORY: Final = {
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "40",
+    "spark.ui.retainedTasks": "400",
+    "spark.sql.ui.retainedExecutions": "10",
+    _STREAMING + "ui.retainedProgressUpdates": "20",
 }
 
 _JVM: Final = (
