@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
 import { done, failed } from "../parts/notices";
-import { type Answer, call, get, type Options } from "./http";
+import { type Answer, call, get, type Options, Problem } from "./http";
 import { keys } from "./keys";
 import type { Me, Rules, Schema } from "./types";
 
@@ -49,23 +50,38 @@ export function useRuleNames(): ReadonlyMap<number, string> {
   return new Map(data?.items.map((row) => [row.ruleId, row.name ?? ""]));
 }
 
+/** The statuses of what somebody else was quicker with. */
+const OVERTAKEN = [409, 412];
+
 /**
- * Something that changes the server: says how it went, and has what it affects read again. `said` may depend on the
- * answer, and is said also where whoever asked has closed the dialog since.
+ * Something that changes the server: says how it went, and has what it affects read again, also where somebody else
+ * was quicker. `said` may depend on the answer, which is kept as what it `renews`. A `quiet` failure is shown by
+ * whoever asked. All of it is so as well where they have closed the dialog since, and then the failure is said too.
  */
 export function useChange<V, T = unknown>(
   request: (variables: V) => { path: string } & Options,
   {
     said,
     affects = [],
+    renews,
     quiet = false,
   }: {
     said?: string | ((answer: Answer<T>) => string | null);
     affects?: readonly (readonly unknown[])[];
+    renews?: readonly unknown[];
     quiet?: boolean;
   } = {},
 ) {
   const client = useQueryClient();
+  const here = useRef(true);
+  useEffect(() => {
+    here.current = true;
+    return () => {
+      here.current = false;
+    };
+  }, []);
+  const reread = (names: readonly (readonly unknown[])[]) =>
+    names.forEach((queryKey) => void client.invalidateQueries({ queryKey }));
   return useMutation({
     mutationFn: (variables: V) => {
       const { path, ...options } = request(variables);
@@ -74,10 +90,12 @@ export function useChange<V, T = unknown>(
     onSuccess: (answer) => {
       const text = typeof said === "function" ? said(answer) : said;
       if (text) done(text);
-      affects.forEach((queryKey) => void client.invalidateQueries({ queryKey }));
+      if (renews) client.setQueryData(renews, answer.body);
+      reread(affects);
     },
     onError: (error) => {
-      if (!quiet) failed(error);
+      if (!quiet || !here.current) failed(error);
+      if (error instanceof Problem && OVERTAKEN.includes(error.status)) reread(renews ? [...affects, renews] : affects);
     },
   });
 }

@@ -9,17 +9,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { API, get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Me, RuleDetail, StateName } from "../api/types";
-import { ANALYST, approval, detail } from "../testing/samples";
+import { ANALYST, APPROVER, approval, detail, VIEWER } from "../testing/samples";
 import { newClient, show } from "../testing/show";
 import { StateButtons } from "./StateButtons";
 
-const VIEWER: Me = { ...ANALYST, user: "vera", role: "viewer", can: ["read"] };
-const APPROVER: Me = {
-  ...ANALYST,
-  user: "ben",
-  role: "approver",
-  can: [...ANALYST.can, "activate", "pause", "editLive", "delete", "decide", "readAudit"],
-};
 const ADMIN: Me = { ...APPROVER, user: "ada", role: "admin", can: [...APPROVER.can, "control", "bind"] };
 
 /** What the server lets follow each state. */
@@ -34,6 +27,8 @@ const NEXT: Record<StateName, StateName[]> = {
 const inState = (state: StateName, members: Partial<RuleDetail> = {}) =>
   detail({ state, nextStates: NEXT[state], ...members });
 
+const CHANGED = { title: "Somebody else has changed it", detail: "rule 1 has been changed by 'abe'" };
+
 /** The rule that the server has, and what it was sent. */
 let stored = inState("SHADOW");
 let sent: { ifMatch: string | null; body: unknown }[] = [];
@@ -44,8 +39,7 @@ const server = setupServer(
     const body = (await request.json()) as { state: StateName };
     sent.push({ ifMatch: request.headers.get("If-Match"), body });
     if (request.headers.get("If-Match") !== `"${stored.revision}"`) {
-      const title = "Somebody else has changed it";
-      return HttpResponse.json({ title, detail: "rule 1 has been changed by 'abe'" }, { status: 412 });
+      return HttpResponse.json(CHANGED, { status: 412 });
     }
     stored = inState(body.state, { revision: stored.revision + 1 });
     return HttpResponse.json(stored);
@@ -79,6 +73,19 @@ function open(rule: RuleDetail, me: Me, { unsaved = false } = {}) {
   const client = newClient();
   client.setQueryData(keys.rule(1), rule);
   return show(<OfTheRule me={me} unsaved={unsaved} />, { client });
+}
+
+/** The server answers so once what this returns is called. */
+function answersLater(body: object, status: number) {
+  let answer: () => void = () => undefined;
+  const told = new Promise<void>((done) => (answer = done));
+  server.use(
+    http.post(`*${API}/rules/1/state`, async () => {
+      await told;
+      return HttpResponse.json(body, { status });
+    }),
+  );
+  return answer;
 }
 
 const offered = () =>
@@ -176,24 +183,31 @@ describe("what is done", () => {
   });
 
   test("how it went is said also when the dialog was closed meanwhile", async () => {
-    let answered: () => void = () => undefined;
-    server.use(
-      http.post(`*${API}/rules/1/state`, async () => {
-        await new Promise<void>((done) => (answered = done));
-        return HttpResponse.json(inState("PAUSE"));
-      }),
-    );
     open(inState("ACTIVE"), APPROVER);
+    const answer = answersLater(inState("PAUSE"), 200);
     await press("Pause");
     await confirm("Pause");
     await confirm("Cancel");
     await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
-    answered();
+    answer();
     expect(await screen.findByText("Rule 1: paused")).toBeVisible();
   });
 });
 
 describe("when somebody was quicker", () => {
+  test("it is said also when the dialog was closed meanwhile, and the rule is read again", async () => {
+    const answer = answersLater(CHANGED, 412);
+    open(inState("ACTIVE", { revision: 3 }), APPROVER);
+    stored = inState("ACTIVE", { revision: 4 });
+    await press("Pause");
+    await confirm("Pause");
+    await confirm("Cancel");
+    await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+    answer();
+    expect(await screen.findByText("rule 1 has been changed by 'abe'")).toBeVisible();
+    expect(await screen.findByText("version 4")).toBeVisible();
+  });
+
   test("it is refused and says so; what they saved can be moved once it was seen", async () => {
     open(inState("SHADOW", { revision: 3 }), APPROVER);
     stored = inState("SHADOW", { revision: 4 });

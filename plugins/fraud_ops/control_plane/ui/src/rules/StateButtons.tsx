@@ -1,8 +1,6 @@
 import { Button, Group, Modal, Text, TextInput, Tooltip } from "@mantine/core";
-import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useChange } from "../api/hooks";
-import { Problem } from "../api/http";
 import { keys } from "../api/keys";
 import type { Me, RuleDetail, StateName } from "../api/types";
 import { stateName } from "../parts/Chip";
@@ -54,7 +52,6 @@ function Move({ rule, step, close }: { rule: RuleDetail; step: Step & { asks: bo
   const [comment, setComment] = useState("");
   // What somebody saves while this is open has not been looked at, and is not moved.
   const [seen] = useState(rule.revision);
-  const client = useQueryClient();
   const move = useChange<string, RuleDetail>(
     (why) => ({
       path: `/rules/${rule.ruleId}/state`,
@@ -68,26 +65,16 @@ function Move({ rule, step, close }: { rule: RuleDetail; step: Step & { asks: bo
           ? "Asked for: somebody else has to approve it"
           : `Rule ${rule.ruleId}: ${stateName(body.state).toLowerCase()}`,
       affects: [keys.approvals, keys.versions(rule.ruleId), keys.ruleList],
+      renews: keys.rule(rule.ruleId),
       quiet: true,
     },
   );
-  const submit = () =>
-    move.mutate(comment, {
-      onSuccess: ({ body }) => {
-        client.setQueryData(keys.rule(rule.ruleId), body);
-        close();
-      },
-      onError: (error) => {
-        const overtaken = error instanceof Problem && error.status === 412;
-        if (overtaken) void client.invalidateQueries({ queryKey: keys.rule(rule.ruleId) });
-      },
-    });
   return (
     <Modal opened onClose={close} title={`${step.asks ? step.ask : step.label}: rule ${rule.ruleId}`}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          submit();
+          move.mutate(comment, { onSuccess: close });
         }}
       >
         <Text size="sm" mb="sm">

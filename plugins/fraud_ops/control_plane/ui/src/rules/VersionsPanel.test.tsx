@@ -1,16 +1,26 @@
 // @vitest-environment jsdom
+import { Notifications, notifications } from "@mantine/notifications";
+import { useQuery } from "@tanstack/react-query";
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
 import { setupServer } from "msw/node";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { API } from "../api/http";
-import { detail, ANALYST, version } from "../testing/samples";
-import { show } from "../testing/show";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { API, get } from "../api/http";
+import { keys } from "../api/keys";
+import type { Me, RuleDetail } from "../api/types";
+import { ANALYST, APPROVER, approval, detail, version } from "../testing/samples";
+import { newClient, show } from "../testing/show";
 import { VersionsPanel } from "./VersionsPanel";
 
 const NEWEST = 7;
 const A_PAGE = 3;
+const CHANGED = { title: "Somebody else has changed it", detail: "rule 1 has been changed by 'abe'" };
+
+/** The rule that the server has, and what it was sent. */
+let stored = detail({ revision: NEWEST });
+let sent: { ifMatch: string | null; body: unknown }[] = [];
+
 const server = setupServer(
   http.get(`*${API}/rules/1/versions`, ({ request }) => {
     const before = Number(new URL(request.url).searchParams.get("before") ?? NEWEST + 1);
@@ -22,10 +32,22 @@ const server = setupServer(
     const asked = new URL(request.url).searchParams;
     return HttpResponse.json({ changes: [{ field: "limit", before: asked.get("from"), after: asked.get("to") }] });
   }),
+  http.get(`*${API}/rules/1`, () => HttpResponse.json(stored)),
+  http.post(`*${API}/rules/1/rollback`, async ({ request }) => {
+    const ifMatch = request.headers.get("If-Match");
+    sent.push({ ifMatch, body: await request.json() });
+    if (ifMatch !== `"${stored.revision}"`) return HttpResponse.json(CHANGED, { status: 412 });
+    stored = detail({ revision: stored.revision + 1 });
+    return HttpResponse.json(stored);
+  }),
 );
 
 beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
-afterEach(() => server.resetHandlers());
+afterEach(() => {
+  server.resetHandlers();
+  sent = [];
+  notifications.clean();
+});
 afterAll(() => server.close());
 
 const table = () => screen.findByRole("table", { name: "Versions" });
@@ -49,4 +71,123 @@ test("the version that fired is found however old it is, and compared with the o
   const newest = within(await table()).getByRole("row", { name: /^7 / });
   await userEvent.click(within(newest).getByRole("button", { name: "Compare" }));
   await waitFor(() => expect(comparison.textContent).toMatch(/limit.*6.*7/u));
+});
+
+describe("rolling back", () => {
+  /** Rule 1, read as its page reads it, and its versions. */
+  function OfTheRule({ me }: { me: Me }) {
+    const { data } = useQuery({ queryKey: keys.rule(1), queryFn: ({ signal }) => get<RuleDetail>("/rules/1", signal) });
+    return (
+      <>
+        <main>
+          the rule is at {data?.revision}
+          {data && <VersionsPanel rule={data} me={me} />}
+        </main>
+        <Notifications />
+      </>
+    );
+  }
+
+  /** The rule with its versions, and the dialog to roll back to version 6. */
+  async function open(members: Partial<RuleDetail> = {}, me = APPROVER) {
+    stored = detail({ revision: NEWEST, ...members });
+    const client = newClient();
+    client.setQueryData(keys.rule(1), stored);
+    show(<OfTheRule me={me} />, { client });
+    await choose();
+    return client;
+  }
+
+  const choose = async () => userEvent.click(await screen.findByRole("button", { name: "Roll back to 6" }));
+  const dialog = () => screen.findByRole("dialog");
+  const confirm = async (name: string) => userEvent.click(within(await dialog()).getByRole("button", { name }));
+  const closed = () => waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+
+  /** The server answers so once what this returns is called. */
+  function answersLater(body: object, status: number) {
+    let answer: () => void = () => undefined;
+    const told = new Promise<void>((done) => (answer = done));
+    server.use(
+      http.post(`*${API}/rules/1/rollback`, async () => {
+        await told;
+        return HttpResponse.json(body, { status });
+      }),
+    );
+    return answer;
+  }
+
+  test("a version is brought back with the reason and the revision seen", async () => {
+    await open();
+    await userEvent.type(within(await dialog()).getByRole("textbox", { name: "Why" }), "too many alerts");
+    await confirm("Roll back");
+    expect(await screen.findByText("Version 6 is back, as version 8")).toBeVisible();
+    expect(sent).toEqual([{ ifMatch: '"7"', body: { revision: 6, comment: "too many alerts" } }]);
+    await closed();
+    expect(screen.getByText("the rule is at 8")).toBeVisible();
+  });
+
+  test("what becomes a request says so, and nothing more can be rolled back", async () => {
+    await open({}, ANALYST);
+    server.use(
+      http.post(`*${API}/rules/1/rollback`, () =>
+        HttpResponse.json(detail({ revision: NEWEST, pendingApproval: approval(1, { action: "rollback" }) }), {
+          status: 202,
+        }),
+      ),
+    );
+    await confirm("Ask for the way back");
+    expect(await screen.findByText(/somebody else has to approve it/u)).toBeVisible();
+    await waitFor(() => expect(screen.queryByRole("button", { name: "Roll back to 6" })).toBeNull());
+  });
+
+  test("how it went is said also when the dialog was closed meanwhile", async () => {
+    await open();
+    const answer = answersLater(detail({ revision: 8 }), 200);
+    await confirm("Roll back");
+    await confirm("Cancel");
+    await closed();
+    answer();
+    expect(await screen.findByText("Version 6 is back, as version 8")).toBeVisible();
+    expect(screen.getByText("the rule is at 8")).toBeVisible();
+  });
+
+  test("so is that somebody was quicker, and the rule is read again", async () => {
+    await open();
+    const answer = answersLater(CHANGED, 412);
+    stored = detail({ revision: 8 });
+    await confirm("Roll back");
+    await confirm("Cancel");
+    await closed();
+    answer();
+    expect(await screen.findByText("rule 1 has been changed by 'abe'")).toBeVisible();
+    expect(await screen.findByText("the rule is at 8")).toBeVisible();
+  });
+
+  test("where somebody was quicker it is refused and says so, and can be done once that was seen", async () => {
+    await open();
+    stored = detail({ revision: 8 });
+    await confirm("Roll back");
+    const trouble = await within(await dialog()).findByRole("alert");
+    expect(trouble).toHaveTextContent("Somebody else has changed it");
+    expect(trouble).toHaveTextContent("rule 1 has been changed by 'abe'");
+    expect(screen.queryByText("Not done"), "it is said once").toBeNull();
+    expect(await screen.findByText("the rule is at 8")).toBeInTheDocument();
+    await confirm("Cancel");
+    await closed();
+    await choose();
+    await confirm("Roll back");
+    await closed();
+    expect(sent.map(({ ifMatch }) => ifMatch)).toEqual(['"7"', '"8"']);
+  });
+
+  test("what is saved while the dialog is open is not rolled over unseen", async () => {
+    const client = await open();
+    expect(await within(await dialog()).findByText(/limit/u)).toBeVisible();
+    stored = detail({ revision: 8 });
+    client.setQueryData(keys.rule(1), stored);
+    expect(await screen.findByText("the rule is at 8")).toBeInTheDocument();
+    await confirm("Roll back");
+    expect(await within(await dialog()).findByRole("alert")).toHaveTextContent("Somebody else has changed it");
+    expect(sent).toMatchObject([{ ifMatch: '"7"' }]);
+  });
 });

@@ -1,5 +1,5 @@
 import { Anchor, Button, Group, Modal, Select, Table, Text, TextInput } from "@mantine/core";
-import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { useSearchParams } from "react-router";
 import { useChange } from "../api/hooks";
@@ -9,7 +9,6 @@ import type { Diff, Me, RuleDetail, Version, Versions } from "../api/types";
 import { At } from "../parts/At";
 import { Changes } from "../parts/Changes";
 import { Chip, StateChip } from "../parts/Chip";
-import { done } from "../parts/notices";
 import { formula } from "../parts/format";
 import { Further } from "../parts/Further";
 import { Shown, Trouble } from "../parts/Told";
@@ -194,39 +193,36 @@ function Compared({ id, from, to }: { id: number; from: number; to: number }) {
 
 function RollBack({ rule, to, asks, close }: { rule: RuleDetail; to: Version; asks: boolean; close: () => void }) {
   const [comment, setComment] = useState("");
-  const client = useQueryClient();
+  // What somebody saves while this is open has not been looked at, and is not rolled over.
+  const [seen] = useState(rule.revision);
   const roll = useChange<string, RuleDetail>(
     (why) => ({
       path: `/rules/${rule.ruleId}/rollback`,
       method: "POST",
       body: { revision: to.revision, comment: why },
-      revision: rule.revision,
+      revision: seen,
     }),
-    { affects: [keys.versions(rule.ruleId), keys.approvals, keys.ruleList], quiet: true },
+    {
+      said: ({ status, body }) =>
+        status === 202
+          ? "Asked for: somebody else has to approve it"
+          : `Version ${to.revision} is back, as version ${body.revision}`,
+      affects: [keys.versions(rule.ruleId), keys.approvals, keys.ruleList],
+      renews: keys.rule(rule.ruleId),
+      quiet: true,
+    },
   );
-  const submit = () =>
-    roll.mutate(comment, {
-      onSuccess: ({ status, body }) => {
-        client.setQueryData(keys.rule(rule.ruleId), body);
-        done(
-          status === 202
-            ? "Asked for: somebody else has to approve it"
-            : `Version ${to.revision} is back, as version ${body.revision}`,
-        );
-        close();
-      },
-    });
   const name = asks ? "Ask for the way back" : "Roll back";
   return (
     <Modal opened onClose={close} size="lg" title={`Rule ${rule.ruleId}: back to version ${to.revision}`}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          submit();
+          roll.mutate(comment, { onSuccess: close });
         }}
       >
         <Text size="sm">It becomes a new version with the old content; the rule stays {rule.state.toLowerCase()}.</Text>
-        <Compared id={rule.ruleId} from={rule.revision} to={to.revision} />
+        <Compared id={rule.ruleId} from={seen} to={to.revision} />
         <TextInput
           label="Why"
           data-autofocus

@@ -23,6 +23,15 @@ export const ANALYST: Me = {
   can: ["read", "draft", "shadow", "request", "import", "mark", "snooze", "whatIf"],
 };
 
+export const VIEWER: Me = { ...ANALYST, user: "vera", role: "viewer", can: ["read"] };
+
+export const APPROVER: Me = {
+  ...ANALYST,
+  user: "ben",
+  role: "approver",
+  can: [...ANALYST.can, "activate", "pause", "editLive", "delete", "decide", "readAudit"],
+};
+
 export function rule(members: Partial<RuleRow> = {}): RuleRow {
   const ruleId = members.ruleId ?? 1;
   return {
