@@ -25,31 +25,44 @@ export function PendingApproval({ approval, me }: { approval: Approval; me: Me }
   );
 }
 
-/** Approve or reject, with a reason. */
+/** Approve or reject, or take back what one has asked for oneself; with a reason. */
 export function Decide({ approval, me }: { approval: Approval; me: Me }) {
   const [comment, setComment] = useState("");
-  const decide = useChange<"approve" | "reject">(
+  const decide = useChange<"approve" | "reject", Approval>(
     (decision) => ({ path: `/approvals/${approval.id}/${decision}`, method: "POST", body: { comment } }),
-    { said: "Decided", affects: [keys.approvals, keys.rules, keys.versions(approval.ruleId)] },
+    {
+      said: ({ body }) => (body.decision === "WITHDRAWN" ? "Withdrawn" : "Decided"),
+      affects: [keys.approvals, keys.rules, keys.versions(approval.ruleId)],
+    },
   );
-  if (!me.can.includes("decide")) return <Text size="sm">An approver has to decide.</Text>;
-  if (me.fourEyes && approval.requestedBy === me.user)
-    return <Text size="sm">Another approver has to decide: you asked for it.</Text>;
+  const decides = me.can.includes("decide");
+  // Whoever rejects what they asked for themselves withdraws it, as the server sees it.
+  const own = approval.requestedBy === me.user;
+  const mayApprove = decides && !(own && me.fourEyes);
+  const mayEnd = decides || (own && me.can.includes("request"));
   return (
-    <Group gap="xs" mt="xs" align="flex-end">
-      <TextInput
-        label="Why"
-        value={comment}
-        maxLength={500}
-        onChange={(event) => setComment(event.currentTarget.value)}
-        style={{ flex: "1 1 10rem", maxWidth: "24rem" }}
-      />
-      <Button loading={decide.isPending} onClick={() => decide.mutate("approve")}>
-        Approve
-      </Button>
-      <Button variant="default" disabled={decide.isPending} onClick={() => decide.mutate("reject")}>
-        Reject
-      </Button>
-    </Group>
+    <>
+      {!decides && <Text size="sm">An approver has to decide.</Text>}
+      {decides && !mayApprove && <Text size="sm">Another approver has to decide: you asked for it.</Text>}
+      {mayEnd && (
+        <Group gap="xs" mt="xs" align="flex-end">
+          <TextInput
+            label="Why"
+            value={comment}
+            maxLength={500}
+            onChange={(event) => setComment(event.currentTarget.value)}
+            style={{ flex: "1 1 10rem", maxWidth: "24rem" }}
+          />
+          {mayApprove && (
+            <Button loading={decide.isPending} onClick={() => decide.mutate("approve")}>
+              Approve
+            </Button>
+          )}
+          <Button variant="default" disabled={decide.isPending} onClick={() => decide.mutate("reject")}>
+            {own ? "Withdraw" : "Reject"}
+          </Button>
+        </Group>
+      )}
+    </>
   );
 }
