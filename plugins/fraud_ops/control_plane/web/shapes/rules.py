@@ -71,7 +71,7 @@ class Activation(Shape):
 
 
 class DecisionName(StrEnum):
-    """What became of something asked for. WITHDRAWN: the rule has changed since."""
+    """What became of something asked for. WITHDRAWN: by who asked, or the rule has changed since."""
 
     APPROVED = "APPROVED"
     REJECTED = "REJECTED"

@@ -1037,7 +1037,7 @@ export interface components {
         };
         /**
          * DecisionName
-         * @description What became of something asked for. WITHDRAWN: the rule has changed since.
+         * @description What became of something asked for. WITHDRAWN: by who asked, or the rule has changed since.
          * @enum {string}
          */
         DecisionName: "APPROVED" | "REJECTED" | "WITHDRAWN";
