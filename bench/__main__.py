@@ -86,7 +86,7 @@ def _measure_all(chosen: Sequence[Rows], given: argparse.Namespace, project: Pro
                     failed.add(f"{rows.name}, run {turn + 1}: {error}")
                     continue
                 if not given.quick:
-                    _keep(rows, runs[rows.name], facts)
+                    _keep(rows, runs[rows.name], facts, given.soak_minutes)
     return sorted(failed)
 
 
@@ -104,9 +104,10 @@ def _rounded(value: Any) -> Any:
     return round(value, 3) if isinstance(value, float) else value
 
 
-def _keep(rows: Rows, runs: Sequence[Mapping[str, Any]], facts: Mapping[str, str]) -> None:
+def _keep(rows: Rows, runs: Sequence[Mapping[str, Any]], facts: Mapping[str, str], soak_minutes: float) -> None:
     at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    command = f"python -m bench --only {rows.name}" + (" --soak-minutes 30" if rows.soak else f" --runs {len(runs)}")
+    length = f"--soak-minutes {soak_minutes:g}" if rows.soak else f"--runs {len(runs)}"
+    command = f"python -m bench --only {rows.name} {length}"
     results.write(results.Results(rows.name, at, command, facts, tuple(runs)))
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fraud_rules.demo.airflow import AirflowSite, LocalAirflow
-from tests.supervised import FOLDERS, Api
+from tests.supervised import FOLDERS, Api, project_at
 
 
 @contextmanager
@@ -29,9 +29,6 @@ def lone_airflow(site: AirflowSite) -> Iterator[Api]:
 def with_dags(root: Path, home: Path, *names: str) -> None:
     """Make `home` a project like the one at `root`, with these DAGs only and a configuration of its own."""
     (home / "dags").mkdir(parents=True)
-    for folder in FOLDERS:
-        if folder != "dags":
-            (home / folder).symlink_to(root / folder)
-    shutil.copytree(root / "config", home / "config")
+    project_at(home, root, [folder for folder in FOLDERS if folder != "dags"])
     for name in names:
         shutil.copy(root / "dags" / f"{name}.py", home / "dags")

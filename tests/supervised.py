@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -247,12 +247,17 @@ class Api:
         return until(ended, f"{dag_id} {run_id} ends", timeout_s, _LOOK_S)
 
 
+def project_at(home: Path, root: Path, folders: Iterable[str] = FOLDERS) -> None:
+    """Make `home` a project like the one at `root`: its folders, and a configuration of its own, to be changed."""
+    for folder in folders:
+        (home / folder).symlink_to(root / folder)
+    shutil.copytree(root / "config", home / "config")
+
+
 @contextmanager
 def supervised(project: Project, home: Path) -> Iterator[Supervised]:
     """Everything up, and the DAGs at work; the agent in a PID namespace of its own where that can be had."""
-    for folder in FOLDERS:
-        (home / folder).symlink_to(project.root / folder)
-    shutil.copytree(project.config, home / "config")  # its own, to be changed
+    project_at(home, project.root)
     port, controller_port, airflow_port = demo_ports()
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("FRAUD_HOME", str(home))

@@ -159,11 +159,7 @@ class Agent:
     def _has_died(self, record: IntentRecord) -> bool:
         """Whether this very release ran here last, and died: nothing is gained by judging it again."""
         last = self._current
-        if (
-            last is None
-            or last.phase not in (AttemptPhase.FAILED, AttemptPhase.LOST)
-            or not last.attempt.folder.running
-        ):
+        if last is None or last.phase not in _DIED or not last.attempt.folder.running:
             return False
         wanted, ran = record.intent, last.attempt.order.intent
         return wanted.rebuild is None and not wanted.resume and wanted.fingerprint == ran.fingerprint

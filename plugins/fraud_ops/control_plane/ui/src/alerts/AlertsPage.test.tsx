@@ -2,17 +2,17 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
-import { setupServer } from "msw/node";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { API } from "../api/http";
 import { alert, ANALYST, rule } from "../testing/samples";
+import { serve } from "../testing/serve";
 import { show } from "../testing/show";
 import { AlertsPage } from "./AlertsPage";
 
 const END = { next: null, searchedTo: null, missing: null };
 let snoozed: object[] = [];
 
-const server = setupServer(
+const server = serve(
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
   http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
   http.get(`*${API}/snoozes`, () => HttpResponse.json({ items: [] })),
@@ -22,12 +22,9 @@ const server = setupServer(
   }),
 );
 
-beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
 afterEach(() => {
-  server.resetHandlers();
   snoozed = [];
 });
-afterAll(() => server.close());
 
 function answers(pages: Record<string, object>) {
   server.use(

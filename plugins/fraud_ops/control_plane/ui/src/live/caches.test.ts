@@ -1,17 +1,14 @@
 // @vitest-environment jsdom
 import { http, HttpResponse } from "msw";
-import { setupServer } from "msw/node";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { keys } from "../api/keys";
 import type { Activation, Rules } from "../api/types";
 import { detail, rule } from "../testing/samples";
+import { serve } from "../testing/serve";
 import { newClient } from "../testing/show";
 import { counted, operated, ruleChanged } from "./caches";
 
-const server = setupServer();
-beforeAll(() => server.listen());
-afterEach(() => server.resetHandlers());
-afterAll(() => server.close());
+const server = serve();
 
 const PENDING: Activation = { logVersion: 8, ruleId: 1, status: "PENDING", reasons: [], batchId: null, time: null };
 

@@ -1,19 +1,16 @@
 import { http, HttpResponse } from "msw";
-import { setupServer } from "msw/node";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
+import { serve } from "../testing/serve";
 import { EventStream, type StreamEvent, type StreamState } from "./eventStream";
 
 const URL_ = "http://localhost/stream";
-const server = setupServer();
+const server = serve();
 const events: StreamEvent[] = [];
 const states: StreamState[] = [];
 let stream: EventStream | undefined;
 
-beforeAll(() => server.listen());
-afterAll(() => server.close());
 afterEach(() => {
   stream?.close();
-  server.resetHandlers();
   events.length = 0;
   states.length = 0;
 });

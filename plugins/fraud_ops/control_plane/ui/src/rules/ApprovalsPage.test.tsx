@@ -2,14 +2,14 @@
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
-import { setupServer } from "msw/node";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { API } from "../api/http";
 import { ANALYST, approval, rule } from "../testing/samples";
+import { serve } from "../testing/serve";
 import { show } from "../testing/show";
 import ApprovalsPage from "./ApprovalsPage";
 
-const server = setupServer(
+serve(
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
   http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
   http.get(`*${API}/approvals`, ({ request }) => {
@@ -19,10 +19,6 @@ const server = setupServer(
     return HttpResponse.json({ items: [approval(4), approval(3)], next: "3" });
   }),
 );
-
-beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
-afterEach(() => server.resetHandlers());
-afterAll(() => server.close());
 
 const listed = () => screen.getAllByRole("article").length;
 

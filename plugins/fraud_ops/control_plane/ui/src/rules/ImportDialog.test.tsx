@@ -3,10 +3,10 @@ import { Notifications, notifications } from "@mantine/notifications";
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
-import { setupServer } from "msw/node";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { API } from "../api/http";
 import type { ImportResult } from "../api/types";
+import { serve } from "../testing/serve";
 import { show } from "../testing/show";
 import { ImportDialog } from "./ImportDialog";
 
@@ -28,16 +28,13 @@ const REJECTED: Item = {
 let looks: unknown[] = [];
 let imports: unknown[] = [];
 
-const server = setupServer();
+const server = serve();
 
-beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
 afterEach(() => {
-  server.resetHandlers();
   notifications.clean();
   looks = [];
   imports = [];
 });
-afterAll(() => server.close());
 
 /** The server says of each file that it does this; and of the doing of it `when`, where that is something else. */
 function does(items: Item[], when: ImportResult = { items, applied: true }) {

@@ -4,12 +4,12 @@ import { useQuery } from "@tanstack/react-query";
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
-import { setupServer } from "msw/node";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { API, get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Approval, Me, RuleDetail } from "../api/types";
 import { ANALYST, APPROVER, approval, detail, VIEWER } from "../testing/samples";
+import { serve } from "../testing/serve";
 import { newClient, show } from "../testing/show";
 import { PendingApproval } from "./PendingApproval";
 
@@ -18,7 +18,7 @@ let waits: Approval | null = null;
 let asking = ANALYST;
 let sent: { decision: unknown; body: unknown }[] = [];
 
-const server = setupServer(
+serve(
   http.get(`*${API}/rules/1`, () => HttpResponse.json(detail({ pendingApproval: waits }))),
   http.post(`*${API}/approvals/5/:decision`, async ({ request, params }) => {
     sent.push({ decision: params.decision, body: await request.json() });
@@ -34,13 +34,10 @@ const server = setupServer(
   }),
 );
 
-beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
 afterEach(() => {
-  server.resetHandlers();
   sent = [];
   notifications.clean();
 });
-afterAll(() => server.close());
 
 /** What waits about rule 1, as its page has it. */
 function OfTheRule({ me }: { me: Me }) {

@@ -4,12 +4,12 @@ import { useQuery } from "@tanstack/react-query";
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
-import { setupServer } from "msw/node";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { API, get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Me, RuleDetail, StateName } from "../api/types";
 import { ANALYST, APPROVER, approval, detail, VIEWER } from "../testing/samples";
+import { serve } from "../testing/serve";
 import { newClient, show } from "../testing/show";
 import { StateButtons } from "./StateButtons";
 
@@ -33,7 +33,7 @@ const CHANGED = { title: "Somebody else has changed it", detail: "rule 1 has bee
 let stored = inState("SHADOW");
 let sent: { ifMatch: string | null; body: unknown }[] = [];
 
-const server = setupServer(
+const server = serve(
   http.get(`*${API}/rules/1`, () => HttpResponse.json(stored)),
   http.post(`*${API}/rules/1/state`, async ({ request }) => {
     const body = (await request.json()) as { state: StateName };
@@ -46,13 +46,10 @@ const server = setupServer(
   }),
 );
 
-beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
 afterEach(() => {
-  server.resetHandlers();
   sent = [];
   notifications.clean();
 });
-afterAll(() => server.close());
 
 /** Rule 1, read as its page reads it, and its buttons. */
 function OfTheRule({ me, unsaved }: { me: Me; unsaved: boolean }) {

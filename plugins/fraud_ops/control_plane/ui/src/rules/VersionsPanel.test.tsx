@@ -4,12 +4,12 @@ import { useQuery } from "@tanstack/react-query";
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
-import { setupServer } from "msw/node";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { API, get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Me, RuleDetail } from "../api/types";
 import { ANALYST, APPROVER, approval, detail, version } from "../testing/samples";
+import { serve } from "../testing/serve";
 import { newClient, show } from "../testing/show";
 import { VersionsPanel } from "./VersionsPanel";
 
@@ -21,7 +21,7 @@ const CHANGED = { title: "Somebody else has changed it", detail: "rule 1 has bee
 let stored = detail({ revision: NEWEST });
 let sent: { ifMatch: string | null; body: unknown }[] = [];
 
-const server = setupServer(
+const server = serve(
   http.get(`*${API}/rules/1/versions`, ({ request }) => {
     const before = Number(new URL(request.url).searchParams.get("before") ?? NEWEST + 1);
     const revisions = Array.from({ length: Math.min(A_PAGE, before - 1) }, (_, i) => before - 1 - i);
@@ -42,13 +42,10 @@ const server = setupServer(
   }),
 );
 
-beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
 afterEach(() => {
-  server.resetHandlers();
   sent = [];
   notifications.clean();
 });
-afterAll(() => server.close());
 
 const table = () => screen.findByRole("table", { name: "Versions" });
 const rows = async () => within(await table()).getAllByRole("row").length - 1;

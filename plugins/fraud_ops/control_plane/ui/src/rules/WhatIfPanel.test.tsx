@@ -3,13 +3,13 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { LosslessNumber } from "lossless-json";
 import { delay, http, HttpResponse } from "msw";
-import { setupServer } from "msw/node";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { parse } from "yaml";
 import { stringifyExactly } from "../api/exactJson";
 import { API } from "../api/http";
 import type { WhatIf, WhatIfResult } from "../api/types";
 import { detail, rule } from "../testing/samples";
+import { serve } from "../testing/serve";
 import { show } from "../testing/show";
 import { useRuleDraft } from "./useRuleDraft";
 import { WhatIfPanel } from "./WhatIfPanel";
@@ -45,7 +45,7 @@ const RESULT: WhatIfResult = {
 let tried: unknown[] = [];
 let looks = 0;
 
-const server = setupServer(
+const server = serve(
   http.post(`*${API}/rules/validate`, async ({ request }) => {
     const { yaml } = (await request.json()) as { yaml: string };
     return HttpResponse.json(judged({ valid: true, document: parse(yaml) as unknown }));
@@ -56,15 +56,12 @@ const server = setupServer(
   }),
 );
 
-beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
 // The chart has no room here, and warns of it each time.
 beforeEach(() => void vi.spyOn(console, "warn").mockReturnValue(undefined));
 afterEach(() => {
-  server.resetHandlers();
   tried = [];
   looks = 0;
 });
-afterAll(() => server.close());
 
 function judged(members: object) {
   return { valid: false, reasons: [], document: null, yaml: null, text: null, says: null, changes: [], ...members };
