@@ -176,6 +176,7 @@ def test_with_four_eyes_nobody_activates_what_they_asked_for_or_wrote(scene: Sce
     by_pat = desk.edit(PAT, 1, 2, given(limit=99))
     asked = desk.change_state(PIA, 1, by_pat.row.revision, ACTIVE)
     assert asked.row.pending is not None
+    assert (asked.row.pending.author, asked.row.pending.requested_by) == (PAT.user, PIA.user)
     for who in (PIA, PAT):
         with pytest.raises(Refused, match="second person"):
             desk.decide(who, asked.row.pending.id, approve=True)

@@ -136,6 +136,7 @@ def approval_view(row: ApprovalRow) -> ApprovalView:
         action=row.action,
         target=None if row.target is None else State(row.target),
         document=document_of(row.document),
+        author=row.author,
         requested_by=row.requested_by,
         requested_at_ms=row.requested_at_ms,
         comment=row.comment,

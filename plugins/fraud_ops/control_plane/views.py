@@ -89,8 +89,8 @@ class Difference:
 class ApprovalView:
     """Something asked for. `action` is `state`, `edit` or `rollback`; `target` the state wanted, for `state`.
 
-    `document` is what the rule will be. `decision` is `approved`, `rejected` or `withdrawn` (the rule has changed
-    since), None while it is open; `revision` is the rule's when it was asked for.
+    `document` is what the rule will be, and `author` wrote it. `decision` is `approved`, `rejected` or `withdrawn` (the
+    rule has changed since), None while it is open; `revision` is the rule's when it was asked for.
     """
 
     id: int
@@ -99,6 +99,7 @@ class ApprovalView:
     action: str
     target: State | None
     document: Document
+    author: str
     requested_by: str
     requested_at_ms: int
     comment: str

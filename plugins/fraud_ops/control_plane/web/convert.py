@@ -55,6 +55,7 @@ def approval_shown(approval: views.ApprovalView) -> rules.Approval:
         revision=approval.revision,
         action=approval.action,
         target=None if approval.target is None else rules.StateName(approval.target),
+        author=approval.author,
         requested_by=approval.requested_by,
         requested_at=approval.requested_at_ms,
         comment=approval.comment,

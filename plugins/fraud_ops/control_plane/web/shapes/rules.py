@@ -86,6 +86,7 @@ class Approval(Shape):
     revision: int
     action: str = Field(description="state, edit or rollback.")
     target: StateName | None
+    author: str = Field(description="Who wrote the document; with four eyes they may not approve it.")
     requested_by: str
     requested_at: EpochMs
     comment: str

@@ -829,6 +829,11 @@ export interface components {
              * @description state, edit or rollback.
              */
             action: string;
+            /**
+             * Author
+             * @description Who wrote the document; with four eyes they may not approve it.
+             */
+            author: string;
             /** Comment */
             comment: string;
             /** Decidedat */

@@ -51,8 +51,8 @@ function OfTheRule({ me }: { me: Me }) {
 }
 
 /** Approval 5, asked for by this person, as `me` sees it. */
-function open(requestedBy: string, me: Me) {
-  waits = approval(5, { requestedBy });
+function open(requestedBy: string, me: Me, author = requestedBy) {
+  waits = approval(5, { requestedBy, author });
   asking = me;
   const client = newClient();
   client.setQueryData(keys.rule(1), detail({ pendingApproval: waits }));
@@ -70,13 +70,22 @@ describe("what is offered", () => {
     ["who asked and may only read since", "vera", VIEWER, [], /^An approver has to decide/u],
     ["an approver who did not ask", "abe", fourEyes(APPROVER), ["Approve", "Reject"], null],
     ["an approver who asked", "ben", APPROVER, ["Approve", "Withdraw"], null],
-    ["an approver who asked, with four eyes", "ben", fourEyes(APPROVER), ["Withdraw"], /^Another approver has to/u],
+    ["an approver who asked, with four eyes", "ben", fourEyes(APPROVER), ["Withdraw"], /you asked for it\.$/u],
   ])("to %s", (_, requestedBy, me, buttons, told) => {
     open(requestedBy, me);
     expect(offered()).toEqual(buttons);
     expect(screen.queryAllByText(/has to decide/u).map((each) => each.textContent)).toEqual(
       told ? [expect.stringMatching(told)] : [],
     );
+  });
+
+  test.each([
+    [true, ["Reject"], ["Another approver has to decide: you wrote it."]],
+    [false, ["Approve", "Reject"], []],
+  ])("to an approver who wrote what another asks for, with four eyes: %s", (fourEyes, buttons, told) => {
+    open("abe", { ...APPROVER, fourEyes }, APPROVER.user);
+    expect(offered()).toEqual(buttons);
+    expect(screen.queryAllByText(/has to decide/u).map((each) => each.textContent)).toEqual(told);
   });
 });
 

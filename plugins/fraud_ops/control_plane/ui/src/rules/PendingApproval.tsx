@@ -38,12 +38,13 @@ export function Decide({ approval, me }: { approval: Approval; me: Me }) {
   const decides = me.can.includes("decide");
   // Whoever rejects what they asked for themselves withdraws it, as the server sees it.
   const own = approval.requestedBy === me.user;
-  const mayApprove = decides && !(own && me.fourEyes);
+  const part = own ? "asked for it" : approval.author === me.user ? "wrote it" : null;
+  const mayApprove = decides && !(part !== null && me.fourEyes);
   const mayEnd = decides || (own && me.can.includes("request"));
   return (
     <>
       {!decides && <Text size="sm">An approver has to decide.</Text>}
-      {decides && !mayApprove && <Text size="sm">Another approver has to decide: you asked for it.</Text>}
+      {decides && !mayApprove && <Text size="sm">Another approver has to decide: you {part}.</Text>}
       {mayEnd && (
         <Group gap="xs" mt="xs" align="flex-end">
           <TextInput

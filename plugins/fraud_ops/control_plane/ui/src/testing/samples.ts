@@ -128,6 +128,7 @@ export function approval(id: number, members: Partial<Approval> = {}): Approval 
     action: "state",
     target: "ACTIVE",
     document: rule().document,
+    author: "abe",
     requestedBy: "abe",
     requestedAt: 1_700_000_000_000 + id,
     comment: "",
