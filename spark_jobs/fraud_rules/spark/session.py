@@ -94,6 +94,8 @@ def build_session(options: SparkOptions) -> SparkSession:
     check_options(options)
     jars = sorted(options.jars.glob("*.jar"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for name, value in _MALLOC.items():
+        os.environ.setdefault(name, value)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1" if options.is_local else "")
     if not os.environ["SPARK_LOCAL_IP"]:
         del os.environ["SPARK_LOCAL_IP"]
@@ -125,6 +127,7 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _settings(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
     settings = {**_placement(options, jars), **STATE_STORE, **_LOW_LATENCY, **_HISTORY, **_WORKERS}
+    settings |= {f"spark.executorEnv.{name}": value for name, value in _MALLOC.items()}
     settings["spark.sql.shuffle.partitions"] = str(options.shuffle_partitions)
     if options.checkpoints_to_disk:
         settings |= _LOCAL_CHECKPOINT
@@ -175,6 +178,10 @@ _HISTORY: Final = {
     "spark.sql.ui.retainedExecutions": "10",
     _STREAMING + "ui.retainedProgressUpdates": "20",
 }
+
+# The JVM's 300 threads would allocate in up to eight arenas of glibc a core, which hardly give back what is freed in
+# them: native memory would grow for as long as the detector runs.
+_MALLOC: Final = {"MALLOC_ARENA_MAX": "2"}
 
 _JVM: Final = (
     # A batch runs much code once: the thorough compiler's threads take a core for minutes and win nothing back.
