@@ -25,7 +25,9 @@ class Told:
 
 
 class StreamReader:
-    """Reads in a thread until it is closed. `last_id` is what it would resume from."""
+    """Reads in a thread until it is closed. `last_id` is what it would resume from. Entering it raises HTTPStatusError
+    where it is refused.
+    """
 
     def __init__(self, url: str, headers: dict[str, str], last_id: str | None = None) -> None:
         resume = {} if last_id is None else {"Last-Event-ID": last_id}
@@ -34,12 +36,16 @@ class StreamReader:
         self.last_id = last_id
         self.told: list[Told] = []
         self.opened = threading.Event()
+        self._refused: httpx.HTTPStatusError | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
         assert self.opened.wait(30)
+        if self._refused is not None:
+            self._client.close()
+            raise self._refused
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -65,7 +71,7 @@ class StreamReader:
     def _run(self) -> None:
         try:
             answer = self._client.send(self._request, stream=True)
-            assert answer.status_code == 200, answer.read()
+            answer.raise_for_status()
             fields: dict[str, str] = {}
             for line in answer.iter_lines():
                 if line and not line.startswith(":"):
@@ -74,6 +80,9 @@ class StreamReader:
                 elif not line and fields:
                     self._dispatch(fields)
                     fields = {}
+        except httpx.HTTPStatusError as error:
+            self._refused = error
+            self.opened.set()
         except (httpx.HTTPError, RuntimeError, OSError):
             if not self._closed:
                 self.told.append(Told("ended", None, "", time.time() * 1_000))

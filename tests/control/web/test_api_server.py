@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from fraud_ops.control_plane.web.app import PREFIX
@@ -27,6 +28,7 @@ from tests.ports import free_ports
 from tests.waiting import until
 
 PASSWORD = "a password"
+ANEW = {"Connection": "close"}
 
 
 class ApiServer:
@@ -158,6 +160,67 @@ def test_a_rule_goes_into_the_log_and_its_alerts_come_out(served: ApiServer, bro
     assert everything == [json.loads(alert_json(number))["alertId"] for number in range(1, 6)]
     listed = served.ask("GET", "/alerts", "anna").json()["items"]
     assert [each["alertId"] for each in listed] == everything[::-1]
+
+
+@pytest.mark.timeout(600)
+def test_several_workers_are_one_control_plane(
+    broker: Broker, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever process somebody has come to, they hear of what is changed in another; the log has it once."""
+    declared = load_topics(project.config / "topics.yaml")
+    topic_admin.apply(broker.kafka, declared)
+    monkeypatch.setenv("FRAUD_CONTROL_DATABASE", f"sqlite:///{tmp_path / 'control.db'}")
+    with api_server(broker, project, tmp_path, {"API__WORKERS": "2"}) as server, ExitStack() as stack:
+        readers = _readers_at(2, server, stack)
+        rules = range(1, 9)
+        # Each over a connection of its own, so that any process may be asked.
+        made = [
+            server.ask("POST", "/rules", json={"document": {**RULE, "ruleId": rule}}, headers=ANEW) for rule in rules
+        ]
+        moved = [
+            server.ask("POST", f"/rules/{rule}/state", json={"state": "SHADOW"}, headers={**ANEW, "If-Match": '"1"'})
+            for rule in rules
+        ]
+        wanted = [201] * len(rules) + [200] * len(rules)
+        assert [each.status_code for each in (*made, *moved)] == wanted, [each.text for each in (*made, *moved)]
+        until(lambda: all(_in_log(broker, rule) for rule in rules), "the rules are in the log", 30)
+        _alert(broker, 1)
+        for reader in readers:
+            assert reader.await_alerts(1) == [json.loads(alert_json(1))["alertId"]]
+            until(lambda of=reader: _rules_heard(of) >= set(rules), "a reader has heard of every rule", 30)
+        assert [len(_in_log(broker, rule)) for rule in rules] == [1] * len(rules)
+        verdict = server.ask("GET", "/audit/verify")
+        assert verdict.json()["whole"], verdict.text
+    topic_admin.delete(broker.kafka, declared)
+
+
+def _readers_at(processes: int, server: ApiServer, stack: ExitStack) -> list[StreamReader]:
+    """Readers of the stream, at so many of the server's processes; one that is starting yet sends them away."""
+    readers: list[StreamReader] = []
+
+    def another() -> bool:
+        with suppress(httpx.HTTPStatusError):
+            readers.append(stack.enter_context(server.stream()))
+        return len(_serving(server)) >= processes
+
+    until(another, f"{processes} processes have readers", 120)
+    return readers
+
+
+def _rules_heard(reader: StreamReader) -> set[int]:
+    """The rules of whose changes a reader was told."""
+    return {each.data["ruleId"] for each in list(reader.told) if each.name == "rules"}
+
+
+def _serving(server: ApiServer) -> set[int]:
+    """The processes that have somebody's connection."""
+    port = server.airflow.site.port
+    return {
+        process.pid
+        for process in server.airflow.processes(Component.API_SERVER)
+        for each in process.net_connections("tcp")
+        if each.laddr.port == port and each.status == psutil.CONN_ESTABLISHED
+    }
 
 
 def _in_log(broker: Broker, rule_id: int) -> list[int]:
