@@ -166,7 +166,8 @@ STATE_STORE: Final = {  # a reader of the state needs them too
     _STREAMING + "stateStore.rowChecksum.enabled": "true",
     _STREAMING + "checkpoint.fileChecksum.enabled": "true",
     _STREAMING + "stateStore.rocksdb.boundedMemoryUsage": "true",
-    _STREAMING + "stateStore.rocksdb.maxMemoryUsageMB": "256",
+    # The state is written, and read when a view is built anew: a cache wins nothing.
+    _STREAMING + "stateStore.rocksdb.maxMemoryUsageMB": "64",
 }
 
 # What Spark's pages would show is kept for a thousand batches by default: too long to die young, so the heap would fill
@@ -179,9 +180,9 @@ _HISTORY: Final = {
     _STREAMING + "ui.retainedProgressUpdates": "20",
 }
 
-# The JVM's 300 threads would allocate in up to eight arenas of glibc a core, which hardly give back what is freed in
-# them: native memory would grow for as long as the detector runs.
-_MALLOC: Final = {"MALLOC_ARENA_MAX": "2"}
+# glibc gives the JVM's 300 threads up to eight arenas a core, and takes ever larger blocks from them; what is freed in
+# them hardly ever returns to the system, so that native memory grows for hours. Two arenas, and large blocks by mmap.
+_MALLOC: Final = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072"}
 
 _JVM: Final = (
     # A batch runs much code once: the thorough compiler's threads take a core for minutes and win nothing back.
