@@ -20,10 +20,6 @@ from fraud_rules.project import Project
 from tests.control.web.server import RULE
 from tests.control.web.test_api_server import PASSWORD, ApiServer, api_server
 
-pytest.importorskip(
-    "airflow.providers.fab", reason="the FAB provider is in the images only: uv sync --frozen --group server"
-)
-
 MANAGER = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
 # What somebody is in Airflow says nothing here: the one without a role of ours may do everything there.
 USERS = {USER: "Viewer", "vera": "Op", "anna": "Viewer", "paul": "User", "root": "Admin"}
