@@ -55,8 +55,9 @@ const OVERTAKEN = [409, 412];
 
 /**
  * Something that changes the server: says how it went, and has what it affects read again, also where somebody else
- * was quicker. `said` may depend on the answer, which is kept as what it `renews`. A `quiet` failure is shown by
- * whoever asked. All of it is so as well where they have closed the dialog since, and then the failure is said too.
+ * was quicker. The answer is kept as what it `renews`; `said` may depend on it and, for what is new, `renews` too. A
+ * `quiet` failure is shown by whoever asked. All of it is so as well where they have closed the dialog since, and then
+ * the failure is said too.
  */
 export function useChange<V, T = unknown>(
   request: (variables: V) => { path: string } & Options,
@@ -68,7 +69,7 @@ export function useChange<V, T = unknown>(
   }: {
     said?: string | ((answer: Answer<T>) => string | null);
     affects?: readonly (readonly unknown[])[];
-    renews?: readonly unknown[];
+    renews?: readonly unknown[] | ((body: T) => readonly unknown[]);
     quiet?: boolean;
   } = {},
 ) {
@@ -90,12 +91,14 @@ export function useChange<V, T = unknown>(
     onSuccess: (answer) => {
       const text = typeof said === "function" ? said(answer) : said;
       if (text) done(text);
-      if (renews) client.setQueryData(renews, answer.body);
+      if (renews) client.setQueryData(typeof renews === "function" ? renews(answer.body) : renews, answer.body);
       reread(affects);
     },
     onError: (error) => {
       if (!quiet || !here.current) failed(error);
-      if (error instanceof Problem && OVERTAKEN.includes(error.status)) reread(renews ? [...affects, renews] : affects);
+      if (error instanceof Problem && OVERTAKEN.includes(error.status)) {
+        reread(renews && typeof renews !== "function" ? [...affects, renews] : affects);
+      }
     },
   });
 }

@@ -1,5 +1,5 @@
 import { Button, Group, NumberInput, Slider, Text } from "@mantine/core";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
 import { useCan, useChange } from "../api/hooks";
@@ -41,12 +41,11 @@ export default function DemoPage() {
 
 function Speed({ demo }: { demo: Demo }) {
   const can = useCan();
-  const client = useQueryClient();
   const [perS, setPerS] = useState(demo.perS);
   const set = useChange<number, Demo>((value) => ({ path: "/demo/speed", method: "POST", body: { perS: value } }), {
     said: "The traffic follows",
+    renews: keys.demo,
   });
-  const send = (value: number) => set.mutate(value, { onSuccess: ({ body }) => client.setQueryData(keys.demo, body) });
   return (
     <section className="panel" aria-label="Speed">
       <h2>Transactions a second</h2>
@@ -58,7 +57,7 @@ function Speed({ demo }: { demo: Demo }) {
           step={Math.max(1, Math.round(demo.maxPerS / 100))}
           value={perS}
           onChange={setPerS}
-          onChangeEnd={send}
+          onChangeEnd={(value) => set.mutate(value)}
           disabled={!can("steerDemo")}
           thumbLabel="Transactions a second"
           label={null}
@@ -70,12 +69,12 @@ function Speed({ demo }: { demo: Demo }) {
           value={perS}
           onChange={(value) => setPerS(Number(value) || 0)}
           onBlur={() => {
-            if (perS !== demo.perS) send(perS);
+            if (perS !== demo.perS) set.mutate(perS);
           }}
           disabled={!can("steerDemo")}
           w="7rem"
         />
-        <Button variant="default" disabled={!can("steerDemo")} onClick={() => send(0)}>
+        <Button variant="default" disabled={!can("steerDemo")} onClick={() => set.mutate(0)}>
           Stand still
         </Button>
       </Group>

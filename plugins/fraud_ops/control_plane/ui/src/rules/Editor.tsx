@@ -1,19 +1,13 @@
 import { Alert, Button, Group, Loader, SegmentedControl, Text, TextInput } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
-import { useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useRef, useState } from "react";
-import { useNavigate } from "react-router";
-import { useChange } from "../api/hooks";
-import { Problem } from "../api/http";
-import { keys } from "../api/keys";
+import { lazy, Suspense, useRef } from "react";
 import type { Me, RuleDetail, Schema } from "../api/types";
 import { Changes } from "../parts/Changes";
-import { done } from "../parts/notices";
 import { Reasons, Trouble } from "../parts/Told";
 import { offers } from "./editor/completion";
-import { request } from "./editor/draft";
 import { editAsks } from "./lifecycle";
 import type { Writing } from "./useRuleDraft";
+import type { Saving } from "./useSaving";
 
 const CodeEditor = lazy(() => import("./editor/CodeEditor").then((module) => ({ default: module.CodeEditor })));
 const RuleForm = lazy(() => import("./editor/RuleForm").then((module) => ({ default: module.RuleForm })));
@@ -23,69 +17,39 @@ interface Props {
   me: Me;
   schema: Schema;
   writing: Writing;
+  saving: Saving;
 }
 
-type Saved = ReturnType<typeof request> & { comment: string };
-
 /** The rule as a form and as text, side by side; what is wrong with it; and its saving. */
-export function Editor({ rule, me, schema, writing }: Props) {
+export function Editor({ rule, me, schema, writing, saving }: Props) {
   const { draft, judged } = writing;
-  const [comment, setComment] = useState("");
-  const [asking, setAsking] = useState(false);
-  const navigate = useNavigate();
-  const client = useQueryClient();
   const readOnly = !me.can.includes("draft") || rule?.state === "DELETE";
+  // What is written while it is being saved would be lost: it goes on from what is stored then.
+  const fixed = readOnly || saving.busy;
   const asks = rule !== null && editAsks(rule.state, me);
+  const nothingNew = rule !== null && !writing.dirty;
   const wrong = useRef<HTMLDivElement>(null);
-  const save = useChange<Saved, RuleDetail>(
-    (body) =>
-      rule
-        ? { path: `/rules/${rule.ruleId}`, method: "PUT", body, revision: writing.base ?? rule.revision }
-        : { path: "/rules", method: "POST", body },
-    { affects: [keys.approvals], quiet: true },
-  );
   const reasons = draft.fault ? [{ field: "record", message: draft.fault }] : judged.reasons;
-  const refused = save.error instanceof Problem ? save.error : null;
 
-  const submit = async () => {
-    if (readOnly || asking || save.isPending) return;
-    setAsking(true);
-    const verdict = draft.fault === null ? await judged.ask() : null;
-    setAsking(false);
-    if (!verdict?.valid) {
+  const submit = () => {
+    if (readOnly || nothingNew) return;
+    saving.save(() => {
       wrong.current?.focus();
-      return;
-    }
-    save.mutate(
-      { ...request(draft), comment },
-      {
-        onSuccess: ({ status, body: saved }) => {
-          setComment("");
-          client.setQueryData(keys.rule(saved.ruleId), saved);
-          void client.invalidateQueries({ queryKey: keys.ruleList });
-          void client.invalidateQueries({ queryKey: keys.versions(saved.ruleId) });
-          done(
-            status === 202
-              ? "Asked for: somebody else has to approve it"
-              : `Rule ${saved.ruleId} is saved as version ${saved.revision}`,
-          );
-          if (rule === null) void navigate(`/rules/${saved.ruleId}`, { replace: true });
-          else writing.reset(saved);
-        },
-      },
-    );
+      return wrong.current !== null;
+    });
   };
-  useHotkeys([["mod+S", () => void submit()]], []);
+  // In the text editor, too, which is no input to a browser.
+  useHotkeys([["mod+S", submit]], [], true);
 
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        void submit();
+        submit();
       }}
       noValidate
     >
-      {writing.overtaken && rule && <Overtaken rule={rule} writing={writing} />}
+      {writing.overtaken && !saving.busy && rule && <Overtaken rule={rule} writing={writing} />}
       <Suspense fallback={<Loader size="sm" aria-label="Loading" />}>
         <div className="sides">
           <section className="panel" aria-label="Form">
@@ -93,7 +57,7 @@ export function Editor({ rule, me, schema, writing }: Props) {
               document={writing.document}
               schema={schema}
               reasons={reasons}
-              readOnly={readOnly}
+              readOnly={fixed}
               change={writing.change}
             />
           </section>
@@ -107,6 +71,7 @@ export function Editor({ rule, me, schema, writing }: Props) {
                 size="xs"
                 aria-label="Written as"
                 value={writing.form}
+                readOnly={saving.busy}
                 onChange={(value) => writing.show(value)}
                 data={[
                   { value: "yaml", label: "YAML" },
@@ -127,7 +92,7 @@ export function Editor({ rule, me, schema, writing }: Props) {
               offers={(before) => offers(writing.form, before, schema)}
               reasons={reasons}
               invalid={reasons.length > 0}
-              readOnly={readOnly}
+              readOnly={fixed}
               {...(writing.form === "line" ? {} : { language: writing.form })}
             />
             <div ref={wrong} tabIndex={-1} role="status" aria-label="What is wrong">
@@ -147,22 +112,23 @@ export function Editor({ rule, me, schema, writing }: Props) {
           </section>
         </div>
       </Suspense>
-      {refused && <Trouble error={refused} />}
+      {saving.error && <Trouble error={saving.error} />}
       {!readOnly && (
         <Group mt="md" gap="xs" align="flex-end">
           <TextInput
             label="Why"
             placeholder="For whoever reads the versions later"
-            value={comment}
+            value={saving.comment}
             maxLength={500}
-            onChange={(event) => setComment(event.currentTarget.value)}
+            readOnly={saving.busy}
+            onChange={(event) => saving.setComment(event.currentTarget.value)}
             style={{ flex: "1 1 14rem", maxWidth: "32rem" }}
           />
-          <Button type="submit" size="sm" loading={asking || save.isPending} disabled={rule !== null && !writing.dirty}>
+          <Button type="submit" size="sm" loading={saving.busy} disabled={nothingNew}>
             {rule === null ? "Save as draft" : asks ? "Ask for this change" : "Save"}
           </Button>
           {rule && writing.dirty && (
-            <Button variant="subtle" size="sm" onClick={() => writing.reset(rule)}>
+            <Button variant="subtle" size="sm" disabled={saving.busy} onClick={() => writing.reset(rule)}>
               Discard
             </Button>
           )}

@@ -15,6 +15,7 @@ import { Editor } from "./Editor";
 import { PendingApproval } from "./PendingApproval";
 import { StateButtons } from "./StateButtons";
 import { useRuleDraft } from "./useRuleDraft";
+import { useSaving } from "./useSaving";
 import { VersionsPanel } from "./VersionsPanel";
 import { WhatIfPanel } from "./WhatIfPanel";
 
@@ -69,6 +70,7 @@ function OneRule({ me, schema, rule, template }: Props) {
   const [params, setParams] = useSearchParams();
   const tab = params.get("tab") ?? "rule";
   const writing = useRuleDraft(rule, template, me.can.includes("draft") && rule?.state !== "DELETE");
+  const saving = useSaving(rule, writing, tab === "rule");
   return (
     <>
       <Head
@@ -104,7 +106,7 @@ function OneRule({ me, schema, rule, template }: Props) {
           {rule && <Tabs.Tab value="versions">Versions</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="rule">
-          <Editor rule={rule} me={me} schema={schema} writing={writing} />
+          <Editor rule={rule} me={me} schema={schema} writing={writing} saving={saving} />
         </Tabs.Panel>
         <Tabs.Panel value="whatif">
           <WhatIfPanel writing={writing} />

@@ -47,7 +47,7 @@ export function useRuleDraft(rule: RuleDetail | null, template: RuleDetail | nul
   const [draft, setDraft] = useState(start.draft);
   const [form, setForm] = useState<Form>("yaml");
   const dirty = draft.text !== start.draft.text && !sameDocument(draft, start.draft);
-  const judged = useValidation(draft, rule?.ruleId ?? null, mayWrite);
+  const judged = useValidation(draft, rule, mayWrite);
   const line = judged.current ? judged.current.text : null;
   const document = draft.document ?? (draft.form === "line" ? (judged.current ?? judged.last)?.document : null) ?? null;
   const newer = rule !== null && start.base !== null && rule.revision > start.base;

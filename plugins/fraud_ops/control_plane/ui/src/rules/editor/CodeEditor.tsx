@@ -117,7 +117,8 @@ export function CodeEditor(props: Props) {
         "aria-label": label,
         "aria-invalid": String(invalid),
         "aria-readonly": String(readOnly),
-        ...(readOnly ? { tabindex: "0" } : {}),
+        // Keeps the focus where it cannot be written in, be it for a moment.
+        tabindex: "0",
       }),
       EditorState.readOnly.of(readOnly),
       EditorView.editable.of(!readOnly),

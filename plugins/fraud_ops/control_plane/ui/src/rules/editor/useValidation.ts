@@ -1,7 +1,7 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { call } from "../../api/http";
-import type { Reason, Validation } from "../../api/types";
+import type { Reason, RuleDetail, Validation } from "../../api/types";
 import { type Draft, request } from "./draft";
 
 const TYPING_MS = 200;
@@ -18,24 +18,28 @@ export interface Judged {
   ask: () => Promise<Validation | null>;
 }
 
-/** Has the server look at what is being typed. An answer counts only for the text that it is about. */
-export function useValidation(draft: Draft, ruleId: number | null, enabled: boolean): Judged {
+/**
+ * Has the server look at what is being typed. An answer counts only for the text that it is about, and for the version
+ * that it was compared with.
+ */
+export function useValidation(draft: Draft, rule: RuleDetail | null, enabled: boolean): Judged {
   const [text] = useDebouncedValue(draft.text, TYPING_MS);
   const settled = text === draft.text;
   const client = useQueryClient();
   const { data, error, isPlaceholderData } = useQuery({
-    ...question({ ...draft, text }, ruleId),
+    ...question({ ...draft, text }, rule),
     enabled: enabled && settled && text.trim() !== "",
     placeholderData: keepPreviousData,
   });
   const current = settled && !isPlaceholderData ? data : undefined;
-  const ask = () => client.query(question(draft, ruleId)).catch(() => null);
+  const ask = () => client.query(question(draft, rule)).catch(() => null);
   return { current, last: data, reasons: data?.reasons ?? [], error, ask };
 }
 
-function question(draft: Draft, ruleId: number | null) {
+function question(draft: Draft, rule: RuleDetail | null) {
+  const ruleId = rule?.ruleId ?? null;
   return queryOptions({
-    queryKey: ["validate", ruleId, draft.form, draft.text],
+    queryKey: ["validate", ruleId, rule?.revision, draft.form, draft.text],
     queryFn: async ({ signal }) =>
       (await call<Validation>("/rules/validate", { method: "POST", body: { ...request(draft), ruleId }, signal })).body,
     staleTime: KEPT_MS,
