@@ -27,7 +27,7 @@ from fraud_rules.demo.site import PASSWORD, Site
 from fraud_rules.demo.verdict import Published, Traffic, judge
 from fraud_rules.demo.verdict import Verdict as DemoVerdict
 from fraud_rules.deployment.attempt import Attempt
-from fraud_rules.kafka.consume import read_topic, topic_ends
+from fraud_rules.kafka.consume import await_settled, read_topic, topic_ends
 from fraud_rules.kafka.recorder import record_run
 from fraud_rules.project import Project
 from fraud_rules.replay import decode_exactly, replay_recording
@@ -168,10 +168,11 @@ class Supervised:
         return judge(self._published(), answer, Traffic(self.sender.sent.records, self.sender.planted_whole))
 
     def _published(self) -> Published:
-        topics = self.context.settings.topics
+        topics, kafka = self.context.settings.topics, self.site.broker.kafka
+        await_settled(kafka, (topics.alerts, topics.shadow_alerts, topics.late_transactions, topics.quarantine))
 
         def values(topic: str) -> list[bytes]:
-            records = read_topic(self.site.broker.kafka, topic)
+            records = read_topic(kafka, topic)
             return [record.value or b"" for partition in sorted(records) for record in records[partition]]
 
         return Published(

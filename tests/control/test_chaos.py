@@ -19,6 +19,7 @@ from fraud_ops.control_plane.store.models import OutboxRow, RevisionRow
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
@@ -29,7 +30,6 @@ from tests.control.desks import LIMITS, SCHEMA, Scene
 from tests.control.processes import ServerProcess
 from tests.control.server import WRITERS
 from tests.ports import free_ports
-from tests.recovery.verdict import await_settled
 from tests.waiting import until
 
 PATIENCE_S = 600.0
@@ -88,7 +88,7 @@ def records_of(kafka: KafkaConnection, topic: str) -> list[Record]:
 
 def judge(scene: Scene, topics: OwnTopics, total: int) -> None:
     """Everything that must hold at the end."""
-    await_settled(topics.bootstrap, [topics.names.rules])
+    await_settled(topics.kafka, [topics.names.rules])
     records = records_of(topics.kafka, topics.names.rules)
     with scene.database.reading() as session:
         sent = session.scalars(select(OutboxRow).order_by(OutboxRow.seq)).all()

@@ -23,6 +23,7 @@ from fraud_ops.control_plane.outbox import Publisher
 from fraud_ops.control_plane.views import RuleChanged
 from fraud_rules.errors import RuleLogForeign
 from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.rule_log import RuleLog
@@ -58,6 +59,7 @@ def running(*runners: Any) -> Iterator[None]:
 
 
 def in_log(topics: OwnTopics) -> list[dict[str, Any]]:
+    await_settled(topics.kafka, [topics.names.rules])
     with TopicReader(topics.kafka, topics.names.rules) as reader:
         return [json.loads(record.value or b"") for record in reader.read(*reader.ends())]
 

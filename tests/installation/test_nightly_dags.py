@@ -18,7 +18,7 @@ from fraud_ops.hooks.watch import now_ms
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.day import Day
 from fraud_rules.fraud_patterns import FRAUDS
-from fraud_rules.kafka.consume import read_topic
+from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.late_frauds import late_frauds
 from fraud_rules.project import Project
@@ -91,6 +91,7 @@ class Nights:
     def corrections(self, day: Day) -> list[dict[str, Any]]:
         """What is published of a day."""
         topic = self.world.context.settings.topics.alert_corrections
+        await_settled(self.world.site.broker.kafka, [topic])
         (records,) = read_topic(self.world.site.broker.kafka, topic).values()
         found = [json.loads(record.value or b"") for record in records]
         return [each for each in found if each["day"] == str(day)]

@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Message
 
 from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.project import Project
 from fraud_rules.replay import decode_exactly
 from tests.kafka_records import read_all
@@ -90,7 +91,9 @@ class Site:
     transactions: int = 1_000_000
 
     def read(self, role: str) -> list[Message]:
-        return read_all(self.installation.topics.bootstrap, getattr(self.installation.topics.names, role))
+        topics = self.installation.topics
+        await_settled(topics.kafka, [getattr(topics.names, role)])
+        return read_all(topics.bootstrap, getattr(topics.names, role))
 
     def documents(self, role: str) -> list[Any]:
         return [decode_exactly(message.value()) for message in self.read(role)]

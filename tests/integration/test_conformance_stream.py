@@ -20,6 +20,7 @@ import pytest
 
 from fraud_rules.errors import DetectorStopped
 from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.project import Project
 from fraud_rules.replay import alert_members, claimed_id, decode_exactly
 from tests.conformance import SCHEMAS, Case, differences, load_cases
@@ -233,6 +234,8 @@ def _by_case(steps: Sequence[tuple[Shifted, Step]]) -> list[tuple[Shifted, list[
 def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator[tuple[Shifted, Mapping[str, Any]]]:
     """What the topics say about each case, in the form of `fraud replay`, live alerts before those of shadow rules."""
     topics, bootstrap = installation.topics.names, installation.topics.bootstrap
+    read = (topics.alerts, topics.shadow_alerts, topics.late_transactions, topics.rule_operations, topics.quarantine)
+    await_settled(installation.topics.kafka, read)
     alerts = [
         alert_members(decode_exactly(message.value()))
         for topic in (topics.alerts, topics.shadow_alerts)

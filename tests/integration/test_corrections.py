@@ -18,6 +18,7 @@ import pytest
 from fraud_rules.archive.manifest import Table
 from fraud_rules.day import Day
 from fraud_rules.errors import ArchiveDamaged, DayBusy, RuleLogForeign, StorageFull
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.late_frauds import late_frauds
 from fraud_rules.project import Project
 from fraud_rules.rule_files import read_rule_file
@@ -71,6 +72,7 @@ def job(site: Site, topics: OwnTopics) -> ReevaluationJob:
 
 
 def records(topics: OwnTopics, topic: str) -> list[dict[str, Any]]:
+    await_settled(topics.kafka, [topic])
     return [json.loads(message.value() or b"") for message in read_all(topics.bootstrap, topic)]
 
 
@@ -92,7 +94,7 @@ def test_a_killed_run_leaves_all_or_nothing(site: Site, topics: OwnTopics) -> No
         killer.start()
         process.wait()
         killer.cancel()
-        seen.add(len(records(topics, topics.names.alert_corrections)))
+        seen.add(len(read_all(topics.bootstrap, topics.names.alert_corrections)))
     result = run_once(job(site, topics))
     corrections = records(topics, topics.names.alert_corrections)
     assert result.added == len(corrections) > 5

@@ -15,6 +15,7 @@ import pytest
 from fraud_rules.archive.manifest import Table
 from fraud_rules.day import DAY_MS, Day
 from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.recorder import record_run
 from fraud_rules.project import Project
 from fraud_rules.reevaluation.daystore import DayStore
@@ -129,6 +130,7 @@ def results(installation: Installation, tmp_path_factory: pytest.TempPathFactory
 
 
 def _records(installation: Installation, topic: str) -> list[dict[str, Any]]:
+    await_settled(installation.topics.kafka, [topic])
     return [json.loads(message.value() or b"") for message in read_all(installation.topics.bootstrap, topic)]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka import Producer
 
 from fraud_rules.errors import BrokerUnavailable, ConfigError, Fenced
+from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.rule_log import check_rule_log
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, last_record
@@ -16,6 +18,7 @@ from tests.kafka_records import produce, read_all
 
 
 def values(topics: OwnTopics, topic: str) -> list[bytes | None]:
+    await_settled(topics.kafka, [topic])
     return [message.value() for message in read_all(topics.bootstrap, topic)]
 
 
@@ -25,6 +28,7 @@ def test_a_batch_is_seen_whole_in_its_order(topics: OwnTopics) -> None:
     alerts = [OutRecord(topics.names.alerts, b"%d" % i, headers=[("h", b"1")]) for i in range(2_500)]
     assert writer.write([*alerts, OutRecord(topics.names.detector_marker, b"m", b"d")]) == 2_501
     assert values(topics, topics.names.alerts) == [b"%d" % i for i in range(2_500)]
+    await_settled(topics.kafka, [topics.names.detector_marker])
     assert last_record(topics.kafka, topics.names.detector_marker, b"d") == b"m"
 
 
@@ -62,6 +66,27 @@ def test_a_record_larger_than_any_topic_takes_fails_the_batch_by_name(topics: Ow
     assert values(topics, topics.names.alerts) == []
 
 
+def test_what_is_decided_is_waited_for(topics: OwnTopics) -> None:
+    """A writer goes on before its transaction has ended in every partition; until then readers see none of it."""
+    topic, writer = (
+        topics.names.transactions,
+        Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": topics.prefix}),
+    )
+    writer.init_transactions()
+    writer.begin_transaction()
+    for partition in range(2):
+        writer.produce(topic, b"1", partition=partition)
+    writer.flush()
+    await_settled(topics.kafka, [topics.names.alerts])
+    with ThreadPoolExecutor(1) as others:
+        settled = others.submit(await_settled, topics.kafka, [topic])
+        with pytest.raises(TimeoutError):
+            settled.result(1.0)
+        writer.commit_transaction()
+        settled.result(30.0)
+    assert {partition: len(records) for partition, records in read_topic(topics.kafka, topic).items()} == {0: 1, 1: 1}
+
+
 def test_reading_ends_at_the_end_also_where_transactions_left_marks_there(topics: OwnTopics) -> None:
     topic = topics.names.rules
     produce(topics.bootstrap, topic, [b"0", b"1"])
@@ -72,6 +97,7 @@ def test_reading_ends_at_the_end_also_where_transactions_left_marks_there(topics
         producer.produce(topic, value)
         producer.flush()
         ends()
+    await_settled(topics.kafka, [topic])
     with TopicReader(topics.kafka, topic) as reader:
         first, end = reader.ends()
         records = list(reader.read(first, end))

@@ -15,11 +15,12 @@ import pytest
 
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, DetectorStopped
 from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.project import Project
 from tests.conformance import SCHEMAS
 from tests.detectors_in_turn import DetectorsInTurn
 from tests.kafka_records import read_all
-from tests.recovery.verdict import await_settled, differences
+from tests.recovery.verdict import differences
 from tests.running_detector import Installation, covers
 from tests.timed_topics import Logs, timed_topics
 from tests.waiting import until
@@ -88,7 +89,7 @@ class Site:
         """Everything that readers of committed records see, by role."""
         bootstrap = self.installation.topics.bootstrap
         topics = {role: getattr(self.installation.topics.names, role) for role in OUTPUTS}
-        await_settled(bootstrap, list(topics.values()))
+        await_settled(self.installation.topics.kafka, topics.values())
         return {
             role: [(message.offset(), message.value()) for message in read_all(bootstrap, topic)]
             for role, topic in topics.items()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Message
 
 from fraud_rules.alert import alert_id
 from fraud_rules.detector_status import Progress
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.replay import alert_members, decode_exactly
 from fraud_rules.rule import Control, ControlType
 from fraud_rules.schema import TransactionSchema
@@ -19,7 +19,6 @@ from tests import oracle
 from tests.kafka_records import read_all
 from tests.oracle_stream import fold, read_rule_log
 from tests.running_detector import Installation
-from tests.waiting import until
 
 Documents = Mapping[bytes, dict[str, Any] | None]
 """What each transaction record is: its members, or None for one that is malformed."""
@@ -43,7 +42,7 @@ class Run:
             "current_rules",
         )  # fmt: skip
         outputs = [getattr(topics, role) for role in (*roles, "detector_progress")]
-        await_settled(bootstrap, outputs)
+        await_settled(installation.topics.kafka, outputs)
         return cls(
             read_all(bootstrap, topics.transactions),
             read_all(bootstrap, topics.rules),
@@ -54,23 +53,6 @@ class Run:
     def values(self, role: str) -> list[Any]:
         """The records of an output topic, decoded."""
         return [decode_exactly(message.value()) for message in self.written[role]]
-
-
-def await_settled(bootstrap: str, topics: Sequence[str]) -> None:
-    """Return once everything written to these topics of one partition is committed or aborted.
-
-    A transaction's end comes to each of its partitions by itself, shortly after the writer knows of it.
-    """
-    until(lambda: _is_settled(bootstrap, topics), "no transaction is open")
-
-
-def _is_settled(bootstrap: str, topics: Sequence[str]) -> bool:
-    ends = []
-    for isolation in ("read_committed", "read_uncommitted"):
-        settings = {"bootstrap.servers": bootstrap, "group.id": "settled", "isolation.level": isolation}
-        with contextlib.closing(Consumer(settings)) as consumer:
-            ends.append([consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30.0) for topic in topics])
-    return bool(ends[0] == ends[1])
 
 
 def differences(

@@ -16,15 +16,14 @@ from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import PositionRow
 from fraud_ops.control_plane.views import RuleChanged
-from fraud_rules.errors import BrokerUnavailable, RuleLogForeign
+from fraud_rules.errors import RuleLogForeign
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import follow
+from fraud_rules.kafka.consume import follow, settled_end
 from fraud_rules.kafka.reader import Record, TopicReader, topic_ids, uncommitted_end
 
 __all__ = ["Follower", "Source"]
 
 _AT_ONCE: Final = 200
-_SETTLING_S: Final = 30.0
 _LOOK_S: Final = 0.02
 
 
@@ -81,7 +80,7 @@ class Follower:
         known = self._position()
         topic_id = topic_ids(kafka, [topic])[topic]
         with TopicReader(kafka, topic) as reader:
-            end = _settled_end(reader, uncommitted_end(kafka, topic))
+            end = settled_end(reader, uncommitted_end(kafka, topic))
             self._check(known, topic_id, end)
             start = known.offset if known is not None else reader.ends()[0]
             batch: list[Record] = []
@@ -137,20 +136,6 @@ class Follower:
         if known.topic_id not in (None, topic_id) or known.offset > end:
             known_as = f"{self._source.topic} is not the topic this store knows, which had reached {known.offset}"
             raise RuleLogForeign(f"{known_as}: see the runbook drift")
-
-
-def _settled_end(reader: TopicReader, written: int) -> int:
-    """The committed end, once it has come to `written`: an open transaction hides what was committed after it began.
-
-    Whoever left it open is timed out by the broker. Raises BrokerUnavailable when that takes too long.
-    """
-    waited = threading.Event()
-    for _ in range(int(_SETTLING_S / _LOOK_S)):
-        _, end = reader.ends()
-        if end >= written:
-            return end
-        waited.wait(_LOOK_S)
-    raise BrokerUnavailable(f"a transaction in {reader.topic} has stayed open for {_SETTLING_S:g} s")
 
 
 def forget(session: Session, name: str) -> None:

@@ -25,7 +25,7 @@ from fraud_rules.demo.steering import Steering
 from fraud_rules.demo.verdict import Published, Traffic, Verdict, judge
 from fraud_rules.demo.watch import Watch
 from fraud_rules.errors import DetectorFailed
-from fraud_rules.kafka.consume import read_topic, topic_ends
+from fraud_rules.kafka.consume import await_settled, read_topic, topic_ends
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.recorder import record_run
 from fraud_rules.late_frauds import late_frauds
@@ -174,6 +174,7 @@ class _Demo:
 
     def _published(self) -> Published:
         topics = self._context.settings.topics
+        await_settled(self._kafka, (topics.alerts, topics.shadow_alerts, topics.late_transactions, topics.quarantine))
 
         def decoded(topic: str) -> list[dict[str, object]]:
             return [decode_exactly(value) for value in self._values(topic)]

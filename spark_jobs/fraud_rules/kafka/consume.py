@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import Record, TopicReader, describe, record_of, waiting
+from fraud_rules.kafka.reader import Record, TopicReader, describe, record_of, uncommitted_end, waiting
 
-__all__ = ["Received", "follow", "read_topic", "tail_of", "topic_ends", "topic_starts"]
+__all__ = [
+    "Received",
+    "await_settled",
+    "follow",
+    "read_topic",
+    "settled_end",
+    "tail_of",
+    "topic_ends",
+    "topic_starts",
+]
 
 _PATIENCE_S = 30.0
+_SETTLING_LOOK_S = 0.02
 _PASSING = (
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
@@ -62,6 +72,32 @@ def topic_starts(kafka: KafkaConnection, topic: str) -> dict[int, int]:
     """The first offset still there, by partition. Raises BrokerUnavailable."""
     with TopicReader(kafka, topic) as reader:
         return {partition: reader.ends(partition)[0] for partition in reader.partitions()}
+
+
+def await_settled(kafka: KafkaConnection, topics: Iterable[str]) -> None:
+    """Return once everything that was written to these topics is committed or aborted. Raises BrokerUnavailable.
+
+    A transaction ends in each of its partitions by itself, shortly after its writer has gone on: who has seen one of
+    its records need not see those of other partitions yet.
+    """
+    for topic in topics:
+        with TopicReader(kafka, topic) as reader:
+            for partition in reader.partitions():
+                settled_end(reader, uncommitted_end(kafka, topic, partition), partition)
+
+
+def settled_end(reader: TopicReader, written: int, partition: int = 0) -> int:
+    """The committed end, once it has come to `written`: an open transaction hides what was committed after it began.
+
+    Whoever left it open is timed out by the broker. Raises BrokerUnavailable when that takes too long.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        _, end = reader.ends(partition)
+        if end >= written:
+            return end
+        time.sleep(_SETTLING_LOOK_S)
+    raise BrokerUnavailable(f"a transaction in {reader.topic} has stayed open for {_PATIENCE_S:g} s")
 
 
 def follow(

@@ -150,19 +150,19 @@ def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int] | N
         time.sleep(_POLL_S)
 
 
-def uncommitted_end(kafka: KafkaConnection, topic: str) -> int:
-    """The offset after the last record of partition 0, whether or not its transaction has ended.
+def uncommitted_end(kafka: KafkaConnection, topic: str, partition: int = 0) -> int:
+    """The offset after the last record, whether or not its transaction has ended.
 
     Committed readers see less while a transaction is open. Raises BrokerUnavailable.
     """
     consumer = Consumer(kafka.confluent({"group.id": "fraud-rules", "isolation.level": "read_uncommitted", **_QUIET}))
     try:
         with _named(kafka):
-            ends = watermarks(consumer, TopicPartition(topic, 0))
+            ends = watermarks(consumer, TopicPartition(topic, partition))
     finally:
         consumer.close()
     if ends is None:
-        raise BrokerUnavailable(f"Kafka at {kafka} does not say where {topic} ends")
+        raise BrokerUnavailable(f"Kafka at {kafka} does not say where {topic}-{partition} ends")
     return int(ends[1])
 
 

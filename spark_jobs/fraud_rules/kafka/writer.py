@@ -64,7 +64,7 @@ class BatchWriter:
             raise self._named(error) from error
 
     def write(self, records: Iterable[OutRecord]) -> int:
-        """Write the records, all or none, and return how many once readers of committed records can see them.
+        """Write the records, all or none, and return how many once that is decided; readers see them moments later.
 
         Any failure is final for this writer: the process ends, and the next start repeats the batch. Raises Fenced,
         BrokerUnavailable.
