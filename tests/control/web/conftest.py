@@ -13,6 +13,9 @@ import pytest
 
 from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.declared import load_topics
 from fraud_rules.project import Project
 from tests.conftest import OwnTopics
 from tests.control.web.server import Login, Server, airflow_login
@@ -42,3 +45,12 @@ def server(
     """The control plane, ready."""
     with Server.running(login, topics, project, settings, tmp_path) as running:
         yield running
+
+
+@pytest.fixture
+def configured(broker: Broker, project: Project) -> Iterator[Broker]:
+    """The broker with topics of the names that are configured, which no other test of a session uses meanwhile."""
+    declared = load_topics(project.config / "topics.yaml")
+    topic_admin.apply(broker.kafka, declared)
+    yield broker
+    topic_admin.delete(broker.kafka, declared)

@@ -28,8 +28,8 @@ from tests.conftest import OwnTopics
 from tests.control.desks import Scene
 from tests.control.server import SHARED, WRITERS, rules_of
 from tests.control.test_chaos import judge, own_broker, survive, topics_of
+from tests.control.web.api_server import ApiServer, api_server
 from tests.control.web.server import RULE
-from tests.control.web.test_api_server import ApiServer, api_server
 from tests.kafka_records import read_all
 from tests.running_detector import Installation, RunningDetector
 from tests.waiting import until

@@ -13,12 +13,10 @@ import pytest
 
 from fraud_ops.control_plane.roles import Role
 from fraud_rules.demo.airflow import USER, LocalAirflow
-from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.declared import load_topics
 from fraud_rules.project import Project
+from tests.control.web.api_server import PASSWORD, ApiServer, api_server
 from tests.control.web.server import RULE
-from tests.control.web.test_api_server import PASSWORD, ApiServer, api_server
 
 MANAGER = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
 # What somebody is in Airflow says nothing here: the one without a role of ours may do everything there.
@@ -45,13 +43,9 @@ def add_users(airflow: LocalAirflow) -> None:
 
 
 @pytest.fixture
-def served(broker: Broker, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
-    declared = load_topics(project.config / "topics.yaml")
-    topic_admin.apply(broker.kafka, declared)
-    monkeypatch.setenv("FRAUD_CONTROL_DATABASE", f"sqlite:///{tmp_path / 'control.db'}")
-    with api_server(broker, project, tmp_path, {"CORE__AUTH_MANAGER": MANAGER}, add_users) as server:
+def served(configured: Broker, project: Project, tmp_path: Path) -> Iterator[ApiServer]:
+    with api_server(configured, project, tmp_path, {"CORE__AUTH_MANAGER": MANAGER}, add_users) as server:
         yield server
-    topic_admin.delete(broker.kafka, declared)
 
 
 @pytest.mark.timeout(600)

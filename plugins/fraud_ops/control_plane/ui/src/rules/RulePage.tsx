@@ -109,7 +109,7 @@ function OneRule({ me, schema, rule, template }: Props) {
           <Editor rule={rule} me={me} schema={schema} writing={writing} saving={saving} />
         </Tabs.Panel>
         <Tabs.Panel value="whatif">
-          <WhatIfPanel writing={writing} />
+          <WhatIfPanel writing={writing} busy={saving.busy} />
         </Tabs.Panel>
         {rule && (
           <Tabs.Panel value="versions">

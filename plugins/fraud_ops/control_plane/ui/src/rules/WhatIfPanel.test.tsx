@@ -83,12 +83,12 @@ const ends = (members: Partial<WhatIfResult> = {}, run: Partial<WhatIf> = {}) =>
   goes({ status: "DONE", progress: 1, result: { ...RESULT, ...members }, ...run });
 
 /** The panel of rule 1, and what is written of it. */
-function OfTheRule() {
+function OfTheRule({ busy = false }) {
   const writing = useRuleDraft(detail(), null, true);
   return (
     <>
       <pre aria-label="The rule as text">{writing.text}</pre>
-      <WhatIfPanel writing={writing} />
+      <WhatIfPanel writing={writing} busy={busy} />
     </>
   );
 }
@@ -105,8 +105,8 @@ const cells = (table: string) =>
         .map((cell) => cell.textContent),
     );
 
-async function tryIt() {
-  show(<OfTheRule />);
+async function tryIt(busy = false) {
+  show(<OfTheRule busy={busy} />);
   await waitFor(() => expect(button("Try it on past days")).toBeEnabled());
   await userEvent.click(button("Try it on past days"));
 }
@@ -211,6 +211,15 @@ test("a limit of the curve is taken over into what is written, and nothing is sa
   expect(screen.getByLabelText("The rule as text")).toHaveTextContent(/limit: 40 /u);
   expect(button("Take this limit over"), "the rule has it").toBeDisabled();
   expect(await screen.findByText(/> 40 in 20 min/u)).toBeVisible();
+});
+
+test("while it is being saved no limit is taken over: the answer would overwrite it", async () => {
+  ends();
+  await tryIt(true);
+  await screen.findByRole("region", { name: "Other limits" });
+  await chosen("{ArrowRight}");
+  await userEvent.click(button("Take this limit over"));
+  expect(screen.getByLabelText("The rule as text")).not.toHaveTextContent(/limit: 40 /u);
 });
 
 test("a limit that JavaScript would round is taken over digit by digit", async () => {

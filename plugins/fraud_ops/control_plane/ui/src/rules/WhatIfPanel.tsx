@@ -12,8 +12,14 @@ import type { Writing } from "./useRuleDraft";
 
 const POLL_MS = 700;
 
+interface Props {
+  writing: Writing;
+  /** It is being saved: what is stored then is what is written on, so nothing is changed meanwhile. */
+  busy: boolean;
+}
+
 /** What the rule as it is being written would have done on past days, and with other limits. Publishes nothing. */
-export function WhatIfPanel({ writing }: { writing: Writing }) {
+export function WhatIfPanel({ writing, busy }: Props) {
   const { judged } = writing;
   const [days, setDays] = useState<number | string>(7);
   const start = useChange<RuleDocument, WhatIfStarted>(
@@ -67,13 +73,13 @@ export function WhatIfPanel({ writing }: { writing: Writing }) {
           How often would it have fired, for whom, and how many alerts would another limit give? Nothing is published.
         </Nothing>
       ) : (
-        <Shown of={answer}>{(data) => <Answered answer={data} writing={writing} />}</Shown>
+        <Shown of={answer}>{(data) => <Answered answer={data} writing={writing} busy={busy} />}</Shown>
       )}
     </section>
   );
 }
 
-function Answered({ answer, writing }: { answer: WhatIf; writing: Writing }) {
+function Answered({ answer, ...taking }: { answer: WhatIf } & Props) {
   if (answer.status === "FAILED") {
     return (
       <div className="panel" role="alert">
@@ -89,10 +95,10 @@ function Answered({ answer, writing }: { answer: WhatIf; writing: Writing }) {
       </div>
     );
   }
-  return <Found result={answer.result as unknown as WhatIfResult} report={answer.report} writing={writing} />;
+  return <Found result={answer.result as unknown as WhatIfResult} report={answer.report} {...taking} />;
 }
 
-function Found({ result, report, writing }: { result: WhatIfResult; report: string | null; writing: Writing }) {
+function Found({ result, report, ...taking }: { result: WhatIfResult; report: string | null } & Props) {
   const perDay = result.fires / Math.max(1, result.days.length);
   return (
     <div style={{ display: "grid", gap: "1rem" }}>
@@ -110,7 +116,7 @@ function Found({ result, report, writing }: { result: WhatIfResult; report: stri
         />
       </dl>
       <div className="sides">
-        <Limits result={result} writing={writing} />
+        <Limits result={result} {...taking} />
         <section className="panel" aria-label="Other windows, and for whom">
           <Windows result={result} />
           <Busiest result={result} />
@@ -136,7 +142,7 @@ function Fact({ name, value }: { name: string; value: string }) {
 }
 
 /** How many alerts each limit would have given; the slider picks one for the rule. */
-function Limits({ result, writing }: { result: WhatIfResult; writing: Writing }) {
+function Limits({ result, writing, busy }: { result: WhatIfResult } & Props) {
   const points = result.limits.map(([limit, fires]) => ({ limit: Number(shown(limit)), exact: shown(limit), fires }));
   const own = Number(shown(writing.document?.["limit"]));
   const nearest = points.reduce(
@@ -193,6 +199,7 @@ function Limits({ result, writing }: { result: WhatIfResult; writing: Writing })
       <Button
         mt="sm"
         variant="default"
+        loading={busy}
         disabled={point.limit === own}
         onClick={() => writing.change({ limit: numberOf(point.exact) })}
       >
