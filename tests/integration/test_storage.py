@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from fraud_rules.project import Project
-from fraud_rules.spark.session import SparkOptions, build_session
+from fraud_rules.spark.session import SparkOptions, build_session, drop_hadoop_defaults
 from fraud_rules.spark.storage import DiskFolder, Folder, HadoopFolder
 
 
@@ -63,3 +64,15 @@ def test_a_checkpoint_is_a_path_or_a_uri(checkpoint: str, on_disk: bool, path: s
     assert options.checkpoints_to_disk is on_disk
     if path is not None:
         assert str(options.checkpoint_path) == path
+
+
+def test_of_hadoops_settings_only_those_made_here_are_left(spark: SparkSession) -> None:
+    """A class of Hadoop's that is loaded afterwards must not bring them back."""
+    session: Any = spark._jsparkSession
+    drop_hadoop_defaults(spark)
+    assert spark.range(3).count() == 3
+    left = session.sessionState().newHadoopConf()
+    assert left.get("io.file.buffer.size") is None
+    assert left.get("mapreduce.job.maps") is None
+    assert left.get("yarn.nodemanager.address") is None
+    assert left.get("fs.file.impl").endswith("BareLocalFileSystem")

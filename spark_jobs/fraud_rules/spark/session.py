@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -27,6 +27,7 @@ _MEMORY = re.compile(r"([0-9]{1,9})([kmgt]?)b?", re.ASCII)
 _MIB: Final = {"": 1, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _STREAMING: Final = "spark.sql.streaming."
+_HADOOP: Final = "spark.hadoop."
 _CHECKPOINTING: Final = "org.apache.spark.sql.execution.streaming.checkpointing."
 _STATE: Final = "org.apache.spark.sql.execution.streaming.state."
 
@@ -105,6 +106,22 @@ def build_session(options: SparkOptions) -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def drop_hadoop_defaults(spark: SparkSession) -> None:
+    """Leave out what Hadoop's own files set: more than a thousand settings, to what its code has as defaults too.
+
+    Spark sends all settings along with the state of every batch, each of them through a compressor of its own. Those
+    made in the session stay.
+    """
+    session: Any = spark._jsparkSession
+    jsc: Any = spark.sparkContext._jsc
+    session.sessionState()  # whoever makes it loads all of them anew
+    configuration = jsc.hadoopConfiguration()
+    configuration.clear()
+    for name, value in spark.sparkContext.getConf().getAll():
+        if name.startswith(_HADOOP):
+            configuration.set(name.removeprefix(_HADOOP), value)
 
 
 def warm_up(spark: SparkSession) -> threading.Thread:
@@ -224,6 +241,6 @@ _WORKERS: Final = {
 
 # Hadoop's local file system forks a process for each file it makes: tens of milliseconds a batch.
 _LOCAL_CHECKPOINT: Final = {
-    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    _HADOOP + "fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
     _STREAMING + "checkpointFileManagerClass": _CHECKPOINTING + "FileSystemBasedCheckpointFileManager",
 }

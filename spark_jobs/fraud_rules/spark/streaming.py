@@ -27,7 +27,7 @@ from fraud_rules.spark.metrics import serve_metrics
 from fraud_rules.spark.pulse import Pulse
 from fraud_rules.spark.query import start_query
 from fraud_rules.spark.rebuild import recompute, share_state
-from fraud_rules.spark.session import SparkOptions, build_session, check_options, warm_up
+from fraud_rules.spark.session import SparkOptions, build_session, check_options, drop_hadoop_defaults, warm_up
 from fraud_rules.spark.storage import DiskFolder, Folder, HadoopFolder
 from fraud_rules.spark.worker import WorkerContext
 
@@ -128,6 +128,8 @@ def _origin(job: DetectorJob, admitted: Admitted) -> Origin:
 def _spark(options: SparkOptions, stack: ExitStack) -> SparkSession:
     spark = build_session(options)
     stack.callback(stop_spark, spark)
+    if options.is_local and options.checkpoints_to_disk:
+        drop_hadoop_defaults(spark)  # a cluster, and other file systems, may want them
     return spark
 
 
