@@ -24,6 +24,7 @@ from fraud_ops.operators.supervision import CheckSupervisionOperator
 from fraud_ops.operators.topics import ApplyTopicsOperator
 from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deployment.intent import IntentKind, IntentRecord
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.deployment_log import DeploymentLog
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
@@ -62,11 +63,13 @@ class Agent:
     """Says what an agent says."""
 
     def __init__(self, topics: OwnTopics) -> None:
+        self._kafka = topics.kafka
         self._log = DeploymentLog.open(topics.kafka, topics.names.detector_attempts, DETECTOR)
 
     def says(self, phase: AttemptPhase, of: IntentRecord, at_ms: int = 1, **members: Any) -> None:
         status = AttemptStatus(DETECTOR, of.intent.attempt_id, of.epoch, phase, at_ms, "a", "h", **members)
         self._log.write(AgentStatus(DETECTOR, "a", "h", "c", at_ms, of.epoch, status), [status])
+        await_settled(self._kafka, [self._log.topic])
 
 
 @pytest.fixture

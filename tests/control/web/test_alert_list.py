@@ -17,6 +17,7 @@ from fraud_ops.control_plane.feed.memory import Bounds, FeedMemory
 from fraud_ops.control_plane.feed.past import MOST_READ, PastAlerts
 from fraud_ops.control_plane.feed.place import Position
 from fraud_ops.control_plane.snoozing import Snoozing
+from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.project import Project
 from fraud_rules.settings import DetectorSettings
@@ -40,6 +41,7 @@ def written(topics: OwnTopics) -> list[int]:
             pair = [batch * A_BATCH + of + 1, batch * A_BATCH + of + 2]
             writer.write([_record(topics, number) for number in pair])
             numbers += pair
+    await_settled(topics.kafka, [topics.names.alerts, topics.names.shadow_alerts, topics.names.alert_corrections])
     return numbers
 
 
