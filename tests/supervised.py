@@ -22,15 +22,16 @@ from fraud_ops.hooks.watch import DetectorWatch, now_ms
 from fraud_ops.observation import DetectorObservation
 from fraud_rules.cli.configured import Configured, configured
 from fraud_rules.demo.airflow import USER, Component
+from fraud_rules.demo.published import read_published
 from fraud_rules.demo.sender import Sender
 from fraud_rules.demo.site import PASSWORD, Site
-from fraud_rules.demo.verdict import Published, Traffic, judge
+from fraud_rules.demo.verdict import Traffic, judge
 from fraud_rules.demo.verdict import Verdict as DemoVerdict
 from fraud_rules.deployment.attempt import Attempt
-from fraud_rules.kafka.consume import await_settled, read_topic, topic_ends
+from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.recorder import record_run
 from fraud_rules.project import Project
-from fraud_rules.replay import decode_exactly, replay_recording
+from fraud_rules.replay import replay_recording
 from fraud_rules.traffic import TrafficSettings
 from tests.ports import free_ports
 from tests.waiting import until
@@ -165,22 +166,8 @@ class Supervised:
         kafka = self.site.broker.kafka
         recording = record_run(kafka, self.context.settings)
         answer = replay_recording(recording, self.context.schema, self.context.settings)
-        return judge(self._published(), answer, Traffic(self.sender.sent.records, self.sender.planted_whole))
-
-    def _published(self) -> Published:
-        topics, kafka = self.context.settings.topics, self.site.broker.kafka
-        await_settled(kafka, (topics.alerts, topics.shadow_alerts, topics.late_transactions, topics.quarantine))
-
-        def values(topic: str) -> list[bytes]:
-            records = read_topic(kafka, topic)
-            return [record.value or b"" for partition in sorted(records) for record in records[partition]]
-
-        return Published(
-            alerts=[decode_exactly(value) for value in values(topics.alerts)],
-            shadow_alerts=[decode_exactly(value) for value in values(topics.shadow_alerts)],
-            late=[decode_exactly(value) for value in values(topics.late_transactions)],
-            quarantined=len(values(topics.quarantine)),
-        )
+        published = read_published(kafka, self.context.settings.topics)
+        return judge(published, answer, Traffic(self.sender.sent.records, self.sender.planted_whole))
 
 
 class Api:

@@ -18,18 +18,19 @@ from fraud_rules.cli.configured import Configured
 from fraud_rules.cli.interrupts import interrupts_set
 from fraud_rules.day import Day
 from fraud_rules.demo.airflow import USER
+from fraud_rules.demo.published import read_published
 from fraud_rules.demo.screen import Screen, Sending, open_screen, status_line, summary
 from fraud_rules.demo.sender import Sender
 from fraud_rules.demo.site import PASSWORD, Site
 from fraud_rules.demo.steering import Steering
-from fraud_rules.demo.verdict import Published, Traffic, Verdict, judge
+from fraud_rules.demo.verdict import Traffic, Verdict, judge
 from fraud_rules.demo.watch import Watch
 from fraud_rules.errors import DetectorFailed
-from fraud_rules.kafka.consume import await_settled, read_topic, topic_ends
+from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.recorder import record_run
 from fraud_rules.late_frauds import late_frauds
-from fraud_rules.replay import decode_exactly, replay, replay_recording
+from fraud_rules.replay import replay, replay_recording
 from fraud_rules.rule_apply import rule_files
 from fraud_rules.traffic import TrafficSettings
 
@@ -124,7 +125,8 @@ class _Demo:
         recording = record_run(self._kafka, settings)
         recording.write(places.recording)
         answer = replay_recording(recording, self._context.schema, settings)
-        verdict = judge(self._published(), answer, Traffic(self._sender.sent.records, self._sender.planted_whole))
+        published = read_published(self._kafka, settings.topics)
+        verdict = judge(published, answer, Traffic(self._sender.sent.records, self._sender.planted_whole))
         self._console.print(summary(verdict, self._watch.seen().latencies_ms))
         self._say(f"recording: {places.recording} (fraud replay recomputes it)")
         return verdict
@@ -171,24 +173,6 @@ class _Demo:
         )
         if not judged_all and not self._stop.is_set():
             raise DetectorFailed(f"the detector has not judged all traffic within {_DRAIN_S:g} s after its end")
-
-    def _published(self) -> Published:
-        topics = self._context.settings.topics
-        await_settled(self._kafka, (topics.alerts, topics.shadow_alerts, topics.late_transactions, topics.quarantine))
-
-        def decoded(topic: str) -> list[dict[str, object]]:
-            return [decode_exactly(value) for value in self._values(topic)]
-
-        return Published(
-            alerts=decoded(topics.alerts),
-            shadow_alerts=decoded(topics.shadow_alerts),
-            late=decoded(topics.late_transactions),
-            quarantined=len(self._values(topics.quarantine)),
-        )
-
-    def _values(self, topic: str) -> list[bytes]:
-        records = read_topic(self._kafka, topic)
-        return [record.value or b"" for partition in sorted(records) for record in records[partition]]
 
     def _sending(self) -> Sending:
         return self._sender.sending()
