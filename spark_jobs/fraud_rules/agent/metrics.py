@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Enum, Gauge
 
 from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase
+from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 
 __all__ = ["AgentMetrics"]
 
@@ -17,6 +18,7 @@ class AgentMetrics:
 
     def __init__(self, detector: str) -> None:
         self.registry = CollectorRegistry()
+        self.registry.register(UNREADABLE_RECORDS)
         labels = {"detector": detector}
 
         def gauge(name: str, about: str) -> Gauge:

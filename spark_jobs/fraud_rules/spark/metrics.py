@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from fraud_rules.detector_status import Progress
+from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 from fraud_rules.metrics_server import serving
 from fraud_rules.spark.job import DetectorJob
 
@@ -24,6 +25,7 @@ class DetectorMetrics:
 
     def __init__(self, detector: str) -> None:
         self.registry = CollectorRegistry()
+        self.registry.register(UNREADABLE_RECORDS)
         self._labels = {"detector": detector}
         self._batches = self._counter("batches", "Batches whose outputs are written")
         self._counters = {name: self._counter(name, f"The sum of `{name}` of the batches") for name in _COUNTED}
