@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from fraud_rules.detector_status import Traffic, decode_progress
 from fraud_rules.errors import FraudError, Reason, StateDamaged
 from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.output import AlertRecord, KeyGroupOutput, LateRecord
@@ -18,7 +19,8 @@ from fraud_rules.ruleset import RuleLimits, RuleTimeline
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import TopicNames
 from fraud_rules.spark.endings import named
-from fraud_rules.spark.progress import Account, BatchOutputs
+from fraud_rules.spark.pins import Pin
+from fraud_rules.spark.progress import Account, BatchOutputs, Place, progress_record
 from fraud_rules.spark.records import (
     Occasion,
     alert_records,
@@ -139,9 +141,9 @@ def test_latency_comes_from_append_times_weighted_by_rows() -> None:
 
 
 def test_the_account_keeps_the_last_word_of_each_key_group() -> None:
-    account = Account()
-    account.note([output(0, alerts=[alert(1, 0, 1, 1)]), output(1)])
-    account.note([msgspec.structs.replace(output(1), retained_events=50)])
+    account = Account(Traffic(0, 0, 0, 0))
+    account.note(BatchOutputs([output(0, alerts=[alert(1, 0, 1, 1)]), output(1)], []))
+    account.note(BatchOutputs([msgspec.structs.replace(output(1), retained_events=50)], []))
     assert account.retained_events == 60
     assert account.watermark_ms == 1_000
     assert account.groups[0].alerts == []
@@ -151,6 +153,23 @@ def test_a_batch_counts_what_its_tasks_found() -> None:
     refused = (Refused(0, 1, 1, "empty", "", b""),)
     outputs = BatchOutputs([], [Aside(5, 1, (1,)), Aside(refused=refused), Aside(7, 0, (2,))])
     assert (outputs.rows, outputs.ignored, outputs.refused) == (12, 1, 1)
+
+
+def test_a_late_transaction_counts_once_however_many_groupings_it_was_late_in() -> None:
+    def late(partition: int, offset: int, grouping: str) -> LateRecord:
+        return LateRecord(5, partition, offset, grouping, 30, b"{}")
+
+    refused = (Refused(0, 1, 1, "empty", "", b""),)
+    groups = [output(0, late=[late(0, 7, "a"), late(1, 7, "a")]), output(1, late=[late(0, 7, "b")])]
+    outputs = BatchOutputs(groups, [Aside(5, 0, (1,), refused=refused)])
+    account = Account(Traffic(1_000, 0, 0, 0))
+    account.note(outputs)
+    account.note(outputs)
+    assert account.traffic == Traffic(1_000, rows=10, late=4, quarantined=2)
+    place = Place("q", 1, {}, Pin(1, 0))
+    progress = decode_progress(progress_record(place, outputs, account, 0, 0, None))
+    assert (progress.rows, progress.late, progress.late_transactions) == (5, 3, 2)
+    assert progress.since_start == account.traffic
 
 
 def test_a_large_output_travels_as_a_file(tmp_path: Any) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from fraud_rules.detector_status import BatchLatency, Progress, decode_progress, detector_status
+from fraud_rules.detector_status import BatchLatency, Progress, Traffic, decode_progress, detector_status
 
 TICK_MS = 10_000
 
@@ -45,6 +46,22 @@ def test_idle_batches_have_no_latency() -> None:
     )
     assert status is not None
     assert (status.rows_per_s, status.latency_p50_ms, status.batch_ms) == (0.0, None, None)
+
+
+def test_shares_are_of_the_last_five_minutes_before_the_last_batch() -> None:
+    late = msgspec.structs.replace(progress(1), late=90, late_transactions=46, quarantined=100)
+    total = Traffic(500, rows=900, late=46, quarantined=100)
+    newest = msgspec.structs.replace(progress(2), since_start=total)
+    status = detector_status([(0, late), (200_000, late), (400_000, newest)], 400_000, TICK_MS)
+    assert status is not None
+    assert status.recent == Traffic(100_000, rows=200, late=46, quarantined=100)
+    assert (status.recent.late_share, status.recent.quarantined_share) == (0.23, 1 / 3)
+    assert status.since_start == total
+
+
+def test_no_traffic_has_no_shares() -> None:
+    assert Traffic(0, 0, 0, 0).late_share is None
+    assert Traffic(0, 0, 0, 3).quarantined_share == 1.0
 
 
 def test_a_record_is_read_as_the_detector_writes_it() -> None:

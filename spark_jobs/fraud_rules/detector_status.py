@@ -7,12 +7,21 @@ from statistics import median
 
 import msgspec
 
-__all__ = ["BatchLatency", "DetectorStatus", "Progress", "decode_progress", "detector_status"]
+__all__ = [
+    "BatchLatency",
+    "DetectorStatus",
+    "Progress",
+    "Traffic",
+    "decode_progress",
+    "detector_status",
+    "traffic_since",
+]
 
 GRACE_MS = 15_000
 """How long after the time for a tick a detector may be silent and still count as alive."""
 
 _SPAN_MS = 10_000
+_TRAFFIC_SPAN_MS = 300_000
 
 
 class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
@@ -33,11 +42,33 @@ class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
         return self.pin_ms + self.evaluate_ms + self.write_ms
 
 
+class Traffic(msgspec.Struct, frozen=True, rename="camel"):
+    """Records that a detector has read since `since_ms`: transactions, those of them that were late in at least one
+    grouping, and records that went to quarantine, which are not in `rows`."""
+
+    since_ms: int
+    rows: int
+    late: int
+    quarantined: int
+
+    @property
+    def late_share(self) -> float | None:
+        """The share of the transactions that were late; None without transactions."""
+        return self.late / self.rows if self.rows else None
+
+    @property
+    def quarantined_share(self) -> float | None:
+        """The share of the records that went to quarantine; None without records."""
+        records = self.rows + self.quarantined
+        return self.quarantined / records if records else None
+
+
 class Progress(msgspec.Struct, frozen=True, rename="camel"):
     """One batch, as its record in `detector-progress` says. End offsets by topic and partition (as text).
 
-    `rebuilt` says that the query's state is that of the batches before it too; `attempt` is the id of the intent that
-    the detector executes, if it executes one.
+    `late` counts a transaction once for each grouping in which it was late, `late_transactions` once. `since_start`
+    counts what this start of the detector has written so far. `rebuilt` says that the query's state is that of the
+    batches before it too; `attempt` is the id of the intent that the detector executes, if it executes one.
     """
 
     query_id: str
@@ -60,6 +91,8 @@ class Progress(msgspec.Struct, frozen=True, rename="camel"):
     previous: BatchLatency | None = None
     rebuilt: bool = False
     attempt: str | None = None
+    late_transactions: int = 0
+    since_start: Traffic | None = None
 
     def ends_of(self, topic: str) -> dict[int, int]:
         """The end offsets of one topic by partition."""
@@ -70,7 +103,8 @@ decode_progress = msgspec.json.Decoder(Progress).decode
 
 
 class DetectorStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How the detector is doing. Rate, latency and batch time are over the last ten seconds before its last batch."""
+    """How the detector is doing. Rate, latency and batch time are over the last ten seconds before its last batch,
+    `recent` over the last five minutes before it, or over fewer records when no more are given."""
 
     alive: bool
     last_batch_age_ms: int
@@ -84,6 +118,20 @@ class DetectorStatus(msgspec.Struct, frozen=True, rename="camel"):
     retained_events: int
     retained_bytes: int
     watermark: int | None
+    recent: Traffic | None = None
+    since_start: Traffic | None = None
+
+
+def traffic_since(records: Sequence[tuple[int, Progress]], since_ms: int) -> Traffic:
+    """What the batches written after a time have read, by (append time, progress) records, ascending."""
+    counted = [(at_ms, each) for at_ms, each in records if at_ms > since_ms]
+    known_since_ms = max(since_ms, records[0][0]) if records else since_ms
+    return Traffic(
+        known_since_ms,
+        rows=sum(each.rows for _, each in counted),
+        late=sum(each.late_transactions for _, each in counted),
+        quarantined=sum(each.quarantined for _, each in counted),
+    )
 
 
 def detector_status(records: Sequence[tuple[int, Progress]], now_ms: int, tick_ms: int) -> DetectorStatus | None:
@@ -112,6 +160,8 @@ def detector_status(records: Sequence[tuple[int, Progress]], now_ms: int, tick_m
         retained_events=newest.retained_events,
         retained_bytes=newest.retained_bytes,
         watermark=newest.watermark,
+        recent=traffic_since(records, written_ms - _TRAFFIC_SPAN_MS),
+        since_start=newest.since_start,
     )
 
 

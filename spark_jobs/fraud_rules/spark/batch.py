@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from pyspark.sql import DataFrame, SparkSession
 
-from fraud_rules.detector_status import decode_progress
+from fraud_rules.detector_status import Traffic, decode_progress
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.output import KeyGroupOutput
@@ -78,7 +78,7 @@ class BatchRunner:
         self._written = marker
         self._resumed_at = resumed_at
         self._origin = origin
-        self._account = Account()
+        self._account = Account(Traffic(int(time.time() * _MS_A_S), 0, 0, 0))
         self._before: Latency | None = None
         self._query_id: str | None = None
         self._busy = False
@@ -112,7 +112,7 @@ class BatchRunner:
         self._parts.spark.sparkContext.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
         outputs, spilled = _collect(frame, self._parts.spill)
         evaluated = time.monotonic()
-        self._account.note(outputs.groups)
+        self._account.note(outputs)
         if self._written is None or not self._written.covers(batch_id):
             self._write(batch_id, rules, outputs)
         if spilled:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from fraud_rules.detector_status import Traffic
 from fraud_rules.output import KeyGroupOutput
 from fraud_rules.spark.pins import Pin
 from fraud_rules.spark.rows import Aside, merged_quantile_ms
@@ -36,6 +37,11 @@ class BatchOutputs:
         """Tombstones."""
         return sum(aside.ignored for aside in self.asides)
 
+    @property
+    def late(self) -> int:
+        """Transactions that were late in at least one grouping."""
+        return len({(record.partition, record.offset) for group in self.groups for record in group.late})
+
     def append_ms(self, q: float) -> int | None:
         """A quantile of the append times of the accepted transactions."""
         return merged_quantile_ms(self.asides, q)
@@ -56,13 +62,21 @@ class Latency(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(slots=True)
 class Account:
-    """What is known of the state as a whole: the last that each key group said."""
+    """What this start knows of the state as a whole, by the newest output of each key group, and of its traffic."""
 
+    traffic: Traffic
     groups: dict[int, KeyGroupOutput] = field(default_factory=dict)
 
-    def note(self, outputs: Sequence[KeyGroupOutput]) -> None:
-        """Take over what key groups said in a batch."""
-        for output in outputs:
+    def note(self, outputs: BatchOutputs) -> None:
+        """Add a batch."""
+        before = self.traffic
+        self.traffic = Traffic(
+            before.since_ms,
+            before.rows + outputs.rows,
+            before.late + outputs.late,
+            before.quarantined + outputs.refused,
+        )
+        for output in outputs.groups:
             bare = msgspec.structs.replace(output, alerts=[], late=[], duplicates=[], evaluations=[])
             self.groups[output.key_group] = bare
 
@@ -122,5 +136,7 @@ def progress_record(
             "previous": before,
             "rebuilt": place.rebuilt,
             "attempt": place.attempt,
+            "lateTransactions": outputs.late,
+            "sinceStart": account.traffic,
         }
     )
