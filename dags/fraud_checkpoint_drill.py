@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, CronTriggerTimetable
 
-from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
+from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.drill import RestoreDrillOperator
 
 DOC = """
@@ -21,8 +21,7 @@ with DAG(
     dag_id="fraud_checkpoint_drill",
     description="Restores a copy of the checkpoint and compares it",
     doc_md=DOC,
-    schedule="30 3 * * *",
-    start_date=SINCE,
+    schedule=CronTriggerTimetable("30 3 * * *", timezone="UTC"),  # no start date: the first run is the next 03:30
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

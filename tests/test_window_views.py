@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from fraud_rules.codec import decode_transactions
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.fanout import fan_out
+from fraud_rules.limits import RuleLimits
 from fraud_rules.output import KeyGroupOutput
 from fraud_rules.rule_codec import read_entry
 from fraud_rules.ruleset import RuleTimeline
@@ -48,9 +50,9 @@ def timeline() -> RuleTimeline:
     return RuleTimeline(entries)
 
 
-def blobs(batches: int, rows: int, seed: int = 1) -> list[bytes]:
+def blobs(batches: int, rows: int, seed: int = 1, rules: RuleTimeline | None = None) -> list[bytes]:
     """Packed batches of a stream in which keys, types and disorder vary."""
-    random, rules = np.random.default_rng(seed), timeline()
+    random, rules = np.random.default_rng(seed), rules or timeline()
     packed = []
     for batch in range(batches):
         number = batch * rows + np.arange(rows)
@@ -108,6 +110,36 @@ def head_of(log: MemoryLog) -> Head:
 
 def test_two_workers_share_mapped_files(packed: list[bytes], answers: list[tuple[object, ...]], tmp_path: Path) -> None:
     assert run(packed, MemoryLog(), [MappedViews(tmp_path), MappedViews(tmp_path)]) == answers
+
+
+LONG_FILTERS = [
+    (66, "paymentAmount between {0} and {0}9", RuleLimits()),
+    (400, "paymentAmount between {0} and {0}9", RuleLimits(max_filter_chars=40_000, max_filter_tokens=4_000)),
+    (1, "(paymentAmount > {0} and (payeeId = 1 or " * 20 + "payeeId = 2" + "))" * 20, RuleLimits(max_filter_depth=40)),
+    (1, "paymentAmount < {0}" + "9" * 50, RuleLimits(max_limit_digits=51)),
+]
+
+
+@pytest.mark.parametrize(
+    ("terms", "term", "limits"), LONG_FILTERS, ids=["66 between", "400 between", "depth", "digits"]
+)
+def test_a_worker_takes_a_view_over_under_any_filter_that_was_accepted(
+    terms: int, term: str, limits: RuleLimits, tmp_path: Path
+) -> None:
+    text = " or ".join(term.format(n) for n in range(terms))
+    record = json.dumps(
+        {"ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": RULES[1], "aggregateFieldName": "paymentAmount",
+         "aggregatorFunctionType": "SUM", "limitOperatorType": ">", "limit": 300, "windowSeconds": 10, "filter": text}
+    )  # fmt: skip
+    entry = read_entry(0, 1, record.encode(), SCHEMA, limits)
+    assert entry.change is not None, entry.reasons
+    rules, settings, log = RuleTimeline([entry]), replace(SETTINGS, limits=limits), MemoryLog()
+    workers = [MappedViews(tmp_path), MappedViews(tmp_path)]
+    found = [
+        comparable(KeyGroupEngine(0, SCHEMA, settings, log, workers[batch % 2]).process([blob], rules, batch, 0))
+        for batch, blob in enumerate(blobs(batches=4, rows=40, rules=rules))
+    ]
+    assert sum(len(alerts) for alerts, *_ in found) > 5
 
 
 def test_workers_without_shared_memory_start_from_the_log(
