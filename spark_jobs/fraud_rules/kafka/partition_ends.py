@@ -1,0 +1,26 @@
+"""Where the partitions of `transactions` end now, to count the payments that wait."""
+
+from __future__ import annotations
+
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.liveness import AMBER_MS, PartitionEnds
+
+__all__ = ["read_partition_ends", "read_partition_ends_of"]
+
+
+def read_partition_ends_of(kafka: KafkaConnection, topic: str, now_ms: int) -> dict[int, PartitionEnds]:
+    """The ends of a topic by partition, with a client of its own. Raises BrokerUnavailable."""
+    with TopicReader(kafka, topic) as reader:
+        return read_partition_ends(reader, now_ms)
+
+
+def read_partition_ends(reader: TopicReader, now_ms: int) -> dict[int, PartitionEnds]:
+    """The ends by partition. Raises BrokerUnavailable."""
+    return {partition: _ends(reader, partition, now_ms) for partition in reader.partitions()}
+
+
+def _ends(reader: TopicReader, partition: int, now_ms: int) -> PartitionEnds:
+    first, end = reader.ends(partition)
+    later = reader.offset_at(now_ms - AMBER_MS, partition)
+    return PartitionEnds(first, end, end if later is None else min(later, end))

@@ -1,0 +1,136 @@
+"""Whether payments are evaluated now: since when they are not, how many are waiting, and how bad that is.
+
+Pure. The figures of the last batch are old as soon as batches stop, so nothing here comes from them: the number of
+waiting payments comes from the ends of `transactions` at the time of asking. All times are the broker's, in epoch ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from fraud_rules.deployment.intent import IntentKind, IntentLog
+from fraud_rules.detector_status import GRACE_MS, Progress
+
+__all__ = ["AMBER_MS", "RED_MS", "Liveness", "PartitionEnds", "Severity", "liveness", "starts_since"]
+
+AMBER_MS: Final = 10_000
+"""A batch takes about a second. A payment that waits this long waits for a detector that is slow or gone."""
+
+RED_MS: Final = 60_000
+"""An orderly restart takes less. After it, a person has to act."""
+
+RED_STARTS: Final = 2
+"""The first start after a failure is routine. A second one means that the first did not help."""
+
+_DAY_MS: Final = 86_400_000
+
+
+class Severity(StrEnum):
+    """How bad it is."""
+
+    NONE = "NONE"
+    AMBER = "AMBER"
+    RED = "RED"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEnds:
+    """One partition of `transactions`: its first offset, its end, and its end `AMBER_MS` before."""
+
+    first: int
+    end: int
+    end_before: int
+
+
+class Liveness(msgspec.Struct, frozen=True, rename="camel"):
+    """`since_ms` is when the last batch ended, None if none ever did. `asked_ms` is when the first start was requested.
+
+    `waiting` counts the payments after the last batch; None while Kafka does not answer. `starts` counts the starts
+    that were requested after the last batch.
+    """
+
+    severity: Severity
+    at_ms: int
+    since_ms: int | None
+    asked_ms: int | None
+    waiting: int | None
+    starts: int
+
+    def sentence(self, zone: tzinfo | None = None) -> str:
+        """For people, in a time zone; None is the machine's own."""
+        if self.since_ms is None:
+            evaluated = "No payment has been evaluated yet."
+        else:
+            evaluated = f"No payment evaluated since {_clock(self.since_ms, self.at_ms, zone)}."
+        return f"{evaluated} {_waiting(self.waiting)}"
+
+
+def liveness(
+    newest: tuple[int, Progress] | None,
+    ends: Mapping[int, PartitionEnds] | None,
+    topic: str,
+    now_ms: int,
+    tick_ms: int,
+    *,
+    starts: int = 0,
+    asked_ms: int | None = None,
+) -> Liveness:
+    """Judge by the newest progress record with its append time, and the ends of the topic of transactions by partition.
+
+    `ends` is None when Kafka does not answer. A detector that has nothing to do writes a batch at least every
+    `tick_ms`, so its silence is an outage even if no payment is waiting.
+    """
+    since_ms = None if newest is None else newest[0]
+    evaluated = {} if newest is None else newest[1].ends_of(topic)
+    begins = {partition: max(each.first, evaluated.get(partition, 0)) for partition, each in (ends or {}).items()}
+    waiting = overdue = None
+    if ends is not None:
+        waiting = sum(max(0, each.end - begins[partition]) for partition, each in ends.items())
+        overdue = any(each.end_before > begins[partition] for partition, each in ends.items())
+    base_ms = asked_ms if since_ms is None else since_ms
+    age_ms = None if base_ms is None else now_ms - base_ms
+    return Liveness(
+        severity=_severity(age_ms, tick_ms, starts, overdue=bool(overdue), ever=since_ms is not None),
+        at_ms=now_ms,
+        since_ms=since_ms,
+        asked_ms=asked_ms,
+        waiting=waiting,
+        starts=starts,
+    )
+
+
+def starts_since(intents: IntentLog, since_ms: int | None) -> int:
+    """How many starts were requested after the last batch; None is before all of them."""
+    runs = [record for record in intents.valid if record.intent.kind is IntentKind.RUN]
+    return sum(since_ms is None or record.append_ms > since_ms for record in runs)
+
+
+def _severity(age_ms: int | None, tick_ms: int, starts: int, *, overdue: bool, ever: bool) -> Severity:
+    if age_ms is None:
+        return Severity.AMBER
+    if ever and age_ms <= tick_ms + GRACE_MS and not (overdue and age_ms > AMBER_MS):
+        return Severity.NONE
+    return Severity.RED if age_ms > RED_MS or starts >= RED_STARTS else Severity.AMBER
+
+
+def _clock(time_ms: int, now_ms: int, zone: tzinfo | None) -> str:
+    shown = datetime.fromtimestamp(time_ms / 1_000, UTC).astimezone(zone)
+    return shown.strftime("%H:%M:%S" if now_ms - time_ms < _DAY_MS else "%Y-%m-%d %H:%M:%S")
+
+
+def _waiting(count: int | None) -> str:
+    match count:
+        case None:
+            return "Kafka does not say how many are waiting."
+        case 0:
+            return "None is waiting."
+        case 1:
+            return "1 is waiting."
+        case _:
+            return f"{count:,} are waiting."

@@ -1,0 +1,108 @@
+"""Whether payments are evaluated: since when not, how many are waiting, and how bad that is."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from fraud_rules.deployment.intent import Intent, IntentKind, IntentLog, IntentRecord
+from fraud_rules.deployment.release import Release
+from fraud_rules.detector_status import Progress
+from fraud_rules.liveness import Liveness, PartitionEnds, Severity, liveness, starts_since
+
+TICK_MS = 10_000
+SINCE_MS = 1_795_350_418_000  # 2026-11-22 12:26:58 UTC
+TOPIC = "transactions"
+
+
+def progress(**ends: int) -> Progress:
+    return Progress(
+        query_id="q", batch_id=4, end_offsets={TOPIC: {each[1:]: end for each, end in ends.items()}}, rules_end=3,
+        rules_refused=[], rows=9, quarantined=0, alerts=0, shadow_alerts=0, late=0, duplicates=0, rules_in_force=7,
+        retained_events=9, lag=126,
+    )  # fmt: skip
+
+
+def look(age_s: float, waiting: int, *, overdue: bool | None = None, starts: int = 0) -> Liveness:
+    """So long after the last batch; payments that wait are overdue, unless said otherwise."""
+    late = waiting if overdue is None else int(overdue)
+    ends = {0: PartitionEnds(0, 100 + waiting, 100 + late)}
+    now_ms = SINCE_MS + int(age_s * 1_000)
+    return liveness((SINCE_MS, progress(p0=100)), ends, TOPIC, now_ms, TICK_MS, starts=starts)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "waiting", "starts", "severity"),
+    [
+        (1, 0, 0, Severity.NONE),
+        (1, 52_310, 0, Severity.NONE),  # behind, but at work
+        (10, 52_310, 0, Severity.NONE),
+        (10.1, 52_310, 0, Severity.AMBER),
+        (60, 52_310, 1, Severity.AMBER),
+        (60.1, 52_310, 1, Severity.RED),
+        (12, 52_310, 2, Severity.RED),
+        (9, 52_310, 2, Severity.NONE),
+        (25, 0, 0, Severity.NONE),  # idle: a batch comes at every tick
+        (25.1, 0, 0, Severity.AMBER),
+        (60.1, 0, 0, Severity.RED),
+        (26, 0, 2, Severity.RED),
+    ],
+)
+def test_severity_grows_with_the_outage(age_s: float, waiting: int, starts: int, severity: Severity) -> None:
+    assert look(age_s, waiting, starts=starts).severity is severity
+
+
+def test_a_payment_that_just_arrived_at_an_idle_detector_is_no_outage() -> None:
+    assert look(10.3, 1, overdue=False).severity is Severity.NONE
+    assert look(10.3, 1, overdue=True).severity is Severity.AMBER
+
+
+def test_waiting_is_what_the_topic_holds_beyond_the_last_batch_and_not_its_lag() -> None:
+    ends = {0: PartitionEnds(0, 150, 150), 1: PartitionEnds(40, 60, 60), 2: PartitionEnds(5, 12, 12)}
+    seen = liveness((SINCE_MS, progress(p0=100, p1=20)), ends, TOPIC, SINCE_MS, TICK_MS)
+    # Of partition 1 retention has removed some, partition 2 is new.
+    assert seen.waiting == 50 + 20 + 7
+
+
+def test_what_kafka_does_not_answer_is_unknown() -> None:
+    seen = liveness((SINCE_MS, progress(p0=100)), None, TOPIC, SINCE_MS + 61_000, TICK_MS)
+    assert (seen.waiting, seen.severity) == (None, Severity.RED)
+    assert seen.sentence(UTC) == "No payment evaluated since 12:26:58. Kafka does not say how many are waiting."
+
+
+def test_a_detector_that_never_evaluated_counts_from_its_first_start() -> None:
+    ends = {0: PartitionEnds(3, 10, 10)}
+
+    def never(asked_ms: int | None, starts: int) -> Liveness:
+        return liveness(None, ends, TOPIC, SINCE_MS + 50_000, TICK_MS, starts=starts, asked_ms=asked_ms)
+
+    assert never(None, 0).severity is Severity.AMBER
+    assert never(SINCE_MS, 1).severity is Severity.AMBER
+    assert never(SINCE_MS, 2).severity is Severity.RED
+    assert never(SINCE_MS - 20_000, 1).severity is Severity.RED
+    assert never(None, 0).sentence(UTC) == "No payment has been evaluated yet. 7 are waiting."
+
+
+@pytest.mark.parametrize(
+    ("age_s", "waiting", "sentence"),
+    [
+        (70, 52_310, "No payment evaluated since 12:26:58. 52,310 are waiting."),
+        (70, 1, "No payment evaluated since 12:26:58. 1 is waiting."),
+        (70, 0, "No payment evaluated since 12:26:58. None is waiting."),
+        (90_000, 0, "No payment evaluated since 2026-11-22 12:26:58. None is waiting."),
+    ],
+)
+def test_the_sentence(age_s: float, waiting: int, sentence: str) -> None:
+    assert look(age_s, waiting).sentence(UTC) == sentence
+
+
+def test_starts_after_the_last_batch_count() -> None:
+    def asked(epoch: int, release: Release | None) -> IntentRecord:
+        kind = IntentKind.DRAIN if release is None else IntentKind.RUN
+        intent = Intent("d", kind, f"a{epoch}", epoch - 1, "because", "me", "test", 0, release)
+        return IntentRecord(epoch, epoch * 1_000, intent, void=False)
+
+    run = Release(code="c0de", settings="", schema="", checkpoint="/checkpoint", bootstrap="kafka:9092")
+    log = IntentLog("d", [asked(0, run), asked(1, run), asked(2, None), asked(3, run)])
+    assert [starts_since(log, since_ms) for since_ms in (None, 0, 1_000, 3_000)] == [3, 2, 1, 0]
