@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, fields
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +26,7 @@ class RuleLimits:
     max_filter_chars: int = 8_000
     max_filter_depth: int = 32
     max_filter_tokens: int = 400
+
+
+UNBOUNDED: Final = RuleLimits(**{field.name: sys.maxsize for field in fields(RuleLimits)})
+"""For text that this product wrote itself, from rules that were within the limits."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.filter import parse_filter
-from fraud_rules.limits import RuleLimits
+from fraud_rules.limits import UNBOUNDED
 from fraud_rules.predicate import Predicate
 from fraud_rules.rule import Aggregator, Operator, Rule, RuleState
 from fraud_rules.ruleset import GroupingInForce, RuleInForce
@@ -76,9 +76,12 @@ class Measures:
 
     @classmethod
     def decode(cls, text: bytes, schema: TransactionSchema) -> Measures:
-        """What `encode` made."""
+        """The measures that `encode` wrote.
+
+        The limits on rules do not apply: the canonical text of a filter can be longer than the text of its author.
+        """
         filters, totals, trees, windows_ms, distincts = msgspec.json.decode(text, type=_Encoded)
-        predicates = tuple(parse_filter(each, schema, RuleLimits()) for each in filters)
+        predicates = tuple(parse_filter(each, schema, UNBOUNDED) for each in filters)
         return cls(predicates, totals, trees, windows_ms, distincts)
 
     def totals_array(self) -> NDArray[np.int64]:
