@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, CronTriggerTimetable
+from airflow.sdk import DAG
 
-from fraud_ops.dag_defaults import TAGS, deadline, defaults
+from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
 from fraud_ops.operators.drill import RestoreDrillOperator
 
 DOC = """
@@ -21,7 +21,8 @@ with DAG(
     dag_id="fraud_checkpoint_drill",
     description="Restores a copy of the checkpoint and compares it",
     doc_md=DOC,
-    schedule=CronTriggerTimetable("30 3 * * *", timezone="UTC"),  # no start date: the first run is the next 03:30
+    schedule="30 3 * * *",
+    start_date=SINCE,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,
