@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
+from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.archive_checks import ArchiveAheadOperator
 from fraud_ops.operators.batch import ArchiveOperator
 
@@ -24,7 +24,6 @@ with DAG(
     description="The logs as Parquet, transactions by event day",
     doc_md=DOC,
     schedule=timedelta(hours=1),
-    start_date=SINCE,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param
 
-from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
+from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.batch import WhatIfOperator
 
 DOC = """
@@ -25,7 +25,6 @@ with DAG(
     description="What a draft rule would have done on past days",
     doc_md=DOC,
     schedule=None,
-    start_date=SINCE,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

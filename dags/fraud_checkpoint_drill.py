@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
+from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.drill import RestoreDrillOperator
 
 DOC = """
@@ -22,7 +22,6 @@ with DAG(
     description="Restores a copy of the checkpoint and compares it",
     doc_md=DOC,
     schedule="30 3 * * *",
-    start_date=SINCE,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
+from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.checkpoint import CheckCheckpointOperator
 
 DOC = """
@@ -24,7 +24,6 @@ with DAG(
     description="Checks the checkpoint without touching it",
     doc_md=DOC,
     schedule=timedelta(minutes=5),
-    start_date=SINCE,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, TriggerRule
 
-from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
+from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.detector import DeployOperator
 from fraud_ops.operators.supervise import SuperviseOperator
 
@@ -27,7 +27,6 @@ with DAG(
     description="Deploys the detector and looks after it",
     doc_md=DOC,
     schedule="@continuous",
-    start_date=SINCE,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -7,7 +7,7 @@ from datetime import timedelta
 from airflow.sdk import DAG, Param
 
 from fraud_ops.act import Action
-from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
+from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.detector import DecisionOperator
 
 DOC = """
@@ -31,7 +31,6 @@ with DAG(
     description="Start, drain, restart, roll back or rebuild the detector, with a reason",
     doc_md=DOC,
     schedule=None,
-    start_date=SINCE,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
+from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
 from fraud_ops.sensors.detector import RulesLiveSensor
 
@@ -27,7 +27,6 @@ with DAG(
     description="Reconciles config/rules with the rule log",
     doc_md=DOC,
     schedule=timedelta(hours=1),
-    start_date=SINCE,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from fraud_ops.dag_defaults import SINCE, TAGS, deadline, defaults
+from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.supervision import CheckSupervisionOperator
 
 DOC = """
@@ -21,7 +21,6 @@ with DAG(
     description="Alarms when nobody supervises the detector",
     doc_md=DOC,
     schedule=timedelta(minutes=2),
-    start_date=SINCE,
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

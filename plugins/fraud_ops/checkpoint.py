@@ -30,12 +30,13 @@ class CheckpointFacts:
 
     `next_offsets` are those that the batch after the last finished one begins at. `commit_age_ms` is the age of the
     last finished batch's file; `damaged` names files that are not as their checksums say, `behind` state partitions
-    without the files of the last finished batch.
+    without the files of the last finished batch. `absent` says that the folder has no manifest.
     """
 
     root: str
     fault: str | None = None
     foreign: bool = False
+    absent: bool = False
     planned: int | None = None
     committed: int | None = None
     commit_age_ms: int | None = None
@@ -86,8 +87,16 @@ def findings(
     progress: ProgressSeen | None,
     limits: CheckpointLimits,
     size_before: int | None = None,
+    *,
+    starting: bool = False,
 ) -> list[Finding]:
-    """Everything looked at, in the order of the report. `size_before` is the size at the check before."""
+    """Everything looked at, in the order of the report.
+
+    `size_before` is the size at the check before. `starting` says that the detector has not finished a batch since its
+    start: it makes the checkpoint only when its start has succeeded.
+    """
+    if facts.absent and starting:
+        return [Finding("readable", f"nothing yet: the detector is starting, and makes {facts.root} then", Grade.OK)]
     if facts.fault is not None:
         health = Health.CHECKPOINT_FOREIGN if facts.foreign else Health.CHECKPOINT_DAMAGED
         return [Finding("readable", facts.fault, Grade.BAD, health)]

@@ -14,7 +14,8 @@ __all__ = ["DEADLINE", "OWNER", "SINCE", "TAGS", "TASK_FAILED", "deadline", "def
 OWNER = "fraud-platform"
 TAGS = ("fraud",)
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
-"""Schedules count from here; nothing is caught up on."""
+"""The start of a schedule whose first run is about the past. Other DAGs have no start date: their first run, and its
+deadline, count from the installation."""
 
 TASK_FAILED = "TASK_FAILED"
 DEADLINE = "DEADLINE"

@@ -127,12 +127,18 @@ def test_what_a_killed_detector_was_writing_is_no_damage(root: Path) -> None:
 def test_another_detectors(root: Path) -> None:
     seen = CheckpointHook(str(root)).facts("other")
     assert seen.foreign
-    assert overall(findings(seen, TopicFacts(), None, CheckpointLimits())) == (Grade.BAD, Health.CHECKPOINT_FOREIGN)
+    found = findings(seen, TopicFacts(), None, CheckpointLimits(), starting=True)
+    assert overall(found) == (Grade.BAD, Health.CHECKPOINT_FOREIGN)
 
 
 def test_none_at_all(root: Path) -> None:
     shutil.rmtree(root)
-    assert facts(root).foreign
+    seen = facts(root)
+    found = findings(seen, TopicFacts(), None, CheckpointLimits(), starting=True)
+    assert overall(found) == (Grade.OK, Health.HEALTHY)
+    assert "nothing yet" in table(found)
+    found = findings(seen, TopicFacts(), None, CheckpointLimits(), starting=False)
+    assert overall(found) == (Grade.BAD, Health.CHECKPOINT_FOREIGN)
 
 
 FINDINGS = {

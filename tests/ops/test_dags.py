@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk import DAG
+from airflow.sdk import DAG, DeadlineReference
+from airflow.serialization.encoders import coerce_to_core_timetable
+from airflow.timetables.base import TimeRestriction
+from airflow.utils.timezone import coerce_datetime
 
 from fraud_ops.control_plane.flood_guard import ALARM
 from fraud_ops.health import Health
@@ -73,6 +76,17 @@ def test_a_page_says_whose_it_is_and_when_to_worry(bag: DagBag, dag_id: str) -> 
     for task in dag.tasks:
         assert task.owner == "fraud-platform", task.task_id
         assert task.doc_md, task.task_id
+
+
+@pytest.mark.parametrize("dag_id", sorted(DAGS))
+def test_a_new_installation_has_missed_no_deadline(bag: DagBag, dag_id: str) -> None:
+    """The first run of a DAG is not about a time before Airflow knew the DAG, or its deadline counts from now."""
+    dag, begun = bag.dags[dag_id], datetime.now(UTC)
+    restriction = TimeRestriction(coerce_datetime(dag.start_date), None, dag.catchup)
+    timetable = coerce_to_core_timetable(dag.timetable)
+    first = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction)
+    of_logical_date = dag.deadline[0].reference == DeadlineReference.DAGRUN_LOGICAL_DATE
+    assert first is None or not of_logical_date or first.logical_date >= begun
 
 
 @pytest.mark.parametrize("dag_id", sorted(DAGS))

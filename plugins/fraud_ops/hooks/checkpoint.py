@@ -41,7 +41,8 @@ class CheckpointHook(BaseHook):
 
         root = str(self.root)
         if not (self.root / MANIFEST).is_file():
-            return CheckpointFacts(root, fault=f"{root} has no {MANIFEST}: missing, or no detector's", foreign=True)
+            fault = f"{root} has no {MANIFEST}: missing, or no detector's"
+            return CheckpointFacts(root, fault=fault, foreign=True, absent=True)
         try:
             owner = json.loads((self.root / MANIFEST).read_bytes()).get("detector")
             if owner != detector:

@@ -10,8 +10,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from fraud_ops.alarms import Alarm
 from fraud_ops.checkpoint import CheckpointLimits, Grade, document, findings, overall, table
 from fraud_ops.decisions import last_release
-from fraud_ops.health import Health
+from fraud_ops.health import Health, health
 from fraud_ops.hooks.alarms import AlarmHook
+from fraud_ops.hooks.watch import now_ms
 from fraud_ops.links import publish_links
 from fraud_ops.named import named
 from fraud_ops.operators.detector import DetectorOperator
@@ -50,15 +51,17 @@ class CheckCheckpointOperator(DetectorOperator):
             reader = CheckpointHook(last_release(seen).checkpoint)
             facts = reader.facts(seen.detector)
             topics = reader.topics(hook.kafka, facts)
-        before = context["ti"].xcom_pull(task_ids=self.task_id, key=_SIZE, include_prior_dates=True)
-        found = findings(facts, topics, seen.progress, self.checkpoint_limits, before)
-        grade, health = overall(found)
+        # Without a map index, Airflow gives a list as soon as two earlier runs have pushed a size.
+        before = context["ti"].xcom_pull(task_ids=self.task_id, key=_SIZE, include_prior_dates=True, map_indexes=-1)
+        starting = seen.progress is None or health(seen, self.limits, now_ms()).health is Health.STARTING
+        found = findings(facts, topics, seen.progress, self.checkpoint_limits, before, starting=starting)
+        grade, verdict = overall(found)
         self.log.info("%s\n%s", grade.name, table(found))
-        publish_links(context, seen, health)
+        publish_links(context, seen, verdict)
         context["ti"].xcom_push(key=_SIZE, value=facts.size_bytes)
         context["outlet_events"][CHECKPOINT].extra = {"grade": grade.name, **document(found)}
         if grade is Grade.BAD:
             said = "; ".join(f"{each.check}: {each.value}" for each in found if each.grade is Grade.BAD)
-            AlarmHook().raise_alarm(Alarm(health.value, seen.detector, said))
-            raise AirflowFailException(f"{health.value}: {said}")
+            AlarmHook().raise_alarm(Alarm(verdict.value, seen.detector, said))
+            raise AirflowFailException(f"{verdict.value}: {said}")
         return {"grade": grade.name}
