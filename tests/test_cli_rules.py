@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fraud_rules.kafka.rule_status import read_refused
 from tests.conftest import OwnTopics
 from tests.fraud_command import environment, fraud
-from tests.kafka_records import read_all
+from tests.kafka_records import produce, read_all
 
 SEED = Path(__file__).parent.parent / "config" / "rules"
 
@@ -161,6 +162,27 @@ def test_a_control_asks_before_it_clears(topics: OwnTopics) -> None:
         json.loads(message.value() or b"")["controlType"] for message in read_all(topics.bootstrap, topics.names.rules)
     ]
     assert kinds == ["CLEAR_STATE_ALL", "EXPORT_RULES_CURRENT"]
+
+
+def test_refused_records_are_found_newest_first_among_records_that_are_no_reports(topics: OwnTopics) -> None:
+    def report(version: int, status: str, **more: object) -> bytes:
+        return json.dumps({"ruleVersion": version, "status": status, "batchId": 1, "time": 1, **more}).encode()
+
+    why = [{"field": "windowMinutes", "message": "is required"}]
+    records = [
+        report(0, "REJECTED", ruleId=None, reasons=why),
+        b"{",
+        report(1, "LIVE", ruleId=7),
+        None,
+        report(2, "REJECTED", ruleId=7, reasons=why),
+    ]
+    produce(topics.bootstrap, topics.names.rule_operations, records)
+    refused = read_refused(topics.kafka, topics.names.rule_operations)
+    assert [(each.rule_version, each.rule_id, each.reasons[0].field) for each in refused] == [
+        (2, 7, "windowMinutes"),
+        (0, None, "windowMinutes"),
+    ]
+    assert [each.rule_version for each in read_refused(topics.kafka, topics.names.rule_operations, 1)] == [2]
 
 
 def _without(document: dict[str, object], *names: str) -> dict[str, object]:

@@ -209,7 +209,7 @@ def test_the_fields_a_rule_reads() -> None:
         ({"limit": None}, "limit", "is required"),
         ({"windowMinutes": 43_201}, "windowMinutes", "from 1 to 43200"),
         ({"windowMinutes": 10**30}, "windowMinutes", "from 1 to 43200"),
-        ({"windowMinutes": "20"}, "windowMinutes", "not '20'"),
+        ({"windowMinutes": "20.0"}, "windowMinutes", "not '20.0'"),
         ({"windowMinutes": LEFT_OUT}, "windowMinutes", "is required (or windowSeconds)"),
         ({"windowSeconds": 60}, "windowSeconds", "is given beside windowMinutes"),
         ({"cooldownSeconds": -1}, "cooldownSeconds", "must be a whole number from 1"),

@@ -88,8 +88,8 @@ class Rule:
     """One rule as accepted.
 
     `grouping` and `unique` hold canonical field names, sorted: the sorted grouping is its identity. `aggregate_field`
-    is None for the counts. `document` is the record as given, JSON-ready (numbers with a fraction are `Decimal`, to be
-    written as JSON numbers), without null members; it is what alerts quote.
+    is None for the counts. `document` is the record as given, JSON-ready, without null members and with whole numbers
+    as integers (numbers with a fraction are `Decimal`, to be written as JSON numbers); alerts quote it.
     """
 
     rule_id: int

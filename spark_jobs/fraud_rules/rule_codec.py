@@ -1,8 +1,8 @@
 """From a record of the rule log to a change of the rule set, and back.
 
 The JSON of the Flink fraud-detection demo is accepted as it is, with the extensions of this product, and so is its text
-form. Everything wrong with a record is reported at once, by member. Members with the value null count as absent, and
-members nobody knows are refused: a misspelt `cooldownSecond` must not go unnoticed.
+form. A rejection lists every reason, by member. Members with the value null count as absent. Unknown members are
+refused, so that a misspelt `cooldownSecond` does not go unnoticed.
 
 No record of any content costs more than a few milliseconds: sizes are checked before work is done.
 """
@@ -18,6 +18,7 @@ from fraud_rules.limits import RuleLimits
 from fraud_rules.rule import Control, ControlType, Rule, RuleChange, RuleDeletion, RuleState
 from fraud_rules.rule_json import DecodedObject, decode_object, faults_of
 from fraud_rules.rule_members import MemberReader
+from fraud_rules.rule_numbers import readable_id, with_whole_numbers
 from fraud_rules.rule_text import read_text_form
 from fraud_rules.ruleset import LogEntry
 from fraud_rules.schema import TransactionSchema
@@ -66,12 +67,12 @@ def encode_document(document: Mapping[str, object]) -> bytes:
 
 
 def _change(decoded: DecodedObject, schema: TransactionSchema, limits: RuleLimits) -> RuleChange:
-    document = {name: value for name, value in decoded.members.items() if value is not None}
+    given = {name: value for name, value in decoded.members.items() if value is not None}
+    document = with_whole_numbers(given)
     reader = MemberReader(document, schema, limits, decoded.reasons)
     change = _read(reader, document)
     if change is None or reader.reasons:
-        rule_id = document.get("ruleId")
-        raise RuleRejected(reader.reasons, rule_id if type(rule_id) is int else None)
+        raise RuleRejected(reader.reasons, readable_id(document))
     return change
 
 

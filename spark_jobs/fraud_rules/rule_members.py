@@ -13,6 +13,7 @@ from fraud_rules.filter import Predicate, parse_filter
 from fraud_rules.limits import RuleLimits
 from fraud_rules.rule import Action, Aggregator, Operator
 from fraud_rules.rule_json import Unusable
+from fraud_rules.rule_numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.safe_text import quoted, shown
 from fraud_rules.schema import TransactionSchema
 
@@ -45,12 +46,10 @@ MEMBERS = (
 """Every member a record may have. `approve` is for the tool that applies seed files; the detector lets it pass."""
 
 REMARKS = ("name", "description", "severity", "owner")
-MAX_RULE_ID = 2**63 - 1
 
 _KNOWN = frozenset(MEMBERS)
 _OPERATORS = {key: operator for operator in Operator for key in (operator.value, operator.name)}
 _COUNT_FIELDS = {"COUNT_FLINK": Aggregator.COUNT, "COUNT_WITH_RESET_FLINK": Aggregator.COUNT_WITH_RESET}
-_DECIMAL = re.compile(r"[+-]?[0-9]{1,64}(\.[0-9]{1,64})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _SOURCE = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 _MAX_COMPLAINTS = 50
 _MAX_GUESSES = 5
@@ -139,10 +138,10 @@ class MemberReader:
         if given is None:
             self._complain("limit", "is required")
             return None
-        number = _decimal(given)
+        number = decimal_of(given)
         if number is None:
             self._complain("limit", f"must be a decimal number, not {shown(given)}")
-        elif _digits(number) > self._limits.max_limit_digits:
+        elif digits_of(number) > self._limits.max_limit_digits:
             self._complain("limit", f"has more than {self._limits.max_limit_digits} digits")
         else:
             return Decimal(format(number, "f")) if number else Decimal(0)
@@ -269,19 +268,3 @@ class MemberReader:
         if isinstance(self._document.get(name), Unusable):
             return
         self._reasons.append(Reason(name, message))
-
-
-def _decimal(given: object) -> Decimal | None:
-    """A number, or the text of one, exactly; None for anything else."""
-    if isinstance(given, Decimal):
-        return given if given.is_finite() else None
-    if type(given) is int:
-        return Decimal(given)
-    return Decimal(given) if isinstance(given, str) and _DECIMAL.fullmatch(given) else None
-
-
-def _digits(number: Decimal) -> int:
-    """How many digits the number has when it is written out without an exponent."""
-    exponent = int(number.as_tuple().exponent)
-    before = max(number.adjusted() + 1, 1)
-    return before + max(-exponent, 0)

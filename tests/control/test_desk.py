@@ -102,7 +102,7 @@ def test_every_fault_of_a_rule_is_told_by_field(scene: Scene) -> None:
         (RuleGiven(document={**RULE, "name": "\ud800"}), "record"),
         (RuleGiven(document={**RULE, "disabled": True}), "disabled"),
         (RuleGiven(document={**RULE, "ruleId": 2**60}), "ruleId"),
-        (RuleGiven(document={**RULE, "ruleId": "1"}), "ruleId"),
+        (RuleGiven(document={**RULE, "ruleId": "one"}), "ruleId"),
         (RuleGiven(document={**RULE, "description": "x" * 33_000}), "record"),
         (RuleGiven(document={str(n): n for n in range(100)}), "record"),
     ],

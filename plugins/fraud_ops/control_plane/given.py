@@ -22,6 +22,7 @@ from fraud_rules.rule_codec import encode_document, parse_rule_document
 from fraud_rules.rule_files import read_rule_text
 from fraud_rules.rule_json import decode_object
 from fraud_rules.rule_members import REMARKS
+from fraud_rules.rule_numbers import with_whole_numbers
 from fraud_rules.rule_text import read_text_form
 from fraud_rules.schema import TransactionSchema
 
@@ -85,7 +86,7 @@ class Reader:
 
     def rule_of(self, members: Mapping[str, Any], faults: Sequence[Reason], wanted: Wanted, *, strict: bool) -> Rule:
         """The rule of decoded members."""
-        document, reasons = dict(members), list(faults)
+        document, reasons = with_whole_numbers(members), list(faults)
         if document.pop("disabled", None) not in (None, False):
             reasons.append(Reason("disabled", "a rule is ended by its state, not by its document"))
         reasons += _faults_of_id(document, wanted)

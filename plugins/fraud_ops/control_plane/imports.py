@@ -26,6 +26,7 @@ from fraud_rules.limits import RuleLimits
 from fraud_rules.rule_export import RuleFormat
 from fraud_rules.rule_files import read_rule_text
 from fraud_rules.rule_json import decode_object
+from fraud_rules.rule_numbers import readable_id, with_whole_numbers
 from fraud_rules.rule_text import read_text_form
 
 __all__ = ["import_rules", "read_import"]
@@ -51,8 +52,7 @@ class Given:
     @property
     def rule_id(self) -> int | None:
         """The rule it is about, where it names one."""
-        given = self.members.get("ruleId")
-        return given if type(given) is int else None
+        return readable_id(self.members)
 
 
 def read_import(
@@ -162,7 +162,7 @@ class _Bringing:
 
 def _heads(session: Session, records: Sequence[Given]) -> Mapping[int, RuleHead]:
     """What the store has of the rules named, asked for some hundreds at a time."""
-    ids = [each.rule_id for each in records if each.rule_id is not None and abs(each.rule_id) < 2**63]
+    ids = [each.rule_id for each in records if each.rule_id is not None]
     found: dict[int, RuleHead] = {}
     for start in range(0, len(ids), _ASKED_AT_ONCE):
         asked = select(RuleHead).where(RuleHead.rule_id.in_(ids[start : start + _ASKED_AT_ONCE]))
@@ -182,7 +182,7 @@ def _given(record: bytes, limits: RuleLimits) -> Given:
         decoded = decode_object(text, limits)
     except RuleRejected as rejected:
         return Given(refused=rejected)
-    return Given(decoded.members, decoded.reasons)
+    return Given(with_whole_numbers(decoded.members), decoded.reasons)
 
 
 def _says_more(given: Mapping[str, object], known: Mapping[str, object]) -> bool:

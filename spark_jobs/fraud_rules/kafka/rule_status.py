@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import follow, read_topic, topic_starts
+from fraud_rules.kafka.consume import follow, read_topic, tail_of, topic_starts
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_log import RuleLog, check_rule_log
 from fraud_rules.ruleset import RuleTimeline
@@ -46,6 +47,17 @@ class RulesSeen:
     timeline: RuleTimeline
     operations: Mapping[int, RuleOperation]
 
+    @property
+    def refused(self) -> list[RuleOperation]:
+        """The records that the detector refused, with its reasons, newest first."""
+        return newest_refused(self.operations.values())
+
+
+def newest_refused(operations: Iterable[RuleOperation]) -> list[RuleOperation]:
+    """The refused records among these reports, newest first."""
+    refused = (each for each in operations if each.rejected)
+    return sorted(refused, key=lambda each: each.rule_version, reverse=True)
+
 
 decode_operation = msgspec.json.Decoder(RuleOperation).decode
 """A report from its record."""
@@ -71,6 +83,19 @@ def read_operations(kafka: KafkaConnection, topic: str) -> dict[int, RuleOperati
     records = [record for each in read_topic(kafka, topic).values() for record in each]
     reports = (decode_operation(record.value) for record in records if record.value is not None)
     return {report.rule_version: report for report in reports}
+
+
+def read_refused(kafka: KafkaConnection, topic: str, look_back: int = 1_000) -> list[RuleOperation]:
+    """The refused records among the newest `look_back` reports, newest first. Raises BrokerUnavailable.
+
+    A record that is no report is skipped.
+    """
+    found: dict[int, RuleOperation] = {}
+    for record in tail_of(kafka, topic, look_back):
+        with contextlib.suppress(msgspec.MsgspecError):
+            report = decode_operation(record.value or b"")
+            found[report.rule_version] = report
+    return newest_refused(found.values())
 
 
 def await_operations(

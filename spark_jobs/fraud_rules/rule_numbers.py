@@ -1,0 +1,50 @@
+"""The numbers of a rule, which a record gives as JSON numbers or as text.
+
+Jackson, the JSON library of the Flink demo, reads both alike, and the demo's web application writes both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final
+
+__all__ = ["MAX_RULE_ID", "decimal_of", "digits_of", "readable_id", "with_whole_numbers"]
+
+MAX_RULE_ID: Final = 2**63 - 1
+
+_WHOLE_NUMBERS: Final = ("ruleId", "windowMinutes", "windowSeconds", "cooldownSeconds")
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,64}(\.[0-9]{1,64})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+
+
+def with_whole_numbers(members: Mapping[str, object]) -> dict[str, object]:
+    """A rule's members with whole numbers that are texts as integers; every other value stays as it is."""
+    return {name: _whole(given) if name in _WHOLE_NUMBERS else given for name, given in members.items()}
+
+
+def readable_id(members: Mapping[str, object]) -> int | None:
+    """The rule that a record is about, also of a record that is rejected; None where it names no possible id."""
+    given = _whole(members.get("ruleId"))
+    return given if isinstance(given, int) and type(given) is int and 1 <= given <= MAX_RULE_ID else None
+
+
+def decimal_of(given: object) -> Decimal | None:
+    """A number, or the text of one, exactly; None for anything else."""
+    if isinstance(given, Decimal):
+        return given if given.is_finite() else None
+    if type(given) is int:
+        return Decimal(given)
+    return Decimal(given) if isinstance(given, str) and _DECIMAL.fullmatch(given) else None
+
+
+def digits_of(number: Decimal) -> int:
+    """How many digits the number has when it is written out without an exponent."""
+    exponent = int(number.as_tuple().exponent)
+    before = max(number.adjusted() + 1, 1)
+    return before + max(-exponent, 0)
+
+
+def _whole(given: object) -> object:
+    return int(given) if isinstance(given, str) and _WHOLE.fullmatch(given) else given
