@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
-import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from bench import machine, report, results
+from bench.ending import ending_children
 from bench.figures import QUICK, Rows, Scale
 from bench.lab import Lab
 from bench.rows import ALL
@@ -30,11 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     project = Project.find()
     page = project.root / "docs" / "benchmarks.md"
-    # A process of this package, and the detector, are found from wherever this one was started.
+    # The package and the detector are found from the project's folder, whatever the current folder is.
     os.chdir(project.root)
-    # Asked to end, it still ends what it started.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    failed = [] if given.render else _measure_all(chosen, given, project)
+    failed = []
+    if not given.render:
+        with ending_children():
+            failed = _measure_all(chosen, given, project)
     if not given.quick:
         known = {rows.name: found for rows in ALL if (found := results.read(rows.name)) is not None}
         report.update(page, report.render(ALL, known))
@@ -49,8 +50,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add(
         "--only",
-        default="",
-        help="names of groups of rows, or how they begin, with commas between; default: all but soak",
+        action="append",
+        default=[],
+        metavar="NAMES",
+        help="names of groups of rows, or how they begin, with commas between; may be repeated; default: all but soak",
     )
     add("--runs", type=int, default=3, help="of each group, taking turns with the others")
     add("--list", action="store_true", help="name the groups and end")
@@ -63,9 +66,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _is_wanted(rows: Rows, given: argparse.Namespace) -> bool:
     if rows.soak and not given.soak_minutes and not given.list:
         return False
-    wanted = [name for name in given.only.split(",") if name]
-    names = {each.name for each in ALL}
-    return not wanted or any(rows.name == name or (name not in names and rows.name.startswith(name)) for name in wanted)
+    wanted = [name for names in given.only for name in names.split(",") if name]
+    exact = {each.name for each in ALL}
+    return not wanted or any(rows.name == name or (name not in exact and rows.name.startswith(name)) for name in wanted)
 
 
 def _measure_all(chosen: Sequence[Rows], given: argparse.Namespace, project: Project) -> list[str]:

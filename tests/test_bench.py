@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import psutil
 import pytest
+from bench.__main__ import main
 from bench.figures import Figure, Rows, Spread, at_least, at_most, spread
 from bench.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
 from bench.report import number, render, replaced, verdict
@@ -195,3 +200,47 @@ def test_an_event_that_is_not_whole_is_not_what_one_resumes_after() -> None:
     events.take(STREAM[:-1])
 
     assert events.last_id == "2-0"
+
+
+def test_only_may_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list", "--only", "kernel", "--only", "state,nightly_w"]) == 0
+    named = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+
+    assert named == {"kernel", "state", "nightly_whatif"}
+
+
+_SLOW_TO_END = """
+import subprocess, time
+from bench.ending import ending_children
+
+with ending_children():
+    child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    leaves_orphan = ["sh", "-c", "sleep 1000 >/dev/null & echo $!"]
+    orphan = subprocess.check_output(leaves_orphan, start_new_session=True, text=True)
+    try:
+        print(child.pid, orphan.strip(), flush=True)
+        time.sleep(1000)
+    finally:
+        print("draining", flush=True)
+        time.sleep(1000)
+"""
+
+
+def test_a_second_interrupt_too_leaves_no_process(project: Project) -> None:
+    bench = subprocess.Popen(
+        [sys.executable, "-c", _SLOW_TO_END],
+        cwd=project.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert bench.stdout is not None
+    started = [psutil.Process(int(pid)) for pid in bench.stdout.readline().split()]
+    bench.send_signal(signal.SIGINT)
+    assert bench.stdout.readline() == "draining\n"
+    bench.send_signal(signal.SIGINT)
+    left, _ = bench.communicate(timeout=60)
+
+    assert (left, bench.returncode) == ("", 130)
+    assert len(started) == 2
+    assert not [process for process in started if process.is_running()]
