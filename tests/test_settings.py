@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from fraud_rules.errors import ConfigError
+from fraud_rules.kafka.declared import load_topics
 from fraud_rules.settings import DetectorSettings, TopicNames
 
 CONFIG = Path(__file__).parent.parent / "config" / "detector.yaml"
@@ -27,6 +28,51 @@ def test_the_shipped_file_states_the_defaults() -> None:
 def test_every_topic_by_role_is_declared() -> None:
     declared = yaml.safe_load((CONFIG.parent / "topics.yaml").read_text())["topics"]
     assert {getattr(TopicNames(), role.name) for role in dataclasses.fields(TopicNames)} <= set(declared)
+
+
+def test_a_topic_is_renamed_in_one_file(tmp_path: Path) -> None:
+    (tmp_path / "detector.yaml").write_text("key_groups: 4\n")
+    (tmp_path / "topics.yaml").write_text(
+        "topics:\n"
+        "  transactions: {name: livetransactions, partitions: 2, retention: 7d}\n"
+        "  shadow-alerts: {name: shadows, partitions: 1, retention: 7d}\n"
+        "  alerts: {partitions: 1, retention: 7d}\n"
+        "  of-others: {name: theirs, partitions: 1, retention: 7d}\n"
+    )
+    environ = {"FRAUD_TOPICS_SHADOW_ALERTS": "silent"}
+    settings = DetectorSettings.load(tmp_path / "detector.yaml", environ)
+    assert settings.topics == TopicNames(transactions="livetransactions", shadow_alerts="silent")
+    declared = load_topics(tmp_path / "topics.yaml", environ=environ)
+    assert [topic.name for topic in declared] == ["livetransactions", "silent", "alerts", "theirs"]
+
+
+def test_topics_are_not_named_in_the_settings_file(tmp_path: Path) -> None:
+    (tmp_path / "detector.yaml").write_text("topics: {alerts: fraud-alerts}\n")
+    (tmp_path / "topics.yaml").write_text("topics: {}\n")
+    with pytest.raises(ConfigError, match=r"topics are named in .*topics\.yaml"):
+        DetectorSettings.load(tmp_path / "detector.yaml", {})
+
+
+def test_settings_as_text_name_their_topics_themselves(tmp_path: Path) -> None:
+    settings = DetectorSettings(topics=TopicNames(alerts="fraud-alerts"))
+    (tmp_path / "settings.yaml").write_text(settings.text())
+    assert DetectorSettings.load(tmp_path / "settings.yaml", {}) == settings
+
+
+@pytest.mark.parametrize(
+    ("topics", "fault"),
+    [
+        ("{alerts: {name: a b}}", "topics.alerts must be a Kafka topic name, not 'a b'"),
+        ("{alerts: {name: rules}}", "topics: rules is used for two roles"),
+        ("[alerts]", "must be a mapping with `topics`"),
+    ],
+)
+def test_a_wrong_name_in_the_declaration_is_told(tmp_path: Path, topics: str, fault: str) -> None:
+    (tmp_path / "detector.yaml").write_text("")
+    (tmp_path / "topics.yaml").write_text(f"topics: {topics}\n")
+    with pytest.raises(ConfigError, match=r"topics\.yaml: ") as wrong:
+        DetectorSettings.load(tmp_path / "detector.yaml", {})
+    assert fault in str(wrong.value)
 
 
 def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:

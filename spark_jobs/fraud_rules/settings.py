@@ -1,58 +1,25 @@
 """The detector's settings: `config/detector.yaml`, each overridable by an environment variable.
 
-`key_groups` is overridden by FRAUD_KEY_GROUPS, `topics.shadow_alerts` by FRAUD_TOPICS_SHADOW_ALERTS, and so on. Every
-wrong key and value is reported at once. A setting not given has its default here.
+`key_groups` is overridden by FRAUD_KEY_GROUPS, and so on. Every wrong key and value is reported at once. A setting not
+given has its default here. The names of topics come from the declaration beside the file, `topics.yaml`.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from fraud_rules.errors import ConfigError
 from fraud_rules.limits import RuleLimits
 from fraud_rules.settings_file import NAME, NAME_IS, bounded, matching, read_settings
+from fraud_rules.topic_names import ENV_PREFIX, TOPICS_FILE, TopicNames, load_topic_names, names_used_twice
 from fraud_rules.yaml_file import read_yaml
 
 __all__ = ["ENV_PREFIX", "DetectorSettings", "RuleLimits", "TopicNames"]
-
-ENV_PREFIX = "FRAUD_"
-
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
-
-
-def _topic(default: str) -> Any:
-    return matching(default, _TOPIC, "a Kafka topic name")
-
-
-@dataclass(frozen=True, slots=True)
-class TopicNames:
-    """The topics read and written, by role."""
-
-    transactions: str = _topic("transactions")
-    rules: str = _topic("rules")
-    rules_cdc: str = _topic("rules-cdc")
-    alerts: str = _topic("alerts")
-    shadow_alerts: str = _topic("shadow-alerts")
-    alert_corrections: str = _topic("alert-corrections")
-    restrictions: str = _topic("restrictions")
-    late_transactions: str = _topic("late-transactions")
-    quarantine: str = _topic("quarantine")
-    rule_operations: str = _topic("rule-operations")
-    current_rules: str = _topic("current-rules")
-    detector_progress: str = _topic("detector-progress")
-    evaluations: str = _topic("evaluations")
-    detector_marker: str = _topic("detector-marker")
-    detector_ticks: str = _topic("detector-ticks")
-    detector_intents: str = _topic("detector-intents")
-    detector_attempts: str = _topic("detector-attempts")
-
 
 _LIMITS = RuleLimits()
 _TOPICS = TopicNames()
@@ -83,12 +50,22 @@ class DetectorSettings:
 
     @classmethod
     def load(cls, path: Path, environ: Mapping[str, str] = os.environ) -> DetectorSettings:
-        """Read the settings file and overlay the environment. Raises ConfigError with everything wrong in either."""
+        """Read the settings file and overlay the environment. Raises ConfigError with everything wrong in either.
+
+        The names of topics come from a `topics.yaml` in the same folder. Only a file without one, such as `text` makes,
+        has them itself.
+        """
         document = read_yaml(path)
-        return cls.parse({} if document is None else document, environ, str(path))
+        document = {} if document is None else document
+        declaration = path.with_name(TOPICS_FILE)
+        if isinstance(document, Mapping) and declaration.exists():
+            if "topics" in document:
+                raise ConfigError(f"{path}: topics are named in {declaration} (`name`), not here")
+            document = {**document, "topics": asdict(load_topic_names(declaration, environ))}
+        return cls.parse(document, environ, str(path))
 
     def text(self) -> str:
-        """All settings as a file that `load` reads back, whatever they came from."""
+        """All settings, names of topics included, as a file that `load` reads back, whatever they came from."""
         return yaml.safe_dump(asdict(self), sort_keys=False)
 
     @classmethod
@@ -97,13 +74,7 @@ class DetectorSettings:
         faults: list[str] = []
         settings = cls(**read_settings(cls, document, environ, ENV_PREFIX, faults))
         if not faults:
-            faults += _faults_of_set(settings)
+            faults += names_used_twice(settings.topics)
         if faults:
             raise ConfigError(f"{where}: " + "; ".join(faults))
         return settings
-
-
-def _faults_of_set(settings: DetectorSettings) -> Iterable[str]:
-    """Settings that are right one by one and wrong together."""
-    names = [getattr(settings.topics, role.name) for role in fields(TopicNames)]
-    yield from (f"topics: {name} is used for two roles" for name in sorted({n for n in names if names.count(n) > 1}))

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import yaml
+
 from fraud_rules.demo.airflow import AirflowSite
 from fraud_rules.demo.site import PASSWORD
 from fraud_rules.project import Project
@@ -14,6 +16,7 @@ from tests.lone_airflow import lone_airflow, with_dags
 from tests.nightly.jobs import archive_of
 from tests.running_detector import Installation
 from tests.supervised import Api, demo_ports
+from tests.topic_files import name_topics
 
 NIGHT = "fraud_nightly_reevaluation"
 
@@ -22,7 +25,10 @@ NIGHT = "fraud_nightly_reevaluation"
 def nightly_airflow(installation: Installation, home: Path) -> Iterator[Api]:
     """Under the installation's settings and schema."""
     with_dags(installation.project.root, home, NIGHT)
-    shutil.copy(installation.home / "detector.yaml", home / "config" / "detector.yaml")
+    settings = yaml.safe_load((installation.home / "detector.yaml").read_text(encoding="utf-8"))
+    del settings["topics"]
+    (home / "config" / "detector.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    name_topics(home / "config", installation.topics.names)
     shutil.copy(installation.schema, home / "config" / "schema.yaml")
     kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": installation.topics.bootstrap}}
     site = AirflowSite(

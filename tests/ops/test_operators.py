@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,8 @@ from fraud_rules.deployment.intent import IntentKind, IntentRecord
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.deployment_log import DeploymentLog
 from fraud_rules.project import Project
-from fraud_rules.settings import TopicNames
 from tests.conftest import OwnTopics
+from tests.topic_files import name_topics
 
 DETECTOR = "detector"
 
@@ -76,8 +76,8 @@ class Agent:
 def home(project: Project, topics: OwnTopics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installation on the test's own topics, and the connections to it."""
     shutil.copytree(project.config, tmp_path / "config")
-    names = {each.name: getattr(topics.names, each.name) for each in fields(TopicNames)}
-    (tmp_path / "config" / "detector.yaml").write_text(yaml.safe_dump({"topics": names}))
+    name_topics(tmp_path / "config", topics.names)
+    (tmp_path / "config" / "detector.yaml").write_text("")
     monkeypatch.setenv("FRAUD_HOME", str(tmp_path))
     kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": topics.bootstrap}}
     spark = {"conn_type": "spark", "host": "local[2,4]", "extra": {"checkpoint": str(tmp_path / "checkpoint")}}
@@ -261,10 +261,8 @@ def test_nobody_approves_what_they_have_asked_for(home: Path, monkeypatch: pytes
 def test_topics_are_checked_and_a_loss_is_refused(home: Path, topics: OwnTopics) -> None:
     file = home / "config" / "topics.yaml"
     declared = yaml.safe_load(file.read_text())
-    declared["topics"] = {topics.prefix + name: each for name, each in declared["topics"].items()}
-    file.write_text(yaml.safe_dump(declared))
     assert ApplyTopicsOperator(task_id="apply").execute(Run().context) == {"unchanged": len(declared["topics"])}
-    declared["topics"][f"{topics.prefix}transactions"]["partitions"] = 1
+    declared["topics"]["transactions"]["partitions"] = 1
     file.write_text(yaml.safe_dump(declared))
     with pytest.raises(AirflowFailException, match="partitions are never removed"):
         ApplyTopicsOperator(task_id="apply").execute(Run().context)

@@ -13,28 +13,27 @@ from fraud_rules.project import Project
 app = typer.Typer(help="The topics that config/topics.yaml declares.", no_args_is_help=True, rich_markup_mode=None)
 
 File = Annotated[Path | None, typer.Option("--file", help="The declaration.", show_default="config/topics.yaml")]
-Prefix = Annotated[str, typer.Option("--prefix", help="Put before every topic's name.")]
 
 
 @app.command()
-def apply(kafka: Kafka, file: File = None, prefix: Prefix = "") -> None:
+def apply(kafka: Kafka, file: File = None) -> None:
     """Create what is missing and make safe changes; refuse, by name and before doing anything, what would lose data.
 
     \b
     Examples:
       fraud topics apply
-      fraud topics apply --bootstrap kafka-1:9092,kafka-2:9092 --prefix fraud.
+      fraud topics apply --bootstrap kafka-1:9092,kafka-2:9092
     """
     from fraud_rules.kafka import topics
     from fraud_rules.kafka.declared import load_topics
 
-    declared = load_topics(file or Project.find().config / "topics.yaml", prefix)
+    declared = load_topics(file or Project.find().config / "topics.yaml")
     for step in topics.apply(kafka, declared):
         print(" ".join([f"{step.kind.done:<9}", step.topic.name, *(f"[{entry}]" for entry in step.differences)]))
 
 
 @app.command()
-def plan(kafka: Kafka, file: File = None, prefix: Prefix = "") -> None:
+def plan(kafka: Kafka, file: File = None) -> None:
     """Show what apply would do, and what it would refuse, without doing it.
 
     \b
@@ -44,7 +43,7 @@ def plan(kafka: Kafka, file: File = None, prefix: Prefix = "") -> None:
     from fraud_rules.kafka import topics
     from fraud_rules.kafka.declared import load_topics
 
-    declared = load_topics(file or Project.find().config / "topics.yaml", prefix)
+    declared = load_topics(file or Project.find().config / "topics.yaml")
     with topics.admin_client(kafka) as client:
         steps = topics.plan(declared, topics.observe(client, declared))
     for step in steps:

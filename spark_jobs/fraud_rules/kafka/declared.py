@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from fraud_rules.errors import ConfigError
+from fraud_rules.topic_names import TopicNames, load_topic_names, role_of
 from fraud_rules.yaml_file import read_yaml
 
 __all__ = ["Cleanup", "Timestamp", "Topic", "load_topics"]
@@ -18,7 +20,7 @@ __all__ = ["Cleanup", "Timestamp", "Topic", "load_topics"]
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 _RETENTION = re.compile(r"([1-9][0-9]{0,12})(ms|s|m|h|d)", re.ASCII)
 _UNIT_MS = MappingProxyType({"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000})
-_MEMBERS = frozenset({"partitions", "retention", "cleanup", "timestamp", "max_record", "kafka"})
+_MEMBERS = frozenset({"name", "partitions", "retention", "cleanup", "timestamp", "max_record", "kafka"})
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 _MAX_PARTITIONS = 10_000
@@ -71,19 +73,31 @@ class Topic:
         return settings | dict(self.settings)
 
 
-def load_topics(path: Path, prefix: str = "") -> tuple[Topic, ...]:
-    """Read the declaration; `prefix` is put before every name. Raises ConfigError with everything wrong in it."""
+def load_topics(path: Path, prefix: str = "", environ: Mapping[str, str] = os.environ) -> tuple[Topic, ...]:
+    """Read the declaration; `prefix` is put before every name. Raises ConfigError with everything wrong in it.
+
+    A topic has the name that the detector's settings have for its role; see `topic_names`.
+    """
     document = read_yaml(path)
     if not isinstance(document, dict) or not isinstance(document.get("topics"), dict) or not document["topics"]:
         raise ConfigError(f"{path}: must be a mapping with `topics`, by name")
     faults = [f"{name} is not known here" for name in document if name not in {"topics", "replication"}]
     replication = _whole(document.get("replication", 0), 0, _MAX_REPLICATION, "replication", faults)
+    names = load_topic_names(path, environ)
     topics = tuple(
-        _topic(f"{prefix}{name}", members, replication, faults) for name, members in document["topics"].items()
+        _topic(f"{prefix}{_name(declared, members, names)}", members, replication, faults)
+        for declared, members in document["topics"].items()
     )
     if faults:
         raise ConfigError(f"{path}: " + "; ".join(faults))
     return topics
+
+
+def _name(declared: object, members: Any, names: TopicNames) -> str:
+    role = role_of(str(declared))
+    if role is not None:
+        return str(getattr(names, role))
+    return str(members.get("name", declared)) if isinstance(members, Mapping) else str(declared)
 
 
 def _topic(name: str, members: Any, replication: int, faults: list[str]) -> Topic:
