@@ -55,7 +55,7 @@ def test_it_is_logged_once_with_its_place_and_counted(caplog: pytest.LogCaptureF
         for _ in range(3):
             assert decode_or_skip(topic, record(b"{", offset=41), decode_operation, partition=2) is None
     (line,) = caplog.messages
-    assert line.startswith(f"{topic}-2: the record at offset 41 is unreadable: DecodeError: ")
+    assert line.startswith(f"{topic}-2: the record at offset 41 is skipped: DecodeError: ")
     assert counted(topic) == 1
 
 

@@ -41,7 +41,7 @@ class MemoryLog:
     def end(self) -> int:
         return self.records[-1].offset + 2 if self.records else 0
 
-    def append(self, value: bytes, key: bytes = b"", headers: Sequence[tuple[str, bytes]] = ()) -> int:
+    def append(self, value: bytes | None, key: bytes = b"", headers: Sequence[tuple[str, bytes]] = ()) -> int:
         """A record; its offset."""
         self.records.append(Record(self.end, 1_600_000_000_000 + self.end, key, value, headers))
         return self.records[-1].offset

@@ -17,6 +17,7 @@ from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record
 from tests.control.desks import ANN, LIMITS, PAT, SCHEMA, Scene, given
+from tests.control.hostile import HOSTILE
 
 ROW: dict[str, Any] = {
     "rule_id": 5,
@@ -93,6 +94,10 @@ def test_columns_are_named_either_way(scene: Scene, form: dict[str, Any]) -> Non
     ("value", "said"),
     [
         (b"no json", "not JSON"),
+        (b"1E+999999999999999999999", "not JSON"),
+        (b'{"op":"c","after":{"rule_id":5,"limit":1E+999999999999999999999}}', "not JSON"),
+        (envelope("c", {**ROW, "grouping_key_names": "[1E+999999999999999999999]"}), "grouping"),
+        (envelope("c", {**ROW, "grouping_key_names": "[" * 100_000}), "grouping"),
         (b"[1]", "not a Debezium envelope"),
         (b'{"op":"c"}', "op"),
         (b"{" * 300_000, "at most"),
@@ -109,6 +114,13 @@ def test_what_is_no_rule_is_refused_written_down_and_passed(scene: Scene, value:
     assert [each["ruleId"] for each in sent(scene)] == [5]
     (reasons,) = refusals(scene)
     assert said in " ".join(reasons)
+
+
+@pytest.mark.parametrize("value", [each for each in HOSTILE.values() if each is not None])
+def test_a_record_that_is_no_change_is_refused_and_passed(scene: Scene, value: bytes) -> None:
+    take_in(scene, value, envelope("c", ROW))
+    assert [each["ruleId"] for each in sent(scene)] == [5]
+    assert len(refusals(scene)) == 1
 
 
 def test_a_rule_of_somebody_elses_is_left_alone(scene: Scene) -> None:

@@ -10,13 +10,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fraud_ops.control_plane import mirror
+from fraud_ops.control_plane.changes import NewRevision, Work
 from fraud_ops.control_plane.drift import compare, store_side
 from fraud_ops.control_plane.errors import ControlPlaneError
 from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.models import RuleHead
 from fraud_ops.control_plane.views import RuleChanged, RuleGiven
 from tests.control.desks import ADA, ANN, PAT, RULE, Scene, empty_store
+from tests.control.hostile import HOSTILE
 from tests.control.logs import MemoryLog
 
 
@@ -123,6 +127,51 @@ def test_a_forged_mark_is_no_mark_of_ours(scene: Scene, log: MemoryLog) -> None:
         log.append(forged, b"9", headers)
     log.take_in()
     assert scene.desk.outbox().pending == 1
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_a_record_that_is_no_rule_is_skipped_and_is_in_the_audit_log(
+    scene: Scene, log: MemoryLog, value: bytes | None
+) -> None:
+    scene.desk.create(ANN, wanted())
+    scene.desk.change_state(ANN, 1, 1, State.SHADOW)
+    at = log.append(value)
+    log.write(ruleId=7, ruleState="ACTIVE", source="cli")
+    log.publish()
+    log.take_in()
+    assert scene.desk.rule(7).row.state is State.ACTIVE
+    assert scene.desk.rule(1).row.published
+    refused = [row for row in scene.desk.audit_rows().items if row.action == "mirror.refused"]
+    assert [(row.who, row.subject) for row in refused] == [("mirror", f"offset {at}")]
+    assert scene.desk.verify_audit().whole
+    in_step(scene, log)
+
+
+def test_a_change_that_fails_half_way_leaves_only_its_row_in_the_audit_log(
+    scene: Scene, log: MemoryLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a record brings about is taken back with it; the records around it stay."""
+    save = mirror.save
+
+    def fails(work: Work, head: RuleHead | None, rule_id: int, new: NewRevision, **more: Any) -> RuleHead:
+        found = save(work, head, rule_id, new, **more)
+        if rule_id == 2:
+            raise ValueError("a record like none before")
+        return found
+
+    monkeypatch.setattr(mirror, "save", fails)
+    for rule_id in (1, 2, 3):
+        log.write(ruleId=rule_id, ruleState="ACTIVE")
+    log.take_in()
+    assert [row.rule_id for row in scene.desk.rules().items] == [1, 3]
+    assert [changed.rule_id for changed in scene.told] == [1, 3]
+    rows = scene.desk.audit_rows().items
+    assert [(row.action, row.subject) for row in reversed(rows)] == [
+        ("log.rule", "rule 1"),
+        ("mirror.refused", f"offset {log.records[1].offset}"),
+        ("log.rule", "rule 3"),
+    ]
+    assert scene.desk.verify_audit().whole
 
 
 RULES = (1, 2)

@@ -32,6 +32,7 @@ from fraud_rules.project import Project
 from fraud_rules.settings import DetectorSettings
 from tests.conftest import OwnTopics
 from tests.control.desks import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, given
+from tests.control.hostile import HOSTILE
 from tests.control.processes import PublisherProcess
 from tests.waiting import until
 
@@ -145,6 +146,42 @@ def test_store_and_log_agree_and_what_differs_is_told(scene: Scene, topics: OwnT
     assert [each.rule_id for each in check.read().differences] == [7]
 
 
+def test_unreadable_records_of_others_hold_nothing_up(scene: Scene, topics: OwnTopics) -> None:
+    """Also after a restart, when the publisher and the mirror read the rule log from where they were."""
+    detector = DetectorSettings(topics=topics.names)
+    others = json.dumps({**RULE, "ruleId": 7, "ruleState": "ACTIVE", "source": "cli"}).encode()
+    row = {"rule_id": 5, "rule_state": "ACTIVE", **{_snake(name): value for name, value in RULE.items()}}
+    append_records(topics.kafka, topics.names.rules, [(b"1", value) for value in HOSTILE.values()] + [(b"7", others)])
+    changed = json.dumps({"op": "c", "before": None, "after": row}).encode()
+    append_records(
+        topics.kafka, topics.names.rules_cdc, [(b"1", value) for value in HOSTILE.values()] + [(b"5", changed)]
+    )
+    changes(scene, 2)
+    background = Background(scene.database, topics.kafka, detector, SCHEMA, scene.settings, scene.clock)
+    background.start(scene.desk)
+    try:
+        until(lambda: all_published(scene) and scene.desk.rules(query="7").items, "both directions work")
+        until(lambda: scene.desk.rules(query="5").items and all_published(scene), "the rule table works")
+        assert background.failures() == {}
+    finally:
+        background.stop()
+
+
+def test_the_publisher_needs_no_mirror_that_works(
+    scene: Scene, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault in the intake of other writers' records must not keep a rule from being paused."""
+
+    def fails(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("fraud_ops.control_plane.mirror._take_in", fails)
+    append_records(topics.kafka, topics.names.rules, [(b"7", b"{}")])
+    changes(scene, 2)
+    with running(publisher(scene, topics)):
+        until(lambda: all_published(scene), "the outbox is empty")
+
+
 def test_a_change_of_the_rule_table_reaches_the_log(scene: Scene, topics: OwnTopics) -> None:
     row = {"rule_id": 5, "rule_state": "ACTIVE", **{_snake(name): value for name, value in RULE.items()}}
     envelope = {"payload": {"op": "c", "before": None, "after": row}}
@@ -167,8 +204,11 @@ def _snake(name: str) -> str:
 
 def test_another_rule_log_is_refused(scene: Scene, topics: OwnTopics) -> None:
     changes(scene, 2)
-    with running(publisher(scene, topics)):
-        until(lambda: all_published(scene), "the outbox is empty")
+    first = log_mirror(
+        scene.database, topics.kafka, topics.names.rules, Reader(SCHEMA, LIMITS), scene.settings, scene.clock
+    )
+    with running(publisher(scene, topics), first):
+        until(lambda: all_published(scene) and first.position() > 1, "the outbox is empty, and the store knows the log")
     rules = [each for each in topics.declared if each.name == topics.names.rules]
     topic_admin.delete(topics.kafka, rules)
     topic_admin.apply(topics.kafka, rules)

@@ -39,15 +39,18 @@ class Deed:
 
 
 class Chain:
-    """The end of the log, as the only writer has it in its transaction."""
+    """The end of the log, as the only writer has it in its transaction.
+
+    `end` is the number and the hash of the last row, None before the first row is appended.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._end: tuple[int, str] | None = None
+        self.end: tuple[int, str] | None = None
 
     def append(self, deed: Deed, at_ms: int) -> AuditEntry:
         """Add a row, in the writer's transaction."""
-        seq, previous = self._end or self._read()
+        seq, previous = self.end or self._read()
         entry = AuditEntry(
             seq=seq + 1,
             at_ms=at_ms,
@@ -62,7 +65,7 @@ class Chain:
         )
         entry.hash = hash_of(entry)
         self._session.add(entry)
-        self._end = entry.seq, entry.hash
+        self.end = entry.seq, entry.hash
         return entry
 
     def _read(self) -> tuple[int, str]:

@@ -5,7 +5,7 @@ Taken in is the envelope (`before`, `after`, `op`), alone or under `payload`. A 
 columns, named as the rule log names them or in snake_case (`grouping_key_names`); a list may be a JSON text or names
 joined by `&`. A deleted row, and one whose `disabled` is true, ends its rule. Every row is judged as any rule is; a
 rejected one changes nothing and is in the audit log with its reasons. Only rules that came this way are touched
-(`source` is `cdc`): whoever edits one at the desk takes it over.
+(`source` is `cdc`): an edit at the desk takes a rule over.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import msgspec
-
-from fraud_ops.control_plane.audit import Deed
 from fraud_ops.control_plane.canonical import decoded
 from fraud_ops.control_plane.changes import NewRevision, Work, same, save
 from fraud_ops.control_plane.following import Follower, Source
@@ -28,6 +25,7 @@ from fraud_ops.control_plane.store.models import RuleHead
 from fraud_ops.control_plane.views import RuleChanged
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.kafka.reader import Record
 from fraud_rules.rule import Control, Rule, RuleDeletion
 from fraud_rules.rule_codec import encode_document, parse_rule_document
@@ -68,7 +66,7 @@ def members_of(value: bytes) -> Mapping[str, Any] | None:
         raise RuleRejected([Reason("record", f"has {len(value)} bytes, at most {_MAX_BYTES} are allowed")])
     try:
         envelope = decoded(value)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+    except UNDECODABLE as error:
         raise RuleRejected([Reason("record", "is not JSON")]) from error
     change = envelope.get("payload", envelope) if isinstance(envelope, dict) else None
     if not isinstance(change, dict) or not {"op", "after", "before"} & change.keys():
@@ -84,29 +82,25 @@ def members_of(value: bytes) -> Mapping[str, Any] | None:
 
 
 def take_in(work: Work, record: Record) -> None:
-    """Make one change of the table, or write down why not."""
+    """Make one change of the table. Raises RuleRejected for a record that changes nothing."""
     if record.value is None:
         return  # what follows a deletion, for the compaction of the table's topic
-    try:
-        members = members_of(record.value)
-        if members is None:
-            return
-        change = parse_rule_document({**members, "source": SOURCE}, work.reader.schema, work.reader.limits)
-        match change:
-            case Rule() as rule:
-                _put(work, record, rule)
-            case RuleDeletion(rule_id):
-                _end(work, record, rule_id)
-            case Control():
-                _refused(work, record, None, ["controlType: a table has no controls"])
-    except RuleRejected as rejected:
-        _refused(work, record, rejected.rule_id, [f"{each.field}: {each.message}" for each in rejected.reasons[:20]])
+    members = members_of(record.value)
+    if members is None:
+        return
+    change = parse_rule_document({**members, "source": SOURCE}, work.reader.schema, work.reader.limits)
+    match change:
+        case Rule() as rule:
+            _put(work, record, rule)
+        case RuleDeletion(rule_id):
+            _end(work, record, rule_id)
+        case Control():
+            raise RuleRejected([Reason("controlType", "a table has no controls")])
 
 
 def _put(work: Work, record: Record, rule: Rule) -> None:
     head = work.session.get(RuleHead, rule.rule_id)
-    if not _is_ours(work, record, head, rule.rule_id):
-        return
+    _check_ours(head, rule.rule_id)
     state, document = State(rule.state.value), encode_document(rule.document).decode()
     if head is not None and head.state == state.value and same(head.document, document):
         return
@@ -115,8 +109,9 @@ def _put(work: Work, record: Record, rule: Rule) -> None:
 
 def _end(work: Work, record: Record, rule_id: int) -> None:
     head = work.session.get(RuleHead, rule_id)
-    if head is None or head.state == State.DELETE.value or not _is_ours(work, record, head, rule_id):
+    if head is None or head.state == State.DELETE.value:
         return
+    _check_ours(head, rule_id)
     save(work, head, rule_id, _revision(record, State.DELETE, head.document))
 
 
@@ -133,18 +128,10 @@ def _revision(record: Record, state: State, document: str) -> NewRevision:
     )
 
 
-def _is_ours(work: Work, record: Record, head: RuleHead | None, rule_id: int) -> bool:
-    """Whether the table may change this rule; said in the audit log where not."""
-    if head is None or head.source == SOURCE or head.state == State.DELETE.value:
-        return True
-    _refused(work, record, rule_id, [f"ruleId: belongs to {head.source}"])
-    return False
-
-
-def _refused(work: Work, record: Record, rule_id: int | None, reasons: list[str]) -> None:
-    known = rule_id if rule_id is not None and 0 < rule_id < 2**63 else None
-    deed = Deed(SOURCE, "cdc.refused", f"offset {record.offset}", None, {"reasons": reasons}, known)
-    work.write_down(deed)
+def _check_ours(head: RuleHead | None, rule_id: int) -> None:
+    """Raise RuleRejected for a rule that the table may not change."""
+    if head is not None and head.source != SOURCE and head.state != State.DELETE.value:
+        raise RuleRejected([Reason("ruleId", f"belongs to {head.source}")], rule_id)
 
 
 def _document(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,7 +156,7 @@ def _listed(text: str) -> list[Any]:
     if text.lstrip().startswith("["):
         try:
             found = decoded(text)
-        except msgspec.DecodeError:
+        except UNDECODABLE:
             return [text]
         return found if isinstance(found, list) else [text]
     return [name.strip() for name in re.split("[&,]", text) if name.strip()]

@@ -4,6 +4,8 @@ transaction.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -86,6 +88,18 @@ class Work:
         """A rule has come into use, or gone."""
         if self._in_use is not None:
             self._in_use += (now is not State.DELETE) - (was is not State.DELETE)
+
+    @contextmanager
+    def tentative(self) -> Iterator[None]:
+        """A part of the change that is taken back by itself when it raises; the rest of the change continues."""
+        before = self._chain.end, self._outbox, self._in_use, len(self.changed)
+        try:
+            with self.session.begin_nested():
+                yield
+        except BaseException:
+            self._chain.end, self._outbox, self._in_use, told = before
+            del self.changed[told:]
+            raise
 
     def take_back(self) -> None:
         """Leave no trace of what was done so far; nothing more may be done."""

@@ -1,30 +1,40 @@
-"""Taking a topic of one partition into the database: each record once, its position kept in the same transaction."""
+"""Takes a topic of one partition into the database: each record once, its position kept in the same transaction.
+
+A record that cannot be taken in is skipped: the log, a metric and a row of the audit log name it.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from sqlalchemy.exc import DataError
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.attempts import Attempts
+from fraud_ops.control_plane.audit import Deed
 from fraud_ops.control_plane.changes import Work
 from fraud_ops.control_plane.given import Reader
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import PositionRow
 from fraud_ops.control_plane.views import RuleChanged
-from fraud_rules.errors import RuleLogForeign
+from fraud_rules.errors import RuleLogForeign, RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import follow, settled_end
+from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason, skip
 from fraud_rules.kafka.reader import Record, TopicReader, topic_ids, uncommitted_end
 
 __all__ = ["Follower", "Source"]
 
 _AT_ONCE: Final = 200
 _LOOK_S: Final = 0.02
+_SHOWN_REASONS: Final = 20
+_UNFIT: Final = (*UNDECODABLE, RuleRejected, DataError)
+"""What a record raises that no later attempt can take in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,15 @@ class Source:
     kafka: KafkaConnection
     topic: str
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """Records in order, the offset to continue at, and Kafka's id of their topic."""
+
+    records: Sequence[Record]
+    end: int
+    topic_id: str
 
 
 class Follower:
@@ -76,6 +95,27 @@ class Follower:
 
         Raises BrokerUnavailable, Unavailable, RuleLogForeign.
         """
+        end = self.position()
+        for unread in self._unread():
+            self.keep(unread.records, unread.end, unread.topic_id)
+            end = unread.end
+        return end
+
+    def each_unread(self, look: Callable[[Work, Record], object]) -> None:
+        """Give every record that is not taken in yet to `look`, in a writer's transaction; the position stays.
+
+        Raises BrokerUnavailable, Unavailable, RuleLogForeign.
+        """
+        for unread in self._unread():
+            with self._working() as work:
+                for record in unread.records:
+                    look(work, record)
+
+    def _unread(self) -> Iterator[_Unread]:
+        """The records of the topic that are not taken in, in batches, once open transactions have ended.
+
+        The last batch ends where the topic ends, and may be empty.
+        """
         kafka, topic = self._source.kafka, self._source.topic
         known = self._position()
         topic_id = topic_ids(kafka, [topic])[topic]
@@ -87,11 +127,10 @@ class Follower:
             for record in reader.read(start, end):
                 batch.append(record)
                 if len(batch) >= _AT_ONCE:
-                    self.keep(batch, batch[-1].offset + 1, topic_id)
+                    yield _Unread(batch, batch[-1].offset + 1, topic_id)
                     batch = []
             if batch or known is None or end > known.offset:
-                self.keep(batch, end, topic_id)
-        return end
+                yield _Unread(batch, end, topic_id)
 
     def position(self) -> int:
         """The offset after the last record taken in; 0 before the first."""
@@ -112,17 +151,41 @@ class Follower:
                 batch = []
 
     def keep(self, records: Sequence[Record], end: int, topic_id: str | None = None) -> None:
-        """Take records in that are not yet; others may have been quicker."""
-        with self._database.writing() as session:
-            row = session.get(PositionRow, self._source.name)
+        """Take in the records that are not taken in yet; another process may have been quicker."""
+        with self._working() as work:
+            row = work.session.get(PositionRow, self._source.name)
             if row is None:
                 row = PositionRow(name=self._source.name, offset=0, topic_id=topic_id)
-                session.add(row)
-            work = Work(session, self._settings, self._reader, self._clock_ms())
+                work.session.add(row)
+            position = row.offset
             for record in records:
-                if record.offset >= row.offset:
-                    self._take_in(work, record)
-            row.offset = max(row.offset, end)
+                if record.offset >= position:
+                    self._take(work, record)
+            row.offset = max(position, end)
+
+    def _take(self, work: Work, record: Record) -> None:
+        try:
+            with work.tentative():
+                self._take_in(work, record)
+        except _UNFIT as error:
+            skip(self._source.topic, record, decode_reason(error))
+            work.write_down(self._refusal(record, error))
+
+    def _refusal(self, record: Record, error: Exception) -> Deed:
+        """The row of the audit log about a record that was skipped."""
+        rule_id, reasons = None, [decode_reason(error)]
+        if isinstance(error, RuleRejected):
+            rule_id, reasons = error.rule_id, list(map(str, error.reasons[:_SHOWN_REASONS]))
+        known = rule_id if rule_id is not None and 0 < rule_id < 2**63 else None
+        name = self._source.name
+        return Deed(name, f"{name}.refused", f"offset {record.offset}", None, {"reasons": reasons}, known)
+
+    @contextmanager
+    def _working(self) -> Iterator[Work]:
+        """A writer's transaction; the changes made in it are told once it is committed."""
+        with self._database.writing() as session:
+            work = Work(session, self._settings, self._reader, self._clock_ms())
+            yield work
         for changed in work.changed:
             self._tell(changed)
 

@@ -1,8 +1,9 @@
-"""Brings the rule log back into the store: what of ours has arrived there, and what others wrote.
+"""Brings the rule log back into the store: marks our records that have arrived, and takes in records of others.
 
-The log decides. A record of somebody else's (`seed`, `cli`, another tool) becomes a revision here, so that the store
+The log decides. A record of another writer (`seed`, `cli`, another tool) becomes a revision here, so that the store
 shows what is in force. Where a change of ours was saved before we saw that record, and comes after it in the log,
-ours stays in force: the other's revision is kept in the history, and never was the newest.
+ours stays in force: the other revision is kept in the history, and never was the newest. A record that is not a valid
+change is in force nowhere: it becomes a row of the audit log.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow, RevisionRow, RuleHead
 from fraud_ops.control_plane.views import RuleChanged
+from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.kafka.reader import Record
 from fraud_rules.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.rule_codec import encode_document, read_entry
 from fraud_rules.ruleset import LogEntry
 
-__all__ = ["AUDIT_HEADER", "NAME", "SEQ_HEADER", "STORE_HEADER", "log_mirror", "mark_published"]
+__all__ = ["AUDIT_HEADER", "NAME", "SEQ_HEADER", "STORE_HEADER", "log_mirror", "mark_arrived", "mark_published"]
 
 NAME: Final = "mirror"
 STORE_HEADER: Final = "control-store"
@@ -74,12 +77,20 @@ def mark_published(work: Work, seq: int, offset: int) -> None:
     work.changed.append(RuleChanged(*marked))
 
 
-def _take_in(work: Work, record: Record, ours: bytes) -> None:
+def mark_arrived(work: Work, record: Record, ours: bytes) -> bool:
+    """Mark a record that is in our outbox as published; False for a record of another writer."""
     seq = _own(work, record, ours)
     if seq is not None:
         mark_published(work, seq, record.offset)
+    return seq is not None
+
+
+def _take_in(work: Work, record: Record, ours: bytes) -> None:
+    if mark_arrived(work, record, ours):
         return
     entry = read_entry(record.offset, record.append_ms, record.value, work.reader.schema, work.reader.limits)
+    if entry.change is None:
+        raise RuleRejected(entry.reasons, entry.rejected_id)
     who = _source_of(record)
     match entry.change:
         case Rule() as rule:
@@ -198,8 +209,11 @@ def _later_than(work: Work, version: int) -> frozenset[int]:
 
 
 def _source_of(record: Record) -> str:
-    """Who says to have written a record; it has been accepted, so that what it says is short and plain."""
+    """The writer that an accepted record names."""
     value = (record.value or b"").strip()
-    members = decoded(value) if value.startswith(b"{") else {}
+    try:
+        members = decoded(value) if value.startswith(b"{") else {}
+    except UNDECODABLE:
+        members = {}
     source = members.get("source")
     return source if isinstance(source, str) and source.isascii() and source.isprintable() else _SOMEBODY

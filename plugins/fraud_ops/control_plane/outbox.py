@@ -18,7 +18,7 @@ from fraud_ops.control_plane.attempts import Attempts
 from fraud_ops.control_plane.changes import Work
 from fraud_ops.control_plane.following import Follower
 from fraud_ops.control_plane.given import Reader
-from fraud_ops.control_plane.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, mark_published
+from fraud_ops.control_plane.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, mark_arrived, mark_published
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
@@ -80,7 +80,7 @@ class Publisher:
     def _publish(self, stop: threading.Event, attempt: Attempts) -> None:
         writer = BatchWriter(self._kafka, self._settings.name, timeout_s=_OPEN_S)
         writer.open()
-        self._mirror.catch_up()
+        self._mirror.each_unread(lambda work, record: mark_arrived(work, record, self._store))
         attempt.succeeds()
         self.failure = None
         while not stop.is_set():

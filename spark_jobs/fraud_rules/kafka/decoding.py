@@ -20,7 +20,7 @@ UNDECODABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError, Arithmet
 
 UNREADABLE_RECORDS: Final = Counter(
     "fraud_unreadable_records",
-    "Records that this process skipped because it cannot decode them",
+    "Records that this process skipped because it cannot use them",
     ["topic"],
     registry=None,
 )
@@ -76,7 +76,7 @@ def decode_reason(error: Exception) -> str:
 
 
 def skip(topic: str, record: Record, reason: str, partition: int = 0) -> None:
-    """Report an unreadable record; once for each record of the process."""
+    """Report a record that a reader skips; once for each record of the process."""
     if _reported.add((topic, partition, record.offset)):
         UNREADABLE_RECORDS.labels(topic).inc()
-        _log.warning("%s-%d: the record at offset %d is unreadable: %s", topic, partition, record.offset, reason)
+        _log.warning("%s-%d: the record at offset %d is skipped: %s", topic, partition, record.offset, reason)
