@@ -95,10 +95,10 @@ class World:
         if self.supervised is not None:
             at_ms = ms_ago(self.supervised[0])
             supervision = (at_ms, Supervision(DETECTOR, self.supervised[1], at_ms, "HEALTHY", 0))
-        progress = None if self.batch is None else ProgressSeen(ms_ago(self.batch[0]), _progress(self.batch[1]))
+        newest = None if self.batch is None else ProgressSeen(ms_ago(self.batch[0]), progress(self.batch[1]))
         log = IntentLog(DETECTOR, self.intents)
         deployment = DeploymentSeen(attempts, agent, supervision)
-        return DetectorObservation(DETECTOR, NOW_MS, log, deployment, progress, self.queries)
+        return DetectorObservation(DETECTOR, NOW_MS, log, deployment, newest, self.queries)
 
 
 def ms_ago(seconds: float) -> int:
@@ -111,7 +111,8 @@ def running(**members: Any) -> World:
     return World().asked(release()).said(AttemptPhase.RUNNING, **members).wrote(ago_s=2)
 
 
-def _progress(lag: int) -> Progress:
+def progress(lag: int = 0) -> Progress:
+    """A batch without records."""
     return Progress(
         query_id="query",
         batch_id=7,

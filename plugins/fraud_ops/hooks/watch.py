@@ -15,7 +15,8 @@ from fraud_rules.deployment.intent import IntentLog, read_intents
 from fraud_rules.detector_status import decode_progress
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.deployment_log import told
+from fraud_rules.kafka.decoding import decode_or_skip
+from fraud_rules.kafka.deployment_log import deployment_after
 from fraud_rules.kafka.reader import Record
 from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.settings import DetectorSettings
@@ -70,7 +71,9 @@ class DetectorWatch:
             self.close()
             return DetectorObservation.unseen(detector, self._clock(), str(error))
         self._intents += new[topics.detector_intents]
-        self._deployment = told(self._deployment, detector, new[topics.detector_attempts])
+        self._deployment = deployment_after(
+            self._deployment, topics.detector_attempts, detector, new[topics.detector_attempts]
+        )
         self._take_progress(new[topics.detector_progress])
         return DetectorObservation(
             detector, self._clock(), self._intent_log(), self._deployment, self._progress, tuple(self._queries())
@@ -107,11 +110,12 @@ class DetectorWatch:
         return log
 
     def _take_progress(self, records: Sequence[Record]) -> None:
-        name = self._settings.detector.encode()
+        name, topic = self._settings.detector.encode(), self._settings.topics.detector_progress
         for record in records:
-            if record.key == name and record.value is not None:
-                self._progress = ProgressSeen(record.append_ms, decode_progress(record.value))
-                self._writers.append(self._progress.progress.query_id)
+            progress = decode_or_skip(topic, record, decode_progress) if record.key == name else None
+            if progress is not None:
+                self._progress = ProgressSeen(record.append_ms, progress)
+                self._writers.append(progress.query_id)
 
     def _queries(self) -> list[str]:
         return [query for query, _ in groupby(self._writers)]

@@ -11,11 +11,19 @@ from fraud_rules.deployment.attempt import AgentStatus, Attempt, AttemptStatus, 
 from fraud_rules.deployment.intent import Intent, IntentLog, IntentRecord, read_intents
 from fraud_rules.errors import Superseded
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 
-__all__ = ["DeploymentLog", "append_intent", "read_deployment", "read_intent_log", "told", "write_supervision"]
+__all__ = [
+    "DeploymentLog",
+    "append_intent",
+    "deployment_after",
+    "read_deployment",
+    "read_intent_log",
+    "write_supervision",
+]
 
 _AGENT = "agent"
 _SUPERVISION = "supervision"
@@ -53,22 +61,27 @@ def read_deployment(kafka: KafkaConnection, topic: str, detector: str) -> Deploy
     """What agents and supervisors have said about a detector. Raises BrokerUnavailable."""
     with TopicReader(kafka, topic) as reader:
         reader.partitions()
-        return told(DeploymentSeen(), detector, reader.read(*reader.ends()))
+        return deployment_after(DeploymentSeen(), topic, detector, reader.read(*reader.ends()))
 
 
-def told(seen: DeploymentSeen, detector: str, records: Iterable[Record]) -> DeploymentSeen:
-    """What is known of a detector once these records, which follow on what was seen, are read too."""
+def deployment_after(seen: DeploymentSeen, topic: str, detector: str, records: Iterable[Record]) -> DeploymentSeen:
+    """What is known of a detector once these records, which follow those behind `seen`, are read too.
+
+    A tombstone removes nothing. An unreadable record is skipped: the last readable one with its key stays in force.
+    """
     attempts, agent, supervision = dict(seen.attempts), seen.agent, seen.supervision
     for record in records:
         of, _, part = (record.key or b"").decode("utf-8", "replace").partition("/")
         if of != detector or record.value is None:
             continue
         if part == _AGENT:
-            agent = record.append_ms, _decode_agent(record.value)
+            heartbeat = decode_or_skip(topic, record, _decode_agent)
+            agent = agent if heartbeat is None else (record.append_ms, heartbeat)
         elif part == _SUPERVISION:
-            supervision = record.append_ms, _decode_supervision(record.value)
-        else:
-            attempts[part] = Attempt(record.append_ms, _decode_attempt(record.value))
+            look = decode_or_skip(topic, record, _decode_supervision)
+            supervision = supervision if look is None else (record.append_ms, look)
+        elif (status := decode_or_skip(topic, record, _decode_attempt)) is not None:
+            attempts[part] = Attempt(record.append_ms, status)
     return DeploymentSeen(attempts, agent, supervision)
 
 
