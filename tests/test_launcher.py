@@ -68,7 +68,8 @@ def test_it_starts_drains_and_leaves_nothing(launcher: ProcessLauncher, tmp_path
     assert attempt.end() is None
     driver = next(process for process in members("one") if "detector" in process.cmdline())
     inherited = {name: value for name, value in driver.environ().items() if name.startswith("FRAUD_")}
-    assert inherited == {"FRAUD_ATTEMPT": "one", "FRAUD_KAFKA_SASL_USERNAME": "me"}, "a release's settings are its own"
+    own = {"FRAUD_ATTEMPT": "one", "FRAUD_WORK": str(attempt.folder.work), "FRAUD_KAFKA_SASL_USERNAME": "me"}
+    assert inherited == own, "a release's settings are its own"
     attempt.drain()
     assert ended(attempt).exit_code == 0
     assert_nothing_left("one")

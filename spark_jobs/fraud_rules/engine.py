@@ -22,6 +22,7 @@ from fraud_rules.ruleset import GroupingInForce, RuleTimeline
 from fraud_rules.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.statelog import StateLog
+from fraud_rules.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.transaction import TransactionBatch
 from fraud_rules.window import layout as at
 from fraud_rules.window.cell import Cell, Marks, Taken
@@ -73,6 +74,7 @@ class KeyGroupEngine:
         views: ViewStore,
         pace: Pace = BY_ARRIVAL,
         observer: Observer | None = None,
+        progress: TaskProgress = UNREPORTED,
     ) -> None:
         self._key_group = key_group
         self._schema = schema
@@ -81,6 +83,7 @@ class KeyGroupEngine:
         self._views = views
         self._pace = pace
         self._observer = observer
+        self._progress = progress
 
     def process(
         self, blobs: Iterable[bytes], timeline: RuleTimeline, batch_id: int, detection_ms: int
@@ -90,8 +93,17 @@ class KeyGroupEngine:
         `detection_ms` is the wall clock that alerts carry; nothing else depends on it.
         """
         with self._views.hold(self._key_group) as view:
-            journal = Journal(self._schema, self._log, view)
-            work = _Batch(self._schema, self._settings, timeline, journal, detection_ms, self._pace, self._observer)
+            journal = Journal(self._schema, self._log, view, self._progress)
+            work = _Batch(
+                self._schema,
+                self._settings,
+                timeline,
+                journal,
+                detection_ms,
+                self._pace,
+                self._observer,
+                self._progress,
+            )
             for fields, rows in collect(blobs, self._pace.arranged).items():
                 work.take(fields, rows)
             work.retire_superseded()
@@ -111,6 +123,7 @@ class _Batch:
         detection_ms: int,
         pace: Pace,
         observer: Observer | None,
+        progress: TaskProgress,
     ) -> None:
         self._schema = schema
         self._settings = settings
@@ -119,6 +132,7 @@ class _Batch:
         self._detection_ms = detection_ms
         self._pace = pace
         self._observer = observer
+        self._progress = progress
         self._rows = 0
         self._alerts: list[AlertRecord] = []
         self._late: list[LateRecord] = []
@@ -163,7 +177,12 @@ class _Batch:
         plan = _plan_of(cell, groupings)
         sequence = int(cell.header[at.H_SEQ])
         taken = cell.take(
-            batch, versions, plan, self._settings.max_out_of_orderness_ms, explain=self._settings.evaluations
+            batch,
+            versions,
+            plan,
+            self._settings.max_out_of_orderness_ms,
+            explain=self._settings.evaluations,
+            progress=self._progress,
         )
         accepted = np.flatnonzero((taken.outcomes == at.ROW_ACCEPTED) | (taken.outcomes == at.ROW_LATE_KEPT))
         rows = _numbered(batch if len(accepted) == len(batch) else batch.take(accepted), sequence)

@@ -34,14 +34,18 @@ def rebuild_state(
     rules_up_to: Callable[[int], RuleTimeline],
     schema: TransactionSchema,
     settings: DetectorSettings,
+    reached: Callable[[int], None] = lambda done: None,
 ) -> Mapping[int, bytes]:
     """The state after the batches, an image for each key group that has one (see `statelog`).
 
-    `rules_up_to` gives the rule log below an offset, without what was refused.
+    `rules_up_to` gives the rule log below an offset, without what was refused. `reached` gets the number of
+    transactions evaluated so far.
     """
-    run = Replay(schema, settings)
+    run, done = Replay(schema, settings), 0
     for rules_end, records in merged(batches):
         run.take(records, rules_up_to(rules_end), 0)
+        done += len(records)
+        reached(done)
     return run.images()
 
 

@@ -267,7 +267,7 @@ class Agent:
 
     def _say(self, now_ms: int) -> None:
         current = None if self._current is None else self._look(self._current, now_ms)
-        news = [each for each in self._unsaid.values() if not _differs_in_batches_only(each, self._said)]
+        news = [each for each in self._unsaid.values() if not _can_wait(each, self._said)]
         if not news and now_ms < self._beat_ms + self._limits.heartbeat_ms:
             return
         me, unsaid = self._me, list(self._unsaid.values())
@@ -277,15 +277,13 @@ class Agent:
         self._beat_ms = now_ms
 
 
-def _differs_in_batches_only(status: AttemptStatus, said: dict[str, AttemptStatus]) -> bool:
-    """Whether it can wait for the next heartbeat."""
+def _can_wait(status: AttemptStatus, said: dict[str, AttemptStatus]) -> bool:
+    """Whether the next heartbeat is soon enough: only its batches and its work differ from what is known."""
     known = said.get(status.attempt_id)
-    same = (
-        None
-        if known is None
-        else msgspec.structs.replace(known, at_ms=status.at_ms, batches_committed=status.batches_committed)
-    )
-    return same == status
+    if known is None:
+        return False
+    changed = {"at_ms": status.at_ms, "batches_committed": status.batches_committed, "work": status.work}
+    return msgspec.structs.replace(known, **changed) == status
 
 
 def _last_words(said: str) -> str:

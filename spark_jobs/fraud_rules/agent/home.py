@@ -18,6 +18,7 @@ from typing import IO, TypeVar
 import msgspec
 
 from fraud_rules.deployment.intent import Intent
+from fraud_rules.deployment.work import Work
 from fraud_rules.errors import AttemptUnreachable
 
 __all__ = ["AgentHome", "AttemptEnd", "AttemptFolder", "AttemptOrder"]
@@ -91,6 +92,15 @@ class AttemptFolder:
     def go(self) -> Path:
         """What a held process waits for."""
         return self.path / "go"
+
+    @property
+    def work(self) -> Path:
+        """Where the detector reports what it is working on."""
+        return self.path / "work.json"
+
+    def read_work(self) -> Work | None:
+        """What it is working on; None between two batches, and where it reports nothing."""
+        return _read(self.work, Work)
 
     @property
     def running(self) -> bool:

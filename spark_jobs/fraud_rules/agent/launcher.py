@@ -24,6 +24,7 @@ from fraud_rules.deployment.code import ENTRY, code_digest, code_digest_of_wheel
 from fraud_rules.deployment.command import attempt_argument, detector_arguments
 from fraud_rules.deployment.intent import IntentRecord
 from fraud_rules.deployment.release import Release, settings_of
+from fraud_rules.deployment.work import WORK_VARIABLE
 from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid
 from fraud_rules.kafka.connection import ENV_PREFIX as KAFKA_PREFIX
 from fraud_rules.kafka.connection import PROPERTIES_VARIABLE
@@ -269,7 +270,7 @@ class ProcessLauncher:
         return {**kept, VARIABLE: attempt_id}
 
     def _own(self, release: Release, folder: AttemptFolder) -> dict[str, str]:
-        own = {}
+        own = {WORK_VARIABLE: str(folder.work)}
         if release.wheel:
             paths = [str(folder.code), self.environ.get("PYTHONPATH", "")]
             own["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)

@@ -90,6 +90,7 @@ class AttemptWatch:
             spark_ui=None if ui_port is None else f"http://{self.me.host}:{ui_port}",
             log=str(folder.log),
             batches_committed=self._batches,
+            work=folder.read_work(),
         )
 
     def _phase(self, end: AttemptEnd | None) -> tuple[AttemptPhase, str | None, str | None]:

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 import msgspec
 
+from fraud_rules.deployment.work import Work
+
 __all__ = ["AgentStatus", "Attempt", "AttemptPhase", "AttemptStatus", "DeploymentSeen", "Supervision"]
 
 
@@ -50,7 +52,8 @@ class AttemptStatus(msgspec.Struct, frozen=True, rename="camel"):
     """One attempt: the execution of one valid intent, a DRAIN too. Times in epoch ms of the agent's clock.
 
     `error_name` is the name in `fraud_rules.errors`, `exit_code` what its process ended with (negative: the signal).
-    `log` is a path on `host`. `batches_committed` counts the batches whose outputs are written.
+    `log` is a path on `host`. `batches_committed` counts the batches whose outputs are written. `work` is what the
+    detector is working on, as of `at_ms`: None between two batches, and from an agent or a detector that reports none.
     """
 
     detector: str
@@ -68,6 +71,7 @@ class AttemptStatus(msgspec.Struct, frozen=True, rename="camel"):
     spark_ui: str | None = None
     log: str | None = None
     batches_committed: int = 0
+    work: Work | None = None
 
 
 class AgentStatus(msgspec.Struct, frozen=True, rename="camel"):

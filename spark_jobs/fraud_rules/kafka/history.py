@@ -6,7 +6,7 @@ from the batches of the one before; one that was begun with no state at all is a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -51,6 +51,11 @@ class History:
     ends: Mapping[int, int]
     lost: tuple[str, ...] = ()
 
+    @property
+    def transactions(self) -> int:
+        """How many offsets the transactions take."""
+        return sum(max(0, end - self.starts.get(partition, 0)) for partition, end in self.ends.items())
+
     def require(self, *, partial: bool) -> None:
         """Raise HistoryLost when something is no longer there, unless `partial` accepts that."""
         if self.lost and not partial:
@@ -60,8 +65,15 @@ class History:
             )
 
 
-def read_history(kafka: KafkaConnection, settings: DetectorSettings, until: tuple[str, int] | None = None) -> History:
+def read_history(
+    kafka: KafkaConnection,
+    settings: DetectorSettings,
+    until: tuple[str, int] | None = None,
+    reached: Callable[[int, int], None] = lambda done, total: None,
+) -> History:
     """The history of a detector's state, as of its last written batch, or of the one of a query and number.
+
+    `reached` gets how many offsets of how many are read.
 
     Raises FraudError when there is none, or there are batches missing in the middle; BrokerUnavailable.
     """
@@ -82,6 +94,7 @@ def read_history(kafka: KafkaConnection, settings: DetectorSettings, until: tupl
             elif last is not None and batch.batch_id != (last.batch_id + 1 if batch.query_id == last.query_id else 0):
                 raise FraudError(f"{settings.topics.detector_progress} lacks batches before {batch.batch_id}")
             last = batch
+            reached(offset - first, end - first)
             if until == (batch.query_id, batch.batch_id):
                 end = offset + 1
                 break

@@ -22,14 +22,23 @@ Refusals = Mapping[int, Sequence[Reason]]
 """Why the driver turned down records that are valid by themselves, by offset."""
 
 ReadRange = Callable[[int, int], Sequence[Record]]
+Reached = Callable[[int, int], None]
+"""Gets how many records of how many are parsed; called for each record."""
 
 
 class RuleLog:
     """A growing rule log. One a process; may be used by several threads."""
 
-    def __init__(self, read: ReadRange, schema: TransactionSchema, limits: RuleLimits) -> None:
+    def __init__(
+        self,
+        read: ReadRange,
+        schema: TransactionSchema,
+        limits: RuleLimits,
+        reached: Reached = lambda done, total: None,
+    ) -> None:
         """`read` gives the records of an offset range; see `of`."""
         self._read = read
+        self._reached = reached
         self._newest: tuple[int, int, Sequence[Record]] = (0, 0, ())
         self._schema = schema
         self._limits = limits
@@ -37,9 +46,15 @@ class RuleLog:
         self._timeline = RuleTimeline()
 
     @classmethod
-    def of(cls, reader: TopicReader, schema: TransactionSchema, limits: RuleLimits) -> RuleLog:
+    def of(
+        cls,
+        reader: TopicReader,
+        schema: TransactionSchema,
+        limits: RuleLimits,
+        reached: Reached = lambda done, total: None,
+    ) -> RuleLog:
         """The rule log that a reader reads. It stays connected: connecting takes longer than a rule may to be live."""
-        return cls(lambda start, end: list(reader.read(start, end)), schema, limits)
+        return cls(lambda start, end: list(reader.read(start, end)), schema, limits, reached)
 
     def up_to(self, end: int, refused: Refusals) -> RuleTimeline:
         """The log below offset `end`. Reads only what is new to this process.
@@ -55,7 +70,11 @@ class RuleLog:
 
     def entries(self, start: int, end: int, refused: Refusals) -> list[LogEntry]:
         """The entries with versions in [start, end), not yet at their rule times."""
-        return [self._entry(record, refused.get(record.offset)) for record in self._records(start, end)]
+        found = []
+        for record in self._records(start, end):
+            found.append(self._entry(record, refused.get(record.offset)))
+            self._reached(len(found), end - start)
+        return found
 
     def _records(self, start: int, end: int) -> Sequence[Record]:
         """The records of a range. The newest one is kept: it is asked for to be judged, and again when it is pinned."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from fraud_rules.deployment.work import WorkPhase
 from fraud_rules.errors import CheckpointForeign, DetectorStopped, Superseded
 from fraud_rules.kafka.deployment_log import read_intent_log
 from fraud_rules.kafka.reader import TopicReader, topic_ids
@@ -23,6 +24,7 @@ from fraud_rules.spark.pins import PinStore
 from fraud_rules.spark.rebuild import begin_rebuild, check_history, finish_rebuild, is_carried_out
 from fraud_rules.spark.rule_desk import RuleDesk
 from fraud_rules.spark.storage import Folder
+from fraud_rules.spark.work import WorkReport
 
 __all__ = ["Admitted", "admit", "check", "stopped_message"]
 
@@ -60,7 +62,7 @@ def check(job: DetectorJob, folder: Folder) -> None:
     checkpoint.read_live_progress(folder)
 
 
-def admit(job: DetectorJob, folder: Folder, rules: TopicReader) -> Admitted:
+def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport) -> Admitted:
     """Take the checkpoint, fencing every other detector; what can only be told after that is checked after it."""
     settings = job.settings
     finish_rebuild(folder)
@@ -75,7 +77,9 @@ def admit(job: DetectorJob, folder: Folder, rules: TopicReader) -> Admitted:
         _hold(folder, alone=False)
     checkpoint.claim(folder, _manifest(job))
     progress = checkpoint.read_progress(folder)
-    desk = RuleDesk(settings, RuleLog.of(rules, job.schema, settings.limits), rules, PinStore(folder))
+    work.begin(WorkPhase.RULES, "records")
+    log = RuleLog.of(rules, job.schema, settings.limits, work.reached)
+    desk = RuleDesk(settings, log, rules, PinStore(folder))
     resumed_at = _check_stop(folder, desk.stopped_at(), resume=job.resume)
     beginning = adopt(folder, marker, progress, wanted=job.adopt)
     if beginning is not None and marker == beginning.marker:

@@ -36,6 +36,7 @@ from fraud_rules.spark.rows import ASIDE, Aside
 from fraud_rules.spark.rule_desk import RuleDesk, RulesOfBatch
 from fraud_rules.spark.spill import Spill, is_file
 from fraud_rules.spark.storage import Folder
+from fraud_rules.spark.work import BatchWatch
 from fraud_rules.spark.worker import PIN_PROPERTY
 
 MAX_QUARANTINED_BYTES = 10_485_760
@@ -57,6 +58,7 @@ class BatchParts:
     desk: RuleDesk
     writer: BatchWriter
     pulse: Pulse
+    watch: BatchWatch
     spill: Spill
     metrics: DetectorMetrics
 
@@ -93,6 +95,7 @@ class BatchRunner:
             self._parts.spark.sparkContext.setLogLevel("OFF")  # Spark would report what comes now as an error
             raise Draining
         self._busy = True
+        self._parts.watch.began(batch_id)
         try:
             self._run(frame, batch_id)
         except Exception as error:
@@ -115,7 +118,7 @@ class BatchRunner:
         self._account.note(outputs)
         if self._written is None or not self._written.covers(batch_id):
             self._write(batch_id, rules, outputs)
-        if spilled:
+        if self._parts.watch.ended() or spilled:
             self._parts.spill.clean()
         written = time.monotonic()
         self._before = _latency(batch_id, outputs, (started, pinned, evaluated, written))

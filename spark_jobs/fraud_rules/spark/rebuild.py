@@ -16,6 +16,7 @@ from typing import Any, Final
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
+from fraud_rules.deployment.work import WorkPhase
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.history import read_batches, read_history
 from fraud_rules.kafka.reader import TopicReader
@@ -24,6 +25,7 @@ from fraud_rules.spark.checkpoint import RESUMED, claim
 from fraud_rules.spark.job import DetectorJob, RebuildOrder
 from fraud_rules.spark.marker import Beginning, Marker, begin, beginning_of
 from fraud_rules.spark.storage import Folder
+from fraud_rules.spark.work import WorkReport
 
 __all__ = [
     "begin_rebuild",
@@ -79,7 +81,7 @@ def finish_rebuild(folder: Folder) -> None:
         fresh.move(folder.root)
 
 
-def recompute(job: DetectorJob, beginning: Beginning) -> Mapping[int, bytes]:
+def recompute(job: DetectorJob, beginning: Beginning, work: WorkReport) -> Mapping[int, bytes]:
     """The state at the marker, an image for each key group. Raises HistoryLost, BrokerUnavailable."""
     marker = beginning.marker
     if marker is None:
@@ -88,13 +90,15 @@ def recompute(job: DetectorJob, beginning: Beginning) -> Mapping[int, bytes]:
     from fraud_rules.rebuild import rebuild_state
 
     # The first batch of the new checkpoint may be written already, and is still to be evaluated again.
-    history = read_history(job.kafka, job.settings, (marker.query_id, marker.batch_id))
+    work.begin(WorkPhase.HISTORY, "records")
+    history = read_history(job.kafka, job.settings, (marker.query_id, marker.batch_id), work.reached)
     history.require(partial=beginning.partial)
     refused = marker.pin.reasons()
     batches = read_batches(history, job.kafka, job.settings)
+    work.begin(WorkPhase.RECOMPUTE, "transactions", history.transactions)
     with TopicReader(job.kafka, job.settings.topics.rules) as rules:
         log = RuleLog.of(rules, job.schema, job.settings.limits)
-        return rebuild_state(batches, lambda end: log.up_to(end, refused), job.schema, job.settings)
+        return rebuild_state(batches, lambda end: log.up_to(end, refused), job.schema, job.settings, work.reached)
 
 
 def share_state(spark: SparkSession, images: Mapping[int, bytes]) -> tempfile.TemporaryDirectory[str]:

@@ -35,7 +35,7 @@ class Spill:
         if len(squeezed) <= self.limit_bytes:
             return _INLINE + squeezed
         name = f"{batch_id}/{uuid.uuid4().hex}"
-        system, root = self._system()
+        system, root = self.system()
         path = posixpath.join(root, name)
         system.create_dir(posixpath.dirname(path), recursive=True)
         with system.open_output_stream(path) as stream:
@@ -47,17 +47,18 @@ class Spill:
         kind, rest = row[:1], row[1:]
         if kind == _INLINE:
             return expand(rest)
-        system, root = self._system()
+        system, root = self.system()
         with system.open_input_stream(posixpath.join(root, rest.decode())) as stream:
             return expand(bytes(stream.read()))
 
     def clean(self) -> None:
         """Remove all files; call it when no batch is in hand."""
-        system, root = self._system()
+        system, root = self.system()
         if system.get_file_info(root).type is fs.FileType.Directory:
             system.delete_dir(root)
 
-    def _system(self) -> tuple[fs.FileSystem, str]:
+    def system(self) -> tuple[fs.FileSystem, str]:
+        """The file system, and the folder on it."""
         system, root = fs.FileSystem.from_uri(self.checkpoint)
         return system, posixpath.join(root, FOLDER)
 

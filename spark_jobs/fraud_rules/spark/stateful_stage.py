@@ -13,6 +13,7 @@ from fraud_rules.spark.rebuild import restored_state
 from fraud_rules.spark.rows import ASIDE
 from fraud_rules.spark.squeeze import expand
 from fraud_rules.spark.state import StateStoreLog
+from fraud_rules.spark.task_work import TaskWork
 from fraud_rules.spark.worker import WorkerContext, settle
 from fraud_rules.statelog import restore_image
 
@@ -24,6 +25,7 @@ class KeyGroupProcessor(StatefulProcessor):
 
     def __init__(self, context: WorkerContext) -> None:
         self._context = context
+        self._work: TaskWork | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._log = StateStoreLog(handle)
@@ -41,11 +43,13 @@ class KeyGroupProcessor(StatefulProcessor):
         context = self._context
         if context.restores_now() and self._log.head() is None and (image := restored_state(key_group)) is not None:
             restore_image(self._log, image)
-        engine = KeyGroupEngine(key_group, context.schema, context.settings, self._log, context.views())
+        work = self._work = self._work or TaskWork(context.spill(), context.batch_id())
+        engine = KeyGroupEngine(key_group, context.schema, context.settings, self._log, context.views(), progress=work)
         detection_ms = int(time.time() * _MS_A_S)
         blobs = [expand(bytes(row[2])) for row in rows]
         output = engine.process(blobs, context.timeline(), context.batch_id(), detection_ms)
         yield Row(key_group=key_group, blob=context.spill().pack(output.encode(), context.batch_id()))
+        work.key_group_done()
 
     def close(self) -> None:
         """Nothing is held between batches but what `worker` keeps."""

@@ -7,13 +7,18 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from fraud_rules.errors import DetectorStopped
+from fraud_rules.deployment.work import WorkPhase
+from fraud_rules.detector_status import decode_progress
+from fraud_rules.errors import BrokerUnavailable, DetectorStopped
+from fraud_rules.kafka.consume import tail_of
+from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_log import check_rule_log
@@ -29,10 +34,13 @@ from fraud_rules.spark.query import start_query
 from fraud_rules.spark.rebuild import recompute, share_state
 from fraud_rules.spark.session import SparkOptions, build_session, check_options, drop_hadoop_defaults, warm_up
 from fraud_rules.spark.storage import DiskFolder, Folder, HadoopFolder
+from fraud_rules.spark.task_work import read_progress
+from fraud_rules.spark.work import BatchWatch, WorkReport, named_report
 from fraud_rules.spark.worker import WorkerContext
 
 _LOOK_S = 0.05
 _DRAIN_S = 60.0
+_TAIL = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +60,38 @@ class Hold:
         return True
 
 
-def run(job: DetectorJob, on_running: Callable[[], None] = lambda: None, hold: Hold | None = None) -> None:
+def run(
+    job: DetectorJob,
+    on_running: Callable[[], None] = lambda: None,
+    hold: Hold | None = None,
+    work: WorkReport | None = None,
+) -> None:
     """Run until SIGTERM or SIGINT, which end it after the batch in hand; `on_running` is called once the query runs.
 
+    `work` reports what the driver is working on; without one it goes to the file that the environment names, if any.
     Raises DetectorStopped when the rule log asks to stop, and everything else by name: see `errors`.
     """
-    drain = threading.Event()
+    drain, work = threading.Event(), work or named_report()
     with ExitStack() as stack:
         stack.enter_context(signals(drain))
         spark = None
         if hold is not None:
-            spark = _spark(job.spark, stack)
+            spark = _spark(job.spark, stack, work)
+            work.begin(WorkPhase.WORKERS)
             warm_up(spark).join()
+            work.begin(WorkPhase.READY)
             if not hold.wait(drain):
                 return
-        runner, query = _start(job, stack, spark)
+        runner, query = _start(job, stack, spark, work)
         on_running()
         _watch(query, runner, drain)
     if runner.stopped_at is not None:
         raise DetectorStopped(stopped_message(runner.stopped_at))
 
 
-def _start(job: DetectorJob, stack: ExitStack, spark: SparkSession | None) -> tuple[BatchRunner, StreamingQuery]:
+def _start(
+    job: DetectorJob, stack: ExitStack, spark: SparkSession | None, work: WorkReport
+) -> tuple[BatchRunner, StreamingQuery]:
     topics, settings, options = job.settings.topics, job.settings, job.spark
     rules = stack.enter_context(TopicReader(job.kafka, topics.rules))
     check_rule_log(rules)
@@ -83,26 +101,37 @@ def _start(job: DetectorJob, stack: ExitStack, spark: SparkSession | None) -> tu
     if options.checkpoints_to_disk:
         folder = DiskFolder(options.checkpoint_path)
         stack.callback(folder.release)
-        admitted = admit(job, folder, rules)
+        admitted = admit(job, folder, rules, work)
+    warming = None
     if spark is None:
-        spark = _spark(options, stack)
-        warm_up(spark)
+        spark = _spark(options, stack, work)
+        warming = warm_up(spark)
     if admitted is None:
         folder = HadoopFolder(spark, options.checkpoint)
-        admitted = admit(job, folder, rules)
+        admitted = admit(job, folder, rules, work)
     transactions = stack.enter_context(TopicReader(job.kafka, topics.transactions))
     pulse = Pulse(TickWriter(job.kafka, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
     context = WorkerContext(job.schema, settings, job.kafka, folder.root, options.shuffle_partitions, admitted.restores)
     if admitted.restores and admitted.beginning is not None:
-        stack.enter_context(share_state(spark, recompute(job, admitted.beginning)))
+        stack.enter_context(share_state(spark, recompute(job, admitted.beginning, work)))
     metrics = stack.enter_context(serve_metrics(job))
-    parts = BatchParts(spark, settings, folder, admitted.desk, admitted.writer, pulse, context.spill(), metrics)
-    parts.spill.clean()
+    spill = context.spill()
+    spill.clean()
+    watch = BatchWatch(work, partial(read_progress, spill), partial(_retained, job), settings.key_groups)
+    parts = BatchParts(spark, settings, folder, admitted.desk, admitted.writer, pulse, watch, spill, metrics)
     runner = BatchRunner(parts, admitted.marker, admitted.resumed_at, _origin(job, admitted))
+    if warming is not None:
+        # The query's own Python worker has ten seconds to connect, and the workers take the same cores.
+        work.begin(WorkPhase.WORKERS)
+        warming.join()
+    work.begin(WorkPhase.QUERY)
     query = start_query(spark, context, admitted.starting_offsets, runner.run)
     stack.callback(stop_query, query)
+    watch.start()
+    stack.callback(watch.stop)
     pulse.start()
     stack.callback(pulse.stop)
+    stack.callback(work.begin, WorkPhase.STOP)
     return runner, query
 
 
@@ -125,7 +154,19 @@ def _origin(job: DetectorJob, admitted: Admitted) -> Origin:
     return Origin(rebuilt, None if job.attempt is None else job.attempt.attempt_id)
 
 
-def _spark(options: SparkOptions, stack: ExitStack) -> SparkSession:
+def _retained(job: DetectorJob) -> int | None:
+    """The events in state when the detector wrote last; None where that is unknown."""
+    topic, detector = job.settings.topics.detector_progress, job.settings.detector.encode()
+    try:
+        records = tail_of(job.kafka, topic, _TAIL)
+    except BrokerUnavailable:
+        return None
+    own = (decode_or_skip(topic, record, decode_progress) for record in reversed(records) if record.key == detector)
+    return next((progress.retained_events for progress in own if progress is not None), None)
+
+
+def _spark(options: SparkOptions, stack: ExitStack, work: WorkReport) -> SparkSession:
+    work.begin(WorkPhase.SESSION)
     spark = build_session(options)
     stack.callback(stop_spark, spark)
     if options.is_local and options.checkpoints_to_disk:

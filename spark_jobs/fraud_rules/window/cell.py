@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.ruleset import GroupingInForce
 from fraud_rules.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
+from fraud_rules.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.transaction import Column, TransactionBatch
 from fraud_rules.window import layout as at
 from fraud_rules.window import region, resets, tables
@@ -28,6 +29,8 @@ from fraud_rules.window.strings import Strings
 from fraud_rules.window.view import View
 
 _SCATTERED_ABOVE = 1024
+_ROWS_A_CALL = 2048
+"""Rows that the kernel takes in between two reports of progress: seconds at most, also far out of order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,13 @@ class Cell:
         return compile_plan(versions, self._schema, self._view.measures)
 
     def take(
-        self, batch: TransactionBatch, versions: Ints, plan: Plan, max_out_of_orderness_ms: int, explain: bool
+        self,
+        batch: TransactionBatch,
+        versions: Ints,
+        plan: Plan,
+        max_out_of_orderness_ms: int,
+        explain: bool,
+        progress: TaskProgress = UNREPORTED,
     ) -> Taken:
         """Take transactions in, in arrival order, and evaluate them.
 
@@ -110,13 +119,14 @@ class Cell:
         self._refresh()
         self._lay_out_for(plan)
         n = len(batch)
-        arrivals = Arrivals(self._rows_of(batch), _passes(plan.measures, batch.columns, n), versions)
+        rows, passes = self._rows_of(batch), _passes(plan.measures, batch.columns, n)
         outcomes, lateness_ms = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
         lefts, ahead = np.empty(len(plan.measures.windows_ms), dtype=np.int64), np.empty(n, dtype=np.int64)
         shared = np.full((plan.rules.shared, 2), -1, dtype=np.int64)
         self.header[at.H_OUT] = 0
-        start = 0
+        start, done, end = 0, 0, min(n, _ROWS_A_CALL)
         while True:
+            arrivals = Arrivals(rows[:end], passes[:end], versions[:end])
             results = Results(outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs)
             start, need = advance(
                 self._view.state,
@@ -128,9 +138,14 @@ class Cell:
                 int(explain),
                 start,
             )
-            if need == at.DONE:
+            if need != at.DONE:
+                self._grow(need)
+                continue
+            progress.evaluated(end - done)
+            done = end
+            if end == n:
                 return Taken(outcomes, lateness_ms, self._output[: self.header[at.H_OUT]].copy())
-            self._grow(need)
+            end = min(n, end + _ROWS_A_CALL)
 
     def _grow(self, need: int) -> None:
         """Make room for what the kernel asked for, or win it back from rows that have expired."""

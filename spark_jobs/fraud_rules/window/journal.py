@@ -15,6 +15,7 @@ import msgspec
 
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.statelog import StateLog
+from fraud_rules.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.transaction import TransactionBatch
 from fraud_rules.window import layout as at
 from fraud_rules.window.cell import Cell, Marks
@@ -67,10 +68,13 @@ _decode_head = msgspec.msgpack.Decoder(Head).decode
 class Journal:
     """One batch's access to a key group's state: cells to work on, and `commit` to make it durable."""
 
-    def __init__(self, schema: TransactionSchema, log: StateLog, view: KeyGroupView) -> None:
+    def __init__(
+        self, schema: TransactionSchema, log: StateLog, view: KeyGroupView, progress: TaskProgress = UNREPORTED
+    ) -> None:
         self._schema = schema
         self._log = log
         self._view = view
+        self._progress = progress
         self._parts: list[Part] = []
         self._newest: dict[int, int] = {}
         encoded = log.head()
@@ -140,7 +144,9 @@ class Journal:
         for chunk in self.head.chunks:
             for part in decode_parts(self._log.chunk(chunk.id)):
                 if part.cell in rows:
-                    rows[part.cell].append(TransactionBatch.unpack(part.rows))
+                    unpacked = TransactionBatch.unpack(part.rows)
+                    rows[part.cell].append(unpacked)
+                    self._progress.restored(len(unpacked))
                     if part.marks is not None:
                         marks[part.cell].append(unpack_marks(part.marks))
         for info in self.head.cells:

@@ -1,0 +1,70 @@
+"""What a detector is working on: the phase of a start, of a batch or of an end, and how far it has come. Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+__all__ = ["WORK_VARIABLE", "Work", "WorkPhase"]
+
+WORK_VARIABLE: Final = "FRAUD_WORK"
+"""Names the file in which a detector reports its work. A variable, because a release of before ignores it."""
+
+
+class WorkPhase(StrEnum):
+    """What takes the time. A start goes through most of them in this order."""
+
+    CHECK = "CHECK"  # the agent checks the release
+    RULES = "RULES"  # reads the rule log
+    SESSION = "SESSION"  # starts Spark
+    WORKERS = "WORKERS"  # starts the Python workers
+    READY = "READY"  # waits until the detector before it has ended
+    HISTORY = "HISTORY"  # a rebuild reads which batches there were
+    RECOMPUTE = "RECOMPUTE"  # a rebuild evaluates them again
+    QUERY = "QUERY"  # starts the query
+    STATE = "STATE"  # a batch restores state before it evaluates
+    BATCH = "BATCH"  # a batch evaluates
+    STOP = "STOP"  # ends the query and Spark
+
+
+_DOING: Final = MappingProxyType(
+    {
+        WorkPhase.CHECK: "checking the release",
+        WorkPhase.RULES: "reading the rules",
+        WorkPhase.SESSION: "starting Spark",
+        WorkPhase.WORKERS: "starting the Python workers",
+        WorkPhase.READY: "ready, waiting for the detector before it to end",
+        WorkPhase.HISTORY: "reading the history",
+        WorkPhase.RECOMPUTE: "recomputing state",
+        WorkPhase.QUERY: "starting the query",
+        WorkPhase.STATE: "restoring state",
+        WorkPhase.BATCH: "evaluating",
+        WorkPhase.STOP: "stopping Spark",
+    }
+)
+
+
+class Work(msgspec.Struct, frozen=True, rename="camel"):
+    """One piece of work. `done` and `total` count in `unit`; `total` is None where it is unknown.
+
+    Times are in epoch ms of the detector's host: `since_ms` is when the phase began, `changed_ms` when the last
+    progress within it was seen. Progress may show in `changed_ms` alone.
+    """
+
+    phase: WorkPhase
+    since_ms: int
+    changed_ms: int
+    done: int = 0
+    total: int | None = None
+    unit: str = ""
+    batch_id: int | None = None
+
+    def __str__(self) -> str:
+        batch = "" if self.batch_id is None else f" (batch {self.batch_id})"
+        if not self.unit:
+            return f"{_DOING[self.phase]}{batch}"
+        of = "" if self.total is None else f" of {self.total:,}"
+        return f"{_DOING[self.phase]}{batch}: {self.done:,}{of} {self.unit}"

@@ -1,0 +1,108 @@
+"""How far the tasks of a batch are: each writes a small file beside the checkpoint once it has run for a second.
+
+That folder is the one place that the driver and the workers of all hosts reach while a task runs: Spark passes a
+task's accumulators on when it has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import posixpath
+import time
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+from pyarrow import fs
+from pyspark import TaskContext
+
+from fraud_rules.spark.spill import Spill
+from fraud_rules.spark.work import BatchProgress
+
+__all__ = ["TaskWork", "read_progress"]
+
+_QUIET_S: Final = 1.0
+_PREFIX: Final = "work-"
+
+_log = logging.getLogger(__name__)
+
+
+class _TaskRecord(msgspec.Struct, array_like=True):
+    restored: int
+    rows: int
+    key_groups: int
+    restores: bool
+
+
+_decode = msgspec.json.Decoder(_TaskRecord).decode
+
+
+class TaskWork:
+    """One task of the second stage; a `TaskProgress`. It is lost where it cannot be written."""
+
+    def __init__(self, spill: Spill, batch_id: int) -> None:
+        """`spill` has the folder to write to."""
+        self._spill = spill
+        self._batch_id = batch_id
+        self._restored = self._rows = self._key_groups = 0
+        self._restores = False
+        self._due_s = time.monotonic() + _QUIET_S
+
+    def restored(self, events: int) -> None:
+        """See `TaskProgress`."""
+        self._restored += events
+        self._restores = True
+        self._note()
+
+    def evaluated(self, rows: int) -> None:
+        """See `TaskProgress`."""
+        self._rows += rows
+        self._restores = False
+        self._note()
+
+    def key_group_done(self) -> None:
+        """A key group's part of the batch is evaluated."""
+        self._key_groups += 1
+        self._restores = False
+        self._note()
+
+    def _note(self) -> None:
+        if time.monotonic() < self._due_s:
+            return
+        record = _TaskRecord(self._restored, self._rows, self._key_groups, self._restores)
+        context = TaskContext.get()
+        name = f"{_PREFIX}{0 if context is None else context.partitionId()}"
+        try:
+            system, root = self._spill.system()
+            path = posixpath.join(root, str(self._batch_id), name)
+            system.create_dir(posixpath.dirname(path), recursive=True)
+            with system.open_output_stream(path) as stream:
+                stream.write(msgspec.json.encode(record))
+        except (OSError, pa.ArrowException) as error:
+            _log.warning("the progress of a task cannot be written: %s", error)
+        self._due_s = time.monotonic() + _QUIET_S
+
+
+def read_progress(spill: Spill, batch_id: int) -> BatchProgress:
+    """What the tasks of a batch have written so far. A file that is being written counts with the next look."""
+    try:
+        system, root = spill.system()
+        selector = fs.FileSelector(posixpath.join(root, str(batch_id)), allow_not_found=True)
+        paths = [info.path for info in system.get_file_info(selector) if info.base_name.startswith(_PREFIX)]
+        records = [record for path in paths if (record := _read(system, path)) is not None]
+    except (OSError, pa.ArrowException):
+        return BatchProgress()
+    return BatchProgress(
+        sum(each.restored for each in records),
+        sum(each.rows for each in records),
+        sum(each.key_groups for each in records),
+        any(each.restores for each in records),
+    )
+
+
+def _read(system: fs.FileSystem, path: str) -> _TaskRecord | None:
+    try:
+        with system.open_input_stream(path) as stream:
+            return _decode(bytes(stream.read()))
+    except (OSError, msgspec.DecodeError):
+        return None

@@ -1,0 +1,204 @@
+"""Reports what the driver is working on, to a file that the agent reads, or to a terminal.
+
+A phase of a start is reported when it begins, a batch only once it lasts longer than a second: then a thread looks each
+second at the files in which the tasks report how far they are (see `task_work`). A short batch costs nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from fraud_rules.deployment.work import WORK_VARIABLE, Work, WorkPhase
+
+__all__ = ["BatchProgress", "BatchWatch", "WorkReport", "named_report", "work_file", "work_lines"]
+
+_QUIET_S: Final = 1.0
+_MS_A_S: Final = 1_000
+
+Write = Callable[[Work | None], None]
+"""Gets what the driver is working on at each change, at most once a second; None between two batches."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """All tasks of a batch together: events restored, rows evaluated, key groups done, and whether one still restores
+    its state."""
+
+    restored: int = 0
+    rows: int = 0
+    key_groups: int = 0
+    restores: bool = False
+
+
+class WorkReport:
+    """What the driver is working on. Its methods may be called from any thread."""
+
+    def __init__(self, write: Write = lambda work: None) -> None:
+        self._write = write
+        self._lock = threading.Lock()
+        self._work: Work | None = None
+        self._written: Work | None = None
+        self._written_s = float("-inf")
+
+    def begin(self, phase: WorkPhase, unit: str = "", total: int | None = None, batch_id: int | None = None) -> None:
+        """Another phase begins."""
+        now_ms = _now_ms()
+        with self._lock:
+            self._work = Work(phase, now_ms, now_ms, 0, total, unit, batch_id)
+            self._put()
+
+    def reached(self, done: int, total: int | None = None) -> None:
+        """The phase has come so far."""
+        with self._lock:
+            work = self._work
+            if work is not None and (done, total or work.total) != (work.done, work.total):
+                self._work = msgspec.structs.replace(work, done=done, total=total or work.total, changed_ms=_now_ms())
+                if time.monotonic() >= self._written_s + _QUIET_S:
+                    self._put()
+
+    def show(self, work: Work) -> None:
+        """The work as a whole, made by the caller."""
+        with self._lock:
+            self._work = work
+            self._put()
+
+    def end(self) -> None:
+        """The driver waits for the next batch."""
+        with self._lock:
+            self._work = None
+            if self._written is not None:
+                self._put()
+
+    def _put(self) -> None:
+        """A report that cannot be written is lost: it must not end what it reports."""
+        try:
+            self._write(self._work)
+        except OSError as error:
+            _log.warning("the work in hand cannot be reported: %s", error)
+        self._written, self._written_s = self._work, time.monotonic()
+
+
+class BatchWatch:
+    """Reports a batch that takes long. `look` gives the progress of its tasks, `retained` the events in state when the
+    detector wrote last (None: unknown), `key_groups` how many a batch visits."""
+
+    def __init__(
+        self,
+        report: WorkReport,
+        look: Callable[[int], BatchProgress],
+        retained: Callable[[], int | None],
+        key_groups: int,
+    ) -> None:
+        self._report = report
+        self._look = look
+        self._retained = retained
+        self._key_groups = key_groups
+        self._batch: tuple[int, int] | None = None
+        self._seen: Work | None = None
+        self._progress = BatchProgress()
+        self._total: int | None = None
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="batch-watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join()
+
+    def began(self, batch_id: int) -> None:
+        """A batch begins."""
+        with self._lock:
+            self._batch, self._seen, self._progress = (batch_id, _now_ms()), None, BatchProgress()
+
+    def ended(self) -> bool:
+        """The batch has ended; whether it was reported."""
+        with self._lock:
+            reported, self._batch, self._seen = self._seen is not None, None, None
+            self._report.end()
+            return reported
+
+    def _run(self) -> None:
+        while not self._stop.wait(_QUIET_S):
+            try:
+                self._look_once()
+            except Exception:  # noqa: BLE001 - a thread that ended would report nothing, silently
+                _log.exception("the progress of the batch cannot be read; the next look is in %g s", _QUIET_S)
+
+    def _look_once(self) -> None:
+        batch = self._batch
+        if batch is None or _now_ms() - batch[1] < _QUIET_S * _MS_A_S:
+            return
+        batch_id, since_ms = batch
+        progress = self._look(batch_id)
+        if progress.restores and self._total is None:
+            self._total = self._retained()
+        with self._lock:
+            if self._batch == batch:
+                self._show(batch_id, since_ms, progress)
+
+    def _show(self, batch_id: int, since_ms: int, progress: BatchProgress) -> None:
+        before = self._seen
+        changed_ms = since_ms if before is None else before.changed_ms
+        if progress != self._progress:
+            changed_ms = _now_ms()
+        if progress.restores:
+            work = Work(WorkPhase.STATE, since_ms, changed_ms, progress.restored, self._total, "events", batch_id)
+        else:
+            done, total = progress.key_groups, self._key_groups
+            work = Work(WorkPhase.BATCH, since_ms, changed_ms, done, total, "key groups", batch_id)
+        if work != before:
+            self._seen, self._progress = work, progress
+            self._report.show(work)
+
+
+def work_file(path: Path) -> Write:
+    """Writes to a file, whole or not at all; there is none between two batches."""
+    partial = path.with_name(path.name + ".partial")
+
+    def write(work: Work | None) -> None:
+        if work is None:
+            path.unlink(missing_ok=True)
+        else:
+            partial.write_bytes(msgspec.json.encode(work))
+            partial.replace(path)
+
+    return write
+
+
+def work_lines(say: Callable[[str], None], every_s: float = 10.0) -> Write:
+    """Says the work in hand whenever that long has passed since the last line."""
+    said_s = time.monotonic()
+
+    def write(work: Work | None) -> None:
+        nonlocal said_s
+        if work is not None and time.monotonic() >= said_s + every_s:
+            said_s = time.monotonic()
+            say(str(work))
+
+    return write
+
+
+def named_report(otherwise: Write = lambda work: None) -> WorkReport:
+    """A report to the file that the environment names; `otherwise` where it names none."""
+    path = os.environ.get(WORK_VARIABLE)
+    return WorkReport(work_file(Path(path)) if path else otherwise)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // _MS_A_S // _MS_A_S
