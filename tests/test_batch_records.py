@@ -127,7 +127,17 @@ def test_an_export_has_the_rules_in_force_at_its_place(timeline: RuleTimeline) -
     records = list(export_records(timeline.entries, timeline, TOPICS))
     assert keys(records) == ["2"]
     document = json.loads(records[0].value or b"")
-    assert (document["export"], document["rules"], document["ruleVersion"]) == (3, 1, 0)
+    beside = {"export": 3, "position": 0, "rules": 1, "ruleVersion": 0}
+    assert document == {
+        "ruleId": 2,
+        "ruleState": "ACTIVE",
+        "groupingKeyNames": ["payeeId"],
+        "aggregatorFunctionType": "COUNT",
+        "limitOperatorType": ">",
+        "limit": 1.5,
+        "windowMinutes": 1,
+        **beside,
+    }
     assert b'"limit":1.50' in (records[0].value or b"")
 
 

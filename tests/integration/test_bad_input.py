@@ -238,7 +238,7 @@ def test_controls_act_when_no_transaction_comes(site: Site) -> None:
     assert time.monotonic() - began < SECONDS
 
     assert [each["ruleId"] for each in exported] == [1, 2, 3]
-    assert exported[0]["rule"] == RULE
+    assert exported[0] == {**RULE, "export": version, "position": 0, "rules": 3, "ruleVersion": 0}
     assert site.installation.progress()[-1].rules_in_force == 0
 
 

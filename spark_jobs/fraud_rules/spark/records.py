@@ -99,7 +99,11 @@ def rule_operation_records(entries: Iterable[LogEntry], at: Occasion, topics: To
 
 
 def export_records(new: Sequence[LogEntry], timeline: RuleTimeline, topics: TopicNames) -> Iterator[OutRecord]:
-    """For each EXPORT_RULES_CURRENT among the new entries, the rules in force there: one record a rule, by rule id."""
+    """For each EXPORT_RULES_CURRENT among the new entries, the rules in force there: one record a rule, by rule id.
+
+    A record has the rule's members at its top level, as the Flink demo writes them, and beside them the export's
+    version, the rule's place in it, the number of rules, and the rule's version.
+    """
     for entry in new:
         if entry.change != Control(ControlType.EXPORT_RULES_CURRENT):
             continue
@@ -108,12 +112,11 @@ def export_records(new: Sequence[LogEntry], timeline: RuleTimeline, topics: Topi
         for position, rule_id in enumerate(sorted(in_force)):
             rule = in_force[rule_id]
             document: Mapping[str, object] = {
+                **rule.rule.document,
                 "export": entry.version,
                 "position": position,
                 "rules": len(in_force),
-                "ruleId": rule_id,
                 "ruleVersion": rule.version,
-                "rule": rule.rule.document,
             }
             yield OutRecord(topics.current_rules, _encode(document), str(rule_id).encode())
 
