@@ -29,7 +29,7 @@ from fraud_rules.spark.records import (
     quarantine_records,
     rule_operation_records,
 )
-from fraud_rules.spark.rows import Aside, Refused, append_quantiles_ms, merged_quantile_ms
+from fraud_rules.spark.rows import Aside, Refused, quantiles_ms
 from fraud_rules.spark.spill import Spill, is_file
 from fraud_rules.spark.squeeze import expand, squeeze
 
@@ -142,12 +142,20 @@ def test_an_export_has_the_rules_in_force_at_its_place(timeline: RuleTimeline) -
 
 
 def test_latency_comes_from_append_times_weighted_by_rows() -> None:
-    quick = Aside(900, 0, append_quantiles_ms(np.arange(900)))
-    slow = Aside(100, 0, append_quantiles_ms(np.full(100, 5_000)))
-    assert merged_quantile_ms([quick, slow], 0.5) == pytest.approx(500, abs=20)
-    assert merged_quantile_ms([quick, slow, Aside()], 1.0) == 5_000
-    assert merged_quantile_ms([Aside()], 0.5) is None
+    quick = Aside(900, 0, quantiles_ms(np.arange(900)))
+    slow = Aside(100, 0, quantiles_ms(np.full(100, 5_000)))
+    assert BatchOutputs([], [quick, slow]).append_ms(0.5) == pytest.approx(500, abs=20)
+    assert BatchOutputs([], [quick, slow, Aside()]).append_ms(1.0) == 5_000
+    assert BatchOutputs([], [Aside()]).append_ms(0.5) is None
     assert Aside.decode(quick.encode()) == quick
+
+
+def test_a_stray_event_time_does_not_widen_the_span_of_a_batch() -> None:
+    minute = Aside(1_000, event_quantiles_ms=quantiles_ms(np.arange(60_000, 120_000, 60)))
+    stray = Aside(1, event_quantiles_ms=quantiles_ms(np.zeros(1, np.int64)))
+    span_ms = BatchOutputs([], [minute, stray]).event_span_ms
+    assert span_ms == (pytest.approx(63_000, abs=700), pytest.approx(117_000, abs=700))
+    assert BatchOutputs([], [Aside()]).event_span_ms is None
 
 
 def test_the_account_keeps_the_last_word_of_each_key_group() -> None:

@@ -17,8 +17,9 @@ from fraud_rules.limits import RuleLimits
 from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
+from fraud_rules.spark.marker import Marker
 from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
-from fraud_rules.spark.rule_desk import RateSeen, RuleDesk
+from fraud_rules.spark.rule_desk import RuleDesk
 from fraud_rules.spark.storage import DiskFolder
 
 RULE: Mapping[str, Any] = {
@@ -139,7 +140,7 @@ def test_a_rule_over_budget_stays_refused_for_whoever_reads_the_log(schema: Tran
     log = Log()
     desk = desk_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
     desk.rules_of(0)
-    desk.saw(600_000, 1_000)
+    desk.saw(600_000, (1_000, 1_000), 0)
 
     log.add(ruleId=1)
     log.add(ruleId=2, force=True)
@@ -167,11 +168,20 @@ def test_the_rule_log_is_read_only_where_it_is_new(schema: TransactionSchema) ->
     assert log.reads == [(0, 3), (3, 5)]
 
 
-def test_the_rate_is_that_of_append_times_and_a_burst_counts_as_a_minute() -> None:
-    rate = RateSeen()
-    assert rate.per_s() == 0.0
-    rate.saw(60_000, 0)
-    assert rate.per_s() == 1_000.0
-    for second in range(1, 1_200):
-        rate.saw(100, second * 1_000)
-    assert rate.per_s() == pytest.approx(100, rel=0.01)
+def test_a_start_goes_on_from_the_last_known_rate(schema: TransactionSchema, tmp_path: Path) -> None:
+    log = Log()
+    first = desk_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
+    first.rules_of(0)
+    first.saw(600_000, (0, 60_000), 0)
+    marker = Marker.decode(Marker("q", 0, {}, Pin(0, 0), first.rate).encode())
+
+    log.add(ruleId=1)
+    rules = RuleLog(log.read, schema, RuleLimits())
+    settings = DetectorSettings(state_budget_bytes=1_048_576)
+    desk = RuleDesk(settings, rules, log, PinStore(DiskFolder(tmp_path)), marker.rate)  # type: ignore[arg-type]
+    assert list(desk.rules_of(1).timeline.latest.rules) == []
+
+
+def test_a_marker_of_a_release_without_a_rate_is_read() -> None:
+    written = b'{"queryId":"q","batchId":0,"endOffsets":{},"pin":{"batchId":0,"rulesEnd":0}}'
+    assert Marker.decode(written).rate is None

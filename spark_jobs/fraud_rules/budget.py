@@ -1,7 +1,8 @@
 """What a rule would cost: the state its grouping retains, estimated from the traffic seen.
 
 A grouping keeps every transaction of its widest window plus the allowed lateness, once for all rules that share it. So
-a rule costs something only where it begins a grouping or widens one.
+a rule costs something only where it begins a grouping or widens one. Only the driver estimates; refusals are in the
+pin.
 """
 
 from __future__ import annotations
@@ -9,41 +10,48 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fraud_rules.errors import Reason
+from fraud_rules.event_rate import EventRate
 from fraud_rules.rule import Rule
 from fraud_rules.ruleset import RuleSet
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficSeen:
-    """What an estimate rests on: transactions a second, bytes a retained transaction and grouping, lateness."""
+    """What an estimate rests on: the rate in event time, bytes a retained transaction and grouping, lateness, and how
+    many transactions are retained, counted once a grouping."""
 
-    rate_per_s: float
-    bytes_per_event: float
+    rate: EventRate
+    bytes_per_event: int
     lateness_ms: int
+    retained_events: int = 0
+
+    def rows_kept(self, window_ms: int) -> int:
+        """How many transactions a grouping with this widest window retains."""
+        return self.rate.rows_in(window_ms + self.lateness_ms)
 
 
 def estimate_state_bytes(window_ms: int, traffic: TrafficSeen) -> int:
     """The state of one grouping whose widest window is `window_ms`, in bytes."""
-    retained_s = (window_ms + traffic.lateness_ms) / 1_000
-    return int(retained_s * traffic.rate_per_s * traffic.bytes_per_event)
+    return traffic.rows_kept(window_ms) * traffic.bytes_per_event
 
 
 def over_budget(rule: Rule, in_force: RuleSet, traffic: TrafficSeen, budget_bytes: int) -> Reason | None:
     """Why a rule is too expensive to take on, or None.
 
-    Compared is the state of all groupings once the rule is in. A rule that adds none passes even when the traffic has
-    outgrown the budget, so that rules can always be edited, paused and narrowed; `force` passes whatever it costs.
+    Compared is the state of all groupings once the rule is in: what they retain or are expected to retain, whichever is
+    more, and what the rule adds. A rule that adds none passes even when the traffic has outgrown the budget, so that
+    rules can always be edited, paused and narrowed; `force` passes whatever it costs.
     """
     before = {fields: grouping.widest_window_ms for fields, grouping in in_force.groupings.items()}
-    after = _widest_with(rule, in_force)
-    added = _total_bytes(after, traffic) - _total_bytes(before, traffic)
-    total = _total_bytes(after, traffic)
+    expected = _total_bytes(before, traffic)
+    added = _total_bytes(_widest_with(rule, in_force), traffic) - expected
+    total = max(expected, traffic.retained_events * traffic.bytes_per_event) + added
     if rule.force or added <= 0 or total <= budget_bytes:
         return None
     member = "windowSeconds" if "windowSeconds" in rule.document else "windowMinutes"
     message = (
-        f"would keep about {_mebibytes(added)} MiB more at {traffic.rate_per_s:.0f} transactions/s, "
-        f"{_mebibytes(total)} MiB in all, over the budget of {_mebibytes(budget_bytes)} MiB; "
+        f"would keep about {_mebibytes(added)} MiB more ({traffic.rows_kept(rule.window_ms):,} transactions in its "
+        f"window), {_mebibytes(total)} MiB in all, over the budget of {_mebibytes(budget_bytes)} MiB; "
         "shorten the window, use a grouping already in force, or say force: true"
     )
     return Reason(member, message)

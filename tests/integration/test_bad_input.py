@@ -18,6 +18,7 @@ from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.project import Project
 from fraud_rules.replay import decode_exactly
+from fraud_rules.spark.marker import Marker
 from tests.kafka_records import read_all
 from tests.record_corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED
 from tests.running_detector import Installation, RunningDetector, covers
@@ -244,6 +245,13 @@ def test_controls_act_when_no_transaction_comes(site: Site) -> None:
 
 def _exported(site: Site, version: int) -> list[Any]:
     return [each for each in site.documents("current_rules") if each["export"] == version]
+
+
+def test_the_marker_holds_the_rate_of_the_traffic(site: Site) -> None:
+    marker = Marker.decode(site.read("detector_marker")[-1].value())
+    assert marker.rate is not None
+    assert marker.rate.until_ms == pytest.approx(site.now_ms, abs=FUTURE_TOLERANCE_MS)
+    assert marker.rate.rows_in(60_000) > 0
 
 
 def test_no_batch_failed(site: Site) -> None:

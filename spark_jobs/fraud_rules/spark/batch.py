@@ -116,15 +116,13 @@ class BatchRunner:
         outputs, spilled = _collect(frame, self._parts.spill)
         evaluated = time.monotonic()
         self._account.note(outputs)
+        self._parts.desk.saw(outputs.rows, outputs.event_span_ms, self._account.retained_events)
         if self._written is None or not self._written.covers(batch_id):
             self._write(batch_id, rules, outputs)
         if self._parts.watch.ended() or spilled:
             self._parts.spill.clean()
         written = time.monotonic()
         self._before = _latency(batch_id, outputs, (started, pinned, evaluated, written))
-        newest_ms = outputs.append_ms(1.0)
-        if newest_ms is not None:
-            self._parts.desk.saw(outputs.rows, newest_ms)
         self._parts.pulse.beat()
         self._last_batch = batch_id
         self._look_for_stop(rules)
@@ -134,7 +132,7 @@ class BatchRunner:
             self._query_id = query_id(self._parts.folder)
         ends, origin = end_offsets(self._parts.folder, batch_id), self._origin
         place = Place(self._query_id, batch_id, ends, rules.pin, origin.rebuilt, origin.attempt)
-        marker = Marker(place.query_id, batch_id, ends, rules.pin)
+        marker = Marker(place.query_id, batch_id, ends, rules.pin, self._parts.desk.rate)
         progress = self._progress(place, rules, outputs)
         self._parts.writer.write(self._records(place, rules, outputs, progress, marker))
         self._written = marker

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from fraud_rules.codec import Decoded, decode_transactions
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.schema import TIME_FIELD
 from fraud_rules.spark.lanes import lanes
-from fraud_rules.spark.rows import ASIDE, Aside, Refused, append_quantiles_ms
+from fraud_rules.spark.rows import ASIDE, Aside, Refused, quantiles_ms
 from fraud_rules.spark.squeeze import squeeze
 from fraud_rules.spark.worker import WorkerContext, settle
 from fraud_rules.transaction import TransactionBatch
@@ -85,7 +86,8 @@ class FanOutStage:
         batch = TransactionBatch.concat(accepted)
         blobs = fan_out(batch, self.context.timeline(), self.context.settings.key_groups)
         rows = [(key_group, squeeze(blob)) for key_group, blob in blobs.items()]
-        account = Aside(len(batch), ignored, append_quantiles_ms(batch.append_ms))
+        append_ms, event_ms = quantiles_ms(batch.append_ms), quantiles_ms(batch.columns[TIME_FIELD].values)
+        account = Aside(len(batch), ignored, append_ms, event_quantiles_ms=event_ms)
         return [*rows, (ASIDE, account.encode())]
 
     def _rows(self, rows: Rows) -> pa.RecordBatch:

@@ -11,18 +11,21 @@ from typing import Final
 import msgspec
 
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
+from fraud_rules.event_rate import EventRate
 from fraud_rules.spark.checkpoint import Progress
 from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
 from fraud_rules.spark.storage import Folder
 
 
 class Marker(msgspec.Struct, frozen=True, rename="camel"):
-    """The last batch whose outputs are written. `end_offsets` by topic and partition (as text)."""
+    """The last batch whose outputs are written. `end_offsets` by topic and partition (as text); `rate` is the traffic
+    up to that batch, from which the next start goes on to estimate what rules cost."""
 
     query_id: str
     batch_id: int
     end_offsets: dict[str, dict[str, int]]
     pin: Pin
+    rate: EventRate | None = None
 
     def encode(self) -> bytes:
         """The marker as JSON; `decode` gives it back."""

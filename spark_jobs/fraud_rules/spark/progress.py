@@ -44,7 +44,14 @@ class BatchOutputs:
 
     def append_ms(self, q: float) -> int | None:
         """A quantile of the append times of the accepted transactions."""
-        return merged_quantile_ms(self.asides, q)
+        return merged_quantile_ms(((each.rows, each.append_quantiles_ms) for each in self.asides), q)
+
+    @property
+    def event_span_ms(self) -> tuple[int, int] | None:
+        """Between which event times nine tenths of the accepted transactions lie; None without any."""
+        tasks = [(each.rows, each.event_quantiles_ms) for each in self.asides]
+        first_ms, last_ms = merged_quantile_ms(tasks, 0.05), merged_quantile_ms(tasks, 0.95)
+        return None if first_ms is None or last_ms is None else (first_ms, last_ms)
 
 
 class Latency(msgspec.Struct, frozen=True, rename="camel"):

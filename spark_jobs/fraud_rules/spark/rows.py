@@ -6,7 +6,7 @@ through: what the fan-out found about its part of the batch, and the records tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
@@ -33,12 +33,14 @@ class Refused(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Aside(msgspec.Struct, array_like=True, frozen=True):
-    """A fan-out task's account: rows accepted, tombstones ignored, append times at 101 quantiles, records refused."""
+    """A fan-out task's account: rows accepted, tombstones ignored, append times at 101 quantiles, records refused,
+    event times at 101 quantiles."""
 
     rows: int = 0
     ignored: int = 0
     append_quantiles_ms: tuple[int, ...] = ()
     refused: tuple[Refused, ...] = ()
+    event_quantiles_ms: tuple[int, ...] = ()
 
     def encode(self) -> bytes:
         """The account as bytes; `decode` gives it back."""
@@ -54,20 +56,20 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Aside).decode
 
 
-def append_quantiles_ms(append_ms: NDArray[np.int64]) -> tuple[int, ...]:
-    """The 0th to 100th percentile of append times; empty for none."""
-    if not len(append_ms):
+def quantiles_ms(times_ms: NDArray[np.int64]) -> tuple[int, ...]:
+    """The 0th to 100th percentile of times; empty for none."""
+    if not len(times_ms):
         return ()
-    return tuple(np.quantile(append_ms, _QUANTILES, method="nearest").astype(np.int64).tolist())
+    return tuple(np.quantile(times_ms, _QUANTILES, method="nearest").astype(np.int64).tolist())
 
 
-def merged_quantile_ms(accounts: Sequence[Aside], q: float) -> int | None:
-    """The q-quantile of append times over all tasks, from their own quantiles weighted by rows."""
-    parts = [account for account in accounts if account.append_quantiles_ms]
+def merged_quantile_ms(tasks: Iterable[tuple[int, tuple[int, ...]]], q: float) -> int | None:
+    """The q-quantile of times over all tasks, from each task's number of rows and its own quantiles."""
+    parts = [(rows, times_ms) for rows, times_ms in tasks if times_ms]
     if not parts:
         return None
-    times = np.concatenate([np.array(part.append_quantiles_ms, np.int64) for part in parts])
-    weights = np.concatenate([np.full(len(part.append_quantiles_ms), part.rows) for part in parts])
+    times = np.concatenate([np.array(times_ms, np.int64) for _, times_ms in parts])
+    weights = np.concatenate([np.full(len(times_ms), rows) for rows, times_ms in parts])
     order = np.argsort(times)
     reached = np.cumsum(weights[order])
     return int(times[order][np.searchsorted(reached, q * reached[-1])])

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fraud_rules.budget import TrafficSeen, over_budget
 from fraud_rules.errors import Reason
+from fraud_rules.event_rate import EventRate
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.rule import Rule
 from fraud_rules.ruleset import LogEntry, RuleTimeline
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
-
-_RATE_SPAN_MS = 600_000
-_LEAST_SPAN_MS = 60_000
-_MS_A_S = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +28,21 @@ class RulesOfBatch:
 class RuleDesk:
     """Decides pins, one batch after the other."""
 
-    def __init__(self, settings: DetectorSettings, log: RuleLog, reader: TopicReader, pins: PinStore) -> None:
-        """`reader` is on the rules topic. Begins at the newest pin there is."""
+    def __init__(
+        self,
+        settings: DetectorSettings,
+        log: RuleLog,
+        reader: TopicReader,
+        pins: PinStore,
+        rate: EventRate | None = None,
+    ) -> None:
+        """`reader` is on the rules topic, `rate` the last one known. Begins at the newest pin there is."""
         self._settings = settings
         self._log = log
         self._reader = reader
         self._pins = pins
-        self._rate = RateSeen()
+        self.rate = rate or EventRate()
+        self._retained_events = 0
         self._newest = max(pins.batches(), default=NO_PIN.batch_id)
         # Where the checkpoint does not begin at the beginning, its first batch has one before it all the same.
         self._last = pins.read(NO_PIN.batch_id) or NO_PIN
@@ -61,9 +65,11 @@ class RuleDesk:
         )
         return RulesOfBatch(pin, timeline, new)
 
-    def saw(self, rows: int, newest_append_ms: int) -> None:
-        """Take note of traffic."""
-        self._rate.saw(rows, newest_append_ms)
+    def saw(self, rows: int, event_span_ms: tuple[int, int] | None, retained_events: int) -> None:
+        """Note a batch: its transactions, the event time they span (None without any), and the state after it."""
+        if event_span_ms is not None:
+            self.rate = self.rate.after(rows, *event_span_ms)
+        self._retained_events = retained_events
 
     def _decide(self, batch_id: int, previous: Pin) -> Pin:
         _, end = self._reader.ends()
@@ -77,7 +83,7 @@ class RuleDesk:
         """The new records whose rules would cost more state than there may be."""
         settings = self._settings
         lateness_ms = settings.max_out_of_orderness_ms
-        traffic = TrafficSeen(self._rate.per_s(), settings.state_bytes_per_event, lateness_ms)
+        traffic = TrafficSeen(self.rate, settings.state_bytes_per_event, lateness_ms, self._retained_events)
         found = []
         timeline = self._log.up_to(previous.rules_end, previous.reasons())
         for entry in self._log.entries(previous.rules_end, end, {}):
@@ -88,28 +94,6 @@ class RuleDesk:
                 found.append((entry.version, reason))
             timeline = timeline.extended([entry if reason is None else entry.refused([reason])])
         return found
-
-
-class RateSeen:
-    """Transactions a second of append time, over the last ten minutes; a burst counts as spread over one."""
-
-    def __init__(self) -> None:
-        self._batches: deque[tuple[int, int]] = deque()
-        self._rows = 0
-
-    def saw(self, rows: int, newest_append_ms: int) -> None:
-        """Take note of a batch."""
-        self._batches.append((newest_append_ms, rows))
-        self._rows += rows
-        while self._batches[0][0] < newest_append_ms - _RATE_SPAN_MS:
-            self._rows -= self._batches.popleft()[1]
-
-    def per_s(self) -> float:
-        """The rate; 0 before any traffic."""
-        if not self._batches:
-            return 0.0
-        span_ms = self._batches[-1][0] - self._batches[0][0]
-        return self._rows * _MS_A_S / max(span_ms, _LEAST_SPAN_MS)
 
 
 def _grew(previous: Pin, pin: Pin) -> bool:
