@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -80,6 +81,13 @@ def broker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture
 def topics(broker: Broker, project: Project) -> Iterator[OwnTopics]:
     """All declared topics, created for this test alone."""
+    with own_topics(broker, project) as made:
+        yield made
+
+
+@contextmanager
+def own_topics(broker: Broker, project: Project) -> Iterator[OwnTopics]:
+    """All declared topics under a prefix of their own, until the block ends."""
     prefix = f"t{uuid.uuid4().hex[:8]}-"
     declared = load_topics(project.config / "topics.yaml", prefix)
     names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
