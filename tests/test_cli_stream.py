@@ -94,6 +94,27 @@ def test_alerts_shows_the_last_ones(topics: OwnTopics) -> None:
     assert fraud("alerts", "--last", "0", env=env).out == ""
 
 
+UNREADABLE = [None, b"\xff", b'{"ruleId": 1,', b"17", b"{}", b"[" * 100_000, b'{"eventTime":1E+999999999999999999999}']
+
+
+def test_unreadable_alerts_and_progress_are_skipped(topics: OwnTopics) -> None:
+    alert = {
+        "ruleId": 4, "shadow": False, "violatedRule": {}, "key": {"payeeId": 3}, "triggeringValue": "7",
+        "windowCount": 1, "suppressed": 0, "eventTime": 1_700_000_000_000, "ingestionTime": 1_700_000_000_000,
+    }  # fmt: skip
+    correction = {"kind": "ADDED", "alertId": "a", "day": "2023-11-14", "alert": alert}
+    produce(topics.bootstrap, topics.names.alerts, [*UNREADABLE, json.dumps({**alert, "eventTime": 2**62}).encode()])
+    produce(topics.bootstrap, topics.names.alerts, [json.dumps(alert).encode()])
+    produce(topics.bootstrap, topics.names.alert_corrections, [*UNREADABLE, json.dumps(correction).encode()])
+    report(topics, *[each for each in UNREADABLE if each is not None], progress(topics, 0, {"0": 0}, 0))
+    env = environment(topics)
+    for options in ((), ("--json",), ("--corrections",)):
+        ended = fraud("alerts", "--last", "100", *options, env=env)
+        assert (ended.exit_code, len(ended.out.splitlines()), "payeeId" in ended.out) == (0, 1, True)
+    assert fraud("status", env=env).exit_code == 0
+    assert fraud("record", env=env).exit_code == 0
+
+
 def test_corrections_are_shown_as_the_alerts_they_are_about(topics: OwnTopics) -> None:
     alert = {
         "ruleId": 4, "shadow": False, "violatedRule": {"name": "Huge", "limitOperatorType": ">", "limit": 5},

@@ -7,9 +7,47 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+import msgspec
 from rich.text import Text
 
 _SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan"}
+
+
+class _Alert(msgspec.Struct, rename="camel"):
+    """The members of an alert that a line shows."""
+
+    rule_id: int
+    violated_rule: dict[str, Any]
+    key: dict[str, Any]
+    triggering_value: str
+    window_count: int
+    event_time: int
+    ingestion_time: int
+    shadow: bool
+    suppressed: int
+
+
+class _Correction(msgspec.Struct, rename="camel"):
+    """The members of a correction that a line shows."""
+
+    kind: str
+    alert_id: str
+    day: str
+    alert: _Alert | None = None
+
+
+def read_alert_line(value: bytes, received_ms: int) -> Text:
+    """The line of an alert's record. Raises msgspec.MsgspecError, ValueError or OverflowError if it is unreadable."""
+    document = msgspec.json.decode(value)
+    msgspec.convert(document, _Alert)
+    return alert_line(document, received_ms)
+
+
+def read_correction_line(value: bytes, received_ms: int) -> Text:
+    """The line of a correction's record. Raises like `read_alert_line`."""
+    document = msgspec.json.decode(value)
+    msgspec.convert(document, _Correction)
+    return correction_line(document, received_ms)
 
 
 def alert_line(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> Text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,16 +42,16 @@ def alerts(
       fraud alerts --follow --json | jq .key
       fraud alerts --corrections --last 50
     """
-    from fraud_rules.cli.alert_lines import alert_line, correction_line
+    from fraud_rules.cli.alert_lines import read_alert_line, read_correction_line
     from fraud_rules.kafka import consume
     from fraud_rules.kafka.reachable import require_broker
 
     require_broker(kafka)
     topics = configured().settings.topics
     names = [topics.alerts, topics.shadow_alerts] if shadow else [topics.alerts]
-    line: Callable[[Any, int], Text] = alert_line
+    line: Callable[[bytes, int], Text] = read_alert_line
     if corrections:
-        names, line = [topics.alert_corrections], correction_line
+        names, line = [topics.alert_corrections], read_correction_line
     ends = {name: consume.topic_ends(kafka, name) for name in names}
     known = [
         consume.Received(name, 0, record, record.append_ms)
@@ -70,13 +70,16 @@ def alerts(
     raise typer.Exit(130)
 
 
-def _print(received: Received, line: Callable[[Any, int], Text], as_json: bool) -> None:
-    import msgspec
-
+def _print(received: Received, line: Callable[[bytes, int], Text], as_json: bool) -> None:
+    """Print a record; one that is unreadable is reported on stderr."""
     from fraud_rules.cli.output import console
+    from fraud_rules.kafka.decoding import decode_or_skip
 
-    value = received.record.value or b"{}"
+    record = received.record
+    shown = decode_or_skip(received.topic, record, lambda value: line(value, received.received_ms), received.partition)
+    if shown is None or record.value is None:
+        return
     if as_json:
-        print(value.decode(), flush=True)
+        print(record.value.decode(), flush=True)
     else:
-        console().print(line(msgspec.json.decode(value), received.received_ms), soft_wrap=True)
+        console().print(shown, soft_wrap=True)

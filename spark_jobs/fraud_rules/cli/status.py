@@ -52,15 +52,17 @@ def read_status(kafka: KafkaConnection, context: Configured) -> DetectorStatus |
     """The detector's status; None when it has never reported. Raises BrokerUnavailable."""
     from fraud_rules.detector_status import decode_progress, detector_status
     from fraud_rules.kafka.consume import tail_of
+    from fraud_rules.kafka.decoding import decode_or_skip
     from fraud_rules.kafka.reachable import require_broker
 
     require_broker(kafka)
     settings = context.settings
     detector = settings.detector.encode()
+    topic = settings.topics.detector_progress
     records = [
-        (record.append_ms, decode_progress(record.value))
-        for record in tail_of(kafka, settings.topics.detector_progress, _RECORDS)
-        if record.key == detector and record.value is not None
+        (record.append_ms, progress)
+        for record in tail_of(kafka, topic, _RECORDS)
+        if record.key == detector and (progress := decode_or_skip(topic, record, decode_progress)) is not None
     ]
     return detector_status(records, int(time.time() * 1_000), settings.tick_ms)
 

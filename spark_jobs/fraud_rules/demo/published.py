@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fraud_rules.demo.verdict import Published
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import await_settled, read_topic
+from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.replay import decode_exactly
 from fraud_rules.settings import TopicNames
 
@@ -15,13 +18,16 @@ def read_published(kafka: KafkaConnection, topics: TopicNames) -> Published:
     """Everything there is once no transaction is open, in the order of the topics. Raises BrokerUnavailable."""
     await_settled(kafka, (topics.alerts, topics.shadow_alerts, topics.late_transactions, topics.quarantine))
 
-    def values(topic: str) -> list[bytes]:
-        records = read_topic(kafka, topic)
-        return [record.value or b"" for partition in sorted(records) for record in records[partition]]
-
     return Published(
-        alerts=[decode_exactly(value) for value in values(topics.alerts)],
-        shadow_alerts=[decode_exactly(value) for value in values(topics.shadow_alerts)],
-        late=[decode_exactly(value) for value in values(topics.late_transactions)],
-        quarantined=len(values(topics.quarantine)),
+        alerts=_documents(kafka, topics.alerts),
+        shadow_alerts=_documents(kafka, topics.shadow_alerts),
+        late=_documents(kafka, topics.late_transactions),
+        quarantined=sum(len(records) for records in read_topic(kafka, topics.quarantine).values()),
     )
+
+
+def _documents(kafka: KafkaConnection, topic: str) -> list[Any]:
+    """The readable records of a topic."""
+    records = sorted(read_topic(kafka, topic).items())
+    found = (decode_or_skip(topic, each, decode_exactly, partition) for partition, part in records for each in part)
+    return [document for document in found if document is not None]

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fraud_rules.cli.alert_lines import read_alert_line
 from fraud_rules.detector_status import DetectorStatus, Progress, decode_progress, detector_status
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import Received, follow, topic_starts
+from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.replay import decode_exactly
 from fraud_rules.schema import ID_FIELD
 from fraud_rules.settings import DetectorSettings
@@ -129,17 +131,23 @@ class Watch:
                 self._changed.notify_all()
 
     def _take(self, received: Received) -> None:
-        value = received.record.value
-        if value is None:
+        topic, record = received.topic, received.record
+        if topic == self._settings.topics.detector_progress:
+            progress = decode_or_skip(topic, record, decode_progress, received.partition)
+            if progress is not None:
+                self._progress.append((record.append_ms, progress))
             return
-        if received.topic == self._settings.topics.detector_progress:
-            self._progress.append((received.record.append_ms, decode_progress(value)))
+        seen = decode_or_skip(topic, record, lambda value: self._alert(value, received.received_ms), received.partition)
+        if seen is None:
             return
-        alert = decode_exactly(value)
-        label = self._planted.get(alert["triggeringEvent"][ID_FIELD])
-        seen = SeenAlert(alert, received.received_ms, label)
         self._counts[received.topic] += 1
         self._recent.append(seen)
         self._latencies_ms.append(seen.latency_ms)
-        if label is not None:
-            self._found.add(label)
+        if seen.planted is not None:
+            self._found.add(seen.planted)
+
+    def _alert(self, value: bytes, received_ms: int) -> SeenAlert:
+        """An alert as the screen shows it. Raises an error of `kafka.decoding.UNDECODABLE` if it is unreadable."""
+        read_alert_line(value, received_ms)
+        alert = decode_exactly(value)
+        return SeenAlert(alert, received_ms, self._planted.get(alert["triggeringEvent"][ID_FIELD]))

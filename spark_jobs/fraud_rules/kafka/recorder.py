@@ -9,6 +9,7 @@ from fraud_rules.detector_status import Progress, decode_progress
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import read_topic
+from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_status import RuleOperation, read_operations
 from fraud_rules.recording import RecordedBatch, RecordedRule, RecordedSettings, RecordedTransaction, Recording
@@ -56,9 +57,14 @@ def record_run(kafka: KafkaConnection, settings: DetectorSettings) -> Recording:
 
 
 def _last_run(kafka: KafkaConnection, settings: DetectorSettings) -> _Run:
-    detector = settings.detector.encode()
-    records = [record for each in read_topic(kafka, settings.topics.detector_progress).values() for record in each]
-    batches = [decode_progress(record.value) for record in records if record.key == detector and record.value]
+    detector, topic = settings.detector.encode(), settings.topics.detector_progress
+    batches = [
+        progress
+        for partition, records in read_topic(kafka, topic).items()
+        for record in records
+        if record.key == detector
+        and (progress := decode_or_skip(topic, record, decode_progress, partition)) is not None
+    ]
     if not batches:
         raise FraudError(f"the detector {settings.detector} has not judged anything at {kafka} yet")
     begin = max(i for i, each in enumerate(batches) if i == 0 or _begins(batches[i - 1], each))
