@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from fraud_ops.health import Health
-from fraud_ops.observation import ProgressSeen
+from fraud_rules.detector_status import Traffic
 
 __all__ = ["CheckpointFacts", "CheckpointLimits", "Finding", "Grade", "TopicFacts", "findings", "overall", "table"]
 
@@ -59,7 +59,7 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointLimits:
-    """When to worry. Rates are of the rows of the last batch."""
+    """When to worry. Rates are of the records read lately, see `Traffic`."""
 
     commit_age_ms: int = 60_000
     lag: int = 100_000
@@ -84,7 +84,7 @@ class Finding:
 def findings(
     facts: CheckpointFacts,
     topics: TopicFacts,
-    progress: ProgressSeen | None,
+    traffic: Traffic | None,
     limits: CheckpointLimits,
     size_before: int | None = None,
     *,
@@ -110,7 +110,7 @@ def findings(
         _free(facts, limits),
         _lag(facts, topics, limits),
         _retention(facts, topics),
-        *_rates(progress, limits),
+        *_rates(traffic, limits),
     ]
 
 
@@ -189,18 +189,17 @@ def _retention(facts: CheckpointFacts, topics: TopicFacts) -> Finding:
     return _list("source offsets", [*gone, *shrunk], "all there")
 
 
-def _rates(progress: ProgressSeen | None, limits: CheckpointLimits) -> Iterable[Finding]:
-    if progress is None:
+def _rates(traffic: Traffic | None, limits: CheckpointLimits) -> Iterable[Finding]:
+    """Above these shares a person should know; far above them the detector counts as BLIND."""
+    if traffic is None:
         return
-    batch = progress.progress
-    arrived = max(1, batch.rows + batch.quarantined)
-    for check, count, limit in (
-        ("late", batch.late, limits.late_rate),
-        ("quarantined", batch.quarantined, limits.quarantine_rate),
+    for check, count, total, limit in (
+        ("late", traffic.late, traffic.rows, limits.late_rate),
+        ("quarantined", traffic.quarantined, traffic.rows + traffic.quarantined, limits.quarantine_rate),
     ):
-        rate = count / arrived
+        rate = count / max(1, total)
         grade = Grade.WARN if rate > limit and count >= 10 else Grade.OK
-        yield Finding(check, f"{rate:.1%} of {arrived:,} in the last batch", grade, Health.LAGGING)
+        yield Finding(check, f"{rate:.1%} of the last {total:,} records", grade, Health.BLIND)
 
 
 def _mib(size: int) -> str:

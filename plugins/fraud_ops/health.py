@@ -9,9 +9,11 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from fraud_ops.blind import blindness
 from fraud_ops.observation import DetectorObservation, ProgressSeen
 from fraud_rules.deployment.attempt import Attempt, AttemptPhase, AttemptStatus
 from fraud_rules.deployment.intent import IntentKind, IntentRecord
+from fraud_rules.settings import HealthSettings
 
 __all__ = ["Health", "Limits", "Verdict", "health", "rival", "unsupervised"]
 
@@ -22,6 +24,7 @@ class Health(StrEnum):
     HEALTHY = "HEALTHY"
     STARTING = "STARTING"
     LAGGING = "LAGGING"  # works, and falls behind
+    BLIND = "BLIND"  # works, and payments do not reach its rules
     STALLED = "STALLED"  # its process is there and makes no progress
     DEAD = "DEAD"  # is to run, and does not
     DUPLICATE = "DUPLICATE"  # two of them, or two that decide about it
@@ -58,6 +61,18 @@ class Limits:
     agent_silent_ms: int = 30_000
     unsupervised_ms: int = 120_000
     contested_ms: int = 30_000
+    quarantined_percent: int = 20
+    late_percent: int = 20
+    silent_ms: int = 86_400_000
+
+    @classmethod
+    def of(cls, settings: HealthSettings) -> Limits:
+        """Those that are configured."""
+        return cls(
+            quarantined_percent=settings.quarantined_percent,
+            late_percent=settings.late_percent,
+            silent_ms=settings.silent_ms,
+        )
 
     def as_dict(self) -> dict[str, int]:
         """For a trigger's arguments."""
@@ -150,7 +165,7 @@ def _by_hand(seen: DetectorObservation, limits: Limits, now_ms: int, since_ms: i
     progress = seen.progress
     if progress is None or progress.append_ms <= since_ms or now_ms - progress.append_ms > limits.stalled_ms:
         return None
-    found = _by_progress(progress, limits, now_ms)
+    found = _by_progress(seen, progress, limits, now_ms)
     return Verdict(
         found.health, (*found.reasons, "it was started by hand: no intent asks for it, no agent looks after it")
     )
@@ -238,14 +253,17 @@ def _at_work(seen: DetectorObservation, attempt: Attempt, limits: Limits, now_ms
         age_ms = now_ms - begun_ms
         told = f"{status.phase.lower()} for {_seconds(age_ms)}, no batch yet (epoch {status.epoch})"
         return Verdict(Health.STARTING if age_ms <= limits.starting_ms else Health.STALLED, (told,))
-    return _by_progress(progress, limits, now_ms)
+    return _by_progress(seen, progress, limits, now_ms)
 
 
-def _by_progress(progress: ProgressSeen, limits: Limits, now_ms: int) -> Verdict:
+def _by_progress(seen: DetectorObservation, progress: ProgressSeen, limits: Limits, now_ms: int) -> Verdict:
     age_ms = now_ms - progress.append_ms
     batch = f"batch {progress.progress.batch_id} ended {_seconds(age_ms)} ago"
     if age_ms > limits.stalled_ms:
         return Verdict(Health.STALLED, (batch, "its process is there and makes no progress"))
+    blind = blindness(seen.traffic, seen.arrived_ms, limits, now_ms)
+    if blind:
+        return Verdict(Health.BLIND, (*blind, batch))
     lag = progress.progress.lag or 0
     if lag > limits.lag:
         return Verdict(Health.LAGGING, (f"{lag:,} transactions behind", batch))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fraud_rules.deployment.attempt import AgentStatus, Attempt, AttemptPhase, DeploymentSeen
 from fraud_rules.deployment.intent import IntentKind, IntentLog, IntentRecord
-from fraud_rules.detector_status import Progress
+from fraud_rules.detector_status import Progress, Traffic
 
 __all__ = ["DetectorObservation", "ProgressSeen"]
 
@@ -25,7 +25,9 @@ class DetectorObservation:
     """One look. `at_ms` is when it was taken, in epoch ms.
 
     `queries` are the ids of the queries that wrote the latest progress records, in order, each named once for a run of
-    records. `fault` says why nothing could be seen; then all else is empty.
+    records. `traffic` sums up the newest progress records. `arrived_ms` is the broker's time of the newest
+    transaction: 0 when retention has removed all transactions, None when there was never one, or it is not known.
+    `fault` says why nothing could be seen; then all else is empty.
     """
 
     detector: str
@@ -34,6 +36,8 @@ class DetectorObservation:
     deployment: DeploymentSeen = field(default_factory=DeploymentSeen)
     progress: ProgressSeen | None = None
     queries: Sequence[str] = ()
+    traffic: Traffic | None = None
+    arrived_ms: int | None = None
     fault: str | None = None
 
     @classmethod

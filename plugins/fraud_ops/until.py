@@ -20,7 +20,7 @@ class Until(StrEnum):
     """A state of affairs."""
 
     TAKEN_UP = "taken up"  # an agent has started what was decided, or refused it
-    HEALTHY = "healthy"
+    HEALTHY = "healthy"  # or blind
     CAUGHT_UP = "caught up"
     STOPPED = "stopped"
 
@@ -42,6 +42,9 @@ class Outcome:
         """What `as_dict` made."""
         return cls(document["reached"], document["said"], Health(document["health"]))
 
+
+_AT_WORK = frozenset({Health.HEALTHY, Health.BLIND})
+"""A blind detector runs as it was asked to: what it lacks is payments that it can read."""
 
 _HOPELESS = frozenset(
     {
@@ -72,9 +75,9 @@ def _reached(until: Until, seen: DetectorObservation, verdict: Verdict) -> bool:
             phase = None if seen.attempt is None else seen.attempt.status.phase
             return phase not in (None, AttemptPhase.ACCEPTED)
         case Until.HEALTHY:
-            return verdict.health is Health.HEALTHY
+            return verdict.health in _AT_WORK
         case Until.CAUGHT_UP:
             lag = None if seen.progress is None else seen.progress.progress.lag
-            return verdict.health is Health.HEALTHY and (lag or 0) <= CAUGHT_UP_LAG
+            return verdict.health in _AT_WORK and (lag or 0) <= CAUGHT_UP_LAG
         case Until.STOPPED:
             return verdict.health is Health.STOPPED

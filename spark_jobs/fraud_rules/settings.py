@@ -19,9 +19,23 @@ from fraud_rules.settings_file import NAME, NAME_IS, bounded, matching, read_set
 from fraud_rules.topic_names import ENV_PREFIX, TOPICS_FILE, TopicNames, load_topic_names, names_used_twice
 from fraud_rules.yaml_file import read_yaml
 
-__all__ = ["ENV_PREFIX", "DetectorSettings", "RuleLimits", "TopicNames"]
+__all__ = ["ENV_PREFIX", "DetectorSettings", "HealthSettings", "RuleLimits", "TopicNames"]
+
+
+@dataclass(frozen=True, slots=True)
+class HealthSettings:
+    """When a detector that finishes batches counts as blind. The shares are of the records that it read in
+    `traffic_span_ms`; `silent_ms` is the time without a transaction, 0 for no limit.
+    """
+
+    traffic_span_ms: int = bounded(300_000, 10_000, 3_600_000)
+    quarantined_percent: int = bounded(20, 1, 100)
+    late_percent: int = bounded(20, 1, 100)
+    silent_ms: int = bounded(86_400_000, 0, 31_536_000_000)
+
 
 _LIMITS = RuleLimits()
+_HEALTH = HealthSettings()
 _TOPICS = TopicNames()
 
 
@@ -46,6 +60,7 @@ class DetectorSettings:
     spill_output_bytes: int = bounded(16_777_216, 65_536, 2**31)
     evaluations: bool = False
     limits: RuleLimits = _LIMITS
+    health: HealthSettings = _HEALTH
     topics: TopicNames = _TOPICS
 
     @classmethod

@@ -105,6 +105,7 @@ UNTIL = {
     "refused": (Until.TAKEN_UP, ASKED.said(Phase.REFUSED, error_name="ConfigError", message="x"), False),
     "starting": (Until.HEALTHY, ASKED.said(Phase.STARTING), None),
     "healthy": (Until.HEALTHY, running(), True),
+    "healthy but blind": (Until.HEALTHY, running().read(0, quarantined=100), True),
     "died instead": (Until.HEALTHY, DEAD, False),
     "healthy and behind": (Until.CAUGHT_UP, running().wrote(ago_s=1, lag=5_000), None),
     "caught up": (Until.CAUGHT_UP, running(), True),

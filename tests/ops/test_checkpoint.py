@@ -15,7 +15,7 @@ import pytest
 from fraud_ops.checkpoint import CheckpointFacts, CheckpointLimits, Grade, TopicFacts, findings, overall, table
 from fraud_ops.health import Health
 from fraud_ops.hooks.checkpoint import CheckpointHook
-from tests.ops.world import running
+from fraud_rules.detector_status import Traffic
 
 QUERY = "00000000-0000-4000-8000-000000000001"
 FACTS = CheckpointFacts(
@@ -163,8 +163,18 @@ def test_findings(
     harm: dict[str, object], topics: dict[str, dict[str, dict[int, int]]], grade: Grade, health: Health
 ) -> None:
     changed = replace(FACTS, **harm)  # type: ignore[arg-type]
-    found = findings(changed, replace(TOPICS, **topics), running().seen.progress, CheckpointLimits())  # type: ignore[arg-type]
+    found = findings(
+        changed, replace(TOPICS, **topics), Traffic(0, rows=1_000, late=0, quarantined=0), CheckpointLimits()
+    )  # type: ignore[arg-type]
     assert overall(found) == (grade, health), table(found)
+
+
+def test_many_late_or_quarantined_records_are_a_warning() -> None:
+    def grade(late: int, quarantined: int) -> Grade:
+        traffic = Traffic(0, rows=1_000, late=late, quarantined=quarantined)
+        return overall(findings(FACTS, TOPICS, traffic, CheckpointLimits()))[0]
+
+    assert [grade(50, 0), grade(51, 0), grade(0, 52), grade(0, 53)] == [Grade.OK, Grade.WARN, Grade.OK, Grade.WARN]
 
 
 def test_growth_is_against_the_check_before() -> None:

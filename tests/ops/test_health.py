@@ -9,6 +9,7 @@ import pytest
 from fraud_ops.health import Health, Limits, Verdict, health, unsupervised
 from fraud_ops.observation import DetectorObservation
 from fraud_rules.deployment.attempt import AttemptPhase as Phase
+from fraud_rules.settings import HealthSettings
 from tests.ops.world import DETECTOR, NOW_MS, World, release, running
 
 ASKED = World().asked(release())
@@ -87,6 +88,22 @@ TABLE = {
         .asked(release()).said(Phase.REFUSED, error_name="CheckpointForeign"),
         Health.CHECKPOINT_FOREIGN, "refused",
     ),
+    "some quarantined": (running().read(81, quarantined=19), Health.HEALTHY, "batch 7"),
+    "a fifth quarantined": (running().read(80, quarantined=20), Health.BLIND, "20 of the last 100 records (20%)"),
+    "everything quarantined": (running().read(0, quarantined=20), Health.BLIND, "are in quarantine"),
+    "everything quarantined of a few": (running().read(0, quarantined=19), Health.HEALTHY, "batch 7"),
+    "some late": (running().read(100, late=19), Health.HEALTHY, "batch 7"),
+    "a fifth late": (running().read(100, late=20), Health.BLIND, "were late, and are not evaluated"),
+    "late, quarantined and behind": (
+        running().wrote(ago_s=1, lag=100_001).read(50, late=50, quarantined=50), Health.BLIND, "quarantine; 50 of",
+    ),
+    "everything quarantined, and it hangs": (
+        running(ago_s=90).wrote(ago_s=41).read(0, quarantined=20), Health.STALLED, "makes no progress",
+    ),
+    "never a transaction": (running().read(0), Health.HEALTHY, "batch 7"),
+    "no transaction for less than a day": (running().arrived(ago_s=86_399), Health.HEALTHY, "batch 7"),
+    "no transaction for a day": (running().arrived(ago_s=86_400), Health.BLIND, "has arrived for 24.0 h"),
+    "no transaction left": (running().arrived(ago_s=NOW_MS / 1_000), Health.BLIND, "retention has removed"),
     "being drained": (
         running().asked(None, by="drain by ann", reason="maintenance").said(Phase.DRAINING), Health.DRAINING, "ann",
     ),
@@ -108,6 +125,25 @@ def test_verdict(world: World, expected: Health, reason: str) -> None:
     assert verdict.health is expected, verdict
     assert reason in "; ".join(verdict.reasons)
     assert Verdict.of(verdict.as_dict()) == verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "world"),
+    [
+        ("quarantined_percent", 51, running().read(50, quarantined=50)),
+        ("late_percent", 51, running().read(100, late=50)),
+        ("silent_ms", 90_000_000, running().arrived(ago_s=86_400)),
+        ("silent_ms", 0, running().arrived(ago_s=86_400 * 365)),
+    ],
+)
+def test_the_limits_of_blindness_are_settings(name: str, value: int, world: World) -> None:
+    configured = Limits.of(replace(HealthSettings(), **{name: value}))
+    verdicts = [health(world.seen, limits, NOW_MS).health for limits in (Limits.of(HealthSettings()), configured)]
+    assert verdicts == [Health.BLIND, Health.HEALTHY]
+
+
+def test_the_limits_are_those_of_the_settings_by_default() -> None:
+    assert Limits() == Limits.of(HealthSettings())
 
 
 def test_a_broker_that_is_away_is_a_verdict() -> None:

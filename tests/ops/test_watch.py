@@ -8,12 +8,14 @@ import msgspec
 import pytest
 
 from fraud_ops.hooks.watch import DetectorWatch
+from fraud_ops.observation import DetectorObservation
 from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus, Supervision
+from fraud_rules.detector_status import Progress
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 from fraud_rules.kafka.deployment_log import DeploymentLog, write_supervision
 from fraud_rules.settings import DetectorSettings
 from tests.conftest import OwnTopics
-from tests.kafka_records import produce
+from tests.kafka_records import produce, read_all
 from tests.ops.world import DETECTOR, progress
 from tests.waiting import until
 
@@ -60,3 +62,28 @@ def test_an_unreadable_record_hides_none_before_or_behind_it(topics: OwnTopics, 
     produce(topics.bootstrap, records, [*UNREADABLE, msgspec.json.encode(progress(lag=5))], key=DETECTOR.encode())
     lag = until(lambda: (seen := watch.look()).progress and seen.progress.progress.lag, "the next batch is seen")
     assert lag == 5
+
+
+def test_it_sums_up_what_was_read_and_when_the_newest_transaction_arrived(
+    topics: OwnTopics, watch: DetectorWatch
+) -> None:
+    def after(*batches: Progress) -> DetectorObservation:
+        values = [msgspec.json.encode(each) for each in batches]
+        produce(topics.bootstrap, topics.names.detector_progress, values, key=DETECTOR.encode())
+        newest = batches[-1].batch_id
+        return until(
+            lambda: (seen := watch.look()).progress and seen.progress.progress.batch_id == newest and seen, "seen"
+        )
+
+    idle = msgspec.structs.replace(progress(), batch_id=1)
+    seen = after(idle)
+    assert seen.traffic is not None and (seen.traffic.rows, seen.arrived_ms) == (0, None)
+    produce(topics.bootstrap, topics.names.transactions, [b"{}"])
+    (sent,) = read_all(topics.bootstrap, topics.names.transactions)
+    with DetectorWatch(topics.kafka, DetectorSettings(detector=DETECTOR, topics=topics.names), wait_ms=20) as another:
+        assert another.look().arrived_ms == sent.timestamp()[1]
+    read = msgspec.structs.replace(idle, batch_id=2, rows=3, quarantined=1, late=4, late_transactions=2)
+    seen = after(read, msgspec.structs.replace(read, batch_id=3), msgspec.structs.replace(idle, batch_id=4))
+    assert seen.traffic is not None
+    assert (seen.traffic.rows, seen.traffic.quarantined, seen.traffic.late) == (6, 2, 4)
+    assert seen.arrived_ms is not None and seen.arrived_ms >= sent.timestamp()[1]

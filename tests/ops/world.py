@@ -16,7 +16,7 @@ from fraud_rules.deployment.attempt import (
 )
 from fraud_rules.deployment.intent import Intent, IntentKind, IntentLog, IntentRecord
 from fraud_rules.deployment.release import Release
-from fraud_rules.detector_status import Progress
+from fraud_rules.detector_status import Progress, Traffic
 
 DETECTOR = "detector"
 NOW_MS = 1_790_000_000_000
@@ -40,6 +40,8 @@ class World:
     supervised: tuple[float, str] | None = None
     batch: tuple[float, int] | None = None
     queries: tuple[str, ...] = ("query",)
+    traffic: Traffic | None = None
+    arrived_age_s: float | None = None
 
     def asked(
         self, of: Release | None, *, ago_s: float = 60, by: str = "start by scheduled__1", reason: str = "for a test"
@@ -80,6 +82,14 @@ class World:
         """The detector's last batch."""
         return replace(self, batch=(ago_s, lag))
 
+    def read(self, rows: int, *, late: int = 0, quarantined: int = 0) -> World:
+        """What the detector has read lately."""
+        return replace(self, traffic=Traffic(ms_ago(300), rows, late, quarantined))
+
+    def arrived(self, ago_s: float) -> World:
+        """When the newest transaction arrived."""
+        return replace(self, arrived_age_s=ago_s)
+
     def supervisor(self, ago_s: float, who: str = "http://here") -> World:
         """Somebody looked after it."""
         return replace(self, supervised=(ago_s, who))
@@ -96,9 +106,10 @@ class World:
             at_ms = ms_ago(self.supervised[0])
             supervision = (at_ms, Supervision(DETECTOR, self.supervised[1], at_ms, "HEALTHY", 0))
         newest = None if self.batch is None else ProgressSeen(ms_ago(self.batch[0]), progress(self.batch[1]))
+        arrived_ms = None if self.arrived_age_s is None else ms_ago(self.arrived_age_s)
         log = IntentLog(DETECTOR, self.intents)
         deployment = DeploymentSeen(attempts, agent, supervision)
-        return DetectorObservation(DETECTOR, NOW_MS, log, deployment, newest, self.queries)
+        return DetectorObservation(DETECTOR, NOW_MS, log, deployment, newest, self.queries, self.traffic, arrived_ms)
 
 
 def ms_ago(seconds: float) -> int:

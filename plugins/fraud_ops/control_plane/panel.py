@@ -38,7 +38,7 @@ class Panel:
         """How the detector is, by the judgement that supervision uses. Never raises: a broker away is a verdict."""
         with self._lock:
             seen = self._watch.look()
-        return health(seen, Limits(), self._clock_ms())
+        return health(seen, Limits.of(self._settings.health), self._clock_ms())
 
     def status(self) -> DetectorStatus | None:
         """The detector in numbers; None while it has never said anything."""

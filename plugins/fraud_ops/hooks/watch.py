@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import groupby
 from types import TracebackType
 from typing import Self
@@ -12,18 +13,20 @@ from typing import Self
 from fraud_ops.observation import DetectorObservation, ProgressSeen
 from fraud_rules.deployment.attempt import DeploymentSeen
 from fraud_rules.deployment.intent import IntentLog, read_intents
-from fraud_rules.detector_status import decode_progress
+from fraud_rules.detector_status import Progress, decode_progress, traffic_since
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.deployment_log import deployment_after
-from fraud_rules.kafka.reader import Record
+from fraud_rules.kafka.reader import Record, newest_append_ms
 from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.settings import DetectorSettings
 
 __all__ = ["DetectorWatch", "now_ms"]
 
-_PROGRESS_OFFSETS = 60  # with the markers of transactions: some thirty batches
+_WRITERS = 60
+_OFFSETS_A_S = 8  # a busy detector finishes up to four batches a second, each with the marker of its transaction
+_ARRIVAL_LOOK_MS = 30_000
 
 
 def now_ms() -> int:
@@ -47,6 +50,8 @@ class DetectorWatch:
         self._settings = settings
         self._clock = clock
         self._tail: TopicsTail | None = None
+        self._asked_ms = -_ARRIVAL_LOOK_MS
+        self._arrival_ms: int | None = None
         self._deployment = DeploymentSeen()
         self._forget()
 
@@ -76,15 +81,22 @@ class DetectorWatch:
         )
         self._take_progress(new[topics.detector_progress])
         return DetectorObservation(
-            detector, self._clock(), self._intent_log(), self._deployment, self._progress, tuple(self._queries())
+            detector,
+            self._clock(),
+            self._intent_log(),
+            self._deployment,
+            ProgressSeen(*self._progress[-1]) if self._progress else None,
+            tuple(self._queries()),
+            traffic_since(self._progress, self._since_ms()) if self._progress else None,
+            self._arrived_ms(),
         )
 
     def _forget(self) -> None:
         self._intents: list[Record] = []
         self._folded: tuple[int, IntentLog] = (0, IntentLog(self._settings.detector))
         self._deployment = DeploymentSeen()
-        self._progress: ProgressSeen | None = None
-        self._writers: deque[str] = deque(maxlen=_PROGRESS_OFFSETS)
+        self._progress: deque[tuple[int, Progress]] = deque()
+        self._writers: deque[str] = deque(maxlen=_WRITERS)
 
     def _opened(self) -> TopicsTail:
         if self._tail is None:
@@ -95,7 +107,7 @@ class DetectorWatch:
                 {
                     topics.detector_intents: None,
                     topics.detector_attempts: None,
-                    topics.detector_progress: _PROGRESS_OFFSETS,
+                    topics.detector_progress: self._settings.health.traffic_span_ms // 1_000 * _OFFSETS_A_S,
                 },
                 self._wait_ms,
             )
@@ -114,8 +126,25 @@ class DetectorWatch:
         for record in records:
             progress = decode_or_skip(topic, record, decode_progress) if record.key == name else None
             if progress is not None:
-                self._progress = ProgressSeen(record.append_ms, progress)
+                self._progress.append((record.append_ms, progress))
                 self._writers.append(progress.query_id)
+        while self._progress and self._progress[0][0] < self._since_ms():
+            self._progress.popleft()
+
+    def _since_ms(self) -> int:
+        return self._progress[-1][0] - self._settings.health.traffic_span_ms
+
+    def _arrived_ms(self) -> int | None:
+        """When the newest transaction arrived: about the time of the batch that read it. The broker is asked only while
+        no batch reads any, and seldom."""
+        read = next((at_ms for at_ms, each in reversed(self._progress) if each.rows or each.quarantined), None)
+        if read is not None or self._settings.health.silent_ms == 0:
+            return read
+        if self._clock() - self._asked_ms >= _ARRIVAL_LOOK_MS:
+            with suppress(BrokerUnavailable):  # the next look says so
+                self._arrival_ms = newest_append_ms(self._kafka, self._settings.topics.transactions)
+            self._asked_ms = self._clock()
+        return self._arrival_ms
 
     def _queries(self) -> list[str]:
         return [query for query, _ in groupby(self._writers)]

@@ -53,8 +53,8 @@ class CheckCheckpointOperator(DetectorOperator):
             topics = reader.topics(hook.kafka, facts)
         # Without a map index, Airflow gives a list as soon as two earlier runs have pushed a size.
         before = context["ti"].xcom_pull(task_ids=self.task_id, key=_SIZE, include_prior_dates=True, map_indexes=-1)
-        starting = seen.progress is None or health(seen, self.limits, now_ms()).health is Health.STARTING
-        found = findings(facts, topics, seen.progress, self.checkpoint_limits, before, starting=starting)
+        starting = seen.progress is None or health(seen, self.health_limits(), now_ms()).health is Health.STARTING
+        found = findings(facts, topics, seen.traffic, self.checkpoint_limits, before, starting=starting)
         grade, verdict = overall(found)
         self.log.info("%s\n%s", grade.name, table(found))
         publish_links(context, seen, verdict)

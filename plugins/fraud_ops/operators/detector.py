@@ -40,17 +40,21 @@ class DetectorOperator(BaseOperator):
         super().__init__(**kwargs)
         self.kafka_conn_id = kafka_conn_id
         self.spark_conn_id = spark_conn_id
-        self.limits = limits or Limits()
+        self.limits = limits
 
     def hook(self) -> FraudDetectorHook:
         """The detector; made anew in each process that runs a part of the task."""
         return FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id)
 
+    def health_limits(self) -> Limits:
+        """The limits that were given, else those that are configured. Raises ConfigError."""
+        return self.limits or Limits.of(self.hook().settings.health)
+
     def await_outcome(self, until: Until, record: IntentRecord, timeout: timedelta) -> None:
         """Defer until what was decided has come about, or cannot any more."""
         self.defer(
             trigger=OutcomeTrigger(
-                until.value, record.epoch, kafka_conn_id=self.kafka_conn_id, limits=self.limits.as_dict()
+                until.value, record.epoch, kafka_conn_id=self.kafka_conn_id, limits=self.health_limits().as_dict()
             ),
             method_name="after",
             kwargs={"epoch": record.epoch},
@@ -78,7 +82,7 @@ class DeployOperator(DetectorOperator):
         hook = self.hook()
         with named():
             seen, declared = hook.observe_to_decide(), hook.declared()
-            verdict = health(seen, self.limits, now_ms(), supervisor_id())
+            verdict = health(seen, self.health_limits(), now_ms(), supervisor_id())
             step = step_to_deploy(seen, verdict, declared)
             publish_links(context, seen, verdict.health)
             self.log.info("%s: %s", step.act, step.reason)

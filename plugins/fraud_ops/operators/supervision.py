@@ -25,10 +25,10 @@ class CheckSupervisionOperator(DetectorOperator):
 
     def execute(self, context: Context) -> str:
         with named():
-            seen = self.hook().observe()
+            seen, limits = self.hook().observe(), self.health_limits()
         now = now_ms()
-        found = health(seen, self.limits, now)
-        verdict = unsupervised(seen, self.limits, now)
+        found = health(seen, limits, now)
+        verdict = unsupervised(seen, limits, now)
         publish_links(context, seen, (verdict or found).health)
         if verdict is None:
             return str(found)

@@ -13,18 +13,29 @@ from types import TracebackType
 from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec  # type: ignore[attr-defined] # stub
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 
-__all__ = ["Record", "TopicReader", "describe", "record_of", "topic_ids", "uncommitted_end", "waiting", "watermarks"]
+__all__ = [
+    "Record",
+    "TopicReader",
+    "describe",
+    "newest_append_ms",
+    "record_of",
+    "topic_ids",
+    "uncommitted_end",
+    "waiting",
+    "watermarks",
+]
 
 _TIMEOUT_S = 15.0
 _POLL_S = 0.2
 _BATCH = 1_000
 _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _QUIET = {"log_level": 2}
+_NEWEST, _END = OffsetSpec.max_timestamp(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +175,27 @@ def uncommitted_end(kafka: KafkaConnection, topic: str, partition: int = 0) -> i
     if ends is None:
         raise BrokerUnavailable(f"Kafka at {kafka} does not say where {topic}-{partition} ends")
     return int(ends[1])
+
+
+def newest_append_ms(kafka: KafkaConnection, topic: str) -> int | None:
+    """The broker's time of the newest record of a topic. Raises BrokerUnavailable.
+
+    None for a topic that never had a record, 0 for one whose records are all removed.
+    """
+    admin = AdminClient(kafka.confluent(_QUIET))
+    with _named(kafka):
+        partitions = admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
+        places = [TopicPartition(topic, partition) for partition in partitions]
+        newest = _list_offsets(admin, places, _NEWEST)
+        if found := [each.timestamp for each in newest if each.offset >= 0]:
+            return max(found)
+        ends = _list_offsets(admin, places, _END)
+    return 0 if any(each.offset > 0 for each in ends) else None
+
+
+def _list_offsets(admin: AdminClient, places: Sequence[TopicPartition], at: OffsetSpec) -> list[ListOffsetsResultInfo]:
+    asked = admin.list_offsets(dict.fromkeys(places, at), request_timeout=_TIMEOUT_S)
+    return [answer.result() for answer in asked.values()]
 
 
 def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:

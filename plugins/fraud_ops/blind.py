@@ -1,0 +1,58 @@
+"""Why a detector that finishes batches sees none of the payments, or too few: pure."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from fraud_rules.detector_status import Traffic
+
+__all__ = ["BlindLimits", "blindness"]
+
+_FEWEST = 20
+"""Records below which a share says nothing."""
+
+
+class BlindLimits(Protocol):
+    """See `fraud_rules.settings.HealthSettings`."""
+
+    @property
+    def quarantined_percent(self) -> int: ...
+
+    @property
+    def late_percent(self) -> int: ...
+
+    @property
+    def silent_ms(self) -> int: ...
+
+
+def blindness(traffic: Traffic | None, arrived_ms: int | None, limits: BlindLimits, now_ms: int) -> tuple[str, ...]:
+    """The reasons, worst first; none for a detector that sees.
+
+    `arrived_ms` is the time of the newest transaction, None when there was never one: a new installation is not blind.
+    """
+    return tuple(filter(None, (*_shares(traffic, limits), _silence(arrived_ms, limits.silent_ms, now_ms))))
+
+
+def _shares(traffic: Traffic | None, limits: BlindLimits) -> tuple[str | None, ...]:
+    if traffic is None:
+        return ()
+    return (
+        _share(
+            traffic.quarantined, traffic.rows + traffic.quarantined, limits.quarantined_percent, "are in quarantine"
+        ),
+        _share(traffic.late, traffic.rows, limits.late_percent, "were late, and are not evaluated"),
+    )
+
+
+def _share(count: int, total: int, limit_percent: int, what: str) -> str | None:
+    if total < _FEWEST or count * 100 < total * limit_percent:
+        return None
+    return f"{count:,} of the last {total:,} records ({count / total:.0%}) {what}"
+
+
+def _silence(arrived_ms: int | None, silent_ms: int, now_ms: int) -> str | None:
+    if arrived_ms is None or silent_ms == 0 or now_ms - arrived_ms < silent_ms:
+        return None
+    if arrived_ms == 0:
+        return "the topic of transactions is empty: retention has removed the last one"
+    return f"no transaction has arrived for {(now_ms - arrived_ms) / 3_600_000:.1f} h"
