@@ -92,6 +92,22 @@ def test_without_root_the_command_for_a_browser_is_printed(fresh: Path, without_
     assert "chromium" not in needed
 
 
+def test_the_kernel_is_compiled_once_for_each_version_of_it(fresh: Path, tmp_path: Path) -> None:
+    calls, source = tmp_path / "calls", fresh / "spark_jobs" / "fraud_rules" / "window" / "kernel.py"
+    script(fresh / ".venv" / "bin" / "fraud", "#!/bin/sh\n")
+    script(fresh / ".venv" / "bin" / "python", f'#!/bin/sh\necho "$@" >>{calls}\n')
+    script(source, "first")
+    (fresh / "lib" / "broker").mkdir(parents=True)
+    of = "cat pyproject.toml uv.lock config/ivy.xml config/jars.sha256 bin/uv.txt bin/bootstrap"
+    stamp = subprocess.run(f"{{ {of} && pwd; }} | sha256sum", shell=True, cwd=fresh, capture_output=True, check=True)
+    (fresh / ".cache").mkdir()
+    (fresh / ".cache" / "ready").write_bytes(stamp.stdout)
+    for content in ("first", "first", "second"):
+        source.write_text(content)
+        assert bootstrap(fresh).returncode == 0
+    assert calls.read_text().splitlines() == ["-m fraud_rules.kernel_cache"] * 2
+
+
 def test_a_taken_port_is_told_before_anything_is_fetched(fresh: Path) -> None:
     (port,) = free_ports(1)
     with socket.create_server(("127.0.0.1", port)):

@@ -10,6 +10,7 @@ import sys
 from typing import Any, Final
 
 from fraud_rules.errors import ReleaseInvalid
+from fraud_rules.kernel_cache import load_kernel
 from fraud_rules.replay import replay
 from fraud_rules.schema import Field, FieldType, TransactionSchema
 from fraud_rules.settings import DetectorSettings
@@ -69,6 +70,7 @@ def known_answer() -> None:
 def main() -> int:
     """0 when nothing speaks against a start; else an error's exit code, with its message on stderr."""
     try:
+        load_kernel()
         known_answer()
         import detector
     except ReleaseInvalid as error:

@@ -12,6 +12,8 @@ import importlib
 import os
 from typing import Final
 
+from fraud_rules.kernel_cache import load_kernel
+
 _SINGLE_THREADED: Final = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -30,35 +32,9 @@ def preload() -> None:
     """Load what workers use, beyond the reach of the garbage collector, which Spark runs after every task."""
     for name in _PRELOADED:
         importlib.import_module(name)
-    _run_kernel()
+    load_kernel()
     gc.collect()
     gc.freeze()
-
-
-def _run_kernel() -> None:
-    """Evaluate one rule once: the compiled kernel is read from its cache, or compiled, when it is first called."""
-    from fraud_rules.replay import replay
-    from fraud_rules.schema import Field, FieldType, TransactionSchema
-    from fraud_rules.settings import DetectorSettings
-
-    fields = (
-        Field("transactionId", FieldType.LONG),
-        Field("eventTime", FieldType.TIMESTAMP),
-        Field("amount", FieldType.DECIMAL, precision=18, scale=2),
-    )
-    rule = {
-        "ruleId": 1,
-        "ruleState": "ACTIVE",
-        "groupingKeyNames": ["transactionId"],
-        "aggregateFieldName": "amount",
-        "aggregatorFunctionType": "SUM",
-        "limitOperatorType": ">",
-        "limit": 0,
-        "windowMinutes": 1,
-    }
-    transaction = {"transactionId": 1, "eventTime": 1, "amount": "1.00"}
-    steps = [{"at": 1, "rule": rule}, {"at": 1, "tx": transaction}, {"at": 2, "tx": transaction}]
-    replay({"steps": steps}, TransactionSchema(fields), DetectorSettings())
 
 
 if __name__ == "__main__":

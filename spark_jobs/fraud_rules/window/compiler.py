@@ -1,34 +1,106 @@
 """How the window functions are compiled, and where the machine code is kept.
 
-numba keeps code by the source file of each function, but these functions are compiled into one another: a change of one
-file would leave the others' code stale. So the folder carries a digest of the whole package.
+All checkouts and installations of a user on a host share one folder. numba keeps code by the path and the content of
+each source file, but these functions are compiled into one another: a change of one file would leave the others' code
+stale. So the folder goes by a digest of the whole package, of numba's version and of the CPU.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
+from typing import Any, Final
 
+import llvmlite.binding as llvm
 import numba
+
+__all__ = ["SharedLocator", "compiled", "compiling", "inlined"]
+
+_PACKAGE: Final = __name__.rpartition(".")[0]
+_LOCK: Final = "lock"
+
+
+def _digest() -> str:
+    """Of the package's sources, also of those in a zip file, of what compiles them, and of the CPU they are for."""
+    target = f"{numba.__version__} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    digest = hashlib.blake2b(target.encode(), digest_size=8)
+    for source in sorted(files(_PACKAGE).iterdir(), key=lambda each: each.name):
+        if source.name.endswith(".py"):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()
 
 
 def _code_folder() -> Path:
-    """FRAUD_CACHE_DIR or the user's cache folder, or a temporary one where that cannot be written."""
-    digest = hashlib.blake2b(digest_size=8)
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
-    name = f"numba-{digest.hexdigest()}"
+    """FRAUD_CACHE_DIR or the user's cache folder, or a temporary one where that cannot be written.
+
+    numba unpickles what it finds there, so a folder that another user could have filled is not used.
+    """
+    name = f"numba-{_digest()}"
     wanted = Path(os.environ.get("FRAUD_CACHE_DIR") or Path.home() / ".cache" / "fraud-rules") / name
+    shared = Path(tempfile.gettempdir()) / f"fraud-rules-{os.getuid()}" / name
+    known = next((folder for folder in (wanted, shared) if _is_ours(folder)), None)
+    return known or Path(tempfile.mkdtemp(prefix=name))
+
+
+def _is_ours(folder: Path) -> bool:
     try:
-        wanted.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder.stat().st_uid == os.getuid() and os.access(folder, os.W_OK)
     except OSError:
-        return Path(tempfile.gettempdir()) / f"fraud-rules-{os.getuid()}" / name
-    return wanted
+        return False
 
 
-numba.config.CACHE_DIR = str(_code_folder())
+_DIGEST: Final = _digest()
+_FOLDER: Final = _code_folder()
+
+
+class SharedLocator:
+    """Where numba keeps the code of a function of this package: a `_CacheLocator`, see NUMBA_CACHE_LOCATOR_CLASSES."""
+
+    def __init__(self, line: int) -> None:
+        self._line = line
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], path: str) -> SharedLocator | None:
+        """None for a function of another package."""
+        ours = function.__module__.startswith(f"{_PACKAGE}.")
+        return cls(function.__code__.co_firstlineno) if ours else None
+
+    def get_cache_path(self) -> str:
+        """The folder."""
+        return str(_FOLDER)
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder, if somebody has removed it."""
+        _FOLDER.mkdir(parents=True, exist_ok=True)
+
+    def get_source_stamp(self) -> str:
+        """Equal for equal code."""
+        return _DIGEST
+
+    def get_disambiguator(self) -> str:
+        """Tells functions of one name and module apart."""
+        return str(self._line)
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """One process at a time compiles; the others then find its code."""
+    _FOLDER.mkdir(parents=True, exist_ok=True)
+    with (_FOLDER / _LOCK).open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+numba.config.CACHE_LOCATOR_CLASSES = ",".join(
+    [f"{__name__}.{SharedLocator.__name__}", "InTreeCacheLocator", "UserWideCacheLocator", "ZipCacheLocator"]
+)
 
 # No reference counts: they would cost more than the work, and nothing compiled here allocates or keeps an array.
 compiled = numba.njit(cache=True, _nrt=False)

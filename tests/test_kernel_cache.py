@@ -1,0 +1,95 @@
+"""The compiled kernel is kept where every checkout of a user finds it, and bootstrap compiles all of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.project import Project
+from fraud_rules.window import compiler
+
+MISSES = """
+import importlib, json, pkgutil, sys
+import fraud_rules.window as window
+from fraud_rules.kernel_cache import load_kernel
+from fraud_rules.replay import replay
+from fraud_rules.settings import DetectorSettings
+
+load_kernel()
+if sys.argv[1:]:
+    from tests.conformance import load_cases, load_schema
+    for case in load_cases():
+        replay(case.document, load_schema(case.schema), DetectorSettings())
+functions = {
+    f"{module.name}.{name}": getattr(value, "stats", None)
+    for module in pkgutil.iter_modules(window.__path__)
+    for name, value in vars(importlib.import_module(f"fraud_rules.window.{module.name}")).items()
+}
+print(json.dumps([name for name, stats in functions.items() if stats is not None and stats.cache_misses]))
+"""
+
+
+def misses(path: str, *arguments: str, **environment: str) -> list[str]:
+    """The window functions that a process compiles because it does not find their code."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", MISSES, *arguments],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    found: list[str] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def filled() -> None:
+    """What bin/bootstrap does."""
+    subprocess.run([sys.executable, "-m", "fraud_rules.kernel_cache"], check=True, capture_output=True)
+
+
+@pytest.mark.usefixtures("filled")
+def test_all_that_the_cases_use_is_compiled(project: Project) -> None:
+    assert misses(f"{project.root / 'spark_jobs'}:{project.root}", "cases") == []
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("packed", [False, True], ids=["another folder", "a zip file"])
+def test_other_places_of_the_same_code_share_it(project: Project, tmp_path: Path, *, packed: bool) -> None:
+    source, place = project.root / "spark_jobs" / "fraud_rules", tmp_path / "fraud_rules.zip"
+    if packed:
+        with zipfile.ZipFile(place, "w") as archive:
+            for file in source.rglob("*.py"):
+                archive.write(file, file.relative_to(source.parent))
+    else:
+        shutil.copytree(source, place / "fraud_rules", ignore=shutil.ignore_patterns("__pycache__"))
+    assert misses(str(place)) == []
+
+
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder away")
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, 65_534, 65_534)
+    assert not compiler._is_ours(theirs)
+    assert compiler._is_ours(tmp_path / "ours")
+
+
+@pytest.mark.long
+def test_of_two_that_begin_at_once_one_compiles(project: Project, tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-c", MISSES]
+    environment = {
+        **os.environ, "PYTHONPATH": str(project.root / "spark_jobs"), "FRAUD_CACHE_DIR": str(tmp_path),
+    }  # fmt: skip
+    both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) for _ in range(2)]
+    counts = sorted(len(json.loads(process.communicate()[0])) for process in both)
+    assert counts[0] == 0
+    assert counts[1] > 0
