@@ -12,9 +12,17 @@ _TIMEOUT_S = 30.0
 
 
 def produce(
-    bootstrap: str, topic: str, values: Iterable[bytes | None], partition: int = 0, key: bytes | None = None
+    bootstrap: str,
+    topic: str,
+    values: Iterable[bytes | None],
+    partition: int = 0,
+    key: bytes | None = None,
+    at_ms: int = 0,
 ) -> None:
-    """Append records to one partition, in order, and return once the broker has them all."""
+    """Append records to one partition, in order, and return once the broker has them all.
+
+    `at_ms` is their timestamp where a topic takes the producer's; 0 is now.
+    """
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -27,7 +35,12 @@ def produce(
     faults: list[object] = []
     for value in values:
         producer.produce(
-            topic, value, key, partition=partition, on_delivery=lambda error, _: error and faults.append(error)
+            topic,
+            value,
+            key,
+            partition=partition,
+            timestamp=at_ms,
+            on_delivery=lambda error, _: error and faults.append(error),
         )
         producer.poll(0)
     left = producer.flush(_TIMEOUT_S)

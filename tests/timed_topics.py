@@ -7,6 +7,7 @@ import uuid
 from collections import defaultdict
 
 from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
@@ -77,3 +78,17 @@ class Logs:
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if error is not None:
             self._failed.append(error)
+
+
+def date_by_producer(bootstrap: str, topic: str) -> None:
+    """Let the producer's timestamps be the append times of a topic."""
+    resource = ConfigResource(
+        ConfigResource.Type.TOPIC,
+        topic,
+        incremental_configs=[
+            ConfigEntry("message.timestamp.type", "CreateTime", incremental_operation=AlterConfigOpType.SET)
+        ],
+    )
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for done in admin.incremental_alter_configs([resource]).values():
+        done.result()

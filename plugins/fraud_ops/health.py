@@ -5,7 +5,7 @@ The shape is that of the Flink Kubernetes Operator's observers: they never act, 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -40,7 +40,7 @@ class Health(StrEnum):
 
     @property
     def is_well(self) -> bool:
-        """Whether nobody needs to be told."""
+        """Whether it needs no alarm. Payments may still wait: pages show only HEALTHY in green."""
         return self in _WELL
 
 
@@ -109,7 +109,7 @@ def health(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: s
         return double
     if seen.effective is None:
         return _nothing_to_run(seen, limits, now_ms)
-    found = _of_intent(seen, seen.effective, limits, now_ms)
+    found = _with_outage(_of_intent(seen, seen.effective, limits, now_ms), seen, now_ms)
     if seen.refusal is None:
         return found
     if _is_why(seen.refusal.status, seen, found):
@@ -117,6 +117,15 @@ def health(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: s
         return Verdict(refused.health, (*refused.reasons, *found.reasons), refused.error)
     note = f"what was asked for last (epoch {seen.refusal.status.epoch}) was refused: {_said(seen.refusal.status)}"
     return Verdict(found.health, (*found.reasons, note), found.error)
+
+
+def _with_outage(found: Verdict, seen: DetectorObservation, now_ms: int) -> Verdict:
+    """A start with the length of the whole outage: its own age begins again with every attempt."""
+    if found.health is not Health.STARTING or seen.progress is None:
+        return found
+    return replace(
+        found, reasons=(*found.reasons, f"the last batch ended {_seconds(now_ms - seen.progress.append_ms)} ago")
+    )
 
 
 def unsupervised(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:

@@ -14,10 +14,11 @@ __all__ = [
     "Traffic",
     "decode_progress",
     "detector_status",
+    "longest_silence_ms",
     "traffic_since",
 ]
 
-GRACE_MS = 15_000
+_GRACE_MS = 15_000
 """How long after the time for a tick a detector may be silent and still count as alive."""
 
 _SPAN_MS = 10_000
@@ -134,6 +135,11 @@ def traffic_since(records: Sequence[tuple[int, Progress]], since_ms: int) -> Tra
     )
 
 
+def longest_silence_ms(tick_ms: int) -> int:
+    """How far apart two batches of a live detector can be: it writes one at least every `tick_ms`."""
+    return tick_ms + _GRACE_MS
+
+
 def detector_status(records: Sequence[tuple[int, Progress]], now_ms: int, tick_ms: int) -> DetectorStatus | None:
     """The status by the newest (append time, progress) records, ascending; None when there are none.
 
@@ -148,7 +154,7 @@ def detector_status(records: Sequence[tuple[int, Progress]], now_ms: int, tick_m
     timed = [each.previous for _, each in recent if each.previous is not None and each.previous.rows > 0]
     p99 = [each.p99_ms for each in timed if each.p99_ms is not None]
     return DetectorStatus(
-        alive=now_ms - written_ms <= tick_ms + GRACE_MS,
+        alive=now_ms - written_ms <= longest_silence_ms(tick_ms),
         last_batch_age_ms=max(0, now_ms - written_ms),
         batch_id=newest.batch_id,
         rows_per_s=round(rows * 1_000 / span_ms, 1) if span_ms > 0 else 0.0,

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from fraud_rules.deployment.intent import IntentKind, IntentLog
-from fraud_rules.detector_status import GRACE_MS, Progress
+from fraud_rules.detector_status import Progress, longest_silence_ms
 
 __all__ = ["AMBER_MS", "RED_MS", "Liveness", "PartitionEnds", "Severity", "liveness", "starts_since"]
 
@@ -114,7 +114,7 @@ def starts_since(intents: IntentLog, since_ms: int | None) -> int:
 def _severity(age_ms: int | None, tick_ms: int, starts: int, *, overdue: bool, ever: bool) -> Severity:
     if age_ms is None:
         return Severity.AMBER
-    if ever and age_ms <= tick_ms + GRACE_MS and not (overdue and age_ms > AMBER_MS):
+    if ever and age_ms <= longest_silence_ms(tick_ms) and not (overdue and age_ms > AMBER_MS):
         return Severity.NONE
     return Severity.RED if age_ms > RED_MS or starts >= RED_STARTS else Severity.AMBER
 

@@ -28,7 +28,6 @@ from fraud_ops.control_plane.snoozing import Snoozing
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store_watch import Checks, StoreWatch
 from fraud_ops.control_plane.whatif import WhatIfDesk
-from fraud_ops.health import Verdict
 from fraud_ops.hooks.watch import DetectorWatch, now_ms
 from fraud_rules.demo.steering import Steering
 from fraud_rules.kafka.connection import KafkaConnection
@@ -41,7 +40,6 @@ __all__ = ["Parts", "Surroundings", "open_parts"]
 _SNOOZES_S = 1.0
 _MARKS_S = 1.0
 _FIRED_S = 5.0
-_VERDICT_S = 1.0
 _AT_ONCE_MS = 20
 
 
@@ -79,7 +77,6 @@ class Parts:
     what_ifs: WhatIfDesk
     drift: DriftCheck
     panel: Panel
-    verdict: Remembered[Verdict]
     steering: Steering | None
 
 
@@ -103,16 +100,15 @@ def open_parts(
         memory, desk, settings.flood, detector.detector, here.alarm, now_ms, lambda: database.leadership("flood")
     )
     what_ifs = WhatIfDesk(here.project, here.archive)
-    panel = Panel(DetectorWatch(here.kafka, detector, wait_ms=_AT_ONCE_MS), memory, detector, now_ms)
-    for each in (panel.close, what_ifs.close):
-        stack.callback(each)
+    panel = Panel(here.kafka, DetectorWatch(here.kafka, detector, wait_ms=_AT_ONCE_MS), memory, detector, now_ms)
+    stack.callback(what_ifs.close)
     background = Background(database, here.kafka, detector, schema, settings, now_ms, changes.hear)
     background.start(desk)
     stack.callback(background.stop)
     drift = DriftCheck(database, here.kafka, detector.topics.rules, schema, detector.limits)
     checks = Checks(desk.outbox, drift.read, desk.verify_audit)
     watch = StoreWatch(checks, detector.detector, here.alarm, now_ms, lambda: database.leadership("watch"))
-    for part in (feed, changes, guard, watch):
+    for part in (feed, changes, guard, watch, panel):
         part.start()
         stack.callback(part.stop)
     return Parts(
@@ -133,6 +129,5 @@ def open_parts(
         what_ifs=what_ifs,
         drift=drift,
         panel=panel,
-        verdict=Remembered(panel.verdict, _VERDICT_S),
         steering=here.steering,
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import Path, Query, Response
 
 from fraud_ops.control_plane.errors import NotFound
 from fraud_ops.control_plane.feed.events import LateSeen, QuarantineSeen
+from fraud_ops.control_plane.panel import Panel
 from fraud_ops.control_plane.parts import Parts
 from fraud_ops.control_plane.views import RuleGiven
 from fraud_ops.control_plane.web.answer import answer
@@ -19,9 +20,11 @@ from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.shapes import detector as shapes
 from fraud_ops.control_plane.web.wired import Wired
 from fraud_ops.control_plane.whatif import Question, WhatIfRun, WhatIfStatus
+from fraud_ops.health import Health
 from fraud_ops.runbooks import runbook_path
 from fraud_rules.demo.steering import Steering, TrafficState
 from fraud_rules.fraud_patterns import FRAUDS
+from fraud_rules.liveness import Severity
 from fraud_rules.rule_codec import encode_document
 from fraud_rules.whatif.place import report_name
 
@@ -35,21 +38,23 @@ _REPORTS = "/fraud-reports/whatif/"
 @routes.get("/progress", response_model=shapes.Progress, openapi_extra=least("viewer"))
 def progress(parts: Wired, minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> Response:
     """Verdict, rate, lag and latency, and what came late or was refused."""
-    status, verdict = parts.panel.status(), parts.verdict()
+    status = parts.panel.status()
     return answer(
         shapes.Progress(
             status=None if status is None else shapes.DetectorState(**msgspec.structs.asdict(status)),
-            verdict=shapes.VerdictShown(
-                name=verdict.health.value,
-                well=verdict.health.is_well,
-                reasons=list(verdict.reasons),
-                runbook=runbook_path(verdict.health),
-            ),
+            liveness=_liveness(parts.panel),
+            gap_ms=parts.panel.longest_silence_ms,
             points=[point_of(group, before_ms) for group, before_ms in parts.panel.history(minutes)],
             late=[_late(each) for each in reversed(parts.memory.late)],
             quarantine=[_refused(each) for each in reversed(parts.memory.quarantine)],
         )
     )
+
+
+@routes.get("/liveness", response_model=shapes.Liveness, openapi_extra=least("viewer"))
+def get_liveness(parts: Wired) -> Response:
+    """Whether payments are evaluated now. Every page asks this every few seconds."""
+    return answer(_liveness(parts.panel))
 
 
 @routes.post("/whatif", status_code=202, response_model=shapes.WhatIfStarted, openapi_extra=least("analyst"))
@@ -96,6 +101,30 @@ def plant_fraud(parts: Wired, body: shapes.DemoFraud) -> Response:
         raise WebError(422, f"pattern must be one of {', '.join(FRAUDS)}")
     wish = steering.plant(body.pattern)
     return answer(shapes.PlantedFraud(pattern=wish.pattern, label=wish.label), 202)
+
+
+def _liveness(panel: Panel) -> shapes.Liveness:
+    seen, verdict = panel.liveness(), panel.verdict()
+    return shapes.Liveness(
+        severity=seen.severity.value,
+        at=seen.at_ms,
+        since=seen.since_ms,
+        asked=seen.asked_ms,
+        waiting=seen.waiting,
+        starts=seen.starts,
+        verdict=shapes.VerdictShown(
+            name=verdict.health.value,
+            tone=_tone(verdict.health, seen.severity),
+            reasons=list(verdict.reasons),
+            runbook=runbook_path(verdict.health),
+        ),
+    )
+
+
+def _tone(health: Health, severity: Severity) -> Literal["good", "warn", "bad"]:
+    if severity is Severity.RED or not health.is_well:
+        return "bad"
+    return "good" if severity is Severity.NONE and health is Health.HEALTHY else "warn"
 
 
 _DIGITS = 38

@@ -10,8 +10,8 @@ from pydantic import Field
 from fraud_ops.control_plane.web.shapes.base import Document, EpochMs, Request, RuleText, Shape
 
 __all__ = [
-    "Demo", "DemoFraud", "DemoSpeed", "DetectorState", "LateTransaction", "PlantedFraud", "Progress", "ProgressPoint",
-    "Quarantined", "VerdictShown", "WhatIf", "WhatIfRequest", "WhatIfStarted",
+    "Demo", "DemoFraud", "DemoSpeed", "DetectorState", "LateTransaction", "Liveness", "PlantedFraud", "Progress",
+    "ProgressPoint", "Quarantined", "VerdictShown", "WhatIf", "WhatIfRequest", "WhatIfStarted",
 ]  # fmt: skip
 
 
@@ -33,12 +33,28 @@ class DetectorState(Shape):
 
 
 class VerdictShown(Shape):
-    """The health verdict, why, and the path of the page that says what to do."""
+    """The health verdict, its reasons, and the path of its runbook. `tone` is good only if payments are evaluated."""
 
     name: str
-    well: bool
+    tone: Literal["good", "warn", "bad"]
     reasons: list[str]
     runbook: str
+
+
+class Liveness(Shape):
+    """Whether payments are evaluated at `at`, as `fraud_rules.liveness` defines it.
+
+    `since` is the end of the last batch, null if no batch has ended. `asked` is when the first start was requested.
+    `waiting` is null while Kafka does not answer. `starts` counts the starts requested after `since`.
+    """
+
+    severity: Literal["NONE", "AMBER", "RED"]
+    at: EpochMs
+    since: EpochMs | None
+    asked: EpochMs | None
+    waiting: int | None
+    starts: int
+    verdict: VerdictShown
 
 
 class ProgressPoint(Shape):
@@ -81,10 +97,12 @@ class Quarantined(Shape):
 
 
 class Progress(Shape):
-    """The detector's panel. `status` is null while it has never said anything."""
+    """The detector's panel. `status` is null until the detector has reported. Two points further apart than
+    `gap_ms` have an outage between them."""
 
     status: DetectorState | None
-    verdict: VerdictShown
+    liveness: Liveness
+    gap_ms: int
     points: list[ProgressPoint]
     late: list[LateTransaction]
     quarantine: list[Quarantined]

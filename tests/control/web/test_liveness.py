@@ -1,0 +1,65 @@
+"""Whether payments are evaluated, as every page asks it, with a detector's records written by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fraud_ops.hooks.watch import now_ms
+from tests.control.web.server import Server
+from tests.kafka_records import produce
+from tests.timed_topics import date_by_producer
+from tests.waiting import until
+
+
+def write_batch(server: Server, ends: dict[str, int], at_ms: int) -> None:
+    """The record of a batch that ended then, as the detector writes it."""
+    names = server.topics.names
+    record = json.dumps(
+        {
+            "queryId": "q1", "batchId": 7, "endOffsets": {names.transactions: ends}, "rulesEnd": 0, "rulesRefused": [],
+            "rows": 4, "quarantined": 0, "alerts": 0, "shadowAlerts": 0, "late": 0, "duplicates": 0, "lag": 126,
+            "rulesInForce": 1, "retainedEvents": 4, "previous": None,
+        }
+    ).encode()  # fmt: skip
+    produce(
+        server.topics.bootstrap, names.detector_progress, [record], key=f"{server.topics.prefix}detector".encode(),
+        at_ms=at_ms,
+    )  # fmt: skip
+
+
+def pay(server: Server, count: int) -> None:
+    produce(server.topics.bootstrap, server.topics.names.transactions, [b"{}"] * count)
+
+
+def test_every_page_learns_since_when_payments_wait(server: Server) -> None:
+    def shown(**wanted: Any) -> dict[str, Any]:
+        def found() -> dict[str, Any] | None:
+            answer = server.ask("GET", "/liveness", "viewer")
+            assert answer.status_code == 200
+            said: dict[str, Any] = answer.json()
+            return said if wanted.items() <= said.items() else None
+
+        return until(found, f"{wanted}", 30)
+
+    names = server.topics.names
+    pay(server, 3)
+    never = shown(waiting=3)
+    assert (never["since"], never["severity"]) == (None, "AMBER")
+    assert (never["verdict"]["name"], never["verdict"]["tone"]) == ("STOPPED", "warn")
+
+    date_by_producer(server.topics.bootstrap, names.detector_progress)
+    down_ms = now_ms() - 900_000
+    write_batch(server, {"0": 1}, down_ms)
+    down = shown(since=down_ms)
+    assert (down["severity"], down["waiting"]) == ("RED", 2)
+    assert down["verdict"]["tone"] == "bad"
+    pay(server, 40)
+    shown(waiting=42)  # nothing but the topic itself says so
+
+    write_batch(server, {"0": 43}, now_ms())
+    live = shown(waiting=0)
+    assert live["severity"] == "NONE"
+    progress = server.ask("GET", "/progress", "viewer").json()
+    assert progress["liveness"]["severity"] == "NONE"
+    assert progress["gapMs"] == 25_000
