@@ -74,7 +74,7 @@ def test_a_rule_from_its_first_draft_to_the_way_back(running: World, people: Peo
     expect(head.locator(".chip", has_text=re.compile("^Live$"))).to_be_visible()
 
     ann.get_by_role("link", name="Alerts", exact=True).click()
-    expect(ann.get_by_role("status").filter(has_text="Connected")).to_be_visible()
+    expect(ann.get_by_role("status").filter(has_text="Live updates")).to_be_visible()
     running.pay(PAYER, 60, 55.5)
     alert = ann.get_by_role("listitem").filter(has_text=f"payeeId {PAYER}")
     expect(alert).to_be_visible()
@@ -148,7 +148,7 @@ def test_the_rules_by_keyboard_alone(running: World, people: People) -> None:
     page = people.open("ann", "/rules")
     expect(page.get_by_role("link", name="Keyboard two")).to_be_visible()
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="To the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Control+k")
     page.keyboard.type("keyboard")
     expect(page.get_by_role("table", name="Rules").get_by_role("row")).to_have_count(3)

@@ -36,6 +36,12 @@ TABLE = {
     ),
     "started, no batch yet": (ASKED.said(Phase.STARTING, ago_s=20), Health.STARTING, "no batch yet"),
     "started long ago, no batch yet": (ASKED.said(Phase.RUNNING, ago_s=200), Health.STALLED, "no batch yet"),
+    "a start counts the whole outage": (
+        ASKED.said(Phase.RUNNING, ago_s=10).wrote(ago_s=900), Health.STARTING, "the last batch ended 900 s ago",
+    ),
+    "so does one that is not taken up": (
+        World().asked(release(), ago_s=5).wrote(ago_s=900), Health.STARTING, "the last batch ended 900 s ago",
+    ),
     "only batches of the one before": (
         ASKED.said(Phase.RUNNING, ago_s=10).wrote(ago_s=30), Health.STARTING, "no batch yet",
     ),

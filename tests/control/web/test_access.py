@@ -67,6 +67,7 @@ ROUTES = [
     Route("DELETE", "/snoozes/7", ANALYST, 404),
     Route("GET", "/quality", VIEWER, 200),
     Route("GET", "/progress", VIEWER, 200),
+    Route("GET", "/refused-records", VIEWER, 200),
     Route("GET", "/liveness", VIEWER, 200),
     Route("POST", "/whatif", ANALYST, 202, {"document": {**RULE, "ruleId": 1}}),
     Route("GET", "/whatif/0123456789ab", ANALYST, 404),

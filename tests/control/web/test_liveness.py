@@ -63,3 +63,17 @@ def test_every_page_learns_since_when_payments_wait(server: Server) -> None:
     progress = server.ask("GET", "/progress", "viewer").json()
     assert progress["liveness"]["severity"] == "NONE"
     assert progress["gapMs"] == 25_000
+
+    why = [{"field": "windowMinutes", "message": "is required"}]
+    for version, rule_id in ((4, 7), (9, None)):
+        report = {
+            "ruleVersion": version,
+            "status": "REJECTED",
+            "batchId": 1,
+            "time": 1,
+            "ruleId": rule_id,
+            "reasons": why,
+        }
+        produce(server.topics.bootstrap, names.rule_operations, [json.dumps(report).encode()])
+    refused = until(lambda: (found := server.ask("GET", "/refused-records").json()["items"])[1:] and found, "two", 30)
+    assert [(each["logVersion"], each["ruleId"], each["reasons"]) for each in refused] == [(9, None, why), (4, 7, why)]

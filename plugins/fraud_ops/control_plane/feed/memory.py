@@ -21,7 +21,7 @@ from fraud_ops.control_plane.feed.events import (
     RuleTouched,
 )
 from fraud_ops.control_plane.feed.place import Place, Position, Source
-from fraud_rules.kafka.rule_status import RuleOperation
+from fraud_rules.kafka.rule_status import RuleOperation, newest_refused
 
 __all__ = ["Bounds", "Edge", "FeedMemory", "Kept"]
 
@@ -164,6 +164,12 @@ class FeedMemory:
             return [
                 self._by_version[each] for each in heapq.nsmallest(most, (v for v in self._by_version if v > version))
             ]
+
+    def refused(self, most: int = 50) -> list[RuleOperation]:
+        """The newest records of the rule log that the detector refused, newest first."""
+        with self._lock:
+            reports = list(self._by_version.values())
+        return newest_refused(reports)[:most]
 
     def newest_progress(self) -> list[ProgressPassed]:
         """The last batches, in order."""

@@ -7,17 +7,18 @@ import { get } from "./api/http";
 import { keys } from "./api/keys";
 import type { Approvals, Me } from "./api/types";
 import { LiveProvider, useLive } from "./live/LiveProvider";
+import { OutageBanner } from "./live/OutageBanner";
 import { Chip, type Tone } from "./parts/Chip";
 import { Crash } from "./parts/Crash";
 import { Shown } from "./parts/Told";
 
-/** What every page has: the way to the others, who one is, and whether what is shown is up to date. */
+/** The frame of every page: navigation, the user, the outage banner, and whether the page is up to date. */
 export function Shell() {
   const me = useMe();
   return (
     <>
       <a className="skip" href="#content">
-        To the content
+        Skip to content
       </a>
       {me.data?.role ? (
         <LiveProvider>
@@ -65,7 +66,7 @@ function Bar({ me }: { me: Me }) {
           </ul>
         </nav>
         <Group gap="xs" wrap="nowrap">
-          <Stream />
+          <Updates />
           <Text
             size="xs"
             c="dimmed"
@@ -78,6 +79,7 @@ function Bar({ me }: { me: Me }) {
           </Text>
         </Group>
       </div>
+      <OutageBanner />
     </header>
   );
 }
@@ -99,13 +101,18 @@ function Way({ to, children }: { to: string; children: React.ReactNode }) {
 }
 
 const STREAM: Record<ReturnType<typeof useLive>["state"], [Tone, string, string]> = {
-  open: ["good", "Connected", "What is shown follows the detector"],
+  open: [
+    "quiet",
+    "Live updates",
+    "This page receives updates from the server. It does not say whether the detector runs.",
+  ],
   connecting: ["quiet", "Connecting", "Connecting to the server"],
-  lost: ["warn", "Reconnecting", "The connection is lost; what was missed comes with the next one"],
-  refused: ["bad", "Logged out", "The server does not know you any more: log in again"],
+  lost: ["warn", "Reconnecting", "The connection is lost. The next one brings the missed updates."],
+  refused: ["bad", "Logged out", "Your session has ended. Log in again."],
 };
 
-function Stream() {
+/** Whether the page is up to date. Whether the detector works is the banner's business. */
+function Updates() {
   const [tone, word, title] = STREAM[useLive().state];
   return (
     <span role="status">
@@ -122,7 +129,7 @@ function Content() {
   const main = useRef<HTMLElement>(null);
   const first = useRef(true);
   useEffect(() => {
-    // Whoever goes on by keyboard or hears the page begins at its content, not at the link that led here.
+    // A reader by keyboard or by ear continues at the content, not at the link that led here.
     if (!first.current) main.current?.focus({ preventScroll: true });
     first.current = false;
     window.scrollTo(0, 0);

@@ -41,7 +41,7 @@ def progress(parts: Wired, minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> 
     status = parts.panel.status()
     return answer(
         shapes.Progress(
-            status=None if status is None else shapes.DetectorState(**msgspec.structs.asdict(status)),
+            status=None if status is None else shapes.DetectorState.model_validate(msgspec.to_builtins(status)),
             liveness=_liveness(parts.panel),
             gap_ms=parts.panel.longest_silence_ms,
             points=[point_of(group, before_ms) for group, before_ms in parts.panel.history(minutes)],

@@ -70,6 +70,12 @@ def validate_rule(parts: Wired, body: shapes.ValidateRequest) -> Response:
     return answer(validation_shown(parts.desk.validate(_given(body), body.rule_id)))
 
 
+@routes.get("/refused-records", response_model=shapes.RefusedRecords, openapi_extra=least("viewer"))
+def list_refused_records(parts: Wired) -> Response:
+    """The newest 50 records of the rule log that the detector refused, with its reasons, newest first."""
+    return answer(shapes.RefusedRecords(items=[activation_of(each) for each in parts.memory.refused()]))
+
+
 @routes.get("/rules/{rule_id}", response_model=shapes.RuleDetail, openapi_extra=least("viewer"))
 def get_rule(parts: Wired, rule_id: Id) -> Response:
     """One rule, with its revision as the ETag."""

@@ -11,12 +11,22 @@ from fraud_ops.control_plane.web.shapes.base import Document, EpochMs, Request, 
 
 __all__ = [
     "Demo", "DemoFraud", "DemoSpeed", "DetectorState", "LateTransaction", "Liveness", "PlantedFraud", "Progress",
-    "ProgressPoint", "Quarantined", "VerdictShown", "WhatIf", "WhatIfRequest", "WhatIfStarted",
+    "ProgressPoint", "Quarantined", "Traffic", "VerdictShown", "WhatIf", "WhatIfRequest", "WhatIfStarted",
 ]  # fmt: skip
 
 
+class Traffic(Shape):
+    """Records read since a time: transactions, late ones among them, and unreadable ones, which are not in `rows`."""
+
+    since_ms: EpochMs
+    rows: int
+    late: int
+    quarantined: int
+
+
 class DetectorState(Shape):
-    """How the detector is doing. Rate, latency and batch time are over the last ten seconds before its last batch."""
+    """The figures of the last batch. Rate, latency and batch time cover the ten seconds before it, `recent` the five
+    minutes before it."""
 
     alive: bool
     last_batch_age_ms: int
@@ -30,6 +40,8 @@ class DetectorState(Shape):
     retained_events: int
     retained_bytes: int
     watermark: int | None
+    recent: Traffic | None
+    since_start: Traffic | None
 
 
 class VerdictShown(Shape):

@@ -33,6 +33,7 @@ __all__ = [
     "ImportResult",
     "Operations",
     "Quality",
+    "RefusedRecords",
     "RollbackRequest",
     "RuleDetail",
     "RuleRow",
@@ -68,6 +69,12 @@ class Activation(Shape):
     reasons: list[ProblemReason]
     batch_id: int | None
     time: EpochMs | None
+
+
+class RefusedRecords(Shape):
+    """Records of the rule log that the detector refused, newest first."""
+
+    items: list[Activation]
 
 
 class DecisionName(StrEnum):

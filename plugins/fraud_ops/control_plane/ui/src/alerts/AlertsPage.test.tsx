@@ -44,13 +44,13 @@ test("the list goes on where a search has ended, and says what is no longer kept
   });
   show(<AlertsPage />);
   expect(await items()).toHaveLength(1);
-  const older = () => userEvent.click(screen.getByRole("button", { name: "Older ones" }));
+  const older = () => userEvent.click(screen.getByRole("button", { name: "Load older alerts" }));
   await older();
   expect(await screen.findByText(/Searched back to/u)).toBeVisible();
   await older();
   await waitFor(async () => expect(await items()).toHaveLength(2));
   expect(screen.getByText("what is older is no longer in alerts")).toBeVisible();
-  expect(screen.queryByRole("button", { name: "Older ones" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Load older alerts" })).toBeNull();
 });
 
 test("a search that has found nothing yet can go on", async () => {
@@ -59,7 +59,7 @@ test("a search that has found nothing yet can go on", async () => {
     p1: { items: [alert("b")], ...END },
   });
   show(<AlertsPage />);
-  await userEvent.click(await screen.findByRole("button", { name: "Older ones" }));
+  await userEvent.click(await screen.findByRole("button", { name: "Load older alerts" }));
   await waitFor(async () => expect(await items()).toHaveLength(1));
 });
 
@@ -70,6 +70,6 @@ test("what is snoozed is read out of the list at once", async () => {
   await userEvent.click(await screen.findByRole("button", { name: "Snooze …" }));
   answers({});
   await userEvent.click(await screen.findByRole("button", { name: "Snooze" }));
-  expect(await screen.findByText(/No alert yet/u)).toBeVisible();
+  expect(await screen.findByText(/No alerts yet/u)).toBeVisible();
   expect(snoozed).toMatchObject([{ ruleId: 1, key: { payeeId: 12 } }]);
 });

@@ -4,6 +4,7 @@ import { IconPlayerPause, IconPlayerPlay } from "@tabler/icons-react";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
 import { useRuleNames } from "../api/hooks";
+import { useOutage } from "../live/useLiveness";
 import { At } from "../parts/At";
 import { number } from "../parts/format";
 import { Head, useTitle } from "../parts/Head";
@@ -13,11 +14,12 @@ import type { AlertFilter } from "./alertList";
 import { SnoozeList } from "./SnoozeList";
 import { type AlertView, useAlerts } from "./useAlerts";
 
-/** Alerts as they come, newest first. While one reads one of them, the list stands still. */
+/** Alerts as they come, newest first. The list pauses while an alert is open. */
 export function AlertsPage() {
   useTitle("Alerts");
   const [params, setParams] = useSearchParams();
   const names = useRuleNames();
+  const outage = useOutage();
   const [paused, setPaused] = useState(false);
   const [open, setOpen] = useState<string | null>(null);
   const [typed, setTyped] = useState(params.get("key") ?? "");
@@ -60,7 +62,7 @@ export function AlertsPage() {
           leftSection={paused ? <IconPlayerPlay size={14} aria-hidden /> : <IconPlayerPause size={14} aria-hidden />}
           onClick={() => setPaused(!paused)}
         >
-          {paused ? "Follow" : "Hold"}
+          {paused ? "Resume" : "Pause"}
         </Button>
       </Head>
       <Group mb="sm" gap="xs" align="center">
@@ -78,8 +80,8 @@ export function AlertsPage() {
         />
         <TextInput
           type="search"
-          aria-label="A value in the key"
-          placeholder="A value in the key"
+          aria-label="Search by ID"
+          placeholder="Search by ID"
           value={typed}
           onChange={(event) => {
             setTyped(event.currentTarget.value.trim());
@@ -101,12 +103,12 @@ export function AlertsPage() {
           w="10.5rem"
         />
         <Switch
-          label="Snoozed too"
+          label="Show snoozed"
           checked={filter.snoozed}
           onChange={(event) => set("snoozed", event.currentTarget.checked ? "1" : null)}
         />
         <Switch
-          label="Corrected too"
+          label="Show corrections"
           checked={filter.corrections}
           onChange={(event) => set("corrections", event.currentTarget.checked ? null : "0")}
         />
@@ -122,7 +124,9 @@ export function AlertsPage() {
       >
         {(alerts) =>
           alerts.length === 0 && view.rest.next === null ? (
-            <Nothing>No alert yet. One that comes appears here by itself.</Nothing>
+            <Nothing>
+              {outage ? "No alerts. The detector evaluates nothing now." : "No alerts yet. New alerts appear here."}
+            </Nothing>
           ) : (
             <>
               <ol
@@ -169,7 +173,7 @@ function Further({ view }: { view: AlertView }) {
       </Text>
       {next !== null && (
         <Button variant="default" loading={view.searching} onClick={view.older}>
-          Older ones
+          Load older alerts
         </Button>
       )}
     </Group>

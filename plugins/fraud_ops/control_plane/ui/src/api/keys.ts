@@ -13,6 +13,8 @@ export const keys = {
   snoozes: ["snoozes"] as const,
   quality: ["quality"] as const,
   progress: ["progress"] as const,
+  liveness: ["liveness"] as const,
+  refused: ["refused"] as const,
   drift: ["drift"] as const,
   audit: ["audit"] as const,
   bindings: ["bindings"] as const,

@@ -378,6 +378,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/liveness": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Liveness
+         * @description Whether payments are evaluated now. Every page asks this every few seconds.
+         */
+        get: operations["getLiveness"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/me": {
         parameters: {
             query?: never;
@@ -450,6 +470,26 @@ export interface paths {
          * @description How each rule does, by the alerts that are remembered.
          */
         get: operations["quality"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/refused-records": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Refused Records
+         * @description The newest 50 records of the rule log that the detector refused, with its reasons, newest first.
+         */
+        get: operations["listRefusedRecords"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1076,7 +1116,8 @@ export interface components {
         };
         /**
          * DetectorState
-         * @description How the detector is doing. Rate, latency and batch time are over the last ten seconds before its last batch.
+         * @description The figures of the last batch. Rate, latency and batch time cover the ten seconds before it, `recent` the five
+         *     minutes before it.
          */
         DetectorState: {
             /** Alive */
@@ -1093,6 +1134,7 @@ export interface components {
             latencyP50Ms: number | null;
             /** Latencyp99Ms */
             latencyP99Ms: number | null;
+            recent: components["schemas"]["Traffic"] | null;
             /** Retainedbytes */
             retainedBytes: number;
             /** Retainedevents */
@@ -1101,6 +1143,7 @@ export interface components {
             rowsPerS: number;
             /** Rulesinforce */
             rulesInForce: number;
+            sinceStart: components["schemas"]["Traffic"] | null;
             /** Watermark */
             watermark: number | null;
         };
@@ -1270,6 +1313,31 @@ export interface components {
             };
         };
         /**
+         * Liveness
+         * @description Whether payments are evaluated at `at`, as `fraud_rules.liveness` defines it.
+         *
+         *     `since` is the end of the last batch, null if no batch has ended. `asked` is when the first start was requested.
+         *     `waiting` is null while Kafka does not answer. `starts` counts the starts requested after `since`.
+         */
+        Liveness: {
+            /** Asked */
+            asked: number | null;
+            /** At */
+            at: number;
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "NONE" | "AMBER" | "RED";
+            /** Since */
+            since: number | null;
+            /** Starts */
+            starts: number;
+            verdict: components["schemas"]["VerdictShown"];
+            /** Waiting */
+            waiting: number | null;
+        };
+        /**
          * Mark
          * @description What a person says of an alert.
          */
@@ -1375,17 +1443,20 @@ export interface components {
         };
         /**
          * Progress
-         * @description The detector's panel. `status` is null while it has never said anything.
+         * @description The detector's panel. `status` is null until the detector has reported. Two points further apart than
+         *     `gap_ms` have an outage between them.
          */
         Progress: {
+            /** Gapms */
+            gapMs: number;
             /** Late */
             late: components["schemas"]["LateTransaction"][];
+            liveness: components["schemas"]["Liveness"];
             /** Points */
             points: components["schemas"]["ProgressPoint"][];
             /** Quarantine */
             quarantine: components["schemas"]["Quarantined"][];
             status: components["schemas"]["DetectorState"] | null;
-            verdict: components["schemas"]["VerdictShown"];
         };
         /**
          * ProgressPoint
@@ -1468,6 +1539,14 @@ export interface components {
             time: number;
             /** Topic */
             topic: string;
+        };
+        /**
+         * RefusedRecords
+         * @description Records of the rule log that the detector refused, newest first.
+         */
+        RefusedRecords: {
+            /** Items */
+            items: components["schemas"]["Activation"][];
         };
         /**
          * Role
@@ -1698,6 +1777,20 @@ export interface components {
             state: components["schemas"]["StateName"];
         };
         /**
+         * Traffic
+         * @description Records read since a time: transactions, late ones among them, and unreadable ones, which are not in `rows`.
+         */
+        Traffic: {
+            /** Late */
+            late: number;
+            /** Quarantined */
+            quarantined: number;
+            /** Rows */
+            rows: number;
+            /** Sincems */
+            sinceMs: number;
+        };
+        /**
          * ValidateRequest
          * @description A rule to look at, in one of its forms; `ruleId` is the stored rule to compare it with.
          */
@@ -1737,7 +1830,7 @@ export interface components {
         };
         /**
          * VerdictShown
-         * @description The health verdict, why, and the path of the page that says what to do.
+         * @description The health verdict, its reasons, and the path of its runbook. `tone` is good only if payments are evaluated.
          */
         VerdictShown: {
             /** Name */
@@ -1746,8 +1839,11 @@ export interface components {
             reasons: string[];
             /** Runbook */
             runbook: string;
-            /** Well */
-            well: boolean;
+            /**
+             * Tone
+             * @enum {string}
+             */
+            tone: "good" | "warn" | "bad";
         };
         /**
          * Version
@@ -2519,6 +2615,35 @@ export interface operations {
             };
         };
     };
+    getLiveness: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Liveness"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     me: {
         parameters: {
             query?: never;
@@ -2626,6 +2751,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["QualityTable"];
+                };
+            };
+            /** @description A problem. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listRefusedRecords: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefusedRecords"];
                 };
             };
             /** @description A problem. */

@@ -1,23 +1,22 @@
-import { LineChart } from "@mantine/charts";
 import { Group, SegmentedControl, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { shown } from "../api/exactJson";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
-import type { Drift, Progress } from "../api/types";
+import type { Drift, Liveness, Progress } from "../api/types";
 import { At } from "../parts/At";
 import { Chip } from "../parts/Chip";
-import { bytes, duration, number, time } from "../parts/format";
+import { bytes, duration, number, share, time } from "../parts/format";
 import { Head, useTitle } from "../parts/Head";
 import { ScrolledTable } from "../parts/ScrolledTable";
 import { Nothing, Shown } from "../parts/Told";
-import { thinned } from "./points";
+import { Charts } from "./Charts";
 
 const MINUTES = ["5", "15", "60"];
 const POLL_MS = 5_000;
 
-/** How the detector is: the verdict and what to do about it, rate, lag, latency, and what it could not take. */
+/** The detector: verdict with runbook, figures, charts, late payments, quarantine, and drift. */
 export default function DetectorPage() {
   useTitle("Detector");
   const [minutes, setMinutes] = useState("15");
@@ -37,23 +36,20 @@ export default function DetectorPage() {
           data={MINUTES.map((value) => ({ value, label: `${value} min` }))}
         />
       </Head>
-      <Shown of={progress}>{(data) => <Panel progress={data} />}</Shown>
+      <Shown of={progress}>{(data) => <Panel progress={data} minutes={Number(minutes)} />}</Shown>
     </>
   );
 }
 
-function Panel({ progress }: { progress: Progress }) {
-  const { status, verdict } = progress;
+function Panel({ progress, minutes }: { progress: Progress; minutes: number }) {
+  const { status, liveness } = progress;
+  const { verdict } = liveness;
   return (
     <div style={{ display: "grid", gap: "1rem" }}>
-      <section
-        className="panel"
-        aria-label="Verdict"
-        style={{ borderLeft: `4px solid var(${verdict.well ? "--good" : "--bad"})` }}
-      >
+      <section className="panel" aria-label="Verdict" style={{ borderLeft: `4px solid var(--${verdict.tone})` }}>
         <Group gap="sm" align="baseline">
-          <Chip tone={verdict.well ? "good" : "bad"}>{verdict.name.replaceAll("_", " ")}</Chip>
-          <a href={verdict.runbook}>What to do: the runbook</a>
+          <Chip tone={verdict.tone}>{verdict.name.replaceAll("_", " ")}</Chip>
+          <a href={verdict.runbook}>Runbook</a>
         </Group>
         {verdict.reasons.map((reason) => (
           <Text key={reason} size="sm" mt={6} className="wrap">
@@ -61,27 +57,52 @@ function Panel({ progress }: { progress: Progress }) {
           </Text>
         ))}
       </section>
-      {status && (
-        <dl className="facts panel">
-          <Fact name="transactions a second" value={number(status.rowsPerS)} />
-          <Fact name="lag" value={status.lag === null ? "–" : number(status.lag)} />
-          <Fact name="latency p50" value={status.latencyP50Ms === null ? "–" : duration(status.latencyP50Ms)} />
-          <Fact name="latency p99" value={status.latencyP99Ms === null ? "–" : duration(status.latencyP99Ms)} />
-          <Fact name="a batch takes" value={status.batchMs === null ? "–" : duration(status.batchMs)} />
-          <Fact name="last batch" value={`${duration(status.lastBatchAgeMs)} ago`} />
-          <Fact name="rules in force" value={number(status.rulesInForce)} />
-          <Fact name="events kept" value={`${number(status.retainedEvents)} (${bytes(status.retainedBytes)})`} />
-          <Fact name="watermark" value={status.watermark === null ? "–" : time(status.watermark)} />
-        </dl>
-      )}
-      <div className="sides">
-        <Latency points={progress.points} />
-        <Rate points={progress.points} />
-      </div>
+      <Figures status={status} liveness={liveness} />
+      <Charts progress={progress} minutes={minutes} />
       <Late rows={progress.late} />
       <Quarantine rows={progress.quarantine} />
       <DriftPanel />
     </div>
+  );
+}
+
+/** How many payments wait now, and the figures of the last batch. During an outage those are old, and look so. */
+function Figures({ status, liveness }: { status: Progress["status"]; liveness: Liveness }) {
+  const isOld = liveness.severity !== "NONE";
+  return (
+    <section className="panel" aria-label="Figures">
+      <p style={{ marginTop: 0 }}>
+        Payments waiting: <strong className="number">{number(liveness.waiting)}</strong>
+      </p>
+      {status && (
+        <>
+          {isOld && liveness.since !== null && (
+            <Text size="sm" c="dimmed" mb={6}>
+              Figures of the last batch, as of {time(liveness.since, liveness.at)}
+            </Text>
+          )}
+          <dl className={isOld ? "facts old" : "facts"}>
+            <Fact name="Transactions per second" value={number(status.rowsPerS)} />
+            <Fact name="Latency p50" value={status.latencyP50Ms === null ? "–" : duration(status.latencyP50Ms)} />
+            <Fact name="Latency p99" value={status.latencyP99Ms === null ? "–" : duration(status.latencyP99Ms)} />
+            <Fact name="Batch duration" value={status.batchMs === null ? "–" : duration(status.batchMs)} />
+            <Fact name="Last batch" value={`${duration(status.lastBatchAgeMs)} ago`} />
+            <Fact name="Rules in force" value={number(status.rulesInForce)} />
+            <Fact name="Events in state" value={`${number(status.retainedEvents)} (${bytes(status.retainedBytes)})`} />
+            <Fact name="Watermark" value={status.watermark === null ? "–" : time(status.watermark)} />
+            {status.recent && (
+              <>
+                <Fact name="Late (last 5 min)" value={share(status.recent.late, status.recent.rows)} />
+                <Fact
+                  name="Unreadable (last 5 min)"
+                  value={share(status.recent.quarantined, status.recent.rows + status.recent.quarantined)}
+                />
+              </>
+            )}
+          </dl>
+        </>
+      )}
+    </section>
   );
 }
 
@@ -94,96 +115,14 @@ function Fact({ name, value }: { name: string; value: string }) {
   );
 }
 
-const CLOSE_MS = 300_000;
-
-/** The axis of time: minutes, and seconds too where minutes would repeat. */
-function timeAxis(points: Progress["points"]) {
-  const close = (points.at(-1)?.time ?? 0) - (points[0]?.time ?? 0) < CLOSE_MS;
-  return {
-    type: "number",
-    domain: ["dataMin", "dataMax"],
-    tickFormatter: (ms: number) => time(ms).slice(-8, close ? undefined : -3),
-    minTickGap: 48,
-  } as const;
-}
-
-const AXES = {
-  dataKey: "time",
-  withDots: false,
-  h: 200,
-  connectNulls: true,
-  textColor: "var(--mantine-color-dimmed)",
-  lineProps: { isAnimationActive: false },
-} as const;
-
-function Latency({ points }: { points: Progress["points"] }) {
-  const data = thinned(points.filter((point) => point.p99 !== null));
-  return (
-    <section className="panel" aria-label="Latency">
-      <h2>From append to readable alert, ms</h2>
-      {data.length === 0 ? (
-        <Nothing>No batch had a transaction in this time.</Nothing>
-      ) : (
-        <div
-          role="img"
-          aria-label={`Latency in ms: newest p50 ${data.at(-1)?.p50 ?? "unknown"}, p99 ${data.at(-1)?.p99 ?? "unknown"}`}
-        >
-          <LineChart
-            {...AXES}
-            xAxisProps={timeAxis(data)}
-            data={data}
-            withLegend
-            series={[
-              { name: "p50", color: "var(--mark)" },
-              { name: "p99", color: "var(--mark-second)" },
-            ]}
-            yAxisProps={{ width: 48 }}
-            tooltipProps={{ labelFormatter: (ms) => time(Number(ms)) }}
-          />
-        </div>
-      )}
-    </section>
-  );
-}
-
-function Rate({ points }: { points: Progress["points"] }) {
-  const data = thinned(points);
-  return (
-    <section className="panel" aria-label="Rate and lag">
-      <h2>Transactions a second, and how many wait</h2>
-      {data.length === 0 ? (
-        <Nothing>No batch in this time.</Nothing>
-      ) : (
-        <div
-          role="img"
-          aria-label={`Newest rate ${data.at(-1)?.rowsPerS ?? "unknown"} a second, lag ${data.at(-1)?.lag ?? "unknown"}`}
-        >
-          <LineChart
-            {...AXES}
-            xAxisProps={timeAxis(data)}
-            data={data}
-            withLegend
-            series={[
-              { name: "rowsPerS", label: "a second", color: "var(--mark)" },
-              { name: "lag", label: "waiting", color: "var(--mark-second)" },
-            ]}
-            yAxisProps={{ width: 48 }}
-            tooltipProps={{ labelFormatter: (ms) => time(Number(ms)) }}
-          />
-        </div>
-      )}
-    </section>
-  );
-}
-
 function Late({ rows }: { rows: Progress["late"] }) {
   return (
     <section className="panel" aria-label="Late transactions">
-      <h2>Late: kept for later windows, not evaluated by themselves</h2>
+      <h2>Late payments (counted in later windows, never alerted)</h2>
       {rows.length === 0 ? (
         <Nothing>None.</Nothing>
       ) : (
-        <ScrolledTable label="Late transactions" columns={["When", "How late", "For", "Transaction"]}>
+        <ScrolledTable label="Late transactions" columns={["Time", "Lateness", "Grouping", "Transaction"]}>
           {rows.map((row, i) => (
             <Table.Tr key={i}>
               <Table.Td>
@@ -207,11 +146,11 @@ function Late({ rows }: { rows: Progress["late"] }) {
 function Quarantine({ rows }: { rows: Progress["quarantine"] }) {
   return (
     <section className="panel" aria-label="Quarantine">
-      <h2>Quarantine: records that are no transactions</h2>
+      <h2>Quarantine: unreadable records</h2>
       {rows.length === 0 ? (
         <Nothing>None.</Nothing>
       ) : (
-        <ScrolledTable label="Quarantined records" columns={["When", "Why", "Where", "How it begins"]}>
+        <ScrolledTable label="Quarantined records" columns={["Time", "Reason", "Position", "Content"]}>
           {rows.map((row) => (
             <Table.Tr key={`${row.topic} ${row.partition} ${row.offset}`}>
               <Table.Td>
@@ -248,12 +187,12 @@ function DriftPanel() {
         {(data) => (
           <>
             <Chip tone={data.inStep ? "good" : data.settled ? "bad" : "warn"}>
-              {data.inStep ? "In step" : data.settled ? "They differ" : "A change of all rules is on its way"}
+              {data.inStep ? "In sync" : data.settled ? "Out of sync" : "A change of all rules is being published"}
             </Chip>{" "}
             <Text span size="sm">
               {data.outboxPending === 0
                 ? "Every change is in the rule log."
-                : `${data.outboxPending} changes wait for the rule log, the oldest for ${duration(data.oldestPendingMs ?? 0)}.`}
+                : `${data.outboxPending} changes are waiting for the rule log, the oldest for ${duration(data.oldestPendingMs ?? 0)}.`}
             </Text>
             {data.differences.length > 0 && (
               <ul>

@@ -23,9 +23,10 @@ export async function ruleChanged(client: QueryClient, { ruleId }: RuleChanged):
   }
 }
 
-/** The detector has said what became of a record of the rule log. */
+/** The detector has reported on a record of the rule log. */
 export function operated(client: QueryClient, operation: Activation): void {
   const { ruleId } = operation;
+  if (operation.status === "REJECTED") void client.invalidateQueries({ queryKey: keys.refused });
   if (ruleId === null) return;
   const judged = <T extends RuleRow>(row: T): T =>
     row.ruleId === ruleId && row.activation?.logVersion === operation.logVersion

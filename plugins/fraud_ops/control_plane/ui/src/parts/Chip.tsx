@@ -1,5 +1,7 @@
 import type { ReactNode } from "react";
 import type { Activation, StateName } from "../api/types";
+import { useOutage } from "../live/useLiveness";
+import { time } from "./format";
 
 export type Tone = "good" | "warn" | "bad" | "quiet" | "shadow";
 
@@ -38,17 +40,11 @@ export function StateChip({ state }: { state: StateName }) {
   return <Chip tone={TONES[state]}>{NAMES[state]}</Chip>;
 }
 
-/** What the detector has said of a version. *Live* only when it has said so. */
+/** The detector's report on a version. *Live* only if the detector obeys it and evaluates payments now. */
 export function LiveMark({ activation, state }: { activation: Activation | null; state: StateName }) {
   if (state === "DRAFT") return null;
   if (activation?.status === "LIVE") {
-    const what = state === "ACTIVE" || state === "SHADOW" ? "Live" : state === "PAUSE" ? "Paused there" : "Ended";
-    return (
-      <Chip tone={what === "Live" ? "good" : "quiet"} title={`The detector obeys version ${activation.logVersion}`}>
-        {what === "Live" && <span className="dot" aria-hidden />}
-        {what}
-      </Chip>
-    );
+    return <Obeyed version={activation.logVersion} state={state} />;
   }
   if (activation?.status === "REJECTED") {
     const why = activation.reasons.map((reason) => `${reason.field}: ${reason.message}`).join("\n");
@@ -59,8 +55,33 @@ export function LiveMark({ activation, state }: { activation: Activation | null;
     );
   }
   return (
-    <Chip tone="warn" title="The detector has not said anything of this version yet">
+    <Chip tone="warn" title="The detector has not read this version yet">
       Waiting
+    </Chip>
+  );
+}
+
+function Obeyed({ version, state }: { version: number; state: StateName }) {
+  const outage = useOutage();
+  if (state !== "ACTIVE" && state !== "SHADOW") {
+    return (
+      <Chip title={`The detector obeys version ${version}`}>
+        {state === "PAUSE" ? "Paused in detector" : "Ended in detector"}
+      </Chip>
+    );
+  }
+  if (outage) {
+    const since = outage.since === null ? "" : ` since ${time(outage.since, outage.at)}`;
+    return (
+      <Chip tone="warn" title={`The detector has version ${version}, but has not evaluated a payment${since}`}>
+        Not evaluated
+      </Chip>
+    );
+  }
+  return (
+    <Chip tone="good" title={`The detector obeys version ${version}`}>
+      <span className="dot" aria-hidden />
+      Live
     </Chip>
   );
 }

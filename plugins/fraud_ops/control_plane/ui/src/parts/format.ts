@@ -17,6 +17,11 @@ export function percent(share: number | null | undefined): string {
   return share === null || share === undefined ? "–" : `${Math.round(share * 100)} %`;
 }
 
+/** A part of a whole: 12.5 % of 2,000. */
+export function share(part: number, whole: number): string {
+  return whole === 0 ? "–" : `${number(Math.round((1_000 * part) / whole) / 10)} % of ${number(whole)}`;
+}
+
 /** The time of day; with the date when that is not today's. */
 export function time(ms: number, now = Date.now()): string {
   const at = new Date(ms);

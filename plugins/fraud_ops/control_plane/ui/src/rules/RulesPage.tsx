@@ -6,15 +6,17 @@ import { useDeferredValue, useLayoutEffect, useRef, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { useCan, useRules } from "../api/hooks";
 import type { RuleRow, StateName } from "../api/types";
+import { useOutage } from "../live/useLiveness";
 import { At } from "../parts/At";
 import { Chip, LiveMark, StateChip, stateName } from "../parts/Chip";
-import { formula, number, percent } from "../parts/format";
+import { formula, number, percent, time } from "../parts/format";
 import { Head, useTitle } from "../parts/Head";
 import { Sparkline } from "../parts/Sparkline";
 import { Nothing, Shown } from "../parts/Told";
 import { ExportMenu } from "./ExportMenu";
 import { ImportDialog } from "./ImportDialog";
 import { askedFor } from "./PendingApproval";
+import { RefusedRecords } from "./RefusedRecords";
 import { type Column, found, sorted } from "./ruleList";
 
 const STATES: StateName[] = ["ACTIVE", "SHADOW", "PAUSE", "DRAFT"];
@@ -102,12 +104,12 @@ export function RulesPage() {
           if (data.items.length === 0) {
             return (
               <Nothing>
-                There is no rule yet.{" "}
-                {can("draft") ? <Link to="/rules/new">Write the first one.</Link> : "An analyst can write one."}
+                No rules yet.{" "}
+                {can("draft") ? <Link to="/rules/new">Write the first rule.</Link> : "An analyst can write one."}
               </Nothing>
             );
           }
-          if (rows.length === 0) return <Nothing>No rule is like that.</Nothing>;
+          if (rows.length === 0) return <Nothing>No matching rules</Nothing>;
           return (
             <RuleTable
               rows={rows}
@@ -119,6 +121,7 @@ export function RulesPage() {
           );
         }}
       </Shown>
+      <RefusedRecords />
       {importing && <ImportDialog close={() => setImporting(false)} />}
     </>
   );
@@ -129,10 +132,15 @@ function Counts({ rows }: { rows: readonly RuleRow[] }) {
   const live = rows.filter(
     (row) => row.activation?.status === "LIVE" && (row.state === "ACTIVE" || row.state === "SHADOW"),
   ).length;
+  const outage = useOutage();
+  const evaluated =
+    outage === undefined
+      ? `${live} live in the detector`
+      : `${live} loaded, none evaluated${outage.since === null ? "" : ` since ${time(outage.since, outage.at)}`}`;
   return (
     <>
       {number(rows.length)} rules: {STATES.map((state) => `${of(state)} ${stateName(state).toLowerCase()}`).join(", ")}{" "}
-      · {live} live in the detector
+      · {evaluated}
     </>
   );
 }
@@ -276,7 +284,7 @@ function Row({ row, index, measure, onKeyDown, open }: RowProps) {
           {row.pendingApproval && (
             <Chip
               tone="warn"
-              title={`${row.pendingApproval.requestedBy} asks for it: ${askedFor(row.pendingApproval)}`}
+              title={`Requested by ${row.pendingApproval.requestedBy}: ${askedFor(row.pendingApproval)}`}
             >
               To approve
             </Chip>

@@ -8,7 +8,7 @@ import { keys } from "../api/keys";
 import type { Diff, Me, RuleDetail, Version, Versions } from "../api/types";
 import { At } from "../parts/At";
 import { Changes } from "../parts/Changes";
-import { Chip, StateChip } from "../parts/Chip";
+import { Chip, LiveMark, StateChip } from "../parts/Chip";
 import { formula } from "../parts/format";
 import { Further } from "../parts/Further";
 import { Shown, Trouble } from "../parts/Told";
@@ -174,11 +174,7 @@ function Acknowledged({ version, newest }: { version: Version; newest: boolean }
   const status = version.activation?.status;
   if (status === "REJECTED") return <Chip tone="bad">Rejected</Chip>;
   if (status === "LIVE")
-    return newest && version.state !== "PAUSE" && version.state !== "DELETE" ? (
-      <Chip tone="good">Live</Chip>
-    ) : (
-      <Chip>Was taken</Chip>
-    );
+    return newest ? <LiveMark activation={version.activation} state={version.state} /> : <Chip>Superseded</Chip>;
   return version.logVersion !== null && newest ? <Chip tone="warn">Waiting</Chip> : null;
 }
 

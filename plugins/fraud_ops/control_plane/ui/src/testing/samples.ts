@@ -1,4 +1,4 @@
-import type { Alert, Approval, Me, RuleDetail, RuleRow, Schema, Version } from "../api/types";
+import type { Alert, Approval, Liveness, Me, RuleDetail, RuleRow, Schema, Version } from "../api/types";
 
 export const SCHEMA: Schema = {
   fields: [
@@ -136,6 +136,23 @@ export function approval(id: number, members: Partial<Approval> = {}): Approval 
     decidedBy: null,
     decidedAt: null,
     decisionComment: null,
+    ...members,
+  };
+}
+
+/** When the last batch of these tests ended. */
+export const SINCE = 1_795_350_418_000;
+
+/** Whether payments are evaluated, a minute and a half after the last batch. */
+export function liveness(members: Partial<Liveness> = {}): Liveness {
+  return {
+    severity: "RED",
+    at: SINCE + 90_000,
+    since: SINCE,
+    asked: SINCE - 3_600_000,
+    waiting: 52_310,
+    starts: 1,
+    verdict: { name: "STARTING", tone: "bad", reasons: ["starting for 6 s"], runbook: "/fraud-runbooks/starting" },
     ...members,
   };
 }

@@ -1,0 +1,68 @@
+// @vitest-environment jsdom
+import { screen } from "@testing-library/react";
+import { http, HttpResponse } from "msw";
+import { expect, test } from "vitest";
+import { API } from "../api/http";
+import type { Liveness, Progress, ProgressPoint } from "../api/types";
+import { time } from "../parts/format";
+import { liveness, SINCE } from "../testing/samples";
+import { serve } from "../testing/serve";
+import { show } from "../testing/show";
+import DetectorPage from "./DetectorPage";
+
+const server = serve(
+  http.get(`*${API}/drift`, () =>
+    HttpResponse.json({ inStep: true, settled: true, outboxPending: 0, oldestPendingMs: null, differences: [] }),
+  ),
+);
+
+function point(timeMs: number): ProgressPoint {
+  return { time: timeMs, rowsPerS: 50, lag: 126, p50: 200, p99: 400, batchMs: 150 };
+}
+
+function page(now: Liveness) {
+  const progress: Progress = {
+    status: {
+      alive: false,
+      lastBatchAgeMs: 90_000,
+      batchId: 7,
+      rowsPerS: 50.2,
+      lag: 126,
+      latencyP50Ms: 3_600,
+      latencyP99Ms: 4_000,
+      batchMs: 150,
+      rulesInForce: 8,
+      retainedEvents: 187_440,
+      retainedBytes: 62_500_000,
+      watermark: SINCE,
+      recent: { sinceMs: SINCE - 300_000, rows: 2_000, late: 250, quarantined: 0 },
+      sinceStart: null,
+    },
+    liveness: now,
+    gapMs: 25_000,
+    points: [point(SINCE - 10_000), point(SINCE)],
+    late: [],
+    quarantine: [],
+  };
+  server.use(http.get(`*${API}/progress`, () => HttpResponse.json(progress)));
+  show(<DetectorPage />);
+}
+
+test("during an outage the figures are old, and the lag of the last batch is not shown as now", async () => {
+  page(liveness());
+  const figures = await screen.findByRole("region", { name: "Figures" });
+  expect(figures).toHaveTextContent("Payments waiting: 52,310");
+  expect(figures).toHaveTextContent(`Figures of the last batch, as of ${time(SINCE, SINCE)}`);
+  expect(figures.querySelector("dl")).toHaveClass("old");
+  expect(figures).not.toHaveTextContent("126");
+  expect(screen.getByText("STARTING")).toHaveAttribute("data-tone", "bad");
+});
+
+test("while payments are evaluated the figures are current", async () => {
+  page(liveness({ severity: "NONE", waiting: 12, verdict: { ...liveness().verdict, name: "HEALTHY", tone: "good" } }));
+  const figures = await screen.findByRole("region", { name: "Figures" });
+  expect(figures).toHaveTextContent("Payments waiting: 12");
+  expect(figures).toHaveTextContent("Late (last 5 min)12.5 % of 2,000");
+  expect(figures.querySelector("dl")).not.toHaveClass("old");
+  expect(figures).not.toHaveTextContent("as of");
+});

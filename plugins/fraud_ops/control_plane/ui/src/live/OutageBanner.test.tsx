@@ -1,0 +1,49 @@
+// @vitest-environment jsdom
+import { screen } from "@testing-library/react";
+import { http, HttpResponse } from "msw";
+import { expect, test } from "vitest";
+import { API } from "../api/http";
+import { keys } from "../api/keys";
+import { liveness, SINCE } from "../testing/samples";
+import { serve } from "../testing/serve";
+import { newClient, show } from "../testing/show";
+import { time } from "../parts/format";
+import { OutageBanner } from "./OutageBanner";
+
+const server = serve();
+
+function answers(members: Parameters<typeof liveness>[0]) {
+  server.use(http.get(`*${API}/liveness`, () => HttpResponse.json(liveness(members))));
+}
+
+test("an outage says since when and how many payments wait", async () => {
+  answers({ severity: "RED", waiting: 52_310, starts: 2 });
+  show(<OutageBanner />);
+  const banner = await screen.findByRole("region", { name: "Outage" });
+  expect(banner).toHaveTextContent(
+    `No payment evaluated since ${time(SINCE, SINCE)}. 52,310 are waiting. 2 restarts were requested.`,
+  );
+  expect(banner).toHaveAttribute("data-severity", "RED");
+  expect(screen.getByRole("status")).not.toHaveTextContent("52,310");
+  expect(screen.getByRole("link", { name: "Runbook" })).toHaveAttribute("href", "/fraud-runbooks/starting");
+});
+
+test.each([
+  [{ waiting: 0 }, /None is waiting\.$/u],
+  [{ waiting: 1 }, /1 is waiting\.$/u],
+  [{ waiting: null }, /Kafka does not say how many are waiting\.$/u],
+  [{ since: null, waiting: 3 }, /^No payment has been evaluated yet\. 3 are waiting\.$/u],
+] as const)("its sentence for %o", async (members, sentence) => {
+  answers({ severity: "AMBER", starts: 0, ...members });
+  show(<OutageBanner />);
+  const status = await screen.findByRole("status");
+  expect(status.parentElement?.textContent.trim()).toMatch(sentence);
+});
+
+test("there is no banner while payments are evaluated", async () => {
+  answers({ severity: "NONE", waiting: 126 });
+  const client = newClient();
+  show(<OutageBanner />, { client });
+  await expect.poll(() => client.getQueryData(keys.liveness)).toBeTruthy();
+  expect(screen.queryByRole("region", { name: "Outage" })).toBeNull();
+});

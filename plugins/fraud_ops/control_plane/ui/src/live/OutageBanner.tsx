@@ -1,0 +1,44 @@
+import { IconAlertTriangle } from "@tabler/icons-react";
+import { Link } from "react-router";
+import type { Liveness } from "../api/types";
+import { Chip } from "../parts/Chip";
+import { number, time } from "../parts/format";
+import { useLiveness } from "./useLiveness";
+
+/** One strip on every page while no payment is evaluated. */
+export function OutageBanner() {
+  const liveness = useLiveness({ asks: true });
+  if (!liveness || liveness.severity === "NONE") return null;
+  const { verdict } = liveness;
+  return (
+    <section className="outage" aria-label="Outage" data-severity={liveness.severity}>
+      <div className="outage-inside">
+        <IconAlertTriangle size={18} aria-hidden style={{ flex: "none" }} />
+        <p>
+          {/* Only what stays the same is announced: the count changes every few seconds. */}
+          <strong role="status">{evaluated(liveness)}</strong> <strong>{waiting(liveness.waiting)}</strong>{" "}
+          <span>{restarts(liveness.starts)}</span>
+        </p>
+        <Chip tone={verdict.tone}>{verdict.name.replaceAll("_", " ")}</Chip>
+        <Link to="/detector">Detector</Link>
+        <a href={verdict.runbook}>Runbook</a>
+      </div>
+    </section>
+  );
+}
+
+export function evaluated({ since, at }: Liveness): string {
+  if (since === null) return "No payment has been evaluated yet.";
+  return `No payment evaluated since ${time(since, at)}.`;
+}
+
+export function waiting(count: number | null): string {
+  if (count === null) return "Kafka does not say how many are waiting.";
+  if (count === 0) return "None is waiting.";
+  return count === 1 ? "1 is waiting." : `${number(count)} are waiting.`;
+}
+
+function restarts(starts: number): string {
+  if (starts === 0) return "";
+  return starts === 1 ? "A restart was requested." : `${number(starts)} restarts were requested.`;
+}
