@@ -17,7 +17,8 @@ from hypothesis.strategies import SearchStrategy
 START_MS = 1_700_000_000_000
 BIG = "9999999999999999.99"
 AGGREGATORS = ["COUNT", "SUM", "COUNT_WITH_RESET", "AVG", "MIN", "MAX", "COUNT_DISTINCT", "STDDEV"]
-GROUPINGS = [["payeeId"], ["payeeId", "beneficiaryId"], ["beneficiaryId"], ["paymentType", "payeeId"]]
+GROUPINGS = [["payeeId"], ["payeeId", "beneficiaryId"], ["beneficiaryId"], ["paymentType", "payeeId"], []]
+FIELDS = ["paymentAmount", "paymentAmount", "paymentAmount", "points", "points", "COUNT_FLINK"]
 CONDITIONS = [
     "paymentType = 'CSH'",
     "paymentAmount >= 2",
@@ -138,7 +139,7 @@ def rules(draw: st.DrawFn, palette: Palette) -> dict[str, Any]:
         "ruleState": draw(st.sampled_from(palette.states)),
         "groupingKeyNames": draw(st.sampled_from(palette.groupings)),
         "aggregatorFunctionType": draw(st.sampled_from(palette.aggregators)),
-        "aggregateFieldName": draw(st.sampled_from(["paymentAmount", "paymentAmount", "points"])),
+        "aggregateFieldName": draw(st.sampled_from(FIELDS)),
         "unique": [],
         "limitOperatorType": draw(st.sampled_from(palette.operators)),
         "limit": draw(st.sampled_from(palette.limits)),
@@ -146,6 +147,8 @@ def rules(draw: st.DrawFn, palette: Palette) -> dict[str, Any]:
         "filter": draw(st.sampled_from(palette.filters)),
         "cooldownSeconds": draw(st.sampled_from(palette.cooldowns_s)),
     }
+    if rule["aggregatorFunctionType"] == "STDDEV" and rule["aggregateFieldName"] == "COUNT_FLINK":
+        rule["aggregateFieldName"] = "points"
     if rule["aggregatorFunctionType"] == "COUNT_DISTINCT":
         rule["unique"] = draw(st.sampled_from([["beneficiaryId"], ["paymentType"], ["beneficiaryId", "points"]]))
     if draw(st.integers(0, 29)) == 29:

@@ -71,11 +71,15 @@ def test_a_late_transaction_is_written_once_with_every_grouping_concerned() -> N
     def late(offset: int, grouping: str, lateness_ms: int) -> LateRecord:
         return LateRecord(5, 0, offset, grouping, lateness_ms, b'{"transactionId":%d}' % offset)
 
-    groups = [output(0, late=[late(7, "payeeId", 30)]), output(1, late=[late(7, "a&b", 40), late(6, "payeeId", 20)])]
+    groups = [
+        output(0, late=[late(7, "payeeId", 30), late(7, "", 10)]),
+        output(1, late=[late(7, "a&b", 40), late(6, "payeeId", 20)]),
+    ]
     documents = [json.loads(record.value or b"") for record in late_records(groups, TOPICS)]
     assert [document["transaction"]["transactionId"] for document in documents] == [6, 7]
     assert documents[1]["latenessMs"] == 40
     assert documents[1]["groupings"] == [
+        {"fields": [], "latenessMs": 10},
         {"fields": ["a", "b"], "latenessMs": 40},
         {"fields": ["payeeId"], "latenessMs": 30},
     ]

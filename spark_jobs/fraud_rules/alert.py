@@ -34,6 +34,8 @@ def alert_id(rule_id: int, rule_version: int, key: dict[str, object], transactio
 def triggering_value(in_force: RuleInForce, row: Sequence[int], schema: TransactionSchema) -> str:
     """The aggregate of an output row (O_* ints) as a decimal without trailing zeros."""
     rule = in_force.rule
+    if rule.of_ones:
+        return "1"
     scale = 0
     if rule.aggregate_field is not None:
         field = schema.field(rule.aggregate_field)

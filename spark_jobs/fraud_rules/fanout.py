@@ -1,6 +1,7 @@
 """Spreads a source batch over key groups: once a grouping in force, not once a rule.
 
-A transaction goes to a grouping when the grouping is in force at its own append time, and has no null among its fields.
+A transaction goes to a grouping when the grouping is in force at its own append time, and has no null among its
+fields. The empty grouping has one key, so one key group gets all its transactions.
 The rows of one key group travel as one blob.
 """
 
@@ -49,7 +50,7 @@ def fan_out(
         for name in fields:
             if name not in hashes:
                 hashes[name] = _hashes(batch.columns[name])
-        targets = key_groups_of(fields, [hashes[name][rows] for name in fields], key_groups)
+        targets = key_groups_of(fields, [hashes[name][rows] for name in fields], len(rows), key_groups)
         if wanted is not None:
             mine = _among(wanted, key_groups)[targets]
             rows, targets = rows[mine], targets[mine]

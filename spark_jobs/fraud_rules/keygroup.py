@@ -3,7 +3,7 @@
 A key group is the unit of state and of parallelism (Flink's term); its number is fixed with the checkpoint. The hash is
 part of the stored format: it must give the same answer in every process, on every machine and in every release.
 
-    h = blake2b-64("a&b")                  the grouping's canonical (sorted) field names joined by '&'
+    h = blake2b-64("a&b")                  the grouping's canonical (sorted) field names joined by '&'; "" for none
     for each field, in that order:
         h = splitmix64(h ^ v)              v: the int64 value (a decimal unscaled, a timestamp in ms),
                                            for a string blake2b-64 of its UTF-8 bytes
@@ -38,10 +38,12 @@ def _splitmix64(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def key_groups_of(grouping: Sequence[str], hashes: Sequence[NDArray[np.uint64]], key_groups: int) -> NDArray[np.int64]:
-    """The key group of each row; `hashes` holds one array a grouping field: the value, or for strings its
+def key_groups_of(
+    grouping: Sequence[str], hashes: Sequence[NDArray[np.uint64]], rows: int, key_groups: int
+) -> NDArray[np.int64]:
+    """The key group of each of so many rows; `hashes` holds one array a grouping field: the value, or for strings its
     `hash_text`."""
-    h = np.full(len(hashes[0]), hash_text("&".join(grouping)), dtype=np.uint64)
+    h = np.full(rows, hash_text("&".join(grouping)), dtype=np.uint64)
     for values in hashes:
         h = _splitmix64(h ^ values)
     return (h % np.uint64(key_groups)).astype(np.int64)
@@ -52,4 +54,4 @@ def key_group_of(grouping: Sequence[str], values: Sequence[int | str], key_group
     hashes = [
         np.array([hash_text(v) if isinstance(v, str) else v & 0xFFFF_FFFF_FFFF_FFFF], dtype=np.uint64) for v in values
     ]
-    return int(key_groups_of(grouping, hashes, key_groups)[0])
+    return int(key_groups_of(grouping, hashes, 1, key_groups)[0])

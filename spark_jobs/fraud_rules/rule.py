@@ -87,9 +87,10 @@ class ControlType(StrEnum):
 class Rule:
     """One rule as accepted.
 
-    `grouping` and `unique` hold canonical field names, sorted: the sorted grouping is its identity. `aggregate_field`
-    is None for the counts. `document` is the record as given, JSON-ready, without null members and with whole numbers
-    as integers (numbers with a fraction are `Decimal`, to be written as JSON numbers); alerts quote it.
+    `grouping` and `unique` hold canonical field names, sorted: the sorted grouping is its identity, and an empty one is
+    one key for all transactions. `aggregate_field` is None for the counts, and for a field of ones (`of_ones`).
+    `document` is the record as given, JSON-ready, without null members and with whole numbers as integers (numbers with
+    a fraction are `Decimal`, to be written as JSON numbers); alerts quote it.
     """
 
     rule_id: int
@@ -117,6 +118,11 @@ class Rule:
     def shadow(self) -> bool:
         """Whether its alerts are for the shadow topic only."""
         return self.state is RuleState.SHADOW
+
+    @property
+    def of_ones(self) -> bool:
+        """Whether it aggregates a field that is 1 in every row: AVG, MIN or MAX of COUNT_FLINK."""
+        return self.aggregator.needs_field and self.aggregate_field is None
 
     @property
     def fields(self) -> frozenset[str]:

@@ -50,6 +50,7 @@ REMARKS = ("name", "description", "severity", "owner")
 _KNOWN = frozenset(MEMBERS)
 _OPERATORS = {key: operator for operator in Operator for key in (operator.value, operator.name)}
 _COUNT_FIELDS = {"COUNT_FLINK": Aggregator.COUNT, "COUNT_WITH_RESET_FLINK": Aggregator.COUNT_WITH_RESET}
+_OF_ONES = frozenset({Aggregator.AVG, Aggregator.MIN, Aggregator.MAX})
 _SOURCE = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 _MAX_COMPLAINTS = 50
 _MAX_GUESSES = 5
@@ -84,29 +85,38 @@ class MemberReader:
         return self._integer("ruleId", 1, MAX_RULE_ID, required=True)
 
     def grouping(self) -> tuple[str, ...] | None:
-        """`groupingKeyNames` as canonical names, sorted."""
+        """`groupingKeyNames` as canonical names, sorted; empty for one key that all transactions share."""
+        if "groupingKeyNames" not in self._document:
+            self._complain("groupingKeyNames", "is required: declared fields, or [] for one key for all transactions")
+            return None
         names = self._fields("groupingKeyNames")
-        if not names and not self._complained("groupingKeyNames"):
-            self._complain("groupingKeyNames", "is required: one or more declared fields")
-        return names or None
+        return None if self._complained("groupingKeyNames") else names
 
     def aggregator(self) -> Aggregator | None:
-        """`aggregatorFunctionType`, or the count that `aggregateFieldName` stands for."""
+        """`aggregatorFunctionType`, or the count that `aggregateFieldName` stands for.
+
+        COUNT_FLINK is also a field that is 1 in every row, so it has an average and extremes.
+        """
         field = self._document.get("aggregateFieldName")
         named = self.choice("aggregatorFunctionType", {a.value: a for a in Aggregator}, required=True)
         counted = _COUNT_FIELDS.get(field) if isinstance(field, str) else None
         if counted is None or named is None or not named.needs_field:
             return named
+        if counted is Aggregator.COUNT and named in _OF_ONES:
+            return named
         if named is not Aggregator.SUM:
-            self._complain("aggregatorFunctionType", f"must be SUM where aggregateFieldName is {field}")
+            allowed = "SUM, AVG, MIN or MAX" if counted is Aggregator.COUNT else "SUM"
+            self._complain("aggregatorFunctionType", f"must be {allowed} where aggregateFieldName is {field}")
         return counted
 
     def aggregate_field(self, aggregator: Aggregator | None) -> str | None:
-        """`aggregateFieldName` as a canonical name; None for the counts, which ignore it."""
+        """`aggregateFieldName` as a canonical name; None for the counts, which ignore it, and for COUNT_FLINK."""
         given = self._document.get("aggregateFieldName")
         if given is not None and not isinstance(given, str):
             self._complain("aggregateFieldName", f"must be a field's name, not {shown(given)}")
         if aggregator is None or not aggregator.needs_field or not isinstance(given, str | None):
+            return None
+        if given in _COUNT_FIELDS:
             return None
         numeric = [field.name for field in self._schema.fields if field.numeric]
         field = None if given is None else self._schema.field(given)

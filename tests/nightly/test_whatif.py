@@ -86,6 +86,14 @@ def test_a_cool_down_holds_alerts_back(site: Site, tmp_path: Path) -> None:
     assert (result.fires, result.suppressed) == (4, 4)
 
 
+def test_a_draft_without_grouping_has_one_key(site: Site, tmp_path: Path) -> None:
+    second = DAY.plus(1)
+    asked = WhatIf(draft(tmp_path, groupingKeyNames=[]), second, second, (Decimal(5),), processes=1)
+    result = what_if(asked, site.store, site.schema, site.settings)
+    assert (result.fires, result.keys, result.busiest) == (6, 1, [({}, 6)])
+    assert [fire.transaction_id for fire in result.first] == [5, 6, 7, 8, 9, 99]
+
+
 CONDITIONS: list[dict[str, Any]] = [
     {"aggregatorFunctionType": "SUM", "limitOperatorType": ">"},
     {"aggregatorFunctionType": "SUM", "limitOperatorType": "!=", "filter": "paymentAmount > 3"},
@@ -98,6 +106,8 @@ CONDITIONS: list[dict[str, Any]] = [
     {"aggregatorFunctionType": "COUNT_DISTINCT", "limitOperatorType": ">", "unique": ["beneficiaryId"]},
     {"aggregatorFunctionType": "COUNT_WITH_RESET", "limitOperatorType": ">="},
     {"aggregatorFunctionType": "SUM", "limitOperatorType": ">", "cooldownSeconds": 90},
+    {"aggregatorFunctionType": "COUNT", "limitOperatorType": ">", "groupingKeyNames": []},
+    {"aggregatorFunctionType": "AVG", "limitOperatorType": ">=", "aggregateFieldName": "COUNT_FLINK"},
 ]
 
 

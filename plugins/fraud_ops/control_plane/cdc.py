@@ -41,7 +41,9 @@ _LISTS: Final = frozenset({"groupingKeyNames", "unique"})
 _FLAGS: Final = frozenset({"disabled", "force"})
 _COLUMNS: Final = {re.sub("[A-Z]", lambda upper: "_" + upper[0].lower(), name): name for name in MEMBERS}
 _UPSERTS: Final = ("c", "r", "u")
-_EMPTY: Final = frozenset({"windowSeconds", "windowMinutes", "cooldownSeconds", "filter", "action", "controlType"})
+_EMPTY: Final = frozenset(
+    {"groupingKeyNames", "windowSeconds", "windowMinutes", "cooldownSeconds", "filter", "action", "controlType"}
+)
 
 
 def cdc_intake(

@@ -142,7 +142,7 @@ def whatif(
         f"in {result.seconds} s"
     )
     for key, count in result.busiest[:MOST_SHOWN]:
-        print(f"  {count:>8}  {', '.join(f'{name}={value}' for name, value in key.items())}")
+        print(f"  {count:>8}  {', '.join(f'{name}={value}' for name, value in key.items()) or 'all transactions'}")
     for other in result.overlap:
         print(
             f"  rule {other.rule_id} {other.name}: {other.both} of its {other.alerts} alerts on the same transactions"

@@ -103,7 +103,7 @@ def _corrections(corrections: list[Correction]) -> str:
                 shown_time(each.event_time),
                 str(each.rule_id),
                 str(each.rule_version),
-                ", ".join(f"{name}={bytes(value).decode()}" for name, value in each.key.items()),
+                ", ".join(f"{name}={bytes(value).decode()}" for name, value in each.key.items()) or "all transactions",
                 str(each.transaction_id),
                 each.value,
                 each.count,

@@ -43,7 +43,8 @@ def late_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Itera
             "transaction": msgspec.Raw(records[0].json),
             "latenessMs": max(record.lateness_ms for record in records),
             "groupings": [
-                {"fields": record.grouping.split("&"), "latenessMs": record.lateness_ms} for record in records
+                {"fields": record.grouping.split("&") if record.grouping else [], "latenessMs": record.lateness_ms}
+                for record in records
             ],
             "partition": partition,
             "offset": offset,

@@ -136,7 +136,8 @@ class _Watch:
         fires, fired = self.fires, rows.take(places)
         hours, counts = np.unique(fired.columns[TIME_FIELD].values // 3_600_000, return_counts=True)
         fires.by_hour.update(dict(zip(hours.tolist(), counts.tolist(), strict=True)))
-        parts = np.stack([fired.columns[name].values for name in fields], axis=1)
+        no_key = np.zeros(len(fired), dtype=np.int64)
+        parts = np.stack([fired.columns[name].values for name in fields] or [no_key], axis=1)
         _, first, which, counts = np.unique(parts, axis=0, return_index=True, return_inverse=True, return_counts=True)
         keys = [tuple(fired.row(i, self._schema)[name] for name in fields) for i in first.tolist()]
         for key, count in zip(keys, counts.tolist(), strict=True):

@@ -125,7 +125,7 @@ def _overlap(overlap: Sequence[Overlap], fires: int) -> str:
 
 
 def _key(key: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in key.items())
+    return ", ".join(f"{name}={value}" for name, value in key.items()) or "all transactions"
 
 
 def _duration(window_ms: int) -> str:

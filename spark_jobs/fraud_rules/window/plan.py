@@ -226,7 +226,7 @@ def _compile_rule(
     each: RuleInForce, schema: TransactionSchema, columns: dict[str, int], collector: _Collector
 ) -> tuple[list[int], float, NDArray[np.uint64], NDArray[np.uint64]]:
     rule = each.rule
-    kind = _KINDS[rule.aggregator]
+    kind = at.KIND_COUNT if rule.of_ones else _KINDS[rule.aggregator]
     number = 0 if rule.filter is None else 1 + collector.filters.of(rule.filter)
     row = [0] * at.R_WIDTH
     row[at.R_KIND] = kind
@@ -268,8 +268,10 @@ def _compile_limit(rule: Rule, row: list[int], scale: int) -> tuple[float, NDArr
         always = rule.operator in (Operator.GREATER, Operator.GREATER_EQUAL, Operator.NOT_EQUAL)
         row[at.R_OPERATOR] = at.OP_ALWAYS if always else at.OP_NEVER
     row[at.R_LIMIT_NEGATIVE] = int(limit < 0)
-    first, last = _interval(rule.operator, limit)
-    row[at.R_NEGATE] = int(rule.operator is Operator.NOT_EQUAL)
+    first, last, negate = *_interval(rule.operator, limit), rule.operator is Operator.NOT_EQUAL
+    if rule.of_ones:  # its aggregate is 1 in every window, and each window holds a row
+        first, last, negate = (-_FAR, _FAR, (first <= 1 <= last) is negate)
+    row[at.R_NEGATE] = int(negate)
     row[at.R_FROM_HIGH], row[at.R_FROM_LOW] = first >> 32, first & 0xFFFF_FFFF
     row[at.R_TO_HIGH], row[at.R_TO_LOW] = last >> 32, last & 0xFFFF_FFFF
     return float(limit), _limbs(limit.denominator), _limbs(abs(limit.numerator))
