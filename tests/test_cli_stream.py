@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.conformance import Case, differences, load_cases
 from tests.conftest import OwnTopics
 from tests.fraud_command import environment, fraud
 from tests.kafka_records import produce, read_all
+from tests.timed_topics import date_by_producer
 
 COUNT_RULE = {
     "ruleId": 1,
@@ -144,12 +146,39 @@ def test_status_says_whether_the_detector_is_alive(topics: OwnTopics) -> None:
     env = environment(topics)
     never = fraud("status", env=env)
     assert (never.exit_code, "has never reported" in never.out) == (1, True)
+    assert "No payment has been evaluated yet. None is waiting." in never.out
     report(topics, progress(topics, 0, {"0": 4}, 1, rulesInForce=7))
     alive = fraud("status", "--json", env=env)
     assert alive.exit_code == 0
     detector = json.loads(alive.out)["detector"]
     assert (detector["alive"], detector["batchId"], detector["rulesInForce"]) == (True, 0, 7)
     assert "7 in force" in fraud("status", env=env).out
+
+
+def test_status_of_a_dead_detector_says_since_when_and_how_many_payments_wait(topics: OwnTopics) -> None:
+    env = environment(topics)
+    date_by_producer(topics.bootstrap, topics.names.detector_progress)
+    since_ms = int(time.time() * 1_000) - 900_000
+    timed = {"batchId": 0, "rows": 4, "pinMs": 5, "evaluateMs": 150, "writeMs": 20, "p50Ms": 102_107, "p99Ms": 130_000}
+    last = progress(topics, 1, {"0": 4}, 1, rows=4, lag=0, previous=timed, lateTransactions=1)
+    produce(topics.bootstrap, topics.names.detector_progress, [last], key=b"detector", at_ms=since_ms)
+    produce(topics.bootstrap, topics.names.transactions, [payment(number) for number in range(16)])
+    reasons = [{"field": "limit", "message": "must be a number"}]
+    refusal = {"ruleVersion": 7, "ruleId": 3, "status": "REJECTED", "batchId": 1, "time": 0, "reasons": reasons}
+    produce(topics.bootstrap, topics.names.rule_operations, [json.dumps(refusal).encode()])
+    ended = fraud("status", env=env)
+    assert ended.exit_code == 1
+    since = datetime.fromtimestamp(since_ms / 1_000).astimezone().strftime("%H:%M:%S")
+    assert f"payments  No payment evaluated since {since}. 12 are waiting.\n" in ended.out
+    assert "NOT ALIVE, batch 1 ended 15 min" in ended.out
+    assert "figures   of the last batch, so they are old" in ended.out
+    assert "lag" not in ended.out
+    assert "p50 1 min 42 s, p99 2 min 10 s, batch 175 ms (backlog: payments waited before they were read)" in ended.out
+    assert "refused   rule 3 at offset 7: limit: must be a number" in ended.out
+    seen = json.loads(fraud("status", "--json", env=env).out)
+    assert (seen["liveness"]["severity"], seen["liveness"]["sinceMs"]) == ("RED", since_ms)
+    assert seen["liveness"]["waiting"] == 12
+    assert seen["refusedRules"][0]["ruleVersion"] == 7
 
 
 # --- record and replay ---

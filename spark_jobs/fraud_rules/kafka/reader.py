@@ -73,6 +73,10 @@ class TopicReader:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
         self._consumer.close()
 
     def partitions(self) -> list[int]:

@@ -1,0 +1,94 @@
+"""A detector's status as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from rich.text import Text
+
+from fraud_rules.detector_status import DetectorStatus, Traffic
+from fraud_rules.kafka.rule_status import RuleOperation
+from fraud_rules.liveness import AMBER_MS, Liveness, Severity
+
+__all__ = ["SEVERITY_STYLES", "duration", "status_lines"]
+
+SEVERITY_STYLES = {Severity.NONE: "", Severity.AMBER: "bold yellow", Severity.RED: "bold red"}
+
+
+def status_lines(
+    detector: DetectorStatus | None, live: Liveness, work: str | None, refused: Sequence[RuleOperation]
+) -> Iterator[Text]:
+    """The lines, most important first. During an outage the figures of the last batch are dimmed."""
+    yield Text.assemble("payments  ", _payments(live))
+    if live.severity is not Severity.NONE:
+        if live.starts:
+            yield Text(f"starts    {live.starts} requested since then")
+        if work is not None:
+            yield Text(f"work      {work}")
+    if detector is None:
+        yield Text("detector  has never reported here (fraud detect starts it)")
+    else:
+        age = duration(detector.last_batch_age_ms)
+        yield Text(f"detector  {'alive' if detector.alive else 'NOT ALIVE'}, batch {detector.batch_id} ended {age} ago")
+        if live.severity is not Severity.NONE:
+            yield Text("figures   of the last batch, so they are old:", "dim")
+        style = "" if live.severity is Severity.NONE else "dim"
+        yield from (Text(line, style) for line in _figures(detector))
+    for report in refused:
+        yield _refused(report)
+
+
+def _payments(live: Liveness) -> Text:
+    if live.severity is not Severity.NONE:
+        return Text(live.sentence(), SEVERITY_STYLES[live.severity])
+    return Text(f"evaluated, {live.waiting or 0:,} waiting")
+
+
+def _figures(detector: DetectorStatus) -> Iterator[str]:
+    watermark = "none yet"
+    if detector.watermark is not None:
+        watermark = datetime.fromtimestamp(detector.watermark / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    state = f"{detector.retained_events:,} events retained, {detector.retained_bytes / 2**20:,.1f} MiB"
+    yield f"rate      {detector.rows_per_s:,.0f} transactions/s"
+    yield f"latency   {_latency(detector)}"
+    if detector.recent is not None and detector.recent.rows + detector.recent.quarantined:
+        yield f"traffic   {_shares(detector.recent)} (last 5 min)"
+    yield f"rules     {detector.rules_in_force} in force"
+    yield f"state     {state}, watermark {watermark}"
+
+
+def _latency(detector: DetectorStatus) -> str:
+    """From append to readable alert. A backlog makes it long, which is no fault of the batches."""
+    if detector.latency_p50_ms is None or detector.latency_p99_ms is None:
+        return "unknown: no batch of the last 10 s has reported one"
+    batch = "" if detector.batch_ms is None else f", batch {duration(detector.batch_ms)}"
+    text = f"p50 {duration(detector.latency_p50_ms)}, p99 {duration(detector.latency_p99_ms)}{batch}"
+    return text if detector.latency_p50_ms <= AMBER_MS else f"{text} (backlog: payments waited before they were read)"
+
+
+def _shares(traffic: Traffic) -> str:
+    late = _percent(traffic.late_share)
+    return f"{late} of {traffic.rows:,} payments late, {_percent(traffic.quarantined_share)} of the records unreadable"
+
+
+def _percent(share: float | None) -> str:
+    return f"{share or 0:.1%}"
+
+
+def _refused(report: RuleOperation) -> Text:
+    rule = "unreadable rule" if report.rule_id is None else f"rule {report.rule_id}"
+    why = "; ".join(f"{reason.field}: {reason.message}" for reason in report.reasons)
+    return Text(f"refused   {rule} at offset {report.rule_version}: {why}", "yellow")
+
+
+def duration(span_ms: int) -> str:
+    """212 ms, 12.3 s, 1 min 42 s, 2 h 5 min."""
+    if span_ms < 1_000:
+        return f"{span_ms} ms"
+    if span_ms < 60_000:
+        return f"{span_ms / 1_000:.1f} s"
+    seconds = span_ms // 1_000
+    if seconds < 3_600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3_600} h {seconds % 3_600 // 60} min"

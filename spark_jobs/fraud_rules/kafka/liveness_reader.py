@@ -1,0 +1,144 @@
+"""Asks Kafka whether payments are evaluated: once, or every two seconds in a thread."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, Self
+
+from fraud_rules.deployment.intent import IntentLog, read_intents
+from fraud_rules.detector_status import Progress, decode_progress
+from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import decode_or_skip
+from fraud_rules.kafka.partition_ends import read_partition_ends
+from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.kafka.tail import TopicsTail
+from fraud_rules.liveness import Liveness, PartitionEnds, liveness, starts_since
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["LivenessReader", "LivenessWatch"]
+
+_PROGRESS_OFFSETS: Final = 60  # with the markers of transactions: some thirty batches, of several detectors perhaps
+_WAIT_MS: Final = 20
+_LOOK_S: Final = 2.0
+_ENDS_KEPT_MS: Final = 10_000
+"""Older ends count as unknown: Kafka does not answer."""
+
+_log = logging.getLogger(__name__)
+
+
+class LivenessReader:
+    """Remembers what Kafka answered last. `look` is for one thread at a time, `liveness` for any."""
+
+    def __init__(self, kafka: KafkaConnection, settings: DetectorSettings) -> None:
+        self._kafka = kafka
+        self._settings = settings
+        self._clients: tuple[TopicsTail, TopicReader] | None = None
+        self._records: list[Record] = []
+        self._intents = IntentLog(settings.detector)
+        self._newest: tuple[int, Progress] | None = None
+        self._ends: tuple[int, Mapping[int, PartitionEnds]] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections. The next look opens them again."""
+        if self._clients is not None:
+            for client in self._clients:
+                client.close()
+            self._clients = None
+
+    def look(self) -> None:
+        """Read what is new. Raises BrokerUnavailable; the next look then starts from the beginning."""
+        topics = self._settings.topics
+        try:
+            tail, reader = self._opened()
+            new = tail.new()
+            now_ms = _now_ms()
+            self._ends = now_ms, read_partition_ends(reader, now_ms)
+        except BrokerUnavailable:
+            self.close()
+            raise
+        self._take_progress(new[topics.detector_progress])
+        if new[topics.detector_intents]:
+            self._records += new[topics.detector_intents]
+            rows = ((record.offset, record.append_ms, record.value) for record in self._records)
+            self._intents = read_intents(self._settings.detector, rows)
+
+    def liveness(self) -> Liveness:
+        """What the last look means now."""
+        newest, ends, intents = self._newest, self._ends, self._intents
+        since_ms = None if newest is None else newest[0]
+        now_ms = max(_now_ms(), since_ms or 0)  # this machine's clock may be behind the broker's
+        return liveness(
+            newest,
+            ends[1] if ends is not None and now_ms - ends[0] <= _ENDS_KEPT_MS else None,
+            self._settings.topics.transactions,
+            now_ms,
+            self._settings.tick_ms,
+            starts=starts_since(intents, since_ms),
+            asked_ms=intents.valid[0].append_ms if intents.valid else None,
+        )
+
+    def _opened(self) -> tuple[TopicsTail, TopicReader]:
+        if self._clients is None:
+            topics = self._settings.topics
+            self._records = []
+            begin = {topics.detector_progress: _PROGRESS_OFFSETS, topics.detector_intents: None}
+            self._clients = TopicsTail(self._kafka, begin, _WAIT_MS), TopicReader(self._kafka, topics.transactions)
+        return self._clients
+
+    def _take_progress(self, records: list[Record]) -> None:
+        topic, detector = self._settings.topics.detector_progress, self._settings.detector.encode()
+        for record in records:
+            if record.key == detector:
+                progress = decode_or_skip(topic, record, decode_progress)
+                if progress is not None:
+                    self._newest = record.append_ms, progress
+
+
+class LivenessWatch:
+    """A thread that looks every two seconds. A broker that is away leaves the number of waiting payments unknown."""
+
+    def __init__(self, kafka: KafkaConnection, settings: DetectorSettings) -> None:
+        self._reader = LivenessReader(kafka, settings)
+        self._looked = False
+        self._fault = ""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="liveness", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def liveness(self) -> Liveness | None:
+        """The newest answer; None before the first one."""
+        return self._reader.liveness() if self._looked else None
+
+    def _run(self) -> None:
+        with self._reader:
+            while not self._stop.is_set():
+                try:
+                    self._reader.look()
+                    self._looked, self._fault = True, ""
+                except BrokerUnavailable as error:
+                    if str(error) != self._fault:
+                        _log.warning("the waiting payments cannot be counted: %s", error)
+                    self._fault = str(error)
+                self._stop.wait(_LOOK_S)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
