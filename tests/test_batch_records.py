@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fraud_rules.detector_status import Traffic, decode_progress
-from fraud_rules.errors import FraudError, Reason, StateDamaged
+from fraud_rules.errors import FraudError, Reason, RecordRejected, RuleRejected, StateDamaged
 from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.project import Project
@@ -209,6 +209,16 @@ def test_a_large_output_travels_as_a_file(tmp_path: Any) -> None:
     [
         (StateDamaged("lost"), StateDamaged, "lost"),
         (RuntimeError("Traceback\n  fraud_rules.errors.StateDamaged: lost chunk 3\n"), StateDamaged, "lost chunk 3"),
+        (
+            RuntimeError("fraud_rules.errors.RuleRejected: filter: is too long; limit: is no number"),
+            RuleRejected,
+            "filter: is too long; limit: is no number",
+        ),
+        (
+            RuntimeError("fraud_rules.errors.RecordRejected: too-large: 5 MiB"),
+            RecordRejected,
+            "too-large: 5 MiB",
+        ),
         (ConnectionRefusedError(111, "refused"), FraudError, "JVM has ended"),
         (RuntimeError("a\njava.io.IOException: No space left\n\tat x"), FraudError, "No space left"),
         (RuntimeError("something"), FraudError, "something"),

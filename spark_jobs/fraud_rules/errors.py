@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Self
 
 
 class FraudError(Exception):
     """Anything that stops a command on purpose."""
 
     exit_code: int = 1
+
+    @classmethod
+    def of_message(cls, message: str) -> Self:
+        """The error that another process reported by its name and this message."""
+        return cls(message)
 
 
 class ConfigError(FraudError):
@@ -44,6 +50,12 @@ class RuleRejected(FraudError):
         self.rule_id = rule_id
         super().__init__("; ".join(map(str, self.reasons)))
 
+    @classmethod
+    def of_message(cls, message: str) -> Self:
+        """See `FraudError`."""
+        parts = (reason.partition(": ") for reason in message.split("; "))
+        return cls(Reason(field, text) for field, _, text in parts)
+
     def __reduce__(self) -> tuple[type[RuleRejected], tuple[tuple[Reason, ...], int | None]]:
         return (type(self), (self.reasons, self.rule_id))
 
@@ -57,6 +69,12 @@ class RecordRejected(FraudError):
         self.reason = reason
         self.detail = detail
         super().__init__(f"{reason}: {detail}")
+
+    @classmethod
+    def of_message(cls, message: str) -> Self:
+        """See `FraudError`."""
+        reason, _, detail = message.partition(": ")
+        return cls(reason, detail)
 
     def __reduce__(self) -> tuple[type[RecordRejected], tuple[str, str]]:
         return (type(self), (self.reason, self.detail))

@@ -13,10 +13,11 @@ import pytest
 
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.errors import AttemptUnreachable, Fenced, Superseded
+from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
 from tests.conftest import OwnTopics
 from tests.fraud_command import environment, fraud
-from tests.running_agent import NAMESPACE, Operations, stand_in
+from tests.running_agent import DETECTOR, NAMESPACE, Operations, stand_in
 from tests.waiting import until
 
 RUNNING, REFUSED, STOPPED = AttemptPhase.RUNNING, AttemptPhase.REFUSED, AttemptPhase.STOPPED
@@ -29,12 +30,21 @@ def ops(tmp_path: Path, project: Project, topics: OwnTopics) -> Iterator[Operati
     operations.end()
 
 
-def test_run_redeploy_refuse_and_drain(ops: Operations, tmp_path: Path) -> None:
+def test_run_redeploy_refuse_and_drain(ops: Operations, topics: OwnTopics, tmp_path: Path) -> None:
+    for number in range(30):
+        (ops.home.attempt(f"past-{number}").path / "detector.log").touch()
+    for topic in (topics.names.detector_intents, topics.names.detector_progress):
+        garbage = [b"{", b"[" * 100_000, b'{"batchId": 1e999999999}', b"\xff"]
+        append_records(topics.kafka, topic, [(DETECTOR.encode(), value) for value in garbage])
     ops.agent()
     first = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
     running = ops.await_phase(first, RUNNING)
     assert running.log is not None
     assert "detector: running" in Path(running.log).read_text()
+    attempts = Path(running.log).parents[1]
+    until(lambda: len(list(attempts.iterdir())) <= 20, "a healthy agent prunes old attempts")
+    skipped = ops.log.read_text()
+    assert all(topic in skipped for topic in (topics.names.detector_intents, topics.names.detector_progress))
 
     broken = ops.decide(ops.release(stand_in(tmp_path / "broken.whl", source="import nothing_of_this_name")))
     assert "nothing_of_this_name" in (ops.await_phase(broken, REFUSED).message or "")

@@ -68,6 +68,11 @@ class Agent:
         self._beat_ms = 0
 
     @property
+    def executed(self) -> int:
+        """The newest epoch it is done with."""
+        return self._executed
+
+    @property
     def runs(self) -> bool:
         """Whether a detector of its own runs."""
         return self._current is not None and self._current.is_alive()

@@ -24,6 +24,7 @@ from fraud_rules.errors import AttemptUnreachable
 __all__ = ["AgentHome", "AttemptEnd", "AttemptFolder", "AttemptOrder"]
 
 _KEPT_ATTEMPTS = 20
+_NS_A_MS = 1_000_000
 _T = TypeVar("_T")
 
 
@@ -173,10 +174,15 @@ class AgentHome:
         return [folder for _, _, folder in sorted(found, key=lambda each: each[:2])]
 
     def prune(self) -> None:
-        """Delete the oldest attempts beyond a few: only those that have ended."""
-        ended = [folder for folder in self.attempts() if folder.end() is not None]
-        for folder in ended[:-_KEPT_ATTEMPTS]:
-            shutil.rmtree(folder.path, ignore_errors=True)
+        """Delete the oldest attempts beyond a few: those that have ended, and those that were never started."""
+        past = []
+        for path in (self.path / "attempts").glob("*"):
+            folder = AttemptFolder(path)
+            order = folder.order()
+            if order is None or folder.end() is not None:
+                past.append((path.stat().st_mtime_ns // _NS_A_MS if order is None else order.created_ms, path))
+        for _, path in sorted(past)[:-_KEPT_ATTEMPTS]:
+            shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
     def hold(self) -> Iterator[None]:

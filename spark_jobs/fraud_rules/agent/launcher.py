@@ -72,7 +72,7 @@ class LocalAttempt(Protocol):
         """Whether it cannot hear anybody ask: one of its processes was stopped, by a signal or a debugger."""
 
     def kill(self) -> None:
-        """End it now, whatever it does, and return once nothing of it is left."""
+        """End it now, whatever it does, and return once nothing of it is left, or after some seconds."""
 
     def release(self, now_ms: int) -> LocalAttempt:
         """Let one that was held go on; that is durable before it does."""

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from fraud_rules.deployment.intent import IntentLog, read_intents
 from fraud_rules.detector_status import decode_progress
 from fraud_rules.errors import BrokerUnavailable, Fenced
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import decode_or_skip, skip
 from fraud_rules.kafka.deployment_log import DeploymentLog, read_deployment
 from fraud_rules.kafka.reader import Record
 from fraud_rules.kafka.tail import TopicsTail
@@ -33,6 +34,8 @@ __all__ = ["AgentJob", "run_agent"]
 
 _RETRY_S = 2.0
 _LOOK_S = 0.2
+_KILLED_S = 30.0
+_MS_A_S = 1_000
 _PROGRESS_TAIL = 2_000
 
 
@@ -60,7 +63,7 @@ def run_agent(job: AgentJob, stop: threading.Event, tell: Callable[[str], None])
     home = AgentHome(job.home.resolve())
     metrics = AgentMetrics(me.detector)
     with home.hold(), serving(job.metrics, metrics.registry):
-        running = _Running(job, me, ProcessLauncher(home, job.jars, os.environ), metrics, tell)
+        running = _Running(job, me, home, metrics, tell)
         while not stop.is_set():
             try:
                 running.serve(stop)
@@ -70,7 +73,6 @@ def run_agent(job: AgentJob, stop: threading.Event, tell: Callable[[str], None])
             except Fenced:
                 running.drain()
                 raise
-            home.prune()
         if job.drain_on_exit:
             running.drain()
             with suppress(BrokerUnavailable):
@@ -81,15 +83,17 @@ class _Running:
     """An agent at work; its connection to Kafka is made anew after every outage."""
 
     def __init__(
-        self, job: AgentJob, me: Self, launcher: ProcessLauncher, metrics: AgentMetrics, tell: Callable[[str], None]
+        self, job: AgentJob, me: Self, home: AgentHome, metrics: AgentMetrics, tell: Callable[[str], None]
     ) -> None:
         self._job = job
         self._me = me
+        self._home = home
+        self._pruned_at: int | None = None
         self._metrics = metrics
         self._tell = tell
         self._told: dict[str, AttemptPhase] = {}
         self._log: DeploymentLog | None = None
-        self._agent = Agent(me, launcher, self._write, job.limits)
+        self._agent = Agent(me, ProcessLauncher(home, job.jars, os.environ), self._write, job.limits)
         self._begun = False
 
     def serve(self, stop: threading.Event) -> None:
@@ -100,34 +104,56 @@ class _Running:
         if self._begun and seen.agent is not None and seen.agent[1].agent != self._me.agent:
             raise Fenced(f"agent {seen.agent[1].agent} has taken over {detector} while the broker was away")
         self._log = DeploymentLog.open(kafka, topics.detector_attempts, detector)
-        records: list[tuple[int, int, bytes | None]] = []
+        records: list[Record] = []
         intents = IntentLog(detector)
         with TopicsTail(kafka, {topics.detector_intents: None, topics.detector_progress: _PROGRESS_TAIL}) as tail:
             while not stop.is_set():
                 new = tail.new()
                 if new[topics.detector_intents]:
-                    records += [(each.offset, each.append_ms, each.value) for each in new[topics.detector_intents]]
-                    intents = read_intents(detector, records)
+                    records += new[topics.detector_intents]
+                    intents = self._intents(records)
                 if not self._begun:
                     self._agent.take_over(intents, seen, now_ms())
                     self._begun = True
                 for record in new[topics.detector_progress]:
                     self._note(record)
                 self._agent.step(intents, now_ms())
+                self._prune()
                 stop.wait(_LOOK_S)
 
     def drain(self) -> None:
-        """End the detector that runs here, in order or by force."""
+        """End the detector that runs here, in order or by force; give up on processes that cannot be killed."""
+        deadline_s = time.monotonic() + self._job.limits.drain_ms / _MS_A_S + _KILLED_S
         while not self._agent.end(now_ms()):
+            if time.monotonic() > deadline_s:
+                self._tell("the detector was killed, and its processes are still there: they wait for a disk")
+                return
             time.sleep(_LOOK_S)
 
     def say_all(self) -> None:
         """Say how everything is, once more."""
         self._agent.say(now_ms())
 
+    def _intents(self, records: Sequence[Record]) -> IntentLog:
+        intents = read_intents(self._me.detector, ((each.offset, each.append_ms, each.value) for each in records))
+        unreadable = frozenset(intents.unreadable)
+        for record in records:
+            if record.offset in unreadable:
+                skip(self._job.settings.topics.detector_intents, record, "it is no intent of this version")
+        return intents
+
+    def _prune(self) -> None:
+        """Once for each intent that is executed: each may leave a folder."""
+        if self._pruned_at != self._agent.executed:
+            self._pruned_at = self._agent.executed
+            self._home.prune()
+
     def _note(self, record: Record) -> None:
-        if record.key == self._me.detector.encode() and record.value is not None:
-            self._agent.note(decode_progress(record.value))
+        if record.key != self._me.detector.encode() or record.value is None:
+            return
+        progress = decode_or_skip(self._job.settings.topics.detector_progress, record, decode_progress)
+        if progress is not None:
+            self._agent.note(progress)
 
     def _write(self, status: AgentStatus, attempts: list[AttemptStatus]) -> None:
         assert self._log is not None, "an agent works only while its log is open"

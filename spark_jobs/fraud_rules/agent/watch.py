@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from fraud_rules.agent.home import AttemptEnd
 from fraud_rules.agent.launcher import LocalAttempt
@@ -11,6 +12,8 @@ from fraud_rules.detector_status import Progress
 from fraud_rules.errors import DetectorStopped, error_name
 
 __all__ = ["AttemptWatch", "Self"]
+
+_UNKILLABLE: Final = "killed, and still there: its processes wait for a disk or a file system that does not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ class AttemptWatch:
         """The phase, and the name and the message of the error that led to it."""
         if end is None:
             if self.asked_ms is not None:
-                return AttemptPhase.DRAINING, None, None
+                return AttemptPhase.DRAINING, None, _UNKILLABLE if self.killed else None
             return (AttemptPhase.RUNNING if self.attempt.folder.running else AttemptPhase.STARTING), None, None
         if end.exit_code is None:
             return AttemptPhase.LOST, None, "its processes are gone, and nothing says how they ended"

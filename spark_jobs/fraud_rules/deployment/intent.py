@@ -125,7 +125,7 @@ def read_intents(detector: str, records: Iterable[tuple[int, int, bytes | None]]
     for offset, append_ms, value in records:
         try:
             intent = decode_intent(value or b"")
-        except msgspec.DecodeError:
+        except (msgspec.MsgspecError, ValueError, RecursionError):
             unreadable.append(offset)
             continue
         if intent.detector != detector:

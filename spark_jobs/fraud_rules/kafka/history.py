@@ -14,6 +14,7 @@ import msgspec
 
 from fraud_rules.errors import FraudError, HistoryLost
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.recording import RecordedTransaction
 from fraud_rules.settings import DetectorSettings
@@ -162,8 +163,11 @@ def _batches_of(reader: TopicReader, start: int, end: int, settings: DetectorSet
     """The progress of one detector, with its offsets."""
     detector = settings.detector.encode()
     for record in reader.read(start, end):
-        if record.key == detector and record.value is not None:
-            yield record.offset, _decode(record.value)
+        if record.key != detector or record.value is None:
+            continue
+        batch = decode_or_skip(settings.topics.detector_progress, record, _decode)
+        if batch is not None:
+            yield record.offset, batch
 
 
 def _ends(batch: _Batch, topic: str) -> dict[int, int]:

@@ -65,7 +65,7 @@ def _ours(error: BaseException) -> FraudError | None:
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, FraudError):
             with suppress(TypeError):
-                return kind(message)
+                return kind.of_message(message)
     return None
 
 

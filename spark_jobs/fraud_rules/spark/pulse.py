@@ -6,6 +6,7 @@ none has ended for `tick_ms`.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ from collections.abc import Mapping
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.ticks import TickWriter
+
+_log = logging.getLogger(__name__)
 
 _LOOK_S = 1.0
 _WARM_BATCHES = 30
@@ -60,10 +63,16 @@ class Pulse:
 
     def _run(self) -> None:
         while not self._stop.wait(min(_LOOK_S, self._tick_s / 4)):
-            if time.monotonic() - self._beat >= self._tick_s:
-                self._beat = time.monotonic()
-                self._ticks.tick()
-            self._look()
+            try:
+                self._turn()
+            except Exception:  # noqa: BLE001 - without this thread an idle detector makes no batch and counts as stalled
+                _log.exception("the ticker has failed; it tries again in a second")
+
+    def _turn(self) -> None:
+        if time.monotonic() - self._beat >= self._tick_s:
+            self._beat = time.monotonic()
+            self._ticks.tick()
+        self._look()
 
     def _look(self) -> None:
         try:

@@ -40,9 +40,7 @@ _TITLES = {
 
 
 class WebError(FraudError):
-    """An answer that is an error, by its status."""
-
-    exit_code = 39
+    """An answer that is an error, by its status. No process ends with it, so it has no exit code."""
 
     def __init__(self, status: int, detail: str, slug: str | None = None) -> None:
         super().__init__(detail)

@@ -1,0 +1,47 @@
+"""The ticker goes on, whatever fails in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fraud_rules.spark.pulse import Pulse
+from tests.waiting import until
+
+
+class Ticks:
+    """Fails once, after the tick of the start."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def tick(self) -> None:
+        self.count += 1
+        if self.count == 2:
+            raise BufferError("the queue is full")
+
+
+class Transactions:
+    """Fails once, then knows two partitions."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def partitions(self) -> Sequence[int]:
+        self.looks += 1
+        if self.looks == 1:
+            raise RuntimeError("an error that nobody expects")
+        return [0, 1]
+
+    def ends(self, partition: int) -> tuple[int, int]:
+        return 0, 10 + partition
+
+
+def test_an_unexpected_error_does_not_end_the_ticker() -> None:
+    ticks, transactions = Ticks(), Transactions()
+    pulse = Pulse(ticks, transactions, tick_ms=100)  # type: ignore[arg-type]
+    pulse.start()
+    try:
+        until(lambda: ticks.count >= 4, "it ticks again after a failure", 30.0)
+        assert until(lambda: pulse.lag({"0": 4}), "it knows the lag after a failure", 30.0) == 6 + 11
+    finally:
+        pulse.stop()
