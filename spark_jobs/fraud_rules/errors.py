@@ -248,6 +248,12 @@ class ArchiveForeign(FraudError):
     exit_code = 40
 
 
+class StillUnreadable(FraudError):
+    """Quarantined records were not fed again, because the detector cannot read them; others may have been."""
+
+    exit_code = 47
+
+
 def kinds_of_error(root: type[FraudError] = FraudError) -> Iterator[type[FraudError]]:
     """The exception tree, flat."""
     yield root

@@ -42,6 +42,7 @@ class TopicNames:
     restrictions: str = _topic("restrictions")
     late_transactions: str = _topic("late-transactions")
     quarantine: str = _topic("quarantine")
+    quarantine_replays: str = _topic("quarantine-replays")
     rule_operations: str = _topic("rule-operations")
     current_rules: str = _topic("current-rules")
     detector_progress: str = _topic("detector-progress")

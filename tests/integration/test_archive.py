@@ -13,9 +13,14 @@ from confluent_kafka.admin import AdminClient
 
 from fraud_rules.archive.files import read_log, read_transactions
 from fraud_rules.archive.manifest import Table
+from fraud_rules.archive.quarantine import archived_quarantine
 from fraud_rules.day import Day
+from fraud_rules.kafka.quarantine import read_quarantine
+from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
+from fraud_rules.spark.records import quarantine_records
+from fraud_rules.spark.rows import Refused
 from fraud_rules.transaction import TransactionBatch
 from tests.conftest import OwnTopics
 from tests.nightly.jobs import archive_of, archived, run_job
@@ -62,6 +67,11 @@ def test_what_the_logs_gain_is_archived_once(topics: OwnTopics, project: Project
     logs.append(transaction(100, DAY.end_ms), 0)
     logs.flush()
 
+    refused = [Refused(0, 40, 7, "missing_field", "eventTime", b"\x00\xff"), Refused(1, 3, 9, "empty", "", b"")]
+    writer = BatchWriter(topics.kafka, f"{topics.prefix}quarantine")
+    writer.open()
+    writer.write(quarantine_records(refused, topics.names, 1_000))
+
     first = archived(installation)
     assert (first["transactions"], first["refused"], first["days"]) == (41, 1, ["2026-11-18", "2026-11-19"])
     rows = rows_of(installation, DAY, schema)
@@ -72,6 +82,9 @@ def test_what_the_logs_gain_is_archived_once(topics: OwnTopics, project: Project
     store = archive_of(installation)
     rules = read_log(store, store.latest().of(Table.RULES))
     assert rules.column("value").to_pylist() == [RULE]
+    aside = list(archived_quarantine(store))
+    assert aside == list(read_quarantine(topics.kafka, topics.names.quarantine))
+    assert [(each.reason, each.raw) for each in aside] == [("missing_field", b"\x00\xff"), ("empty", b"")]
 
     # A late row of a day archived before, a field declared since; and Spark's checkpoint is lost meanwhile.
     shutil.rmtree(store.root / "checkpoint")
@@ -85,9 +98,15 @@ def test_what_the_logs_gain_is_archived_once(topics: OwnTopics, project: Project
     assert sorted(rows) == [*range(40), 41]
     assert rows[41]["channel"] == "app" and "channel" not in rows[3]
 
+    # An archive of a release that did not archive the quarantine begins with its first record.
+    known = store.latest()
+    ends = {topic: places for topic, places in known.ends.items() if topic != topics.names.quarantine}
+    files = tuple(file for file in known.files if file.table is not Table.QUARANTINE)
+    store.commit(msgspec.structs.replace(known, version=known.version + 1, ends=ends, files=files))
     third = archived(installation)
     assert (third["transactions"], third["files"]) == (0, second["files"])
     assert third["completeUntilMs"] > second["completeUntilMs"]
+    assert list(archived_quarantine(store)) == aside
 
 
 def test_a_damaged_archive_is_named(topics: OwnTopics, project: Project, tmp_path: Path) -> None:

@@ -20,13 +20,15 @@ from fraud_rules.transaction import TransactionBatch
 __all__ = ["FULL_ROWS", "MOST_SMALL", "compact", "due"]
 
 FULL_ROWS = 2_000_000
+FULL_BYTES = 268_435_456
+"""A file of so many bytes is full, however few rows it has: records of the quarantine may be large."""
 MOST_SMALL = 8
 
 
 def due(manifest: Manifest, full_rows: int = FULL_ROWS, most_small: int = MOST_SMALL) -> Iterator[list[FileEntry]]:
     """The groups of files, each of one table and day, that are to be merged."""
     groups: dict[tuple[Table, int], list[FileEntry]] = {}
-    for file in small_files(manifest.files, full_rows):
+    for file in small_files(manifest.files, full_rows, FULL_BYTES):
         groups.setdefault((file.table, file.day), []).append(file)
     return (files for files in groups.values() if len(files) > most_small)
 
@@ -45,7 +47,7 @@ def _portions(files: Sequence[FileEntry]) -> Iterator[list[FileEntry]]:
     portion: list[FileEntry] = []
     for file in sorted(files, key=lambda each: each.first_ms):
         portion.append(file)
-        if sum(each.rows for each in portion) >= FULL_ROWS:
+        if sum(each.rows for each in portion) >= FULL_ROWS or sum(each.size for each in portion) >= FULL_BYTES:
             yield portion
             portion = []
     if portion:

@@ -24,7 +24,16 @@ from fraud_rules.errors import ArchiveDamaged
 from fraud_rules.schema import TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.transaction import TransactionBatch
 
-__all__ = ["LOG_SCHEMA", "open_parquet", "read_log", "read_transactions", "sorted_by_time", "write_file"]
+__all__ = [
+    "LOG_SCHEMA",
+    "QUARANTINE_SCHEMA",
+    "log_schema",
+    "open_parquet",
+    "read_log",
+    "read_transactions",
+    "sorted_by_time",
+    "write_file",
+]
 
 ROW_GROUP: Final = 131_072
 LOG_TIME: Final = "eventTime"
@@ -39,6 +48,16 @@ LOG_SCHEMA: Final = pa.schema(
     ]
 )
 """Of every log but the transactions: the record as it came. The event time of a log without one is its append time."""
+
+QUARANTINE_SCHEMA: Final = LOG_SCHEMA.append(
+    pa.field("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))
+)
+"""Of the quarantine, whose headers say where a record came from and why it is there."""
+
+
+def log_schema(table: Table) -> pa.Schema:
+    """The columns of a log's files."""
+    return QUARANTINE_SCHEMA if table is Table.QUARANTINE else LOG_SCHEMA
 
 
 def sorted_by_time(batch: TransactionBatch) -> TransactionBatch:

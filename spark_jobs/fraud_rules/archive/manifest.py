@@ -27,6 +27,7 @@ class Table(StrEnum):
     CORRECTIONS = "alert-corrections"
     RULES = "rules"
     PROGRESS = "detector-progress"
+    QUARANTINE = "quarantine"
 
 
 class FileEntry(msgspec.Struct, frozen=True, rename="camel"):
@@ -64,7 +65,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
     `ends` is by topic and partition (as text) the offset after the last record archived, `starts` that of the first.
     `complete_until_ms`: what was appended before is archived. `began_ms` is the append time of the first transaction
-    archived. `refused` counts records that are in quarantine.
+    archived. `refused` counts transaction records that are none, which the detector quarantines.
     """
 
     version: int = 0
@@ -157,9 +158,9 @@ def ends_least(starts: Iterable[tuple[str, int, int]]) -> dict[str, dict[str, in
     return least
 
 
-def small_files(files: Iterable[FileEntry], below_rows: int) -> Iterator[FileEntry]:
-    """Those with fewer rows."""
-    return (file for file in files if file.rows < below_rows)
+def small_files(files: Iterable[FileEntry], below_rows: int, below_bytes: int) -> Iterator[FileEntry]:
+    """Those with fewer rows and bytes."""
+    return (file for file in files if file.rows < below_rows and file.size < below_bytes)
 
 
 _decode = msgspec.json.Decoder(Manifest).decode

@@ -20,6 +20,7 @@ from fraud_rules.cli import (
     detect,
     generate,
     nightly,
+    quarantine,
     record,
     replay,
     rules,
@@ -54,6 +55,7 @@ app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
 app.add_typer(rules.app, name="rules")
 app.add_typer(agent.app, name="agent")
+app.add_typer(quarantine.app, name="quarantine")
 app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )(control.control)

@@ -113,6 +113,7 @@ def tables_of(topics: TopicNames) -> dict[str, Table]:
         topics.alert_corrections: Table.CORRECTIONS,
         topics.rules: Table.RULES,
         topics.detector_progress: Table.PROGRESS,
+        topics.quarantine: Table.QUARANTINE,
     }
 
 
@@ -127,13 +128,14 @@ def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str,
         "startingOffsets": msgspec.json.encode(starts).decode(),
         "failOnDataLoss": "true",
         "maxOffsetsPerTrigger": str(job.records_a_batch),
+        "includeHeaders": "true",
         "kafka.isolation.level": "read_committed",
         "kafka.max.poll.records": "5000",
         "kafka.fetch.max.bytes": _MAX_FETCH_BYTES,
         "kafka.max.partition.fetch.bytes": _MAX_FETCH_BYTES,
     }
     records = spark.readStream.format("kafka").options(**options).load()
-    frame = records.select("topic", "partition", "offset", "timestamp", "key", "value")
+    frame = records.select("topic", "partition", "offset", "timestamp", "key", "value", "headers")
     folder = DiskFolder(_checkpoint(job))
     failures: list[BaseException] = []
 
@@ -205,7 +207,10 @@ def _starting_offsets(job: ArchiveJob, manifest: Manifest) -> dict[str, dict[str
 
 
 def _fit_checkpoint(job: ArchiveJob, manifest: Manifest) -> None:
-    """Remove a checkpoint that does not fit the manifest: what is archived is what the manifest says."""
+    """Remove a checkpoint that does not fit the manifest: what is archived is what the manifest says.
+
+    A topic that is archived since the manifest was written begins where it begins now, which a checkpoint cannot say.
+    """
     folder = DiskFolder(_checkpoint(job))
     try:
         query, commits = known_query(folder), [int(name) for name in folder.names("commits") if name.isdigit()]
@@ -217,7 +222,8 @@ def _fit_checkpoint(job: ArchiveJob, manifest: Manifest) -> None:
     last = max(commits, default=-1)
     fits = source is not None and source.query_id == query and last in (source.batch_id, source.batch_id - 1)
     never = source is None and last < 0
-    if job.accept_loss or not (fits or never):
+    known = source is None or tables_of(job.settings.topics).keys() <= manifest.ends.keys()
+    if job.accept_loss or not (fits or never) or not known:
         shutil.rmtree(_checkpoint(job))
 
 

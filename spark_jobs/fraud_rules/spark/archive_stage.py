@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from fraud_rules.archive.files import LOG_SCHEMA, write_file, write_transactions
+from fraud_rules.archive.columns import TIME_TYPE
+from fraud_rules.archive.files import log_schema, write_file, write_transactions
 from fraud_rules.archive.manifest import Batch, FileEntry, Table
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.codec import decode_transactions
@@ -21,6 +22,8 @@ from fraud_rules.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.transaction import TransactionBatch
 
 ARCHIVE_ROW = "blob binary"
+HELD_BYTES = 134_217_728
+"""How much of the logs a task holds before it writes files."""
 
 _BY_EVENT_DAY = (Table.ALERTS, Table.SHADOW_ALERTS, Table.CORRECTIONS)
 _US_A_MS = 1_000
@@ -53,6 +56,8 @@ class _Gathered:
 
     transactions: list[TransactionBatch] = field(default_factory=list)
     logs: dict[tuple[Table, int], list[pa.Table]] = field(default_factory=dict)
+    log_bytes: int = 0
+    files: list[FileEntry] = field(default_factory=list)
     starts: dict[tuple[str, int], int] = field(default_factory=dict)
     refused: int = 0
     first_append_ms: int | None = None
@@ -69,13 +74,16 @@ class ArchiveStage:
     max_transaction_bytes: int
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Columns in: topic, partition, offset, timestamp (us), key, value. A row out: a packed `Batch`."""
+        """Columns in: topic, partition, offset, timestamp (us), key, value, headers. A row out: a packed `Batch`."""
         gathered = _Gathered()
         for batch in batches:
             for topic in batch.column(0).unique().to_pylist():
                 rows = batch.filter(pa.compute.equal(batch.column(0), topic))
                 self._take(gathered, topic, rows)
-        files = [*self._write_transactions(gathered), *self._write_logs(gathered)]
+            if gathered.log_bytes > HELD_BYTES:
+                self._write_logs(gathered)
+        self._write_logs(gathered)
+        files = [*self._write_transactions(gathered), *gathered.files]
         if gathered.starts:
             starts = tuple((topic, partition, at) for (topic, partition), at in gathered.starts.items())
             blob = _encode(Batch(tuple(files), starts, gathered.refused, gathered.first_append_ms))
@@ -112,12 +120,15 @@ class ArchiveStage:
             columns = [
                 picked.column(1),
                 picked.column(2),
-                pa.array(append_ms[here], pa.int64()).view(LOG_SCHEMA.types[2]),
-                pa.array(times[here], pa.int64()).view(LOG_SCHEMA.types[3]),
+                pa.array(append_ms[here], pa.int64()).view(TIME_TYPE),
+                pa.array(times[here], pa.int64()).view(TIME_TYPE),
                 picked.column(4),
                 picked.column(5),
             ]
-            gathered.logs.setdefault((table, day), []).append(pa.Table.from_arrays(columns, schema=LOG_SCHEMA))
+            schema = log_schema(table)
+            columns += [picked.column(6).cast(kind.type) for kind in list(schema)[len(columns) :]]
+            gathered.logs.setdefault((table, day), []).append(pa.Table.from_arrays(columns, schema=schema))
+            gathered.log_bytes += picked.nbytes
 
     def _write_transactions(self, gathered: _Gathered) -> Iterator[FileEntry]:
         if not any(map(len, gathered.transactions)):
@@ -128,6 +139,8 @@ class ArchiveStage:
         for day in np.unique(days).tolist():
             yield write_transactions(self.store, Day(day), batch.take(days == day), self.schema)
 
-    def _write_logs(self, gathered: _Gathered) -> Iterator[FileEntry]:
+    def _write_logs(self, gathered: _Gathered) -> None:
         for (table, day), parts in gathered.logs.items():
-            yield write_file(self.store, table, Day(day), pa.concat_tables(parts))
+            gathered.files.append(write_file(self.store, table, Day(day), pa.concat_tables(parts)))
+        gathered.logs.clear()
+        gathered.log_bytes = 0

@@ -1,0 +1,30 @@
+"""The archived quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fraud_rules.archive.columns import APPEND, OFFSET, PARTITION
+from fraud_rules.archive.files import open_parquet
+from fraud_rules.archive.manifest import Table
+from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.quarantine import Quarantined, quarantined
+
+__all__ = ["archived_quarantine"]
+
+_ROWS = 1_000
+
+
+def archived_quarantine(store: ArchiveStore, since_ms: int = 0) -> Iterator[Quarantined]:
+    """The archived records that were quarantined at a time or later. Raises ArchiveDamaged."""
+    files = sorted(store.latest().of(Table.QUARANTINE), key=lambda file: file.first_ms)
+    for file in files:
+        if file.last_ms < since_ms:
+            continue
+        with open_parquet(store, file) as parquet:
+            for rows in parquet.iter_batches(_ROWS, columns=[PARTITION, OFFSET, APPEND, "value", "headers"]):
+                for row in rows.to_pylist():
+                    time_ms = int(row[APPEND].timestamp() * 1_000 + 0.5)
+                    headers = [(each["key"], each["value"]) for each in row["headers"] or ()]
+                    if time_ms >= since_ms:
+                        yield quarantined(row[PARTITION], row[OFFSET], time_ms, row["value"], headers)

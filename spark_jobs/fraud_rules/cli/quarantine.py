@@ -1,0 +1,172 @@
+"""`fraud quarantine`: the records that the detector could not read, and feeding them again."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fraud_rules.cli.configured import configured
+from fraud_rules.cli.options import Kafka
+from fraud_rules.errors import InputInvalid, StillUnreadable
+
+if TYPE_CHECKING:
+    from fraud_rules.kafka.connection import KafkaConnection
+    from fraud_rules.quarantine import Quarantined, Selection
+
+app = typer.Typer(help="List quarantined records and feed them again.", no_args_is_help=True, rich_markup_mode=None)
+
+_SHOWN = 50
+_MOST_NAMED = 10
+
+Since = Annotated[
+    str, typer.Option("--since", help="Quarantined since: 30m, 12h, 7d, or a time such as 2026-11-20T12:00 (UTC).")
+]
+Reasons = Annotated[list[str], typer.Option("--reason", help="With this reason; may be repeated.")]
+Archive = Annotated[
+    Path | None, typer.Option("--archive", help="Read the archive in this folder.", show_default="read the topic")
+]
+
+
+@app.command(name="list")
+def list_records(
+    kafka: Kafka,
+    since: Since = "",
+    reason: Reasons = [],  # noqa: B006 - typer copies it
+    last: Annotated[
+        int | None, typer.Option("--last", "-n", min=1, help="Only the newest.", show_default="50; all with --json")
+    ] = None,
+    archive: Archive = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One line each, which `replay --from` reads.")] = False,
+) -> None:
+    """List quarantined records: position, time, reason, where each came from, and how it begins.
+
+    A record that `fraud quarantine replay` has fed again is marked as replayed.
+
+    \b
+    Examples:
+      fraud quarantine list --since 12h
+      fraud quarantine list --reason missing_field --last 5
+      fraud quarantine list --json > quarantined.jsonl
+    """
+    from fraud_rules.kafka.quarantine import read_marks
+    from fraud_rules.kafka.reachable import require_broker
+    from fraud_rules.quarantine import to_line
+
+    require_broker(kafka)
+    marks = read_marks(kafka, configured().settings.topics.quarantine_replays)
+    found = _records(kafka, archive, _selection([], reason, since))
+    if as_json:
+        for record in deque(found, maxlen=last) if last else found:
+            print(to_line(record, replayed=record.mark in marks).decode())
+        return
+    reasons: Counter[str] = Counter()
+    shown: deque[Quarantined] = deque(maxlen=last or _SHOWN)
+    for record in found:
+        reasons[record.reason] += 1
+        shown.append(record)
+    for record in shown:
+        print(_line(record, replayed=record.mark in marks))
+    summary = ", ".join(f"{count} {name}" for name, count in reasons.most_common())
+    print(f"{reasons.total()} quarantined records{': ' if summary else ''}{summary}")
+
+
+@app.command()
+def replay(
+    kafka: Kafka,
+    positions: Annotated[
+        list[str], typer.Argument(metavar="[POSITION]...", help="As listed, for example 0:17.", show_default="all")
+    ] = [],  # noqa: B006 - typer copies it
+    since: Since = "",
+    reason: Reasons = [],  # noqa: B006 - typer copies it
+    repaired: Annotated[
+        Path | None, typer.Option("--from", help="Lines of `list --json` whose records are repaired.")
+    ] = None,
+    archive: Archive = None,
+) -> None:
+    """Feed quarantined records to the transactions again: all that the detector can read now, or those selected.
+
+    Correct the cause first, for example by an alias in config/schema.yaml, and deploy it. Each quarantined record is
+    fed once, however often this runs. A record is judged by its event time and its new arrival: one that is older
+    than max_out_of_orderness_ms is late, and the nightly re-evaluation adds the alerts that it misses. Exit code 47
+    when records are still unreadable.
+
+    \b
+    Examples:
+      fraud quarantine replay
+      fraud quarantine replay 0:17 0:18
+      fraud quarantine replay --reason missing_field --since 2h
+      fraud quarantine replay --from repaired.jsonl
+    """
+    from fraud_rules.kafka.quarantine import replay as feed
+    from fraud_rules.kafka.reachable import require_broker
+
+    require_broker(kafka)
+    context = configured()
+    selection = _selection(positions, reason, since)
+    records = _records(kafka, archive, selection) if repaired is None else selection.of(_lines(repaired))
+    result = feed(kafka, context.settings, context.schema, records)
+    print(f"{result.fed} records fed to {context.settings.topics.transactions}, {result.before} were fed before")
+    if result.unreadable:
+        for position, why in result.unreadable[:_MOST_NAMED]:
+            print(f"{position}  {why}")
+        raise StillUnreadable(
+            f"{len(result.unreadable)} records are still unreadable and were not fed: correct the schema, or repair "
+            "them in the output of `fraud quarantine list --json` and use --from"
+        )
+
+
+def _records(kafka: KafkaConnection, archive: Path | None, selection: Selection) -> Iterator[Quarantined]:
+    from fraud_rules.archive.quarantine import archived_quarantine
+    from fraud_rules.archive.store import ArchiveStore
+    from fraud_rules.kafka.quarantine import read_quarantine
+
+    if archive is not None:
+        return selection.of(archived_quarantine(ArchiveStore(archive), selection.since_ms))
+    return selection.of(read_quarantine(kafka, configured().settings.topics.quarantine, selection.since_ms))
+
+
+def _lines(path: Path) -> Iterator[Quarantined]:
+    from fraud_rules.quarantine import from_line
+
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield from_line(line, f"{path}, line {number},")
+    except OSError as error:
+        raise InputInvalid(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _selection(positions: Iterable[str], reasons: Iterable[str], since: str) -> Selection:
+    from fraud_rules.quarantine import Selection
+
+    wrong = [each for each in positions if not all(part.isdecimal() for part in each.split(":", 1)) or ":" not in each]
+    if wrong:
+        raise InputInvalid(f"{wrong[0]!r} is not a position: write it as 0:17, as `fraud quarantine list` shows it")
+    return Selection(frozenset(positions), frozenset(reasons), _since_ms(since) if since else 0)
+
+
+def _since_ms(text: str) -> int:
+    units = {"m": "minutes", "h": "hours", "d": "days"}
+    try:
+        if text[-1] in units and text[:-1].isdecimal():
+            at = datetime.now(UTC) - timedelta(**{units[text[-1]]: int(text[:-1])})
+        else:
+            given = datetime.fromisoformat(text)
+            at = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+        return max(0, int(at.timestamp() * 1_000))
+    except (ValueError, OverflowError) as error:
+        raise InputInvalid(f"{text[:40]!r} is not a time: write 30m, 12h, 7d, or 2026-11-20T12:00") from error
+
+
+def _line(record: Quarantined, *, replayed: bool) -> str:
+    when = datetime.fromtimestamp(record.time_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    about = f"{record.reason} ({record.detail[:80]})" if record.detail else record.reason
+    state = "  replayed" if replayed else ""
+    told = ascii(f"{record.source}  {about}")[1:-1]
+    return f"{record.position}  {when}  {told}{state}\n    {record.excerpt}"

@@ -1,0 +1,122 @@
+"""The topic `quarantine`: reads it, and feeds repaired records to the transactions again, each exactly once.
+
+One Kafka transaction writes a record to `transactions` and its mark to `quarantine-replays`. The writer's transactional
+id is that of the quarantine, so a second replay fences the first; the marks are read after that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from fraud_rules.codec import decode_transactions
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import await_settled
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.quarantine import Quarantined, quarantined
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["Replayed", "read_marks", "read_quarantine", "replay"]
+
+_CHUNK_RECORDS = 1_000
+_CHUNK_BYTES = 33_554_432
+
+
+def read_quarantine(kafka: KafkaConnection, topic: str, since_ms: int = 0) -> Iterator[Quarantined]:
+    """Every record there is now that was quarantined at a time or later. Raises BrokerUnavailable."""
+    with TopicReader(kafka, topic) as reader:
+        for partition in reader.partitions():
+            first, end = reader.ends(partition)
+            start = first if since_ms <= 0 else reader.offset_at(since_ms, partition)
+            for record in () if start is None else reader.read(max(first, start), end, partition):
+                yield quarantined(partition, record.offset, record.append_ms, record.value, record.headers)
+
+
+def read_marks(kafka: KafkaConnection, topic: str) -> set[bytes]:
+    """The marks of the records that were fed again. Raises BrokerUnavailable."""
+    with TopicReader(kafka, topic) as reader:
+        return {
+            record.key
+            for partition in reader.partitions()
+            for record in reader.read(*reader.ends(partition), partition)
+            if record.key is not None
+        }
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What a replay did: how many records it fed, how many were fed before, and those that are still unreadable, with
+    the reason."""
+
+    fed: int = 0
+    before: int = 0
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+
+def replay(
+    kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema, records: Iterable[Quarantined]
+) -> Replayed:
+    """Feed records that were not fed before and that the detector can read. Raises BrokerUnavailable, Fenced."""
+    topics = settings.topics
+    writer = BatchWriter(kafka, f"fraud-quarantine-{topics.quarantine}")
+    writer.open()
+    await_settled(kafka, (topics.quarantine_replays,))
+    marks = read_marks(kafka, topics.quarantine_replays)
+    result = Replayed()
+    for chunk in _chunks(records):
+        fresh = {each.mark: each for each in chunk if each.mark not in marks}
+        result.before += len(chunk) - len(fresh)
+        now_ms = time.time_ns() // 1_000_000
+        refused = _refused(list(fresh.values()), schema, settings, now_ms)
+        result.unreadable += refused.items()
+        feed = [each for each in fresh.values() if each.position not in refused]
+        if feed:
+            writer.write(_out(feed, settings, now_ms))
+        marks.update(each.mark for each in feed)
+        result.fed += len(feed)
+    return result
+
+
+def _chunks(records: Iterable[Quarantined]) -> Iterator[list[Quarantined]]:
+    """Parts that fit one Kafka transaction and memory."""
+    chunk: list[Quarantined] = []
+    size = 0
+    for record in records:
+        chunk.append(record)
+        size += len(record.raw)
+        if len(chunk) == _CHUNK_RECORDS or size >= _CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _refused(
+    records: Sequence[Quarantined], schema: TransactionSchema, settings: DetectorSettings, now_ms: int
+) -> dict[str, str]:
+    """The positions of the records that the detector would quarantine again, with the reason."""
+    n = len(records)
+    decoded = decode_transactions(
+        [each.raw for each in records],
+        [each.partition for each in records],
+        [each.offset for each in records],
+        [now_ms] * n,
+        schema,
+        settings.future_tolerance_ms,
+        settings.max_transaction_bytes,
+    )
+    refused = {records[each.index].position: f"{each.reason}: {each.detail}" for each in decoded.rejects}
+    return refused | {each.position: "the quarantine holds only its beginning" for each in records if each.cut}
+
+
+def _out(records: Sequence[Quarantined], settings: DetectorSettings, now_ms: int) -> Iterator[OutRecord]:
+    for each in records:
+        origin = [("quarantine", each.position.encode()), ("source", each.source.encode("utf-8", "backslashreplace"))]
+        mark = {"position": each.position, "quarantinedAt": each.time_ms, "replayedAt": now_ms, "source": each.source}
+        yield OutRecord(settings.topics.transactions, each.raw, headers=origin)
+        yield OutRecord(settings.topics.quarantine_replays, msgspec.json.encode(mark), each.mark)

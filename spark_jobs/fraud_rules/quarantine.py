@@ -1,0 +1,138 @@
+"""Quarantined records: what the detector refused, with its place and reason, and the text form that people repair.
+
+Pure. `kafka.quarantine` reads them from the topic and feeds them again, `archive.quarantine` reads the archive.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from fraud_rules.errors import InputInvalid
+from fraud_rules.safe_text import unprintable
+
+__all__ = ["Quarantined", "Selection", "from_line", "quarantined", "to_line"]
+
+_EXCERPT_CHARS: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A record of the topic `quarantine`, at `partition` and `offset` there since `time_ms`.
+
+    `raw` are the bytes of the refused record, which was at `source`; `cut` says that they are not all of it.
+    """
+
+    partition: int
+    offset: int
+    time_ms: int
+    reason: str
+    detail: str
+    source: str
+    raw: bytes
+    cut: bool = False
+
+    @property
+    def position(self) -> str:
+        """Its place in the quarantine, as people write it: `0:17`."""
+        return f"{self.partition}:{self.offset}"
+
+    @property
+    def mark(self) -> bytes:
+        """The key of the record that says that it was fed again; a topic that was made anew has other ones."""
+        return f"{self.position}@{self.time_ms}".encode()
+
+    @property
+    def excerpt(self) -> str:
+        """The beginning of its bytes as printable ASCII on one line."""
+        text = ascii(self.raw[:_EXCERPT_CHARS].decode("utf-8", "backslashreplace"))[1:-1]
+        return text[:_EXCERPT_CHARS] + ("..." if len(text) > _EXCERPT_CHARS or len(self.raw) > _EXCERPT_CHARS else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which quarantined records are meant: those at `positions`, if any are named, that have one of the `reasons`, if
+    any are named, and were quarantined at `since_ms` or later."""
+
+    positions: frozenset[str] = frozenset()
+    reasons: frozenset[str] = frozenset()
+    since_ms: int = 0
+
+    def has(self, record: Quarantined) -> bool:
+        """Whether the record is meant."""
+        named = not self.positions or record.position in self.positions
+        return named and (not self.reasons or record.reason in self.reasons) and record.time_ms >= self.since_ms
+
+    def of(self, records: Iterable[Quarantined]) -> Iterator[Quarantined]:
+        """The records that are meant."""
+        return filter(self.has, records)
+
+
+def quarantined(
+    partition: int, offset: int, time_ms: int, value: bytes | None, headers: Iterable[tuple[str, bytes | None]]
+) -> Quarantined:
+    """From a record of the topic; one that another program has written has the reason `unknown`."""
+    texts: Mapping[str, str] = {name: (text or b"").decode("utf-8", "replace") for name, text in headers}
+    source = f"{texts.get('topic', '?')}-{texts.get('partition', '?')}@{texts.get('offset', '?')}"
+    return Quarantined(
+        partition,
+        offset,
+        time_ms,
+        texts.get("reason", "unknown"),
+        texts.get("detail", ""),
+        source,
+        value or b"",
+        "truncatedFrom" in texts,
+    )
+
+
+class _Line(msgspec.Struct, rename="camel", omit_defaults=True):
+    """The text form: bytes that are text in `record`, others in `record_base64`."""
+
+    position: str
+    time: int
+    reason: str = ""
+    detail: str = ""
+    source: str = ""
+    record: str | None = None
+    record_base64: str | None = None
+    cut: bool = False
+    replayed: bool = False
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+def to_line(record: Quarantined, *, replayed: bool) -> bytes:
+    """The record as one line of JSON, which `from_line` reads back."""
+    line = _Line(
+        record.position, record.time_ms, record.reason, record.detail, record.source, cut=record.cut, replayed=replayed
+    )
+    try:
+        text = record.raw.decode()
+    except UnicodeDecodeError:
+        text = None
+    if text is None or unprintable(text):
+        line.record_base64 = base64.b64encode(record.raw).decode()
+    else:
+        line.record = text
+    return msgspec.json.encode(line)
+
+
+def from_line(text: bytes, where: str) -> Quarantined:
+    """A line of `to_line`, whose record may be repaired since. `where` names it in InputInvalid."""
+    try:
+        line = _decode(text)
+        partition, _, offset = line.position.partition(":")
+        if line.record is not None:
+            raw = line.record.encode()
+        else:
+            raw = base64.b64decode(line.record_base64 or "", validate=True)
+        return Quarantined(int(partition), int(offset), line.time, line.reason, line.detail, line.source, raw)
+    except (msgspec.MsgspecError, ValueError, binascii.Error) as error:
+        raise InputInvalid(f"{where} is not a line of `fraud quarantine list --json`: {error}") from error
