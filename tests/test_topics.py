@@ -11,6 +11,7 @@ from fraud_rules.errors import BrokerUnavailable, ConfigError
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import Cleanup, Timestamp, Topic, load_topics
+from fraud_rules.kafka.reader import has_topic
 from fraud_rules.kafka.topics import Observed, StepKind, plan
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
@@ -122,6 +123,14 @@ def test_transactions_take_large_records_and_the_brokers_time(topics: OwnTopics)
     assert (first.value(), second.value(), third.value()) == (b"small", large, None)
     kinds = {message.timestamp()[0] for message in (first, second, third)}
     assert kinds == {2}  # log append time
+
+
+def test_asking_for_a_topic_creates_none(topics: OwnTopics) -> None:
+    absent = f"{topics.prefix}absent"
+    assert has_topic(topics.kafka, topics.names.latency)
+    assert [has_topic(topics.kafka, absent) for _ in range(2)] == [False, False]
+    with pytest.raises(BrokerUnavailable):
+        has_topic(KafkaConnection(f"127.0.0.1:{free_ports(1)[0]}"), absent)
 
 
 def test_an_absent_kafka_is_named() -> None:

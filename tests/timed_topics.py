@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections import defaultdict
+from collections.abc import Sequence
 
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
@@ -20,6 +21,7 @@ _MAX_RECORD_BYTES = 12_000_000
 
 Place = tuple[int, int]
 """Partition and offset."""
+Headers = Sequence[tuple[str, bytes]]
 
 
 def timed_topics(broker: Broker, project: Project) -> OwnTopics:
@@ -60,9 +62,9 @@ class Logs:
         self.rules_end += 1
         return self.rules_end - 1
 
-    def append(self, record: bytes | None, at_ms: int, partition: int = 0) -> Place:
+    def append(self, record: bytes | None, at_ms: int, partition: int = 0, headers: Headers = ()) -> Place:
         """Append a transaction; where it will be."""
-        self._append(self._names.transactions, record, partition, at_ms)
+        self._append(self._names.transactions, record, partition, at_ms, headers)
         self.ends[partition] += 1
         return partition, self.ends[partition] - 1
 
@@ -72,8 +74,10 @@ class Logs:
         assert not self._failed, self._failed[:3]
         assert left == 0, f"{left} records not delivered"
 
-    def _append(self, topic: str, record: bytes | None, partition: int, at_ms: int) -> None:
-        self._producer.produce(topic, record, partition=partition, timestamp=at_ms, on_delivery=self._delivered)
+    def _append(self, topic: str, record: bytes | None, partition: int, at_ms: int, headers: Headers = ()) -> None:
+        self._producer.produce(
+            topic, record, partition=partition, timestamp=at_ms, headers=list(headers), on_delivery=self._delivered
+        )
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if error is not None:

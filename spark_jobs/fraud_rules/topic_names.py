@@ -46,6 +46,7 @@ class TopicNames:
     rule_operations: str = _topic("rule-operations")
     current_rules: str = _topic("current-rules")
     detector_progress: str = _topic("detector-progress")
+    latency: str = _topic("latency")
     evaluations: str = _topic("evaluations")
     detector_marker: str = _topic("detector-marker")
     detector_ticks: str = _topic("detector-ticks")

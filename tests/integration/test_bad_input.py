@@ -1,4 +1,5 @@
-"""Hostile input to the running detector: set aside with a reason, never a failed batch, and the rest is judged.
+"""Foreign input to the running detector: what is hostile is set aside with a reason, never a failed batch, and the rest
+is judged; what the Flink demo writes is taken as it is.
 
 The times of the logs are the corpus's, in 2023, so that its records are as early, late or ahead as they say.
 """
@@ -19,6 +20,7 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.project import Project
 from fraud_rules.replay import decode_exactly
 from fraud_rules.spark.marker import Marker
+from tests.flink_demo import CONTROLS, DEFAULT_RULES, DELETIONS, FORM_RULES, TRANSACTIONS, TYPE_HEADER
 from tests.kafka_records import read_all
 from tests.record_corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED
 from tests.running_detector import Installation, RunningDetector, covers
@@ -39,6 +41,16 @@ RULE = {
     "limit": 1,
     "windowMinutes": 60,
 }
+
+DEMO_MEMBERS: Mapping[int, Mapping[str, Any]] = {
+    rule.rule_id: {
+        name: int(value) if name in ("ruleId", "windowMinutes") else value
+        for name, value in decode_exactly(rule.record).items()
+        if value is not None
+    }
+    for rule in (*DEFAULT_RULES, *FORM_RULES)
+}
+"""The members that the demo reads back: whole numbers as numbers, and none that is null."""
 
 DEEP = 10_000
 HOSTILE_RULES: Mapping[str, tuple[bytes, set[str]]] = {
@@ -245,6 +257,34 @@ def test_controls_act_when_no_transaction_comes(site: Site) -> None:
 
 def _exported(site: Site, version: int) -> list[Any]:
     return [each for each in site.documents("current_rules") if each["export"] == version]
+
+
+def test_what_the_flink_demo_writes_is_taken_as_it_is(site: Site) -> None:
+    """Its rules go live, its transactions alert, and the rules in force come back as its records."""
+    site.now_ms += 1
+    taken = [site.rule(rule.record) for rule in (*DEFAULT_RULES, *FORM_RULES)]
+    taken += [site.rule(record) for record, _ in (*DELETIONS, *CONTROLS)]
+    site.now_ms += 1
+    for tx in sorted(TRANSACTIONS, key=lambda tx: tx.values[1]):
+        site.logs.append(tx.record, site.now_ms, headers=[TYPE_HEADER])
+    site.judge()
+
+    assert [each["status"] for each in site.operations(taken)] == ["LIVE"] * len(taken)
+    exported = _exported(site, taken[-1])
+    assert [each["ruleId"] for each in exported] == [1, 2, 3, 4, 6, 7, 8, 9]
+    assert all(each.items() >= DEMO_MEMBERS[each["ruleId"]].items() for each in exported)
+    ids = {tx.values[0]: position for position, tx in enumerate(TRANSACTIONS)}
+    alerts = [
+        (ids[alert["triggeringEvent"]["transactionId"]], alert["ruleId"])
+        for alert in site.documents("alerts")
+        if alert["ruleVersion"] in taken
+    ]
+    assert alerts == [(2, 6), (2, 9), (0, 6), (0, 9), (1, 1), (1, 3), (1, 6), (1, 9)]
+
+
+def test_the_average_latency_is_written_as_plain_text(site: Site) -> None:
+    message = until(lambda: site.read("latency"), "ten seconds are averaged", 60.0)[0]
+    assert float(message.value()) > 0
 
 
 def test_the_marker_holds_the_rate_of_the_traffic(site: Site) -> None:

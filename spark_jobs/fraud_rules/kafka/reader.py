@@ -213,6 +213,20 @@ def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def has_topic(kafka: KafkaConnection, topic: str) -> bool:
+    """Whether there is such a topic; asking creates none. Raises BrokerUnavailable."""
+    admin = AdminClient(kafka.confluent(_QUIET))
+    with _named(kafka):
+        answer = admin.describe_topics(TopicCollection([topic]), request_timeout=_TIMEOUT_S)[topic]
+        try:
+            answer.result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return False
+            raise
+    return True
+
+
 def describe(error: KafkaException) -> str:
     """What Kafka says, on one line."""
     cause = error.args[0] if error.args else error

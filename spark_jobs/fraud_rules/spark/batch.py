@@ -20,6 +20,7 @@ from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.output import KeyGroupOutput
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.spark.checkpoint import end_offsets, is_committed, query_id
+from fraud_rules.spark.latency_meter import LatencyMeter
 from fraud_rules.spark.marker import Marker
 from fraud_rules.spark.metrics import DetectorMetrics
 from fraud_rules.spark.progress import Account, BatchOutputs, Latency, Place, progress_record
@@ -29,6 +30,7 @@ from fraud_rules.spark.records import (
     alert_records,
     export_records,
     late_records,
+    latency_records,
     quarantine_records,
     rule_operation_records,
 )
@@ -61,6 +63,8 @@ class BatchParts:
     watch: BatchWatch
     spill: Spill
     metrics: DetectorMetrics
+    meter: LatencyMeter | None
+    """None where there is no topic for the average latency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,8 @@ class BatchRunner:
         if self._parts.watch.ended() or spilled:
             self._parts.spill.clean()
         written = time.monotonic()
+        if self._parts.meter is not None:
+            self._parts.meter.note(outputs.rows, outputs.append_total_ms, int(time.time() * _MS_A_S))
         self._before = _latency(batch_id, outputs, (started, pinned, evaluated, written))
         self._parts.pulse.beat()
         self._last_batch = batch_id
@@ -158,6 +164,8 @@ class BatchRunner:
                 yield from (OutRecord(topics.evaluations, evaluation) for evaluation in group.evaluations)
         yield from rule_operation_records(rules.new, at, topics)
         yield from export_records(rules.new, rules.timeline, topics)
+        if self._parts.meter is not None:
+            yield from latency_records(self._parts.meter.take(at.time_ms), topics)
         detector = self._parts.settings.detector.encode()
         yield OutRecord(topics.detector_progress, progress, detector)
         yield OutRecord(topics.detector_marker, marker.encode(), detector)

@@ -86,8 +86,13 @@ class FanOutStage:
         batch = TransactionBatch.concat(accepted)
         blobs = fan_out(batch, self.context.timeline(), self.context.settings.key_groups)
         rows = [(key_group, squeeze(blob)) for key_group, blob in blobs.items()]
-        append_ms, event_ms = quantiles_ms(batch.append_ms), quantiles_ms(batch.columns[TIME_FIELD].values)
-        account = Aside(len(batch), ignored, append_ms, event_quantiles_ms=event_ms)
+        account = Aside(
+            len(batch),
+            ignored,
+            quantiles_ms(batch.append_ms),
+            event_quantiles_ms=quantiles_ms(batch.columns[TIME_FIELD].values),
+            append_total_ms=int(batch.append_ms.sum()),
+        )
         return [*rows, (ASIDE, account.encode())]
 
     def _rows(self, rows: Rows) -> pa.RecordBatch:

@@ -47,6 +47,11 @@ class BatchOutputs:
         return merged_quantile_ms(((each.rows, each.append_quantiles_ms) for each in self.asides), q)
 
     @property
+    def append_total_ms(self) -> int:
+        """The sum of the append times of the accepted transactions."""
+        return sum(aside.append_total_ms for aside in self.asides)
+
+    @property
     def event_span_ms(self) -> tuple[int, int] | None:
         """Between which event times nine tenths of the accepted transactions lie; None without any."""
         tasks = [(each.rows, each.event_quantiles_ms) for each in self.asides]

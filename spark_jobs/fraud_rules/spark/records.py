@@ -99,6 +99,12 @@ def rule_operation_records(entries: Iterable[LogEntry], at: Occasion, topics: To
         yield OutRecord(topics.rule_operations, _encode(document), key)
 
 
+def latency_records(average_ms: str | None, topics: TopicNames) -> Iterator[OutRecord]:
+    """The average latency as plain text, where it is due."""
+    if average_ms is not None:
+        yield OutRecord(topics.latency, average_ms.encode())
+
+
 def export_records(new: Sequence[LogEntry], timeline: RuleTimeline, topics: TopicNames) -> Iterator[OutRecord]:
     """For each EXPORT_RULES_CURRENT among the new entries, the rules in force there: one record a rule, by rule id.
 

@@ -34,13 +34,14 @@ class Refused(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 class Aside(msgspec.Struct, array_like=True, frozen=True):
     """A fan-out task's account: rows accepted, tombstones ignored, append times at 101 quantiles, records refused,
-    event times at 101 quantiles."""
+    event times at 101 quantiles, the sum of the append times."""
 
     rows: int = 0
     ignored: int = 0
     append_quantiles_ms: tuple[int, ...] = ()
     refused: tuple[Refused, ...] = ()
     event_quantiles_ms: tuple[int, ...] = ()
+    append_total_ms: int = 0
 
     def encode(self) -> bytes:
         """The account as bytes; `decode` gives it back."""

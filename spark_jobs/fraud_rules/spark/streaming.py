@@ -20,13 +20,14 @@ from fraud_rules.errors import BrokerUnavailable, DetectorStopped
 from fraud_rules.kafka.consume import tail_of
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reachable import require_broker
-from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.reader import TopicReader, has_topic
 from fraud_rules.kafka.rule_log import check_rule_log
 from fraud_rules.kafka.ticks import TickWriter
 from fraud_rules.spark.admission import Admitted, admit, check, stopped_message
 from fraud_rules.spark.batch import BatchParts, BatchRunner, Origin
 from fraud_rules.spark.endings import named, signals, stop_query, stop_spark
 from fraud_rules.spark.job import DetectorJob
+from fraud_rules.spark.latency_meter import LatencyMeter
 from fraud_rules.spark.master import check_master
 from fraud_rules.spark.metrics import serve_metrics
 from fraud_rules.spark.pulse import Pulse
@@ -118,7 +119,8 @@ def _start(
     spill = context.spill()
     spill.clean()
     watch = BatchWatch(work, partial(read_progress, spill), partial(_retained, job), settings.key_groups)
-    parts = BatchParts(spark, settings, folder, admitted.desk, admitted.writer, pulse, watch, spill, metrics)
+    meter = LatencyMeter() if has_topic(job.kafka, topics.latency) else None
+    parts = BatchParts(spark, settings, folder, admitted.desk, admitted.writer, pulse, watch, spill, metrics, meter)
     runner = BatchRunner(parts, admitted.marker, admitted.resumed_at, _origin(job, admitted))
     if warming is not None:
         # The query's own Python worker has ten seconds to connect, and the workers take the same cores.

@@ -1,0 +1,29 @@
+"""The average latency of every ten seconds."""
+
+from __future__ import annotations
+
+from fraud_rules.spark.latency_meter import LatencyMeter
+
+
+def test_the_average_is_taken_ten_seconds_after_its_first_latency() -> None:
+    meter = LatencyMeter()
+    meter.note(2, 900 + 950, 1_000)  # 100 and 50 ms
+    meter.note(1, 5_000, 5_400)  # 400 ms
+    assert meter.take(10_999) is None
+    assert meter.take(11_000) == "183.3"
+    assert meter.take(30_000) is None, "each latency counts once"
+
+
+def test_ten_seconds_begin_with_the_next_transaction() -> None:
+    meter = LatencyMeter()
+    meter.note(1, 0, 100)
+    assert meter.take(10_100) == "100.0"
+    meter.note(1, 19_990, 20_000)
+    assert meter.take(29_999) is None
+    assert meter.take(30_000) == "10.0"
+
+
+def test_nothing_is_said_where_nothing_came() -> None:
+    meter = LatencyMeter()
+    meter.note(0, 0, 1_000)
+    assert meter.take(100_000) is None
