@@ -62,7 +62,7 @@ def _merged(store: ArchiveStore, files: Sequence[FileEntry], schema: Transaction
 
 
 def _rows(store: ArchiveStore, files: Sequence[FileEntry], schema: TransactionSchema) -> pa.Table:
-    if files[0].table is not Table.TRANSACTIONS:
+    if files[0].table not in (Table.TRANSACTIONS, Table.IMPORTED):
         return read_log(store, files)
     batches = [read_transactions(store, file, schema) for file in files]
     return table_of(sorted_by_time(TransactionBatch.concat(batches)), schema)

@@ -80,7 +80,7 @@ def write_file(store: ArchiveStore, table: Table, day: Day, rows: pa.Table) -> F
                 compression_level=1,
                 write_page_checksum=True,
                 store_decimal_as_integer=True,
-                write_statistics=[TIME_FIELD] if table is Table.TRANSACTIONS else False,
+                write_statistics=[TIME_FIELD] if table in (Table.TRANSACTIONS, Table.IMPORTED) else False,
             )
             with partial.open("rb+") as file:
                 os.fsync(file.fileno())

@@ -13,15 +13,19 @@ import msgspec
 
 from fraud_rules.day import Day
 
-__all__ = ["FileEntry", "Manifest", "Retired", "Source", "Table"]
+__all__ = ["FileEntry", "Imported", "Manifest", "Retired", "Source", "Table"]
 
 FORMAT = 1
 
 
 class Table(StrEnum):
-    """What is archived. Transactions and alerts lie by event day, the other logs by the day of their append time."""
+    """What is archived. Transactions and alerts lie by event day, the other logs by the day of their append time.
+
+    Imported transactions come from files; no detector has judged them.
+    """
 
     TRANSACTIONS = "transactions"
+    IMPORTED = "imported-transactions"
     ALERTS = "alerts"
     SHADOW_ALERTS = "shadow-alerts"
     CORRECTIONS = "alert-corrections"
@@ -60,12 +64,23 @@ class Source(msgspec.Struct, frozen=True, rename="camel"):
     batch_id: int
 
 
+class Imported(msgspec.Struct, frozen=True, rename="camel"):
+    """A file whose transactions were imported: its name, its records, the rows they made, and the others by reason."""
+
+    name: str
+    records: int
+    rows: int
+    refused: dict[str, int]
+    at_ms: int
+
+
 class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     """One version of the archive.
 
     `ends` is by topic and partition (as text) the offset after the last record archived, `starts` that of the first.
     `complete_until_ms`: what was appended before is archived. `began_ms` is the append time of the first transaction
-    archived. `refused` counts transaction records that are none, which the detector quarantines.
+    archived. `refused` counts transaction records that are none, which the detector quarantines. `imports` are the
+    imported files, by the digest of their content.
     """
 
     version: int = 0
@@ -79,6 +94,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     refused: int = 0
     files: tuple[FileEntry, ...] = ()
     retired: tuple[Retired, ...] = ()
+    imports: dict[str, Imported] = {}
 
     def encode(self) -> bytes:
         """The manifest as JSON; `decode` gives it back."""
@@ -113,6 +129,15 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
             transactions=self.transactions + sum(f.rows for f in added.files if f.table is Table.TRANSACTIONS),
             refused=self.refused + added.refused,
             files=(*self.files, *added.files),
+        )
+
+    def with_import(self, digest: str, imported: Imported, files: Iterable[FileEntry]) -> Manifest:
+        """The next version, with the files made of an imported file."""
+        return msgspec.structs.replace(
+            self,
+            version=self.version + 1,
+            files=(*self.files, *files),
+            imports={**self.imports, digest: imported},
         )
 
     def with_replaced(self, old: Iterable[FileEntry], new: Iterable[FileEntry], now_ms: int) -> Manifest:

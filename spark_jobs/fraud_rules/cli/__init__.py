@@ -56,6 +56,7 @@ app.add_typer(topics.app, name="topics")
 app.add_typer(rules.app, name="rules")
 app.add_typer(agent.app, name="agent")
 app.add_typer(quarantine.app, name="quarantine")
+app.add_typer(nightly.archive_app, name="archive")
 app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )(control.control)
@@ -70,7 +71,6 @@ app.command()(alerts.alerts)
 app.command()(status.status)
 app.command()(record.record)
 app.command()(replay.replay)
-app.command()(nightly.archive)
 app.command()(nightly.reevaluate)
 app.command()(nightly.whatif)
 

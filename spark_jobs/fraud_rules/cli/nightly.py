@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 MOST_SHOWN = 10
 
 
+archive_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+
+
+@archive_app.callback()
 def archive(
+    context: typer.Context,
     kafka: Kafka,
     folder: Archive = None,
     master: Master = "local[2]",
@@ -33,7 +39,10 @@ def archive(
     Examples:
       fraud archive
       fraud archive --archive /data/archive --json
+      fraud archive import 2026-*.parquet
     """
+    if context.invoked_subcommand is not None:
+        return
     from fraud_rules.archive.store import ArchiveStore
     from fraud_rules.cli.output import print_json
     from fraud_rules.spark.archive import ArchiveJob
@@ -50,6 +59,40 @@ def archive(
     print(
         f"{result.transactions} transactions{days} archived in {result.seconds} s; {result.files} files in {store.root}"
     )
+
+
+@archive_app.command(name="import")
+def import_files(
+    files: Annotated[list[Path], typer.Argument(help="JSON Lines, CSV or Parquet.", show_default=False)],
+    folder: Archive = None,
+    as_json: AsJson = False,
+) -> None:
+    """Import files of past transactions into the archive, for what-ifs; needs no Kafka.
+
+    The detector's own reader decides what a transaction is: the names, aliases and types of config/schema.yaml. Other
+    records go to the archived quarantine (`fraud quarantine list --archive`). A file is imported once.
+
+    \b
+    Examples:
+      fraud archive import history/*.jsonl
+      fraud archive import 2026-10.parquet && fraud whatif draft.yaml --days 30
+    """
+    from fraud_rules.archive.importing import import_file
+    from fraud_rules.archive.store import ArchiveStore
+    from fraud_rules.cli.output import print_json
+
+    here = configured()
+    store = ArchiveStore(folder or here.project.var / "archive")
+    for file in files:
+        result = import_file(file, store, here.schema, here.settings, time.time_ns() // 1_000_000)
+        if as_json:
+            print_json(result)
+            continue
+        days = f" of {len(result.days)} days, {result.days[0]} to {result.days[-1]}" if result.days else ""
+        known = ", imported before" if result.known else ""
+        print(f"{file}: {result.transactions} transactions{days}{known}")
+        for reason, refused in sorted(result.refused.items(), key=lambda each: -each[1]):
+            print(f"  {refused} records refused: {reason}")
 
 
 def reevaluate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -145,7 +146,7 @@ def _lines(path: Path) -> Iterator[Quarantined]:
 def _selection(positions: Iterable[str], reasons: Iterable[str], since: str) -> Selection:
     from fraud_rules.quarantine import Selection
 
-    wrong = [each for each in positions if not all(part.isdecimal() for part in each.split(":", 1)) or ":" not in each]
+    wrong = [each for each in positions if not re.fullmatch("-?[0-9]+:[0-9]+", each)]
     if wrong:
         raise InputInvalid(f"{wrong[0]!r} is not a position: write it as 0:17, as `fraud quarantine list` shows it")
     return Selection(frozenset(positions), frozenset(reasons), _since_ms(since) if since else 0)

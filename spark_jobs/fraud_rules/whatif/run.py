@@ -95,10 +95,13 @@ def keep(result: WhatIfResult, archive: ArchiveStore) -> Path:
 
 def last_day(archive: ArchiveStore) -> Day:
     """The last day with transactions. Raises DayEmpty when there is none."""
-    days = archive.latest().days(Table.TRANSACTIONS)
+    manifest = archive.latest()
+    days = [*manifest.days(Table.TRANSACTIONS), *manifest.days(Table.IMPORTED)]
     if not days:
-        raise DayEmpty(f"the archive {archive.root} holds no transaction yet: run fraud archive first")
-    return days[-1]
+        raise DayEmpty(
+            f"the archive {archive.root} holds no transaction yet: run fraud archive, or fraud archive import, first"
+        )
+    return max(days)
 
 
 def _work(
@@ -109,11 +112,11 @@ def _work(
     settings: DetectorSettings,
     variants: Variants,
 ) -> WhatIfWork:
-    if question.last.start_ms >= manifest.complete_until_ms:
+    if question.last.start_ms >= manifest.complete_until_ms and not manifest.of(Table.IMPORTED, question.last):
         raise DayNotArchived(f"{question.last} is not in the archive yet: run the archive first (fraud archive)")
     since_ms = question.first.start_ms - variants.reach_ms
     wanted = list(days_between(Day.of(since_ms), question.last))
-    days = [(day, tuple(manifest.of(Table.TRANSACTIONS, day))) for day in wanted]
+    days = [(day, (*manifest.of(Table.TRANSACTIONS, day), *manifest.of(Table.IMPORTED, day))) for day in wanted]
     if not any(files for day, files in days if day >= question.first):
         raise DayEmpty(f"the archive has no transaction from {question.first} to {question.last}")
     with_files = tuple((day, files) for day, files in days if files)
