@@ -25,6 +25,7 @@ class Health(StrEnum):
     STARTING = "STARTING"
     LAGGING = "LAGGING"  # works, and falls behind
     BLIND = "BLIND"  # works, and payments do not reach its rules
+    CLOCK_SKEW = "CLOCK_SKEW"  # works, and the clocks of this host and of the broker differ
     STALLED = "STALLED"  # its process is there and makes no progress
     DEAD = "DEAD"  # is to run, and does not
     DUPLICATE = "DUPLICATE"  # two of them, or two that decide about it
@@ -64,6 +65,7 @@ class Limits:
     quarantined_percent: int = 20
     late_percent: int = 20
     silent_ms: int = 86_400_000
+    clock_skew_ms: int = 30_000
 
     @classmethod
     def of(cls, settings: HealthSettings) -> Limits:
@@ -72,6 +74,7 @@ class Limits:
             quarantined_percent=settings.quarantined_percent,
             late_percent=settings.late_percent,
             silent_ms=settings.silent_ms,
+            clock_skew_ms=settings.clock_skew_ms,
         )
 
     def as_dict(self) -> dict[str, int]:
@@ -104,6 +107,22 @@ def health(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: s
     """Judge an observation. `supervisor` is who asks, to tell others that decide about the same detector."""
     if seen.fault is not None:
         return Verdict(Health.BROKER_DOWN, (seen.fault,))
+    found = _of_detector(seen, limits, now_ms, supervisor)
+    skewed = _clock_skew(seen.skew_ms, limits)
+    if skewed is None:
+        return found
+    if found.health is Health.HEALTHY:
+        return Verdict(Health.CLOCK_SKEW, (skewed, *found.reasons), found.error)
+    return Verdict(found.health, (*found.reasons, skewed), found.error)
+
+
+def _clock_skew(skew_ms: int | None, limits: Limits) -> str | None:
+    if skew_ms is None or abs(skew_ms) <= limits.clock_skew_ms:
+        return None
+    return f"Airflow's clock is {_seconds(abs(skew_ms))} {'ahead of' if skew_ms > 0 else 'behind'} the broker's"
+
+
+def _of_detector(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None) -> Verdict:
     double = _duplicate(seen, limits, now_ms, supervisor)
     if double is not None:
         return double
@@ -256,7 +275,7 @@ def _refused(status: AttemptStatus) -> Verdict:
 
 def _at_work(seen: DetectorObservation, attempt: Attempt, limits: Limits, now_ms: int) -> Verdict:
     status = attempt.status
-    begun_ms = status.started_ms or attempt.append_ms
+    begun_ms = attempt.append_ms if status.started_ms is None else attempt.broker_ms(status.started_ms)
     progress = seen.progress
     if progress is None or progress.append_ms < begun_ms:
         age_ms = now_ms - begun_ms
@@ -287,4 +306,4 @@ def _said(status: AttemptStatus) -> str:
 
 
 def _seconds(span_ms: int) -> str:
-    return f"{max(0, span_ms) / 1_000:.0f} s"
+    return f"{span_ms / 1_000:.0f} s"

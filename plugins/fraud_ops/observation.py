@@ -22,7 +22,8 @@ class ProgressSeen:
 
 @dataclass(frozen=True, slots=True)
 class DetectorObservation:
-    """One look. `at_ms` is when it was taken, in epoch ms.
+    """One look. `at_ms` is when it was taken: the broker's time in epoch ms, as all times here are. `skew_ms` is how
+    far this host's clock is ahead of it, negative if it is behind, None while that is not known.
 
     `queries` are the ids of the queries that wrote the latest progress records, in order, each named once for a run of
     records. `traffic` sums up the newest progress records. `arrived_ms` is the broker's time of the newest
@@ -38,6 +39,7 @@ class DetectorObservation:
     queries: Sequence[str] = ()
     traffic: Traffic | None = None
     arrived_ms: int | None = None
+    skew_ms: int | None = None
     fault: str | None = None
 
     @classmethod

@@ -20,7 +20,7 @@ class Until(StrEnum):
     """A state of affairs."""
 
     TAKEN_UP = "taken up"  # an agent has started what was decided, or refused it
-    HEALTHY = "healthy"  # or blind
+    HEALTHY = "healthy"  # or another verdict of `_AT_WORK`
     CAUGHT_UP = "caught up"
     STOPPED = "stopped"
 
@@ -43,8 +43,8 @@ class Outcome:
         return cls(document["reached"], document["said"], Health(document["health"]))
 
 
-_AT_WORK = frozenset({Health.HEALTHY, Health.BLIND})
-"""A blind detector runs as it was asked to: what it lacks is payments that it can read."""
+_AT_WORK = frozenset({Health.HEALTHY, Health.BLIND, Health.CLOCK_SKEW})
+"""The detector runs as requested. What is wrong is outside it: the payments, or the clocks."""
 
 _HOPELESS = frozenset(
     {

@@ -25,13 +25,15 @@ __all__ = ["ENV_PREFIX", "DetectorSettings", "HealthSettings", "RuleLimits", "To
 @dataclass(frozen=True, slots=True)
 class HealthSettings:
     """When a detector that finishes batches counts as blind. The shares are of the records that it read in
-    `traffic_span_ms`; `silent_ms` is the time without a transaction, 0 for no limit.
+    `traffic_span_ms`; `silent_ms` is the time without a transaction, 0 for no limit. `clock_skew_ms` bounds
+    the difference between the clocks of Airflow and of the broker.
     """
 
     traffic_span_ms: int = bounded(300_000, 10_000, 3_600_000)
     quarantined_percent: int = bounded(20, 1, 100)
     late_percent: int = bounded(20, 1, 100)
     silent_ms: int = bounded(86_400_000, 0, 31_536_000_000)
+    clock_skew_ms: int = bounded(30_000, 1_000, 86_400_000)
 
 
 _LIMITS = RuleLimits()

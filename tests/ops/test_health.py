@@ -110,6 +110,19 @@ TABLE = {
     "no transaction for less than a day": (running().arrived(ago_s=86_399), Health.HEALTHY, "batch 7"),
     "no transaction for a day": (running().arrived(ago_s=86_400), Health.BLIND, "has arrived for 24.0 h"),
     "no transaction left": (running().arrived(ago_s=NOW_MS / 1_000), Health.BLIND, "retention has removed"),
+    "a clock that is behind": (replace(running(), skew_s=-31), Health.CLOCK_SKEW, "31 s behind the broker's; batch 7"),
+    "a clock that is ahead": (replace(running(), skew_s=31), Health.CLOCK_SKEW, "31 s ahead of the broker's; batch 7"),
+    "a clock that is nearly right": (replace(running(), skew_s=30), Health.HEALTHY, "batch 7"),
+    "a clock that nothing is known of": (replace(running(), skew_s=None), Health.HEALTHY, "batch 7"),
+    "a clock that is wrong, and more": (
+        replace(running().read(0, quarantined=20), skew_s=-360), Health.BLIND, "ago; Airflow's clock is 360 s behind",
+    ),
+    "started long ago, by an agent whose clock is ahead": (
+        replace(ASKED, agent_skew_s=3_600).said(Phase.RUNNING, ago_s=200), Health.STALLED, "running for 200 s",
+    ),
+    "started a moment ago, by an agent whose clock is behind": (
+        replace(ASKED, agent_skew_s=-3_600).said(Phase.STARTING, ago_s=20), Health.STARTING, "starting for 20 s",
+    ),
     "being drained": (
         running().asked(None, by="drain by ann", reason="maintenance").said(Phase.DRAINING), Health.DRAINING, "ann",
     ),

@@ -7,16 +7,19 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from fraud_ops.hooks.watch import DetectorWatch
+from fraud_ops.health import Health, Limits, Verdict, health
+from fraud_ops.hooks.watch import DetectorWatch, now_ms
 from fraud_ops.observation import DetectorObservation
 from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus, Supervision
 from fraud_rules.detector_status import Progress
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 from fraud_rules.kafka.deployment_log import DeploymentLog, write_supervision
+from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.settings import DetectorSettings
 from tests.conftest import OwnTopics
 from tests.kafka_records import produce, read_all
 from tests.ops.world import DETECTOR, progress
+from tests.ops.world import running as world_running
 from tests.waiting import until
 
 UNREADABLE = (
@@ -87,3 +90,39 @@ def test_it_sums_up_what_was_read_and_when_the_newest_transaction_arrived(
     assert seen.traffic is not None
     assert (seen.traffic.rows, seen.traffic.quarantined, seen.traffic.late) == (6, 2, 4)
     assert seen.arrived_ms is not None and seen.arrived_ms >= sent.timestamp()[1]
+
+
+@pytest.mark.parametrize("ahead_ms", [-3_600_000, 3_600_000])
+def test_a_wrong_clock_of_this_host_changes_no_age(topics: OwnTopics, ahead_ms: int) -> None:
+    """A detector that has stopped making batches is STALLED, and an agent that reports is not silent."""
+    limits, settings = Limits(stalled_ms=3_000), DetectorSettings(detector=DETECTOR, topics=topics.names)
+    intent = world_running().intents[0].intent
+    append_records(topics.kafka, topics.names.detector_intents, [(DETECTOR.encode(), intent.encode())])
+    log = DeploymentLog.open(topics.kafka, topics.names.detector_attempts, DETECTOR)
+
+    def host_ms() -> int:
+        return now_ms() + ahead_ms
+
+    def beat(begun_ms: int = now_ms() - 1_000) -> None:
+        at_ms = now_ms()
+        status = AttemptStatus(
+            DETECTOR, intent.attempt_id, 0, AttemptPhase.RUNNING, at_ms, "a", "h", started_ms=begun_ms
+        )
+        log.write(AgentStatus(DETECTOR, "a", "h", "c0de", at_ms, 0), [status])
+
+    beat()
+    produce(topics.bootstrap, topics.names.detector_progress, [msgspec.json.encode(progress())], key=DETECTOR.encode())
+    note = Supervision(DETECTOR, "here", host_ms(), "HEALTHY", 0)
+    write_supervision(topics.kafka, topics.names.detector_attempts, note)
+    with DetectorWatch(topics.kafka, settings, host_ms, wait_ms=20, supervisor="here") as watch:
+
+        def verdict() -> Verdict:
+            seen = watch.look()
+            return health(seen, limits, seen.at_ms, "here")
+
+        first = verdict()
+        assert first.health in (Health.CLOCK_SKEW, Health.STALLED), first
+        beat()
+        stalled = until(lambda: (found := verdict()).health is Health.STALLED and found, "it is STALLED", 30)
+        assert "Airflow's clock is 36" in stalled.reasons[-1] or "Airflow's clock is 35" in stalled.reasons[-1]
+        assert abs(watch.look().at_ms - now_ms()) < 3_000

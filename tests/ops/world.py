@@ -42,6 +42,8 @@ class World:
     queries: tuple[str, ...] = ("query",)
     traffic: Traffic | None = None
     arrived_age_s: float | None = None
+    skew_s: float | None = 0
+    agent_skew_s: float = 0
 
     def asked(
         self, of: Release | None, *, ago_s: float = 60, by: str = "start by scheduled__1", reason: str = "for a test"
@@ -69,10 +71,10 @@ class World:
             attempt_id=f"a{at}",
             epoch=at,
             phase=phase,
-            at_ms=ms_ago(ago_s),
+            at_ms=ms_ago(ago_s - self.agent_skew_s),
             agent="agent-1",
             host="host-1",
-            started_ms=ms_ago(ago_s),
+            started_ms=ms_ago(ago_s - self.agent_skew_s),
             **members,
         )
         others = tuple(each for each in self.attempts if each.status.epoch != at)
@@ -106,10 +108,13 @@ class World:
             at_ms = ms_ago(self.supervised[0])
             supervision = (at_ms, Supervision(DETECTOR, self.supervised[1], at_ms, "HEALTHY", 0))
         newest = None if self.batch is None else ProgressSeen(ms_ago(self.batch[0]), progress(self.batch[1]))
+        skew_ms = None if self.skew_s is None else int(self.skew_s * 1_000)
         arrived_ms = None if self.arrived_age_s is None else ms_ago(self.arrived_age_s)
         log = IntentLog(DETECTOR, self.intents)
         deployment = DeploymentSeen(attempts, agent, supervision)
-        return DetectorObservation(DETECTOR, NOW_MS, log, deployment, newest, self.queries, self.traffic, arrived_ms)
+        return DetectorObservation(
+            DETECTOR, NOW_MS, log, deployment, newest, self.queries, self.traffic, arrived_ms, skew_ms
+        )
 
 
 def ms_ago(seconds: float) -> int:

@@ -55,7 +55,8 @@ class Panel(BackgroundThread):
     def verdict(self) -> Verdict:
         """How the detector is, by the judgement that supervision uses."""
         self._looked.wait(_FIRST_LOOK_S)
-        return health(self._seen, Limits.of(self._settings.health), self._clock_ms())
+        seen = self._seen
+        return health(seen, Limits.of(self._settings.health), self._clock_ms() - (seen.skew_ms or 0))
 
     def liveness(self) -> Liveness:
         """Whether payments are evaluated now."""

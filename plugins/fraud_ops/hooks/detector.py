@@ -72,11 +72,11 @@ class FraudDetectorHook(BaseHook):
 
     def watch(self) -> DetectorWatch:
         """A watcher; close it after use."""
-        return DetectorWatch(self.kafka, self.settings)
+        return DetectorWatch(self.kafka, self.settings, supervisor=supervisor_id())
 
     def observe(self) -> DetectorObservation:
         """One look, as fast as it goes."""
-        with DetectorWatch(self.kafka, self.settings, wait_ms=_AT_ONCE_MS) as watch:
+        with DetectorWatch(self.kafka, self.settings, wait_ms=_AT_ONCE_MS, supervisor=supervisor_id()) as watch:
             return watch.look()
 
     def observe_to_decide(self) -> DetectorObservation:

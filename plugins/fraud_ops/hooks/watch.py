@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from types import TracebackType
 from typing import Self
 
+from fraud_ops.broker_clock import BrokerClock
 from fraud_ops.observation import DetectorObservation, ProgressSeen
 from fraud_rules.deployment.attempt import DeploymentSeen
 from fraud_rules.deployment.intent import IntentLog, read_intents
@@ -30,8 +31,13 @@ _ARRIVAL_LOOK_MS = 30_000
 
 
 def now_ms() -> int:
-    """The clock, in epoch ms."""
+    """This host's clock, in epoch ms."""
     return time.time_ns() // 1_000_000
+
+
+def monotonic_ms() -> int:
+    """A clock that nobody sets, in ms."""
+    return time.monotonic_ns() // 1_000_000
 
 
 class DetectorWatch:
@@ -43,14 +49,20 @@ class DetectorWatch:
         settings: DetectorSettings,
         clock: Callable[[], int] = now_ms,
         wait_ms: int = 1_000,
+        *,
+        monotonic_ms: Callable[[], int] = monotonic_ms,
+        supervisor: str | None = None,
     ) -> None:
-        """`wait_ms`: see `TopicsTail`."""
+        """`clock` is this host's, `supervisor` the id of this installation: its notes tell by how much the clock is
+        wrong. `wait_ms`: see `TopicsTail`."""
         self._kafka = kafka
         self._wait_ms = wait_ms
         self._settings = settings
-        self._clock = clock
+        self._monotonic_ms = monotonic_ms
+        self._clock = BrokerClock(clock, monotonic_ms)
+        self._supervisor = supervisor
         self._tail: TopicsTail | None = None
-        self._asked_ms = -_ARRIVAL_LOOK_MS
+        self._asked_ms: int | None = None
         self._arrival_ms: int | None = None
         self._deployment = DeploymentSeen()
         self._forget()
@@ -74,22 +86,30 @@ class DetectorWatch:
             new = self._opened().new()
         except BrokerUnavailable as error:
             self.close()
-            return DetectorObservation.unseen(detector, self._clock(), str(error))
+            return DetectorObservation.unseen(detector, self._clock.now_ms(), str(error))
         self._intents += new[topics.detector_intents]
         self._deployment = deployment_after(
             self._deployment, topics.detector_attempts, detector, new[topics.detector_attempts]
         )
         self._take_progress(new[topics.detector_progress])
+        self._read_clock(new)
         return DetectorObservation(
             detector,
-            self._clock(),
+            self._clock.now_ms(),
             self._intent_log(),
             self._deployment,
             ProgressSeen(*self._progress[-1]) if self._progress else None,
             tuple(self._queries()),
             traffic_since(self._progress, self._since_ms()) if self._progress else None,
             self._arrived_ms(),
+            self._clock.skew_ms(),
         )
+
+    def _read_clock(self, new: Mapping[str, Sequence[Record]]) -> None:
+        last = self._deployment.supervision
+        if last is not None and last[1].supervisor == self._supervisor:
+            self._clock.noted(last[0], last[1].at_ms)
+        self._clock.looked(record.append_ms for records in new.values() for record in records)
 
     def _forget(self) -> None:
         self._intents: list[Record] = []
@@ -140,10 +160,10 @@ class DetectorWatch:
         read = next((at_ms for at_ms, each in reversed(self._progress) if each.rows or each.quarantined), None)
         if read is not None or self._settings.health.silent_ms == 0:
             return read
-        if self._clock() - self._asked_ms >= _ARRIVAL_LOOK_MS:
+        if self._asked_ms is None or self._monotonic_ms() - self._asked_ms >= _ARRIVAL_LOOK_MS:
             with suppress(BrokerUnavailable):  # the next look says so
                 self._arrival_ms = newest_append_ms(self._kafka, self._settings.topics.transactions)
-            self._asked_ms = self._clock()
+            self._asked_ms = self._monotonic_ms()
         return self._arrival_ms
 
     def _queries(self) -> list[str]:

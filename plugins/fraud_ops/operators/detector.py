@@ -14,7 +14,6 @@ from fraud_ops.decisions import decide
 from fraud_ops.health import Limits, health
 from fraud_ops.hooks.connections import KAFKA, SPARK
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
-from fraud_ops.hooks.watch import now_ms
 from fraud_ops.links import LINKS, publish_links
 from fraud_ops.named import named
 from fraud_ops.triggers.detector import OutcomeTrigger
@@ -82,7 +81,7 @@ class DeployOperator(DetectorOperator):
         hook = self.hook()
         with named():
             seen, declared = hook.observe_to_decide(), hook.declared()
-            verdict = health(seen, self.health_limits(), now_ms(), supervisor_id())
+            verdict = health(seen, self.health_limits(), seen.at_ms, supervisor_id())
             step = step_to_deploy(seen, verdict, declared)
             publish_links(context, seen, verdict.health)
             self.log.info("%s: %s", step.act, step.reason)

@@ -38,7 +38,7 @@ class SuperviseOperator(DetectorOperator):
     def execute(self, context: Context) -> None:
         with named():
             seen = self.hook().observe()
-            verdict = health(seen, self.health_limits(), now_ms(), supervisor_id())
+            verdict = health(seen, self.health_limits(), seen.at_ms, supervisor_id())
         self.log.info("%s", verdict)
         publish_links(context, seen, verdict.health)
         self._wait(context, ends_ms=now_ms() + int(self.window.total_seconds() * 1_000))

@@ -9,7 +9,6 @@ from airflow.sdk.exceptions import AirflowFailException
 from fraud_ops.alarms import Alarm
 from fraud_ops.health import health, unsupervised
 from fraud_ops.hooks.alarms import AlarmHook
-from fraud_ops.hooks.watch import now_ms
 from fraud_ops.links import publish_links
 from fraud_ops.named import named
 from fraud_ops.operators.detector import DetectorOperator
@@ -26,9 +25,8 @@ class CheckSupervisionOperator(DetectorOperator):
     def execute(self, context: Context) -> str:
         with named():
             seen, limits = self.hook().observe(), self.health_limits()
-        now = now_ms()
-        found = health(seen, limits, now)
-        verdict = unsupervised(seen, limits, now)
+        found = health(seen, limits, seen.at_ms)
+        verdict = unsupervised(seen, limits, seen.at_ms)
         publish_links(context, seen, (verdict or found).health)
         if verdict is None:
             return str(found)

@@ -40,6 +40,7 @@ _START_S = 20.0
 """How long a start that was asked for comes before telling of it: the task that tells wants the same cores."""
 
 _NOTE_S = 10.0
+_CLOCK_S = 5.0
 _DECLARED_S = 15.0
 
 
@@ -78,7 +79,7 @@ class OutcomeTrigger(BaseTrigger):
         with closing(hook.watch()) as watch:
             while True:
                 seen = await asyncio.to_thread(watch.look)
-                ended = outcome(self.until, self.epoch, seen, health(seen, self.limits, now_ms()))
+                ended = outcome(self.until, self.epoch, seen, health(seen, self.limits, seen.at_ms))
                 if ended is not None:
                     yield TriggerEvent(ended.as_dict())
                     return
@@ -138,15 +139,18 @@ class SupervisionTrigger(BaseTrigger):
         with closing(hook.watch()) as watch:
             while True:
                 seen = await asyncio.to_thread(watch.look)
-                verdict = health(seen, self.limits, now_ms(), supervisor_id())
-                ahead = outlook(seen.intents, seen.deployment, now_ms())
-                step = next_step(seen, verdict, ahead, now_ms())
-                if step.release is not None:
-                    asked_s = time.monotonic() if event is None else asked_s
-                    await asyncio.to_thread(self._carry_out, hook, seen, step, step.release)
+                verdict = health(seen, self.limits, seen.at_ms, supervisor_id())
                 if time.monotonic() - noted_s >= _NOTE_S and seen.fault is None:
                     noted_s = time.monotonic()
                     await asyncio.to_thread(self._note, hook, seen, verdict)
+                if seen.skew_ms is None and seen.fault is None and time.monotonic() - began_s < _CLOCK_S:
+                    await asyncio.sleep(self.look_s)  # ages need the broker's time, which the note comes back with
+                    continue
+                ahead = outlook(seen.intents, seen.deployment, seen.at_ms)
+                step = next_step(seen, verdict, ahead, seen.at_ms)
+                if step.release is not None:
+                    asked_s = time.monotonic() if event is None else asked_s
+                    await asyncio.to_thread(self._carry_out, hook, seen, step, step.release)
                 event = event or self._event(seen, verdict, step, crash_loop=ahead.alarm)
                 if event is None and time.monotonic() - checked_s >= _DECLARED_S:
                     checked_s = time.monotonic()
@@ -186,7 +190,7 @@ class SupervisionTrigger(BaseTrigger):
 
     def _note(self, hook: FraudDetectorHook, seen: DetectorObservation, verdict: Verdict) -> None:
         """Nothing where another supervisor is at work. A note that cannot be written is written at the next look."""
-        if rival(seen, self.limits, now_ms(), supervisor_id()) is not None:
+        if rival(seen, self.limits, seen.at_ms, supervisor_id()) is not None:
             return
         try:
             hook.note_supervision(seen, verdict.health.value, self.link)

@@ -108,6 +108,10 @@ class Attempt:
     append_ms: int
     status: AttemptStatus
 
+    def broker_ms(self, agent_ms: int) -> int:
+        """The broker's time when the agent's clock said `agent_ms`, by the status: its two times are of one moment."""
+        return self.append_ms - (self.status.at_ms - agent_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class DeploymentSeen:

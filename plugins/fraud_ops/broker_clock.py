@@ -1,0 +1,63 @@
+"""The broker's time, by the append times of records that a watch reads: the clock of this host may be wrong."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+__all__ = ["BrokerClock"]
+
+_GAP_MS = 15_000
+_KEPT_MS = 60_000
+
+
+class BrokerClock:
+    """The estimate of one watch.
+
+    A record is appended before it is read, so append time minus monotonic time at the read is a lower bound of the
+    difference between the two clocks. Between two looks that follow on each other agents and supervisors write every
+    few seconds, so the largest of those bounds is right to about a second.
+
+    Records of the first look, or after a long pause, may be of any age. Until newer ones come the wall clock of this
+    host counts, corrected by the difference that `noted` gave, and never before the newest record.
+    """
+
+    def __init__(self, wall_ms: Callable[[], int], monotonic_ms: Callable[[], int]) -> None:
+        self._wall_ms = wall_ms
+        self._monotonic_ms = monotonic_ms
+        self._looked_ms: int | None = None
+        self._bounds: deque[tuple[int, int]] = deque()
+        self._floor_ms: int | None = None
+        self._difference_ms: int | None = None
+
+    def looked(self, append_times_ms: Iterable[int]) -> None:
+        """Take over the append times of what one look has read."""
+        now_ms, newest_ms = self._monotonic_ms(), max(append_times_ms, default=None)
+        follows = self._looked_ms is not None and now_ms - self._looked_ms <= _GAP_MS
+        self._looked_ms = now_ms
+        if newest_ms is None:
+            return
+        bound_ms = newest_ms - now_ms
+        if not follows:
+            self._floor_ms = bound_ms if self._floor_ms is None else max(self._floor_ms, bound_ms)
+            return
+        self._bounds.append((now_ms, bound_ms))
+        while self._bounds[0][0] < now_ms - _KEPT_MS:
+            self._bounds.popleft()
+
+    def noted(self, append_ms: int, wall_ms: int) -> None:
+        """Take over that a record of this installation was appended when its wall clock said `wall_ms`."""
+        self._difference_ms = append_ms - wall_ms
+
+    def now_ms(self) -> int:
+        """The broker's time, in epoch ms."""
+        if self._bounds:
+            return max(bound for _, bound in self._bounds) + self._monotonic_ms()
+        corrected_ms = self._wall_ms() + (self._difference_ms or 0)
+        return corrected_ms if self._floor_ms is None else max(corrected_ms, self._floor_ms + self._monotonic_ms())
+
+    def skew_ms(self) -> int | None:
+        """How far the wall clock is ahead of the broker's, negative if it is behind; None while that is not known."""
+        ahead_ms = self._wall_ms() - self.now_ms()
+        known = self._bounds or self._difference_ms is not None or ahead_ms < 0
+        return ahead_ms if known else None
