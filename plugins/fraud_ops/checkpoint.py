@@ -10,7 +10,22 @@ from typing import Any
 from fraud_ops.health import Health
 from fraud_rules.detector_status import Traffic
 
-__all__ = ["CheckpointFacts", "CheckpointLimits", "Finding", "Grade", "TopicFacts", "findings", "overall", "table"]
+__all__ = [
+    "HISTORY_AT_RISK",
+    "CheckpointFacts",
+    "CheckpointLimits",
+    "Finding",
+    "Grade",
+    "TopicFacts",
+    "findings",
+    "overall",
+    "table",
+]
+
+HISTORY_AT_RISK = "HISTORY_AT_RISK"
+"""The alarm of unread records that retention will soon remove."""
+
+_MS_A_DAY = 86_400_000
 
 Offsets = Mapping[str, Mapping[int, int]]
 """By topic and partition."""
@@ -51,10 +66,17 @@ class CheckpointFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What Kafka holds of the topics read: the first offset still there, and the end."""
+    """What Kafka holds of the topics read: the first offset still there, and the end.
+
+    `unread_ages_ms` are the ages of the oldest records that no finished batch has read. `retentions_ms` are as the
+    broker has them, None for ever. `fault` says why Kafka could not be read; then the rest is empty.
+    """
 
     starts: Offsets = field(default_factory=dict)
     ends: Offsets = field(default_factory=dict)
+    unread_ages_ms: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    retentions_ms: Mapping[str, int | None] = field(default_factory=dict)
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +91,19 @@ class CheckpointLimits:
     free_bytes_bad: int = 2**30
     late_rate: float = 0.05
     quarantine_rate: float = 0.05
+    retention_used: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report; `health` is the verdict it stands for when it is bad."""
+    """One line of the report; `health` is the verdict it stands for when it is bad. `alarm` is the alarm that it raises
+    when it is not."""
 
     check: str
     value: str
     grade: Grade
     health: Health = Health.CHECKPOINT_DAMAGED
+    alarm: str | None = None
 
 
 def findings(
@@ -95,6 +120,12 @@ def findings(
     `size_before` is the size at the check before. `starting` says that the detector has not finished a batch since its
     start: it makes the checkpoint only when its start has succeeded.
     """
+    return [*_of_files(facts, limits, size_before, starting=starting), *_of_kafka(facts, topics, traffic, limits)]
+
+
+def _of_files(
+    facts: CheckpointFacts, limits: CheckpointLimits, size_before: int | None, *, starting: bool
+) -> Iterable[Finding]:
     if facts.absent and starting:
         return [Finding("readable", f"nothing yet: the detector is starting, and makes {facts.root} then", Grade.OK)]
     if facts.fault is not None:
@@ -108,10 +139,17 @@ def findings(
         _list("checksums", facts.damaged, f"{facts.checked_files} files agree"),
         _size(facts, limits, size_before),
         _free(facts, limits),
-        _lag(facts, topics, limits),
-        _retention(facts, topics),
-        *_rates(traffic, limits),
     ]
+
+
+def _of_kafka(
+    facts: CheckpointFacts, topics: TopicFacts, traffic: Traffic | None, limits: CheckpointLimits
+) -> Iterable[Finding]:
+    if topics.fault is not None:
+        return [Finding("source offsets", topics.fault, Grade.BAD, Health.BROKER_DOWN)]
+    if facts.fault is not None:
+        return []
+    return [_lag(facts, topics, limits), _retention(facts, topics, limits), *_rates(traffic, limits)]
 
 
 def overall(found: Iterable[Finding]) -> tuple[Grade, Health]:
@@ -172,8 +210,9 @@ def _lag(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits) -
     return Finding("lag", f"{lag:,} offsets", Grade.WARN if lag > limits.lag else Grade.OK, Health.LAGGING)
 
 
-def _retention(facts: CheckpointFacts, topics: TopicFacts) -> Finding:
-    """Whether Kafka still has what the next batch begins with: a topic made anew, or emptied, has not."""
+def _retention(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits) -> Finding:
+    """Whether Kafka still has the records that the next batch begins with, and for how long. A topic that was made anew
+    or emptied has them no more."""
     gone = [
         f"{topic}-{partition} begins at {start}, offset {needed} is needed"
         for topic, starts in topics.starts.items()
@@ -186,7 +225,17 @@ def _retention(facts: CheckpointFacts, topics: TopicFacts) -> Finding:
         for partition, end in ends.items()
         if (needed := facts.next_offsets.get(topic, {}).get(partition)) is not None and end < needed
     ]
-    return _list("source offsets", [*gone, *shrunk], "all there")
+    if gone or shrunk:
+        return _list("source offsets", [*gone, *shrunk], "")
+    expiring = [
+        f"{topic}-{partition}: the oldest unread record is {_days(age_ms)} old, and is removed after {_days(kept_ms)}"
+        for topic, ages_ms in topics.unread_ages_ms.items()
+        for partition, age_ms in ages_ms.items()
+        if (kept_ms := topics.retentions_ms.get(topic)) is not None and age_ms > kept_ms * limits.retention_used
+    ]
+    if expiring:
+        return Finding("source offsets", "; ".join(expiring), Grade.WARN, alarm=HISTORY_AT_RISK)
+    return Finding("source offsets", "all there", Grade.OK)
 
 
 def _rates(traffic: Traffic | None, limits: CheckpointLimits) -> Iterable[Finding]:
@@ -200,6 +249,10 @@ def _rates(traffic: Traffic | None, limits: CheckpointLimits) -> Iterable[Findin
         rate = count / max(1, total)
         grade = Grade.WARN if rate > limit and count >= 10 else Grade.OK
         yield Finding(check, f"{rate:.1%} of the last {total:,} records", grade, Health.BLIND)
+
+
+def _days(span_ms: int) -> str:
+    return f"{span_ms / _MS_A_DAY:.1f} days"
 
 
 def _mib(size: int) -> str:

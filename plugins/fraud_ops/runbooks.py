@@ -18,8 +18,8 @@ LOGS = "/fraud/logs"
 
 
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_ELSEWHERE = {"broker-unavailable": "broker-down"}
-"""Errors that are a verdict's."""
+_ELSEWHERE = {"broker-unavailable": "broker-down", "history-at-risk": "history-lost"}
+"""Names that share the page of another."""
 
 
 def slug(name: str | StrEnum) -> str:

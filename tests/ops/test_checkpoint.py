@@ -12,10 +12,22 @@ from pathlib import Path
 import crc32c
 import pytest
 
-from fraud_ops.checkpoint import CheckpointFacts, CheckpointLimits, Grade, TopicFacts, findings, overall, table
+from fraud_ops.checkpoint import (
+    HISTORY_AT_RISK,
+    CheckpointFacts,
+    CheckpointLimits,
+    Finding,
+    Grade,
+    TopicFacts,
+    findings,
+    overall,
+    table,
+)
 from fraud_ops.health import Health
 from fraud_ops.hooks.checkpoint import CheckpointHook
 from fraud_rules.detector_status import Traffic
+from tests.conftest import OwnTopics
+from tests.kafka_records import produce, read_all
 
 QUERY = "00000000-0000-4000-8000-000000000001"
 FACTS = CheckpointFacts(
@@ -154,19 +166,56 @@ FINDINGS = {
     "the topic was made again": (
         {}, {"ends": {"transactions": {0: 3, 1: 60}}}, Grade.BAD, Health.CHECKPOINT_DAMAGED,
     ),
+    "unread records, half way to their removal": (
+        {}, {"unread_ages_ms": {"transactions": {1: 302_400_001}}, "retentions_ms": {"transactions": 604_800_000}},
+        Grade.WARN, Health.HEALTHY,
+    ),
+    "unread records, not half way yet": (
+        {}, {"unread_ages_ms": {"transactions": {1: 302_400_000}}, "retentions_ms": {"transactions": 604_800_000}},
+        Grade.OK, Health.HEALTHY,
+    ),
+    "unread records that are kept for ever": (
+        {}, {"unread_ages_ms": {"rules": {0: 10**12}}, "retentions_ms": {"rules": None}}, Grade.OK, Health.HEALTHY,
+    ),
+    "no broker": ({}, {"fault": "no Kafka answers"}, Grade.BAD, Health.BROKER_DOWN),
+    "no broker, and a checksum is wrong": (
+        {"damaged": ["offsets/1"]}, {"fault": "no Kafka answers"}, Grade.BAD, Health.CHECKPOINT_DAMAGED,
+    ),
     "a checksum is wrong": ({"damaged": ["offsets/1"]}, {}, Grade.BAD, Health.CHECKPOINT_DAMAGED),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("harm", "topics", "grade", "health"), FINDINGS.values(), ids=FINDINGS.keys())
-def test_findings(
-    harm: dict[str, object], topics: dict[str, dict[str, dict[int, int]]], grade: Grade, health: Health
-) -> None:
+def test_findings(harm: dict[str, object], topics: dict[str, object], grade: Grade, health: Health) -> None:
     changed = replace(FACTS, **harm)  # type: ignore[arg-type]
     found = findings(
         changed, replace(TOPICS, **topics), Traffic(0, rows=1_000, late=0, quarantined=0), CheckpointLimits()
     )  # type: ignore[arg-type]
     assert overall(found) == (grade, health), table(found)
+
+
+def test_the_oldest_unread_record_is_told_from_kafka(root: Path, topics: OwnTopics) -> None:
+    """Half of the seven days that transactions are kept, before retention removes one that was not read."""
+    name = topics.names.transactions
+    produce(topics.bootstrap, name, [b"{}"] * 3, partition=0)
+    produce(topics.bootstrap, name, [b"{}"] * 2, partition=1)
+    facts = replace(FACTS, next_offsets={name: {0: 1, 1: 2}, topics.names.rules: {0: 0}})
+    appended_ms = read_all(topics.bootstrap, name)[1].timestamp()[1]
+    half_ms = 302_400_000
+
+    def found(now_ms: int) -> tuple[TopicFacts, Finding]:
+        seen = CheckpointHook(str(root)).topics(topics.kafka, facts, now_ms)
+        return seen, next(
+            each for each in findings(facts, seen, None, CheckpointLimits()) if each.check == "source offsets"
+        )
+
+    seen, before = found(appended_ms + half_ms)
+    assert seen.unread_ages_ms == {name: {0: half_ms}, topics.names.rules: {}}
+    assert seen.retentions_ms == {name: 2 * half_ms, topics.names.rules: None}
+    assert (before.grade, before.alarm) == (Grade.OK, None)
+    _, after = found(appended_ms + half_ms + 1)
+    assert (after.grade, after.alarm) == (Grade.WARN, HISTORY_AT_RISK)
+    assert after.value == f"{name}-0: the oldest unread record is 3.5 days old, and is removed after 7.0 days"
 
 
 def test_many_late_or_quarantined_records_are_a_warning() -> None:

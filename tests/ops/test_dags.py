@@ -14,6 +14,7 @@ from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables.base import TimeRestriction
 from airflow.utils.timezone import coerce_datetime
 
+from fraud_ops.checkpoint import HISTORY_AT_RISK
 from fraud_ops.control_plane.flood_guard import ALARM
 from fraud_ops.health import Health
 from fraud_ops.runbooks import slug
@@ -122,7 +123,9 @@ def code_lines(path: Path) -> list[str]:
     return [line for line in path.read_text(encoding="utf-8").partition("with DAG(")[2].splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("name", [*Health, "CRASH_LOOP", "TASK_FAILED", "DEADLINE", "AIRFLOW_DEAD", ALARM])
+@pytest.mark.parametrize(
+    "name", [*Health, HISTORY_AT_RISK, "CRASH_LOOP", "TASK_FAILED", "DEADLINE", "AIRFLOW_DEAD", ALARM]
+)
 def test_every_verdict_and_alarm_has_a_runbook(name: str, project: Project) -> None:
     assert_is_runbook(project.root / "docs" / "runbooks" / f"{slug(name)}.md")
 

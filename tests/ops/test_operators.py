@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +19,8 @@ from airflow.triggers.base import TriggerEvent
 from fraud_ops.act import Action
 from fraud_ops.health import Limits
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
+from fraud_ops.observation import DetectorObservation
+from fraud_ops.operators.checkpoint import CheckCheckpointOperator
 from fraud_ops.operators.detector import DecisionOperator, DeployOperator, DrainOperator
 from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
 from fraud_ops.operators.supervise import SuperviseOperator
@@ -44,7 +48,8 @@ class Run:
 
     @property
     def context(self) -> Any:
-        return {"ti": self, "dag_run": self, "run_id": self.run_id}
+        events = defaultdict(SimpleNamespace)
+        return {"ti": self, "dag_run": self, "run_id": self.run_id, "outlet_events": events}
 
     @property
     def triggering_user_name(self) -> str | None:
@@ -197,6 +202,17 @@ def test_of_two_airflows_the_second_tells_and_touches_nothing(
 
 async def first_event(trigger: Any) -> TriggerEvent:
     return await anext(trigger.run())
+
+
+def test_without_a_broker_the_files_of_the_checkpoint_are_checked_all_the_same(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unseen = DetectorObservation.unseen(DETECTOR, 1, "no Kafka answers at kafka:9092")
+    monkeypatch.setattr(FraudDetectorHook, "observe", lambda self: unseen)
+    (home / "checkpoint").mkdir()
+    (home / "checkpoint" / "detector.json").write_text('{"detector": "another"}')
+    with pytest.raises(AirflowFailException, match=r"CHECKPOINT_FOREIGN: readable: .* belongs to .* no Kafka answers"):
+        CheckCheckpointOperator(task_id="check").execute(Run().context)
 
 
 def test_nobody_looking_is_an_alarm(home: Path) -> None:

@@ -10,6 +10,7 @@ import struct
 import time
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import crc32c
@@ -19,6 +20,8 @@ from fraud_ops.checkpoint import CheckpointFacts, TopicFacts
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import topic_ends, topic_starts
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.topics import retentions_ms
 
 __all__ = ["CheckpointHook"]
 
@@ -70,11 +73,14 @@ class CheckpointHook(BaseHook):
             next_offsets={topic: {int(part): end for part, end in each.items()} for topic, each in ends.items()},
         )
 
-    def topics(self, kafka: KafkaConnection, facts: CheckpointFacts) -> TopicFacts:
-        """What Kafka holds of the topics that the checkpoint reads. Raises BrokerUnavailable."""
+    def topics(self, kafka: KafkaConnection, facts: CheckpointFacts, now_ms: int) -> TopicFacts:
+        """What Kafka holds of the topics that it reads; `now_ms` is the broker time. Raises BrokerUnavailable."""
         names = list(facts.next_offsets)
         return TopicFacts(
-            {name: topic_starts(kafka, name) for name in names}, {name: topic_ends(kafka, name) for name in names}
+            {name: topic_starts(kafka, name) for name in names},
+            {name: topic_ends(kafka, name) for name in names},
+            {name: dict(_unread_ages_ms(kafka, name, facts.next_offsets[name], now_ms)) for name in names},
+            retentions_ms(kafka, names),
         )
 
     def _files(self) -> Iterator[Path]:
@@ -85,7 +91,7 @@ class CheckpointHook(BaseHook):
     def _commit_age_ms(self, committed: int | None) -> int | None:
         if committed is None:
             return None
-        return max(0, int((time.time() - _mtime(self.root / "commits" / str(committed))) * 1_000))
+        return int((time.time() - _mtime(self.root / "commits" / str(committed))) * 1_000)
 
     def _behind(self, committed: int | None) -> Iterator[str]:
         """State partitions that lack files of the last finished batch; its version is one more than its number."""
@@ -96,6 +102,18 @@ class CheckpointHook(BaseHook):
             newest = max((int(match[1]) for match in names), default=0)
             if newest < committed + 1:
                 yield f"{folder.relative_to(self.root)} ends at version {newest}, not {committed + 1}"
+
+
+def _unread_ages_ms(
+    kafka: KafkaConnection, topic: str, next_offsets: Mapping[int, int], now_ms: int
+) -> Iterator[tuple[int, int]]:
+    """By partition, the age of the oldest record behind the finished batches. A partition without one is left out."""
+    with TopicReader(kafka, topic) as reader:
+        for partition in reader.partitions():
+            first, end = reader.ends(partition)
+            with closing(reader.read(max(first, next_offsets.get(partition, 0)), end, partition)) as unread:
+                if (oldest := next(unread, None)) is not None:
+                    yield partition, now_ms - oldest.append_ms
 
 
 def _checksum_of(path: Path) -> Path | None:

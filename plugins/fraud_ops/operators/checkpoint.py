@@ -8,11 +8,10 @@ from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowFailException
 
 from fraud_ops.alarms import Alarm
-from fraud_ops.checkpoint import CheckpointLimits, Grade, document, findings, overall, table
+from fraud_ops.checkpoint import CheckpointLimits, Grade, TopicFacts, document, findings, overall, table
 from fraud_ops.decisions import last_release
 from fraud_ops.health import Health, health
 from fraud_ops.hooks.alarms import AlarmHook
-from fraud_ops.hooks.watch import now_ms
 from fraud_ops.links import publish_links
 from fraud_ops.named import named
 from fraud_ops.operators.detector import DetectorOperator
@@ -44,22 +43,28 @@ class CheckCheckpointOperator(DetectorOperator):
         hook = self.hook()
         with named():
             seen = hook.observe()
-            if seen.fault is not None or not seen.intents.valid:
-                self.log.info("nothing to look at: %s", seen.fault or "nothing has ever run here")
-                publish_links(context, seen, Health.STOPPED if seen.fault is None else Health.BROKER_DOWN)
+            if seen.fault is None and not seen.intents.valid:
+                self.log.info("nothing to look at: nothing has ever run here")
+                publish_links(context, seen, Health.STOPPED)
                 return {}
-            reader = CheckpointHook(last_release(seen).checkpoint)
+            # The files need no broker. Without one, which release ran last is not known, so the declared one counts.
+            reader = CheckpointHook((last_release(seen) if seen.fault is None else hook.declared()).checkpoint)
             facts = reader.facts(seen.detector)
-            topics = reader.topics(hook.kafka, facts)
+            topics = (
+                reader.topics(hook.kafka, facts, seen.at_ms) if seen.fault is None else TopicFacts(fault=seen.fault)
+            )
         # Without a map index, Airflow gives a list as soon as two earlier runs have pushed a size.
         before = context["ti"].xcom_pull(task_ids=self.task_id, key=_SIZE, include_prior_dates=True, map_indexes=-1)
-        starting = seen.progress is None or health(seen, self.health_limits(), now_ms()).health is Health.STARTING
+        starting = seen.progress is None or health(seen, self.health_limits(), seen.at_ms).health is Health.STARTING
         found = findings(facts, topics, seen.traffic, self.checkpoint_limits, before, starting=starting)
         grade, verdict = overall(found)
         self.log.info("%s\n%s", grade.name, table(found))
         publish_links(context, seen, verdict)
         context["ti"].xcom_push(key=_SIZE, value=facts.size_bytes)
         context["outlet_events"][CHECKPOINT].extra = {"grade": grade.name, **document(found)}
+        for each in found:
+            if each.alarm is not None:
+                AlarmHook().raise_alarm(Alarm(each.alarm, seen.detector, f"{each.check}: {each.value}"))
         if grade is Grade.BAD:
             said = "; ".join(f"{each.check}: {each.value}" for each in found if each.grade is Grade.BAD)
             AlarmHook().raise_alarm(Alarm(verdict.value, seen.detector, said))

@@ -6,7 +6,7 @@ What a broker can do to a reader is mapped to this product's errors here.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -104,7 +104,7 @@ class TopicReader:
             raise BrokerUnavailable(f"{self.topic} at {self._kafka}: {found.error.str()}")
         return int(found.offset) if found.offset >= 0 else None
 
-    def read(self, start: int, end: int, partition: int = 0) -> Iterator[Record]:
+    def read(self, start: int, end: int, partition: int = 0) -> Generator[Record]:
         """The records with offsets in [start, end), in order; offsets may have gaps.
 
         Raises also when the end is not reached in time, as when the log is shorter than that.

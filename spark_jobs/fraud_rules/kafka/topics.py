@@ -20,11 +20,23 @@ from fraud_rules.errors import BrokerUnavailable, ConfigError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import Topic
 
-__all__ = ["Difference", "Observed", "Step", "StepKind", "admin_client", "apply", "delete", "observe", "plan"]
+__all__ = [
+    "Difference",
+    "Observed",
+    "Step",
+    "StepKind",
+    "admin_client",
+    "apply",
+    "delete",
+    "observe",
+    "plan",
+    "retentions_ms",
+]
 
 _TIMEOUT_MS = 30_000
 _CONNECT_TIMEOUT_MS = 10_000
 _POLL_S = 0.05
+_RETENTION = "retention.ms"
 
 # What deletes records sooner, merges them by key, or gives the times in them another meaning.
 _REFUSED = {
@@ -117,6 +129,17 @@ def observe(client: KafkaAdminClient, topics: Sequence[Topic]) -> dict[str, Obse
         )
         for topic in wanted
     }
+
+
+def retentions_ms(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, int | None]:
+    """How long the broker keeps the records of topics that exist, None for ever. Raises BrokerUnavailable."""
+    if not topics:
+        return {}
+    with admin_client(kafka) as client:
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, [_RETENTION]) for topic in topics]
+        settings = client.describe_configs(resources, config_filter="all")["topic"]
+    found = {topic: int(settings[topic][_RETENTION]["value"]) for topic in topics}
+    return {topic: kept_ms if kept_ms >= 0 else None for topic, kept_ms in found.items()}
 
 
 def plan(topics: Sequence[Topic], observed: Mapping[str, Observed]) -> tuple[Step, ...]:
