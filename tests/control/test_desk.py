@@ -17,6 +17,7 @@ from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow
 from fraud_ops.control_plane.views import ImportEffect, RuleChanged, RuleDetail, RuleGiven, Verdict
 from fraud_rules.rule_export import RuleFormat
 from tests.control.desks import ABE, ADA, ANN, PAT, PIA, RULE, VIC, Scene, given
+from tests.flink_demo import DEFAULT_RULES
 
 SHADOW, ACTIVE, PAUSE, DELETE = State.SHADOW, State.ACTIVE, State.PAUSE, State.DELETE
 
@@ -123,6 +124,17 @@ def test_a_rule_can_be_given_as_document_text_or_yaml(scene: Scene) -> None:
     assert [each.row.rule_id for each in made] == [1, 7, 8]
     assert {each.row.state for each in made} == {State.DRAFT}
     assert len({each.says for each in made}) == 1
+
+
+def test_a_rule_without_grouping_says_that_it_is_over_all_transactions(scene: Scene) -> None:
+    made = scene.desk.create(ANN, given(groupingKeyNames=[]))
+    assert (made.row.document["groupingKeyNames"], made.says) == (
+        [],
+        "SUM(paymentAmount) > 20 in 20 min over all transactions",
+    )
+    (change,) = scene.desk.validate(given(groupingKeyNames=["payeeId"]), rule_id=made.row.rule_id).changes
+    assert (change.field, change.before, change.after) == ("groupingKeyNames", [], ["payeeId"])
+    assert not scene.desk.validate(given(groupingKeyNames=None)).valid
 
 
 def test_an_edit_keeps_the_state_and_says_so(scene: Scene) -> None:
@@ -286,6 +298,14 @@ def test_an_export_imports_as_it_was(scene: Scene, form: RuleFormat) -> None:
     changed = scene.desk.import_rules(ANN, text.replace("30.50", "31.50"), form, dry_run=True)
     assert [item.effect.value for item in changed.items] == ["unchanged", "unchanged", "changed"]
     assert scene.desk.rule(3).row.document["limit"] == Decimal("30.50")
+
+
+def test_the_flink_demos_rules_are_imported_under_their_ids(scene: Scene) -> None:
+    """Its web application writes ids and windows as text."""
+    text = "[" + ",".join(rule.record.decode() for rule in DEFAULT_RULES) + "]"
+    assert [item.effect.value for item in scene.desk.import_rules(ANN, text).items] == ["added"] * 4
+    assert scene.desk.rule(1).row.document["windowMinutes"] == 43_200
+    assert [item.effect.value for item in scene.desk.import_rules(ANN, text).items] == ["unchanged"] * 4
 
 
 def test_an_import_is_all_or_nothing(scene: Scene) -> None:
