@@ -12,7 +12,8 @@ from fraud_rules.agent.agent import Agent, AgentLimits
 from fraud_rules.agent.home import AttemptEnd, AttemptFolder, AttemptOrder
 from fraud_rules.agent.watch import Self
 from fraud_rules.deployment.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentSeen
-from fraud_rules.deployment.intent import Intent, IntentLog, IntentRecord, read_intents
+from fraud_rules.deployment.intent import SUPERVISOR, Intent, IntentLog, IntentRecord, read_intents
+from fraud_rules.deployment.work import Work, WorkPhase
 from fraud_rules.detector_status import Progress
 from fraud_rules.errors import Fenced
 from tests.test_deployment import RELEASE, drain, run
@@ -32,6 +33,7 @@ class FakeAttempt:
     stopped: bool = False
     ended: AttemptEnd | None = None
     asked: int = 0
+    used_s: float = 0.0
     released_ms: int | None = None
 
     def end(self) -> AttemptEnd | None:
@@ -41,6 +43,9 @@ class FakeAttempt:
         self.asked += 1
         if self.obeys:
             self.ended = AttemptEnd(1, 0)
+
+    def cpu_s(self) -> float:
+        return self.used_s
 
     def stands_still(self) -> bool:
         return self.stopped
@@ -60,6 +65,10 @@ class FakeCheck:
     code: int | None = 0
     text: str = ""
     cancelled: bool = False
+    used_s: float = 0.0
+
+    def cpu_s(self) -> float:
+        return self.used_s
 
     def poll(self) -> int | None:
         return self.code
@@ -81,6 +90,7 @@ class FakeLauncher:
     gets_ready: bool = True
     ends_held: AttemptEnd | None = None
     checks: int = 0
+    check_given: FakeCheck = field(default_factory=FakeCheck)
     left: FakeAttempt | None = None
     started: list[FakeAttempt] = field(default_factory=list)
 
@@ -89,7 +99,8 @@ class FakeLauncher:
 
     def check(self, record: IntentRecord) -> FakeCheck:
         self.checks += 1
-        return FakeCheck(*self.check_with)
+        self.check_given = FakeCheck(*self.check_with)
+        return self.check_given
 
     def start(self, record: IntentRecord, now_ms: int, *, held: bool = False) -> FakeAttempt:
         folder = AttemptFolder(self.home / record.intent.attempt_id)
@@ -193,12 +204,75 @@ def test_an_invalid_release_is_refused_and_the_old_one_runs_on(
     assert running.beats[-1].executed_epoch == 1
 
 
-def test_a_check_without_end_is_a_refusal(running: Site) -> None:
+def test_a_check_without_progress_is_given_up_and_the_next_gets_twice_the_time(running: Site) -> None:
+    running.launcher.check_with = (None, "warned\ndetector: asks the broker\n")
+    for epoch, (attempt_id, limit_ms) in enumerate([("b", LIMITS.check_ms), ("c", 2 * LIMITS.check_ms)]):
+        running.decide(run(epoch, attempt_id))
+        running.step()
+        running.step(limit_ms)
+        assert attempt_id not in running.statuses or running.statuses[attempt_id].phase is AttemptPhase.ACCEPTED
+        running.step(1)
+        status = running.statuses[attempt_id]
+        assert (status.phase, status.error_name) == (AttemptPhase.REFUSED, "Stalled")
+        assert status.message is not None
+        assert "checking the release: given up after" in status.message
+        assert status.message.endswith("its last output: asks the broker")
+
+
+def test_a_slow_check_that_uses_the_cpu_goes_on(running: Site) -> None:
     running.launcher.check_with = (None, "")
     running.decide(run(0, "b"))
     running.step()
-    running.step(LIMITS.check_ms + 1)
-    assert running.statuses["b"].phase is AttemptPhase.REFUSED
+    check = running.launcher.check_given
+    for minute in range(10):
+        check.used_s = 6.0 * minute
+        running.step(60_000)
+    status = running.statuses["b"]
+    assert (status.phase, status.work.phase) == (AttemptPhase.ACCEPTED, WorkPhase.CHECK)  # type: ignore[union-attr]
+    check.code = 0
+    running.until_phase("b", AttemptPhase.STARTING)
+
+
+def test_a_start_reports_its_work_and_cpu_time_counts_where_it_counts_nothing(running: Site) -> None:
+    (attempt,) = running.launcher.started
+
+    def seen(work: Work, used_s: float) -> Work | None:
+        attempt.folder.work.write_bytes(msgspec.json.encode(work))
+        attempt.used_s = used_s
+        running.step(LIMITS.heartbeat_ms + 5_000)
+        return running.statuses["a"].work
+
+    session = Work(WorkPhase.SESSION, 1, 1)
+    busy = [seen(session, used_s) for used_s in (9.0, 18.0, 18.1, 18.2)]
+    moved = [work.changed_ms for work in busy if work is not None]
+    assert moved[0] < moved[1] == moved[2] == moved[3], "a hundredth of a core is no progress"
+    counted = Work(WorkPhase.STATE, 5, 7, 100, None, "events")
+    assert seen(counted, 90.0) == counted
+
+
+def test_one_that_a_supervisor_found_stalled_has_failed(running: Site) -> None:
+    (attempt,) = running.launcher.started
+    attempt.obeys = False
+    work = Work(WorkPhase.BATCH, 5, 7, 3, 8, "key groups")
+    attempt.folder.work.write_bytes(msgspec.json.encode(work))
+    repair = msgspec.structs.replace(run(0, "b"), requested_by=SUPERVISOR, reason="STALLED: evaluating: 3 of 8")
+    running.decide(repair)
+    running.step()
+    running.step(LIMITS.drain_ms + 1)
+    attempt.folder.work.unlink()
+    running.until_phase("b", AttemptPhase.STARTING)
+    status = running.statuses["a"]
+    assert (status.phase, status.error_name, status.message, status.work) == (
+        AttemptPhase.FAILED, "Stalled", "STALLED: evaluating: 3 of 8", work,
+    )  # fmt: skip
+    assert running.launcher.checks == 1, "the release was checked when it was started first"
+    assert not running.launcher.started[1].order.held
+
+
+def test_one_that_is_replaced_otherwise_has_not_failed(running: Site) -> None:
+    running.decide(msgspec.structs.replace(run(0, "b"), requested_by="restart by ann"))
+    running.until_phase("b", AttemptPhase.STARTING)
+    assert running.statuses["a"].phase is AttemptPhase.STOPPED
 
 
 def test_a_valid_release_replaces_what_runs(running: Site) -> None:

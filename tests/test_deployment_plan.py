@@ -8,6 +8,7 @@ import pytest
 from fraud_rules.deployment.attempt import Attempt, AttemptPhase, AttemptStatus, DeploymentSeen
 from fraud_rules.deployment.intent import NO_EPOCH, Intent, IntentKind, IntentLog, read_intents
 from fraud_rules.deployment.plan import PlanLimits, outlook
+from fraud_rules.deployment.work import Work, WorkPhase
 from tests.test_deployment import RELEASE
 
 PHASES = {
@@ -17,7 +18,12 @@ PHASES = {
     "stopped": AttemptPhase.STOPPED,
     "runs": AttemptPhase.RUNNING,
     "superseded": AttemptPhase.SUPERSEDED,
+    "slow": AttemptPhase.FAILED,
+    "stuck": AttemptPhase.FAILED,
 }
+STALLED = {"slow": 1_000, "stuck": 0}
+"""Starts that were ended because they made no progress any more: by the events they had restored until then."""
+
 STEP_MS = 1_000_000
 LIMITS = PlanLimits(first_wait_ms=5_000, longest_wait_ms=30_000, alarm_after=2, roll_back_after=3)
 
@@ -37,6 +43,9 @@ def told(story: str) -> tuple[IntentLog, DeploymentSeen]:
             status = AttemptStatus(
                 "cards", f"a{epoch}", epoch, PHASES[phase], 0, "agent", "host", batches_committed=int(batches or 0)
             )
+            if phase in STALLED:
+                work = Work(WorkPhase.STATE, 0, 0, STALLED[phase], None, "events")
+                status = msgspec.structs.replace(status, error_name="Stalled", work=work)
             attempts[f"a{epoch}"] = Attempt(epoch * STEP_MS, status)
     return read_intents("cards", records), DeploymentSeen(attempts)
 
@@ -64,6 +73,10 @@ def told(story: str) -> tuple[IntentLog, DeploymentSeen]:
         ("A:stopped:9 B:failed B:failed B:failed", 3, 20_000, True, None),
         ("A:stopped:50 B:stopped:60 C:failed C:failed C:failed", 3, 20_000, True, "B"),
         ("A:stopped:50 B:stopped:60 B:failed A:stopped:3 C:failed C:failed C:failed", 3, 20_000, True, "A"),
+        # a start that did restore something is slow: longer limits and an alarm, and no other release
+        ("A:stopped:50 B:stuck B:stuck B:stuck", 3, 20_000, True, "A"),
+        ("A:stopped:50 B:slow B:slow B:slow", 3, 20_000, True, None),
+        ("A:stopped:50 B:stuck B:slow B:stuck B:stuck", 4, 30_000, True, "A"),
         # gone back to A, which fails too: not to and fro for ever
         ("A:stopped:50 B:failed B:failed B:failed A:failed A:failed A:failed", 3, 20_000, True, None),
     ],

@@ -5,12 +5,13 @@ The shape is that of the Flink Kubernetes Operator's observers: they never act, 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
 from fraud_ops.blind import blindness
 from fraud_ops.observation import DetectorObservation, ProgressSeen
+from fraud_ops.patience import begun_at_ms, moved_at_ms, patience_ms
 from fraud_rules.deployment.attempt import Attempt, AttemptPhase, AttemptStatus
 from fraud_rules.deployment.intent import IntentKind, IntentRecord
 from fraud_rules.settings import HealthSettings
@@ -52,8 +53,8 @@ _WELL = frozenset({Health.HEALTHY, Health.STARTING, Health.DRAINING, Health.STOP
 class Limits:
     """When patience ends, in ms; `lag` in transactions not yet read.
 
-    A detector makes a batch at least every tick (10 s), so that `stalled_ms` without one means that it hangs.
-    `starting_ms` includes the first batch, which may have to read back its state.
+    A detector makes a batch at least every tick (10 s), so `stalled_ms` without one, and without progress within a long
+    one, means that it hangs. `starting_ms` is the same for a start, its first batch included. See `HealthSettings`.
     """
 
     starting_ms: int = 180_000
@@ -70,12 +71,7 @@ class Limits:
     @classmethod
     def of(cls, settings: HealthSettings) -> Limits:
         """Those that are configured."""
-        return cls(
-            quarantined_percent=settings.quarantined_percent,
-            late_percent=settings.late_percent,
-            silent_ms=settings.silent_ms,
-            clock_skew_ms=settings.clock_skew_ms,
-        )
+        return cls(**{limit.name: getattr(settings, limit.name) for limit in fields(cls)})
 
     def as_dict(self) -> dict[str, int]:
         """For a trigger's arguments."""
@@ -222,9 +218,14 @@ def _not_taken_up(seen: DetectorObservation, intent: IntentRecord, limits: Limit
     silent = _silent_agent(seen, limits, now_ms)
     if silent is not None and age_ms > limits.agent_silent_ms:
         return silent
-    if age_ms <= limits.starting_ms:
-        return Verdict(Health.STARTING, (f"asked for {_seconds(age_ms)} ago (epoch {intent.epoch})",))
-    return Verdict(Health.DEAD, (f"no agent has started epoch {intent.epoch} in {_seconds(age_ms)}",))
+    asked = f"asked for {_seconds(age_ms)} ago (epoch {intent.epoch})"
+    attempt = seen.attempt
+    moved_ms = intent.append_ms if attempt is None else moved_at_ms(attempt, intent.append_ms)
+    reasons = (asked,) if attempt is None or attempt.status.work is None else (_progress(attempt, now_ms), asked)
+    if now_ms - moved_ms <= patience_ms(limits.starting_ms, seen, now_ms):
+        return Verdict(Health.STARTING, reasons)
+    dead = f"no agent has started epoch {intent.epoch} in {_seconds(age_ms)}"
+    return Verdict(Health.DEAD, (dead,) if len(reasons) == 1 else (reasons[0], dead))
 
 
 def _silent_agent(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:
@@ -274,21 +275,46 @@ def _refused(status: AttemptStatus) -> Verdict:
 
 
 def _at_work(seen: DetectorObservation, attempt: Attempt, limits: Limits, now_ms: int) -> Verdict:
-    status = attempt.status
-    begun_ms = attempt.append_ms if status.started_ms is None else attempt.broker_ms(status.started_ms)
+    status, begun_ms = attempt.status, begun_at_ms(attempt)
     progress = seen.progress
-    if progress is None or progress.append_ms < begun_ms:
-        age_ms = now_ms - begun_ms
-        told = f"{status.phase.lower()} for {_seconds(age_ms)}, no batch yet (epoch {status.epoch})"
-        return Verdict(Health.STARTING if age_ms <= limits.starting_ms else Health.STALLED, (told,))
-    return _by_progress(seen, progress, limits, now_ms)
+    if progress is not None and progress.append_ms >= begun_ms:
+        return _in_a_batch(seen, attempt, progress, limits, now_ms) or _by_progress(seen, progress, limits, now_ms)
+    told = f"{status.phase.lower()} for {_seconds(now_ms - begun_ms)}, no batch yet (epoch {status.epoch})"
+    reasons = (told,) if status.work is None else (_progress(attempt, now_ms), told)
+    limit_ms, still_ms = patience_ms(limits.starting_ms, seen, now_ms), now_ms - moved_at_ms(attempt, begun_ms)
+    if still_ms <= limit_ms:
+        return Verdict(Health.STARTING, reasons)
+    return Verdict(Health.STALLED, (*reasons, _no_progress(still_ms, limit_ms)))
+
+
+def _in_a_batch(
+    seen: DetectorObservation, attempt: Attempt, progress: ProgressSeen, limits: Limits, now_ms: int
+) -> Verdict | None:
+    """The verdict about a batch that takes longer than a detector may be silent; None where there is none."""
+    age_ms = now_ms - progress.append_ms
+    if age_ms <= limits.stalled_ms:
+        return None
+    batch = f"batch {progress.progress.batch_id} ended {_seconds(age_ms)} ago"
+    reasons = (batch,) if attempt.status.work is None else (_progress(attempt, now_ms), batch)
+    limit_ms = patience_ms(limits.stalled_ms, seen, now_ms)
+    still_ms = now_ms - moved_at_ms(attempt, progress.append_ms)
+    if still_ms > limit_ms:
+        return Verdict(Health.STALLED, (*reasons, _no_progress(still_ms, limit_ms)))
+    return Verdict(Health.LAGGING, reasons)
+
+
+def _progress(attempt: Attempt, now_ms: int) -> str:
+    moved_ms = moved_at_ms(attempt, attempt.append_ms)
+    return f"{attempt.status.work}, last progress {_seconds(now_ms - moved_ms)} ago"
+
+
+def _no_progress(still_ms: int, limit_ms: int) -> str:
+    return f"its process is there and makes no progress for {_seconds(still_ms)} (limit {_seconds(limit_ms)})"
 
 
 def _by_progress(seen: DetectorObservation, progress: ProgressSeen, limits: Limits, now_ms: int) -> Verdict:
     age_ms = now_ms - progress.append_ms
     batch = f"batch {progress.progress.batch_id} ended {_seconds(age_ms)} ago"
-    if age_ms > limits.stalled_ms:
-        return Verdict(Health.STALLED, (batch, "its process is there and makes no progress"))
     blind = blindness(seen.traffic, seen.arrived_ms, limits, now_ms)
     if blind:
         return Verdict(Health.BLIND, (*blind, batch))

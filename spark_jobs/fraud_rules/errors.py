@@ -146,6 +146,12 @@ class Superseded(FraudError):
     exit_code = 15
 
 
+class Stalled(FraudError):
+    """A check, a start or a batch made no progress for so long that it was ended; the next attempt gets more time."""
+
+    exit_code = 53
+
+
 class ReleaseInvalid(FraudError):
     """A release whose code is not what it should be, or fails its self-check; nothing was touched."""
 

@@ -24,10 +24,20 @@ __all__ = ["ENV_PREFIX", "DetectorSettings", "HealthSettings", "RuleLimits", "To
 
 @dataclass(frozen=True, slots=True)
 class HealthSettings:
-    """When a detector that finishes batches counts as blind. The shares are of the records that it read in
-    `traffic_span_ms`; `silent_ms` is the time without a transaction, 0 for no limit. `clock_skew_ms` bounds
-    the difference between the clocks of Airflow and of the broker.
+    """When an alarm is raised about a detector.
+
+    A start counts as stalled after `starting_ms` without progress, a running detector after `stalled_ms`; both double
+    with each failed start in a row. `lag` is in transactions. A detector that finishes batches counts as blind by the
+    shares of the records that it read in `traffic_span_ms`, and after `silent_ms` without a transaction (0: no limit).
+    `clock_skew_ms` bounds the difference between the clocks of Airflow and of the broker.
     """
+
+    starting_ms: int = bounded(180_000, 1_000, 86_400_000)
+    stalled_ms: int = bounded(40_000, 1_000, 86_400_000)
+    lag: int = bounded(100_000, 1, 2**53)
+    agent_silent_ms: int = bounded(30_000, 10_000, 3_600_000)
+    unsupervised_ms: int = bounded(120_000, 0, 86_400_000)
+    contested_ms: int = bounded(30_000, 0, 3_600_000)
 
     traffic_span_ms: int = bounded(300_000, 10_000, 3_600_000)
     quarantined_percent: int = bounded(20, 1, 100)
@@ -36,9 +46,21 @@ class HealthSettings:
     clock_skew_ms: int = bounded(30_000, 1_000, 86_400_000)
 
 
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """The agent's patience. A check, or a successor that makes ready, is given up after `check_ms` without progress;
+    the limit doubles with each time in a row. A detector that does not end is killed `drain_ms` after the request.
+    """
+
+    check_ms: int = bounded(120_000, 1_000, 86_400_000)
+    drain_ms: int = bounded(60_000, 1_000, 3_600_000)
+
+
 _LIMITS = RuleLimits()
+_AGENT = AgentSettings()
 _HEALTH = HealthSettings()
 _TOPICS = TopicNames()
+_OF_SUPERVISION = ("health", "agent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +85,7 @@ class DetectorSettings:
     evaluations: bool = False
     limits: RuleLimits = _LIMITS
     health: HealthSettings = _HEALTH
+    agent: AgentSettings = _AGENT
     topics: TopicNames = _TOPICS
 
     @classmethod
@@ -82,8 +105,12 @@ class DetectorSettings:
         return cls.parse(document, environ, str(path))
 
     def text(self) -> str:
-        """All settings, names of topics included, as a file that `load` reads back, whatever they came from."""
-        return yaml.safe_dump(asdict(self), sort_keys=False)
+        """The settings of the detector itself, names of topics included, as a file that `load` reads back.
+
+        Those of its supervision are left out: a change of a limit is no other release.
+        """
+        own = {name: value for name, value in asdict(self).items() if name not in _OF_SUPERVISION}
+        return yaml.safe_dump(own, sort_keys=False)
 
     @classmethod
     def parse(cls, document: object, environ: Mapping[str, str], where: str = "settings") -> DetectorSettings:

@@ -9,10 +9,26 @@ import pytest
 from fraud_ops.health import Health, Limits, Verdict, health, unsupervised
 from fraud_ops.observation import DetectorObservation
 from fraud_rules.deployment.attempt import AttemptPhase as Phase
+from fraud_rules.deployment.work import Work, WorkPhase
 from fraud_rules.settings import HealthSettings
-from tests.ops.world import DETECTOR, NOW_MS, World, release, running
+from tests.ops.world import DETECTOR, NOW_MS, World, ms_ago, release, running
 
 ASKED = World().asked(release())
+FAILED_ONCE = ASKED.said(Phase.FAILED, error_name="Stalled").asked(release())
+
+
+def restoring(ago_s: float) -> Work:
+    return Work(WorkPhase.STATE, ms_ago(900), ms_ago(ago_s), 1_200_000, 4_000_000, "events", 0)
+
+
+def evaluating(ago_s: float) -> Work:
+    return Work(WorkPhase.BATCH, ms_ago(300), ms_ago(ago_s), 3, 8, "key groups", 8)
+
+
+def checking(ago_s: float) -> Work:
+    return Work(WorkPhase.CHECK, ms_ago(900), ms_ago(ago_s))
+
+
 DIED = running().said(Phase.FAILED, exit_code=-9)
 
 TABLE = {
@@ -41,6 +57,43 @@ TABLE = {
     ),
     "so does one that is not taken up": (
         World().asked(release(), ago_s=5).wrote(ago_s=900), Health.STARTING, "the last batch ended 900 s ago",
+    ),
+    "a slow start that makes progress": (
+        ASKED.said(Phase.STARTING, ago_s=5, began_ago_s=900, work=restoring(ago_s=12)), Health.STARTING,
+        "restoring state (batch 0): 1,200,000 of 4,000,000 events, last progress 12 s ago",
+    ),
+    "a start that stands still": (
+        ASKED.said(Phase.STARTING, ago_s=5, began_ago_s=900, work=restoring(ago_s=181)), Health.STALLED,
+        "makes no progress for 181 s (limit 180 s)",
+    ),
+    "a start that stands still, after one that failed": (
+        FAILED_ONCE.said(Phase.STARTING, ago_s=5, began_ago_s=900, work=restoring(ago_s=181)), Health.STARTING,
+        "last progress 181 s ago",
+    ),
+    "a second start that stands still": (
+        FAILED_ONCE.said(Phase.STARTING, ago_s=5, began_ago_s=900, work=restoring(ago_s=361)), Health.STALLED,
+        "makes no progress for 361 s (limit 360 s)",
+    ),
+    "a slow check that makes progress": (
+        World().asked(release(), ago_s=900).said(Phase.ACCEPTED, ago_s=5, work=checking(ago_s=20)), Health.STARTING,
+        "checking the release, last progress 20 s ago",
+    ),
+    "a check that stands still": (
+        World().asked(release(), ago_s=900).said(Phase.ACCEPTED, ago_s=5, work=checking(ago_s=181)), Health.DEAD,
+        "no agent has started",
+    ),
+    "a long batch that makes progress": (
+        running(ago_s=2, began_ago_s=900, work=evaluating(ago_s=3)).wrote(ago_s=300), Health.LAGGING,
+        "evaluating (batch 8): 3 of 8 key groups, last progress 3 s ago",
+    ),
+    "a long batch that stands still": (
+        running(ago_s=5, began_ago_s=900, work=evaluating(ago_s=41)).wrote(ago_s=300), Health.STALLED,
+        "makes no progress for 41 s (limit 40 s)",
+    ),
+    "an agent's clock that is wrong, and a long batch": (
+        replace(ASKED, agent_skew_s=7_200)
+        .said(Phase.RUNNING, ago_s=2, began_ago_s=900, work=evaluating(ago_s=3 - 7_200)).wrote(ago_s=300),
+        Health.LAGGING, "last progress 3 s ago",
     ),
     "only batches of the one before": (
         ASKED.said(Phase.RUNNING, ago_s=10).wrote(ago_s=30), Health.STARTING, "no batch yet",

@@ -63,7 +63,15 @@ class World:
         )
         return replace(self, intents=(*self.intents, IntentRecord(epoch, ms_ago(ago_s), intent, void=False)))
 
-    def said(self, phase: AttemptPhase, *, ago_s: float = 50, epoch: int | None = None, **members: Any) -> World:
+    def said(
+        self,
+        phase: AttemptPhase,
+        *,
+        ago_s: float = 50,
+        began_ago_s: float | None = None,
+        epoch: int | None = None,
+        **members: Any,
+    ) -> World:
         """The agent said so of the attempt at what was asked for last, or at an earlier epoch."""
         at = len(self.intents) - 1 if epoch is None else epoch
         status = AttemptStatus(
@@ -74,7 +82,7 @@ class World:
             at_ms=ms_ago(ago_s - self.agent_skew_s),
             agent="agent-1",
             host="host-1",
-            started_ms=ms_ago(ago_s - self.agent_skew_s),
+            started_ms=ms_ago((ago_s if began_ago_s is None else began_ago_s) - self.agent_skew_s),
             **members,
         )
         others = tuple(each for each in self.attempts if each.status.epoch != at)

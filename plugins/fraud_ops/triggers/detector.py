@@ -20,11 +20,12 @@ from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.hooks.watch import now_ms
 from fraud_ops.observation import DetectorObservation
 from fraud_ops.until import Until, outcome
+from fraud_rules.deployment.intent import SUPERVISOR
 from fraud_rules.deployment.plan import outlook
 from fraud_rules.deployment.release import Release, fingerprint
 from fraud_rules.errors import FraudError
 
-__all__ = ["NEWS", "OVER", "SETTLE_S", "SUPERVISOR", "OutcomeTrigger", "SupervisionTrigger", "is_well", "known_as"]
+__all__ = ["NEWS", "OVER", "SETTLE_S", "OutcomeTrigger", "SupervisionTrigger", "is_well", "known_as"]
 
 NEWS, OVER, DECLARED = "news", "over", "declared"
 """Why a `SupervisionTrigger` fires."""
@@ -32,9 +33,6 @@ NEWS, OVER, DECLARED = "news", "over", "declared"
 SETTLE_S = 5.0
 """How long a trigger waits before it fires. A task that is resumed before the scheduler has noticed that it was
 deferred counts as killed."""
-
-SUPERVISOR = "supervisor"
-"""Who asked, where nobody did."""
 
 _START_S = 20.0
 """How long a start that was asked for comes before telling of it: the task that tells wants the same cores."""

@@ -16,11 +16,14 @@ from typing import Final
 import msgspec
 
 from fraud_rules.agent.launcher import Launcher, LocalAttempt, ReleaseCheck
+from fraud_rules.agent.patience import Patience
 from fraud_rules.agent.watch import AttemptWatch, Self
 from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus, DeploymentSeen
-from fraud_rules.deployment.intent import NO_EPOCH, IntentKind, IntentLog, IntentRecord
+from fraud_rules.deployment.intent import NO_EPOCH, SUPERVISOR, IntentKind, IntentLog, IntentRecord
+from fraud_rules.deployment.work import Work, WorkPhase
 from fraud_rules.detector_status import Progress
-from fraud_rules.errors import FraudError, ReleaseInvalid, error_name
+from fraud_rules.errors import FraudError, ReleaseInvalid, Stalled, error_name
+from fraud_rules.settings import AgentSettings
 
 __all__ = ["Agent", "AgentLimits", "Write"]
 
@@ -29,16 +32,23 @@ Write = Callable[[AgentStatus, list[AttemptStatus]], None]
 
 _SAYS: Final = "detector: "
 _MESSAGE_CHARS = 2_000
+_DOUBLINGS: Final = 6
 _DIED = (AttemptPhase.FAILED, AttemptPhase.LOST)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
-    """How long a drain may take, and each of a check and making ready, and how far apart heartbeats are."""
+    """How long a drain may take, how long a check and a successor that makes ready may go without progress, and how far
+    apart heartbeats are. See `AgentSettings`."""
 
     drain_ms: int = 60_000
     check_ms: int = 120_000
     heartbeat_ms: int = 5_000
+
+    @classmethod
+    def of(cls, settings: AgentSettings) -> AgentLimits:
+        """Those that are configured."""
+        return cls(settings.drain_ms, settings.check_ms)
 
 
 @dataclass(slots=True)
@@ -48,7 +58,7 @@ class _Job:
 
     record: IntentRecord
     check: ReleaseCheck | None
-    until_ms: int
+    patience: Patience
     successor: LocalAttempt | None = None
 
 
@@ -66,6 +76,7 @@ class Agent:
         self._unsaid: dict[str, AttemptStatus] = {}
         self._said: dict[str, AttemptStatus] = {}
         self._beat_ms = 0
+        self._stalls: tuple[str | None, int] = (None, 0)
 
     @property
     def executed(self) -> int:
@@ -137,6 +148,8 @@ class Agent:
             job = self._begin(newest, now_ms)
         if job is None or not self._checked(job, now_ms) or not self._ready(job, now_ms):
             return
+        if self._current is not None and self._current.stalled is None and self._is_repair(job.record):
+            self._current.stalled = job.record.intent.reason
         if not self._drained(now_ms):
             if job.record.intent.kind is IntentKind.DRAIN:
                 self._note(job, AttemptPhase.DRAINING, now_ms)
@@ -149,7 +162,7 @@ class Agent:
     def _begin(self, record: IntentRecord, now_ms: int) -> _Job | None:
         if record.epoch <= self._executed:
             return None
-        job = self._job = _Job(record, None, now_ms + self._limits.check_ms)
+        job = self._job = _Job(record, None, self._patience(record, now_ms))
         self._note(job, AttemptPhase.ACCEPTED, now_ms)
         if record.intent.kind is IntentKind.RUN:
             try:
@@ -157,14 +170,16 @@ class Agent:
             except FraudError as error:
                 self._refuse(job, type(error).__name__, str(error), now_ms)
                 return None
-            if not self._has_died(record):
+            if not self._has_failed(record):
                 job.check = self._launcher.check(record)
         return job
 
-    def _has_died(self, record: IntentRecord) -> bool:
-        """Whether this very release ran here last, and died: nothing is gained by judging it again."""
+    def _has_failed(self, record: IntentRecord) -> bool:
+        """Whether this very release ran here last, and died or stalled: nothing is gained by judging it again."""
         last = self._current
-        if last is None or last.phase not in _DIED or not last.attempt.folder.running:
+        if last is None or not last.attempt.folder.running:
+            return False
+        if last.phase not in _DIED and not self._is_repair(record):
             return False
         wanted, ran = record.intent, last.attempt.order.intent
         return wanted.rebuild is None and not wanted.resume and wanted.fingerprint == ran.fingerprint
@@ -175,9 +190,8 @@ class Agent:
             return True
         code = job.check.poll()
         if code is None:
-            if now_ms > job.until_ms:
-                self._drop()
-                self._refuse(job, ReleaseInvalid.__name__, "its self-check does not come to an end", now_ms)
+            work = Work(WorkPhase.CHECK, job.patience.began_ms, job.patience.moved_ms)
+            self._await(job, job.check.cpu_s, work, now_ms)
             return False
         said, job.check = job.check.said(), None
         if code != 0:
@@ -191,20 +205,50 @@ class Agent:
         """
         release, successor = job.record.intent.release, job.successor
         if successor is None:
-            if release is None or release.ui_port is not None or not self.runs:
+            if release is None or release.ui_port is not None or not self.runs or self._is_repair(job.record):
                 return True
             successor = job.successor = self._launcher.start(job.record, now_ms, held=True)
-            job.until_ms = now_ms + self._limits.check_ms
+            job.patience = self._patience(job.record, now_ms)
         if successor.folder.ready:
             return True
         end = successor.end()
         if end is not None:
             name = error_name(end.exit_code or 0) or ReleaseInvalid.__name__
             self._refuse(job, name, end.said or f"it ended with {end.exit_code} before it was ready", now_ms)
-        elif now_ms > job.until_ms:
-            self._drop()
-            self._refuse(job, ReleaseInvalid.__name__, "it does not get ready", now_ms)
+        else:
+            work = successor.folder.read_work() or Work(WorkPhase.SESSION, job.patience.began_ms, now_ms)
+            job.patience.reported((work.phase, work.done), now_ms)
+            self._await(job, successor.cpu_s, work, now_ms)
         return False
+
+    def _patience(self, record: IntentRecord, now_ms: int) -> Patience:
+        """Twice as much after each time in a row that the same release was given up."""
+        of, stalls = self._stalls
+        doublings = min(stalls, _DOUBLINGS) if of == record.intent.fingerprint else 0
+        return Patience(now_ms, self._limits.check_ms * 2**doublings)
+
+    def _await(self, job: _Job, cpu_s: Callable[[], float], work: Work, now_ms: int) -> None:
+        """Report a check, or a successor that makes ready; refuse it when it makes no progress."""
+        patience = job.patience
+        if patience.is_due(now_ms):
+            patience.used(cpu_s(), now_ms)
+        if not patience.is_over(now_ms):
+            work = msgspec.structs.replace(work, changed_ms=patience.moved_ms)
+            self._note(job, AttemptPhase.ACCEPTED, now_ms, work=work)
+            return
+        said = "" if job.check is None else f"; its last output: {_last_words(job.check.said())}"
+        self._drop()
+        of, stalls = self._stalls
+        mark = job.record.intent.fingerprint
+        self._stalls = (mark, stalls + 1 if of == mark else 1)
+        self._refuse(job, Stalled.__name__, f"{patience.said(str(work), now_ms)}{said}", now_ms)
+
+    def _is_repair(self, record: IntentRecord) -> bool:
+        """Whether a supervisor found what runs stalled, and replaces it: that is a failure of it."""
+        current = self._current
+        if current is None or not current.is_alive():
+            return False
+        return record.intent.requested_by == SUPERVISOR and record.intent.after == current.attempt.order.epoch
 
     def _drained(self, now_ms: int) -> bool:
         current = self._current
@@ -227,7 +271,7 @@ class Agent:
         successor = job.successor
         attempt = self._launcher.start(job.record, now_ms) if successor is None else successor.release(now_ms)
         self._current = AttemptWatch(self._me, attempt)
-        self._job, self._executed = None, job.record.epoch
+        self._job, self._executed, self._stalls = None, job.record.epoch, (None, 0)
 
     def _refuse(self, job: _Job, name: str, message: str, now_ms: int) -> None:
         self._done(job, AttemptPhase.REFUSED, now_ms, name, message)
@@ -249,13 +293,19 @@ class Agent:
             job.successor = None
 
     def _note(
-        self, job: _Job, phase: AttemptPhase, now_ms: int, name: str | None = None, message: str | None = None
+        self,
+        job: _Job,
+        phase: AttemptPhase,
+        now_ms: int,
+        name: str | None = None,
+        message: str | None = None,
+        work: Work | None = None,
     ) -> None:
         """What becomes of an intent whose process has not begun."""
         me, record = self._me, job.record
         status = AttemptStatus(
             me.detector, record.intent.attempt_id, record.epoch, phase, now_ms, me.agent, me.host, name, message,
-            ended_ms=now_ms if phase.is_terminal else None,
+            ended_ms=now_ms if phase.is_terminal else None, work=work,
         )  # fmt: skip
         self._remember(status)
 

@@ -19,7 +19,7 @@ import msgspec
 import psutil
 
 from fraud_rules.agent.home import AgentHome, AttemptEnd, AttemptFolder, AttemptOrder
-from fraud_rules.agent.members import VARIABLE, kill_members, members
+from fraud_rules.agent.members import VARIABLE, cpu_s_of, kill_members, members
 from fraud_rules.deployment.code import ENTRY, code_digest, code_digest_of_wheel
 from fraud_rules.deployment.command import attempt_argument, detector_arguments
 from fraud_rules.deployment.intent import IntentRecord
@@ -49,6 +49,9 @@ class ReleaseCheck(Protocol):
     def said(self) -> str:
         """What it had to say."""
 
+    def cpu_s(self) -> float:
+        """The CPU time of its processes."""
+
     def cancel(self) -> None:
         """Give it up."""
 
@@ -67,6 +70,9 @@ class LocalAttempt(Protocol):
 
     def drain(self) -> None:
         """Ask it to end after the batch in hand."""
+
+    def cpu_s(self) -> float:
+        """The CPU time of its processes."""
 
     def stands_still(self) -> bool:
         """Whether it cannot hear anybody ask: one of its processes was stopped, by a signal or a debugger."""
@@ -104,12 +110,16 @@ class ProcessCheck:
 
     process: subprocess.Popen[bytes]
     log: Path
+    attempt_id: str
 
     def poll(self) -> int | None:
         return self.process.poll()
 
     def said(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def cpu_s(self) -> float:
+        return cpu_s_of(self.attempt_id)
 
     def cancel(self) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -136,6 +146,9 @@ class ProcessAttempt:
         _, alive = psutil.wait_procs(starters, timeout=_HANDS_ON_S)
         if not alive:
             _terminate([process for process in named if process not in starters])
+
+    def cpu_s(self) -> float:
+        return cpu_s_of(self.order.intent.attempt_id)
 
     def stands_still(self) -> bool:
         return any(_is_stopped(process) for process in members(self.order.intent.attempt_id))
@@ -192,7 +205,7 @@ class ProcessLauncher:
                 stderr=log,
                 start_new_session=True,
             )
-        return ProcessCheck(process, folder.check_log)
+        return ProcessCheck(process, folder.check_log, record.intent.attempt_id)
 
     def start(self, record: IntentRecord, now_ms: int, *, held: bool = False) -> ProcessAttempt:
         folder = self._prepared(record)

@@ -13,7 +13,7 @@ from typing import Final
 
 import psutil
 
-__all__ = ["VARIABLE", "kill_members", "members"]
+__all__ = ["VARIABLE", "cpu_s_of", "kill_members", "members"]
 
 VARIABLE: Final = "FRAUD_ATTEMPT"
 _KILLED_S = 5.0
@@ -27,6 +27,15 @@ def members(attempt_id: str) -> Sequence[psutil.Process]:
             if process.environ().get(VARIABLE) == attempt_id and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
+
+
+def cpu_s_of(attempt_id: str) -> float:
+    """The CPU time that they have used, that of their children that have ended included."""
+    used_s = 0.0
+    for process in members(attempt_id):
+        with contextlib.suppress(psutil.Error):
+            used_s += sum(process.cpu_times()[:4])
+    return used_s
 
 
 def kill_members(attempt_id: str, *, spare: Sequence[int] = (), within_s: float = _KILLED_S) -> Sequence[int]:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from fraud_rules.agent.home import AttemptEnd
 from fraud_rules.agent.launcher import LocalAttempt
+from fraud_rules.agent.patience import Patience
 from fraud_rules.deployment.attempt import AttemptPhase, AttemptStatus
+from fraud_rules.deployment.work import Work
 from fraud_rules.detector_status import Progress
-from fraud_rules.errors import DetectorStopped, error_name
+from fraud_rules.errors import DetectorStopped, Stalled, error_name
 
 __all__ = ["AttemptWatch", "Self"]
 
+_BUSY_WINDOW_MS: Final = 60_000
 _UNKILLABLE: Final = "killed, and still there: its processes wait for a disk or a file system that does not answer"
 
 
@@ -28,13 +33,17 @@ class Self:
 
 @dataclass(slots=True)
 class AttemptWatch:
-    """One attempt. `asked_ms` is when it was asked to end, None while it was not."""
+    """One attempt. `asked_ms` is when it was asked to end, None while it was not. `stalled` is a supervisor's reason to
+    end it as stalled."""
 
     me: Self
     attempt: LocalAttempt
     asked_ms: int | None = None
     killed: bool = False
+    stalled: str | None = None
     _batches: int = field(default=0, repr=False)
+    _last_work: Work | None = field(default=None, repr=False)
+    _patience: Patience | None = field(default=None, repr=False)
 
     @property
     def attempt_id(self) -> str:
@@ -52,12 +61,13 @@ class AttemptWatch:
     def drain(self, now_ms: int) -> None:
         """Ask it to end after the batch in hand, once."""
         if self.asked_ms is None:
-            self.asked_ms = now_ms
+            self.asked_ms, self._last_work = now_ms, self.attempt.folder.read_work()
             self.attempt.drain()
 
     def kill(self, now_ms: int) -> None:
         """End it, whatever it does."""
-        self.asked_ms = self.asked_ms or now_ms
+        if self.asked_ms is None:
+            self.asked_ms, self._last_work = now_ms, self.attempt.folder.read_work()
         self.killed = True
         self.attempt.kill()
 
@@ -93,8 +103,21 @@ class AttemptWatch:
             spark_ui=None if ui_port is None else f"http://{self.me.host}:{ui_port}",
             log=str(folder.log),
             batches_committed=self._batches,
-            work=folder.read_work(),
+            work=self._work(now_ms),
         )
+
+    def _work(self, now_ms: int) -> Work | None:
+        """What it works on; what it worked on, once it was asked to end. A phase that counts nothing makes progress as
+        long as its processes use the CPU."""
+        if self.asked_ms is not None:
+            return self._last_work
+        work = self.attempt.folder.read_work()
+        if work is None or work.unit or not self.is_alive():
+            return work
+        patience = self._patience = self._patience or Patience(now_ms, _BUSY_WINDOW_MS)
+        if patience.is_due(now_ms):
+            patience.used(self.attempt.cpu_s(), now_ms)
+        return msgspec.structs.replace(work, changed_ms=max(work.changed_ms, patience.moved_ms))
 
     def _phase(self, end: AttemptEnd | None) -> tuple[AttemptPhase, str | None, str | None]:
         """The phase, and the name and the message of the error that led to it."""
@@ -106,6 +129,8 @@ class AttemptWatch:
             return AttemptPhase.LOST, None, "its processes are gone, and nothing says how they ended"
         if end.exit_code == DetectorStopped.exit_code:
             return AttemptPhase.STOPPED, DetectorStopped.__name__, end.said
+        if self.stalled is not None:
+            return AttemptPhase.FAILED, Stalled.__name__, self.stalled
         if self.asked_ms is not None or end.exit_code == 0:
             return AttemptPhase.STOPPED, None, "killed: it stood still, or did not end in time" if self.killed else None
         name = error_name(end.exit_code)

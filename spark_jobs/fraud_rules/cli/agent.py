@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,8 +43,14 @@ def run(
     jars: Jars = None,
     metrics: Metrics = "",
     drain_s: Annotated[
-        float, typer.Option("--drain-s", min=1, help="A detector that has not ended by then is killed.")
-    ] = 60,
+        float | None,
+        typer.Option(
+            "--drain-s",
+            min=1,
+            help="A detector that has not ended by then is killed.",
+            show_default="agent.drain_ms of config/detector.yaml",
+        ),
+    ] = None,
     drain_on_exit: Annotated[
         bool, typer.Option("--drain-on-exit", help="End the detector with the agent; else the next agent adopts it.")
     ] = False,
@@ -63,6 +70,9 @@ def run(
     from fraud_rules.agent.run import AgentJob, run_agent
 
     context = configured()
+    limits = AgentLimits.of(context.settings.agent)
+    if drain_s is not None:
+        limits = replace(limits, drain_ms=round(drain_s * _MS_A_S))
     job = AgentJob(
         context.settings,
         kafka,
@@ -70,7 +80,7 @@ def run(
         jars or context.project.jars / "connector",
         name or socket.gethostname(),
         metrics,
-        AgentLimits(drain_ms=round(drain_s * _MS_A_S)),
+        limits,
         drain_on_exit,
     )
     stop = threading.Event()

@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from fraud_rules.deployment.work import Work
+from fraud_rules.errors import Stalled
 
 __all__ = ["AgentStatus", "Attempt", "AttemptPhase", "AttemptStatus", "DeploymentSeen", "Supervision"]
 
@@ -72,6 +73,11 @@ class AttemptStatus(msgspec.Struct, frozen=True, rename="camel"):
     log: str | None = None
     batches_committed: int = 0
     work: Work | None = None
+
+    @property
+    def was_progressing(self) -> bool:
+        """Whether it was ended as stalled after it had restored or evaluated something: its machine is slow."""
+        return self.error_name == Stalled.__name__ and self.work is not None and self.work.done > 0
 
 
 class AgentStatus(msgspec.Struct, frozen=True, rename="camel"):

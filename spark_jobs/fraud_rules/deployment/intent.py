@@ -17,10 +17,23 @@ import msgspec
 
 from fraud_rules.deployment.release import Release, fingerprint
 
-__all__ = ["NO_EPOCH", "Intent", "IntentKind", "IntentLog", "IntentRecord", "Rebuild", "decode_intent", "read_intents"]
+__all__ = [
+    "NO_EPOCH",
+    "SUPERVISOR",
+    "Intent",
+    "IntentKind",
+    "IntentLog",
+    "IntentRecord",
+    "Rebuild",
+    "decode_intent",
+    "read_intents",
+]
 
 NO_EPOCH: Final = -1
 """What an intent is decided on where there was none before."""
+
+SUPERVISOR: Final = "supervisor"
+"""Who asks where no person does: a supervisor that replaces a detector it found dead or stalled."""
 
 
 class IntentKind(StrEnum):

@@ -31,8 +31,9 @@ class PlanLimits:
 class Outlook:
     """`failed_starts` in a row of the release wanted now; `due_ms` is when the next start may be, 0 for at once.
 
-    `alarm` says that somebody should know. `roll_back_to` is, once the release wanted has failed too often, the newest
-    other one that has proven itself and has not failed since, if there is one.
+    `alarm` asks for a person. `roll_back_to` is, once the release wanted has failed too often, the newest other one
+    that has proven itself and has not failed since, if there is one. A start that was ended after it had made progress
+    says nothing against its release: it counts for pauses, limits and the alarm alone.
     """
 
     failed_starts: int
@@ -52,7 +53,7 @@ def outlook(intents: IntentLog, deployment: DeploymentSeen, now_ms: int, limits:
         wait_ms = min(limits.first_wait_ms * 2 ** (count - 1), limits.longest_wait_ms)
         due_ms = min(failures[0].append_ms, now_ms) + wait_ms
     target = None
-    if row and count >= limits.roll_back_after:
+    if row and sum(not each.status.was_progressing for each in failures) >= limits.roll_back_after:
         target = _proven_before(row[0], intents, deployment, limits)
     return Outlook(count, due_ms, count >= limits.alarm_after, target)
 
