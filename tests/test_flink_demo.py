@@ -9,11 +9,13 @@ import pytest
 
 from fraud_rules.codec import decode_transactions
 from fraud_rules.errors import RuleRejected
+from fraud_rules.kafka.declared import load_topics
 from fraud_rules.limits import RuleLimits
 from fraud_rules.rule import Control, Rule, RuleDeletion
 from fraud_rules.rule_codec import encode_document, parse_rule_record, read_entry
 from fraud_rules.rule_export import describe
 from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings, TopicNames
 from tests.flink_demo import (
     CONTROLS,
     DEFAULT_RULES,
@@ -25,7 +27,8 @@ from tests.flink_demo import (
     DemoTransaction,
 )
 
-SCHEMA = TransactionSchema.load(Path(__file__).parent.parent / "config" / "schema.yaml")
+CONFIG = Path(__file__).parent.parent / "config"
+SCHEMA = TransactionSchema.load(CONFIG / "schema.yaml")
 LIMITS = RuleLimits()
 DEFAULT = json.loads(DEFAULT_RULES[0].record)
 
@@ -94,3 +97,13 @@ def test_a_rejection_names_the_rule_where_its_id_can_be_read(rule_id: object) ->
     entry = read_entry(3, 1_000, record, SCHEMA, LIMITS)
     assert (entry.change, entry.rule_id) == (None, 7)
     assert [reason.field for reason in entry.reasons] == ["windowMinutes"]
+
+
+def test_the_page_about_the_demo_renames_the_topic_in_one_file(tmp_path: Path) -> None:
+    page = (CONFIG.parent / "docs" / "flink-demo.md").read_text(encoding="utf-8")
+    declared = page.split("In `config/topics.yaml`:")[1].split("```")[1]
+    (tmp_path / "topics.yaml").write_text(f"topics:\n{declared}    retention: 7d\n", encoding="utf-8")
+    (tmp_path / "detector.yaml").write_text((CONFIG / "detector.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    settings = DetectorSettings.load(tmp_path / "detector.yaml", {})
+    assert settings.topics == TopicNames(transactions="livetransactions")
+    assert [topic.name for topic in load_topics(tmp_path / "topics.yaml", environ={})] == ["livetransactions"]
