@@ -260,6 +260,12 @@ class StillUnreadable(FraudError):
     exit_code = 47
 
 
+class HistoryTooLate(FraudError):
+    """History would reach the detector after newer payments, so it would be late; nothing was sent."""
+
+    exit_code = 48
+
+
 def kinds_of_error(root: type[FraudError] = FraudError) -> Iterator[type[FraudError]]:
     """The exception tree, flat."""
     yield root

@@ -19,6 +19,7 @@ from fraud_rules.cli import (
     deploy,
     detect,
     generate,
+    load,
     nightly,
     quarantine,
     record,
@@ -62,6 +63,7 @@ app.command(
 )(control.control)
 app.command()(demo.demo)
 app.command()(generate.generate)
+app.command()(load.load)
 app.command()(detect.detect)
 app.command()(detect.rebuild)
 app.command()(deploy.deploy)

@@ -1,0 +1,103 @@
+"""Past transactions in the order of their event times, however large and disordered their files are.
+
+An external merge sort: runs that fit into memory are sorted and kept in a folder, then merged.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from fraud_rules.archive.store import named_storage_errors
+from fraud_rules.codec import decode_transactions
+from fraud_rules.schema import TIME_FIELD, TransactionSchema
+from fraud_rules.settings import DetectorSettings
+
+__all__ = ["RUN_RECORDS", "OrderedHistory"]
+
+RUN_RECORDS = 200_000
+_MERGED_ROWS: Final = 2_000
+_SCHEMA: Final = pa.schema([("time", pa.int64()), ("index", pa.int64()), ("value", pa.binary())])
+
+Row = tuple[int, int, bytes]
+"""Event time in ms, position in the files, and the record."""
+
+
+@dataclass(slots=True)
+class OrderedHistory:
+    """Records sorted by (event time, position in the files). `refused` counts by reason those that are no transactions:
+    they stay behind the transaction before them, and the detector quarantines them."""
+
+    folder: Path
+    schema: TransactionSchema
+    settings: DetectorSettings
+    now_ms: int
+    records: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    first_ms: int | None = None
+    last_ms: int | None = None
+    _runs: list[Path] = field(default_factory=list)
+
+    def add(self, records: Iterable[bytes]) -> None:
+        """Take in the records of one more file. Raises StorageFull."""
+        rest = iter(records)
+        while values := list(islice(rest, RUN_RECORDS)):
+            self._keep(values)
+
+    def rows(self) -> Iterator[Row]:
+        """All records in order."""
+        return heapq.merge(*map(_read, self._runs))
+
+    def _keep(self, values: Sequence[bytes]) -> None:
+        times = self._times(values)
+        order = np.argsort(times, kind="stable")
+        columns = [
+            pa.array(times[order]),
+            pa.array(self.records + order),
+            pa.array([values[i] for i in order.tolist()], pa.binary()),
+        ]
+        path = self.folder / f"run-{len(self._runs)}.arrow"
+        with named_storage_errors(path), pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, _SCHEMA) as writer:
+            writer.write_table(pa.Table.from_arrays(columns, schema=_SCHEMA), max_chunksize=_MERGED_ROWS)
+        self._runs.append(path)
+        self.records += len(values)
+
+    def _times(self, values: Sequence[bytes]) -> np.ndarray:
+        """The event time of each record; of one that is no transaction, that of the transaction before it."""
+        n = len(values)
+        decoded = decode_transactions(
+            values,
+            np.zeros(n),
+            np.arange(n),
+            np.full(n, self.now_ms),
+            self.schema,
+            self.settings.future_tolerance_ms,
+            self.settings.max_transaction_bytes,
+        )
+        self.refused.update(each.reason for each in decoded.rejects)
+        known = decoded.batch.columns[TIME_FIELD].values
+        if len(known):
+            first, last = int(known.min()), int(known.max())
+            self.first_ms = first if self.first_ms is None else min(first, self.first_ms)
+            self.last_ms = last if self.last_ms is None else max(last, self.last_ms)
+        if not len(known):
+            return np.full(n, 0 if self.last_ms is None else self.last_ms, np.int64)
+        before = np.searchsorted(decoded.batch.offset, np.arange(n), side="right") - 1
+        times: np.ndarray = known[np.maximum(before, 0)]
+        return times
+
+
+def _read(path: Path) -> Iterator[Row]:
+    with pa.memory_map(str(path)) as file:
+        reader = pa.ipc.open_file(file)
+        for i in range(reader.num_record_batches):
+            columns = [column.to_pylist() for column in reader.get_batch(i).columns]
+            yield from zip(*columns, strict=True)

@@ -1,0 +1,84 @@
+"""Sends past transactions to the detector in their order: all to one partition, each once.
+
+A detector reads the partitions of a topic side by side and sorts a batch by append time, partition and offset. Past
+transactions arrive thousands of times faster than they happened, so partitions that are a moment apart in the batches
+are hours apart in event time. Only the order within one partition holds for every division into batches.
+
+Each record names its load and its position in a header. A load that was interrupted continues behind the last record
+that the topic has of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import TopicReader, describe
+
+__all__ = ["LOAD_PARTITION", "loaded_records", "send_history"]
+
+LOAD_PARTITION: Final = 0
+_HEADER: Final = "load"
+_LOOKED_BACK: Final = 10_000
+_FLUSH_S: Final = 120.0
+_POLL_EVERY: Final = 1_000
+
+
+def loaded_records(kafka: KafkaConnection, topic: str, load: str) -> int:
+    """How many records of a load the topic has, by the newest record of it near the end. Raises BrokerUnavailable."""
+    count = 0
+    with TopicReader(kafka, topic) as reader:
+        reader.partitions()
+        first, end = reader.ends(LOAD_PARTITION)
+        for record in reader.read(max(first, end - _LOOKED_BACK), end, LOAD_PARTITION):
+            name, _, position = (dict(record.headers).get(_HEADER) or b"").decode("utf-8", "replace").rpartition(":")
+            if name == load and position.isdecimal():
+                count = int(position) + 1
+    return count
+
+
+def send_history(kafka: KafkaConnection, topic: str, load: str, records: Iterator[tuple[int, bytes]]) -> int:
+    """Append (position, record) pairs in order; how many. Raises BrokerUnavailable: then call it again for the rest."""
+    failed: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failed.append(error)
+
+    producer = Producer(
+        kafka.confluent(
+            {
+                "enable.idempotence": True,  # keeps the order over retries
+                "linger.ms": 20,
+                "compression.type": "lz4",
+                "message.max.bytes": 16_777_216,
+                "queue.buffering.max.messages": 100_000,
+                "log_level": 2,
+            }
+        )
+    )
+    count = 0
+    try:
+        for count, (position, record) in enumerate(records, 1):
+            headers: list[tuple[str, str | bytes | None]] = [(_HEADER, f"{load}:{position}".encode())]
+            while not failed:
+                try:
+                    producer.produce(topic, record, partition=LOAD_PARTITION, headers=headers, on_delivery=delivered)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+            if count % _POLL_EVERY == 0:
+                producer.poll(0)
+            if failed:
+                break
+        left = producer.flush(_FLUSH_S)
+    except KafkaException as error:
+        raise BrokerUnavailable(f"Kafka at {kafka}: {describe(error)}") from error
+    if failed or left:
+        why = failed[0].str() if failed else f"{left} records not delivered in {_FLUSH_S:g} s"
+        raise BrokerUnavailable(f"Kafka at {kafka} did not take all records ({why}): run this again for the rest")
+    return count

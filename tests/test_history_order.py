@@ -1,0 +1,47 @@
+"""Records of any files in the order of their event times, without holding them."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from fraud_rules import history_order
+from fraud_rules.history_order import OrderedHistory
+from fraud_rules.settings import DetectorSettings
+from tests.conformance import load_schema
+
+
+def record(number: int, time_ms: int) -> bytes:
+    plain = {"transactionId": number, "eventTime": time_ms, "payeeId": 1, "beneficiaryId": 2}
+    return json.dumps({**plain, "paymentType": "CSH", "paymentAmount": 1}).encode()
+
+
+@pytest.mark.parametrize("run_records", [1, 7, 1_000])
+def test_records_come_in_the_order_of_event_time_and_then_of_the_files(
+    run_records: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_order, "RUN_RECORDS", run_records)
+    rows = [record(number, 1_000 + number // 2) for number in range(60)]
+    shuffled = random.Random(5).sample(rows, len(rows))
+    history = OrderedHistory(tmp_path, load_schema("default"), DetectorSettings(), 2**42)
+    history.add(shuffled[:25])
+    history.add(shuffled[25:])
+    expected = sorted(shuffled, key=lambda each: json.loads(each)["eventTime"])
+    assert [row[2] for row in history.rows()] == expected
+    assert [row[2] for row in history.rows()] == expected, "it can be read again"
+    assert (history.records, history.first_ms, history.last_ms) == (60, 1_000, 1_029)
+
+
+@pytest.mark.parametrize("run_records", [1, 1_000])
+def test_what_is_no_transaction_stays_behind_the_transaction_before_it(
+    run_records: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_order, "RUN_RECORDS", run_records)
+    history = OrderedHistory(tmp_path, load_schema("default"), DetectorSettings(), 2**42)
+    first, second, third = record(1, 100), record(2, 200), record(3, 50)
+    history.add([first, b"after 100", second, b"after 200", third])
+    assert [row[2] for row in history.rows()] == [third, first, b"after 100", second, b"after 200"]
+    assert sum(history.refused.values()) == 2
