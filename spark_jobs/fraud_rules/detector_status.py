@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
+from typing import Annotated
 
 import msgspec
 
@@ -21,21 +22,27 @@ __all__ = [
 _GRACE_MS = 15_000
 """How long after the time for a tick a detector may be silent and still count as alive."""
 
+_MOST = 2**53  # what JSON readers keep exactly
 _SPAN_MS = 10_000
 _TRAFFIC_SPAN_MS = 300_000
+
+Whole = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
+"""A whole number of a record. A record with a larger one was not written by a detector."""
+
+_Partition = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$")]
 
 
 class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
     """Of one batch, in ms: its parts, and from append time to readable alerts (None where it had no transactions)."""
 
-    batch_id: int
-    rows: int
-    pin_ms: int
-    evaluate_ms: int
-    write_ms: int
-    p50_ms: int | None = None
-    p99_ms: int | None = None
-    max_ms: int | None = None
+    batch_id: Whole
+    rows: Whole
+    pin_ms: Whole
+    evaluate_ms: Whole
+    write_ms: Whole
+    p50_ms: Whole | None = None
+    p99_ms: Whole | None = None
+    max_ms: Whole | None = None
 
     @property
     def batch_ms(self) -> int:
@@ -47,10 +54,10 @@ class Traffic(msgspec.Struct, frozen=True, rename="camel"):
     """Records that a detector has read since `since_ms`: transactions, those of them that were late in at least one
     grouping, and records that went to quarantine, which are not in `rows`."""
 
-    since_ms: int
-    rows: int
-    late: int
-    quarantined: int
+    since_ms: Whole
+    rows: Whole
+    late: Whole
+    quarantined: Whole
 
     @property
     def late_share(self) -> float | None:
@@ -73,26 +80,26 @@ class Progress(msgspec.Struct, frozen=True, rename="camel"):
     """
 
     query_id: str
-    batch_id: int
-    end_offsets: dict[str, dict[str, int]]
-    rules_end: int
-    rules_refused: list[int]
-    rows: int
-    quarantined: int
-    alerts: int
-    shadow_alerts: int
-    late: int
-    duplicates: int
-    rules_in_force: int
-    retained_events: int
-    lag: int | None = None
-    retained_bytes: int = 0
-    watermark: int | None = None
-    newest_append_time: int | None = None
+    batch_id: Whole
+    end_offsets: dict[str, dict[_Partition, Whole]]
+    rules_end: Whole
+    rules_refused: list[Whole]
+    rows: Whole
+    quarantined: Whole
+    alerts: Whole
+    shadow_alerts: Whole
+    late: Whole
+    duplicates: Whole
+    rules_in_force: Whole
+    retained_events: Whole
+    lag: Whole | None = None
+    retained_bytes: Whole = 0
+    watermark: Whole | None = None
+    newest_append_time: Whole | None = None
     previous: BatchLatency | None = None
     rebuilt: bool = False
     attempt: str | None = None
-    late_transactions: int = 0
+    late_transactions: Whole = 0
     since_start: Traffic | None = None
 
     def ends_of(self, topic: str) -> dict[int, int]:

@@ -136,11 +136,14 @@ def test_store_and_log_agree_and_what_differs_is_told(scene: Scene, topics: OwnT
     )
     check = DriftCheck(scene.database, topics.kafka, topics.names.rules, SCHEMA, LIMITS)
     others = json.dumps({**RULE, "ruleId": 7, "ruleState": "ACTIVE", "source": "cli"}).encode()
+    append_records(topics.kafka, topics.names.rules, [(b"7", others)])
+    unread = check.read()
+    assert (unread.in_step, unread.behind, unread.differences) == (False, 1, ())
+    assert unread.behind_since_ms is not None
     with running(publisher(scene, topics), mirror):
         changes(scene, 3)
-        append_records(topics.kafka, topics.names.rules, [(b"7", others)])
         until(lambda: scene.desk.rules(query="7").items and all_published(scene), "the other's rule is here")
-    assert check.read().in_step
+        until(lambda: check.read().in_step, "the store has taken in the whole log, markers of transactions left out")
     with scene.database.writing() as session:
         session.execute(text("UPDATE rules SET document = replace(document, '20', '21') WHERE rule_id = 7"))
     assert [each.rule_id for each in check.read().differences] == [7]

@@ -13,17 +13,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from fraud_ops.control_plane.drift import compare, store_side
-from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.errors import LeadershipLost, StoreBusy, Unavailable
 from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store import database as database_module
+from fraud_ops.control_plane.store import locks
 from fraud_ops.control_plane.store.database import SCHEMA, Database
 from tests.control.desks import ADA, ANN, RULE, Scene, given
 from tests.control.logs import MemoryLog
 from tests.ports import free_ports
+from tests.waiting import until
 
 NOBODY = "nobody"
 
@@ -145,10 +148,80 @@ def test_one_leads_at_a_time(scene: Scene, postgres: Postgres) -> None:
     other = Database.open(postgres.url)
     ours, theirs = scene.database.leadership("publisher"), other.leadership("publisher")
     with ours as first, theirs as second, other.leadership("mirror") as third:
-        assert (first, second, third) == (True, False, True)
+        assert list(map(bool, (first, second, third))) == [True, False, True]
     with other.leadership("publisher") as again:
         assert again
     other.close()
+
+
+def test_a_process_that_stands_by_opens_no_connections(scene: Scene, postgres: Postgres) -> None:
+    other, opened = Database.open(postgres.url), list[object]()
+    with scene.database.leadership("mirror") as lead:
+        assert lead
+        with other.leadership("mirror") as standby:
+            assert not standby
+        event.listen(other._engine, "connect", lambda connection, record: opened.append(connection))
+        for _ in range(5):
+            with other.leadership("mirror") as standby:
+                assert not standby
+    assert opened == []
+    other.close()
+
+
+def test_a_leader_whose_session_was_ended_notices_and_another_leads(scene: Scene, postgres: Postgres) -> None:
+    other = Database.open(postgres.url)
+    with scene.database.leadership("mirror") as lead:
+        lead.check()
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+        with other.reading() as session:
+            assert session.execute(text(ended)).scalars().all() == [True]
+        with pytest.raises(LeadershipLost, match="mirror"):
+            until(lead.check, "the leader notices")
+        with other.leadership("mirror") as next_lead:
+            assert next_lead
+    other.close()
+
+
+def test_a_leader_that_is_stopped_loses_its_lock(
+    scene: Scene, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "_IDLE_S", 1)
+    other = Database.open(postgres.url)
+
+    def leads() -> bool:
+        with other.leadership("mirror") as lead:
+            return bool(lead)
+
+    with scene.database.leadership("mirror") as lead:
+        assert lead and not leads()
+        until(leads, "the server ends the session of a leader that does not check its lock")
+    other.close()
+
+
+def test_a_writer_that_is_stopped_makes_the_others_fail_by_name_and_is_ended(
+    scene: Scene, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_module, "_STOPPED_S", 1)
+    stopped, quick = Database.open(postgres.url), Database.open(postgres.url, wait_s=0.1)
+
+    def write() -> bool:
+        try:
+            with quick.writing():
+                return True
+        except StoreBusy:
+            return False
+
+    def stops_and_continues() -> None:
+        with stopped.writing() as session:
+            with pytest.raises(StoreBusy, match="lock timeout"), quick.writing():
+                pass
+            until(write, "the server ends the transaction of the writer that is stopped")
+            session.execute(text("SELECT 1"))
+
+    with pytest.raises(Unavailable):
+        stops_and_continues()
+    for database in (stopped, quick):
+        database.close()
 
 
 def test_a_server_that_is_away_is_unavailable_and_comes_back(scene: Scene, postgres: Postgres) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
-from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.errors import LeadershipLost, StoreBusy, Unavailable
 from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
@@ -16,6 +22,7 @@ from fraud_ops.control_plane.store.models import Base, Fact
 from fraud_rules.errors import ConfigError
 from fraud_rules.project import Project
 from tests.control.desks import ADA, Scene, given
+from tests.waiting import until
 
 
 def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
@@ -62,10 +69,67 @@ def test_one_leads_at_a_time(scene: Scene) -> None:
     other = Database.open(scene.settings.database)
     ours, theirs = scene.database.leadership("publisher"), other.leadership("publisher")
     with ours as first, theirs as second, other.leadership("mirror") as third:
-        assert (first, second, third) == (True, False, True)
+        assert list(map(bool, (first, second, third))) == [True, False, True]
     with other.leadership("publisher") as again:
         assert again
     other.close()
+
+
+_WRITES = """
+import sys, time
+from fraud_ops.control_plane.store.database import Database
+
+with Database.open(sys.argv[1]).writing():
+    print("writes", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.recovery
+def test_a_writer_that_is_stopped_makes_the_others_fail_by_name(scene: Scene) -> None:
+    quick = Scene(Database.open(scene.settings.database, wait_s=0.1), scene.settings, scene.clock)
+    command = [sys.executable, "-c", _WRITES, scene.settings.database]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ) as writer:
+        try:
+            assert writer.stdout is not None and writer.stdout.readline() == b"writes\n"
+            writer.send_signal(signal.SIGSTOP)
+            with pytest.raises(StoreBusy, match=f"process {writer.pid} has held control.db.writer.lock"):
+                quick.desk.create(ADA, given())
+        finally:
+            writer.kill()
+    assert quick.desk.create(ADA, given()).row.rule_id == 1
+    quick.database.close()
+
+
+def test_a_change_that_takes_long_makes_those_of_other_threads_fail_by_name(scene: Scene) -> None:
+    quick = Database.open(scene.settings.database, wait_s=0.1)
+    with quick.writing(), pytest.raises(StoreBusy, match="another change"), quick.writing():
+        pass
+    with quick.writing():
+        pass
+    quick.close()
+
+
+def test_connections_that_are_all_in_use_are_named(scene: Scene) -> None:
+    quick = Database.open(scene.settings.database, wait_s=0.1)
+    with ExitStack() as held:
+        for _ in range(20):
+            session = held.enter_context(quick.reading())
+            session.execute(select(Fact))
+        with pytest.raises(StoreBusy, match="connections"), quick.reading() as session:
+            session.execute(select(Fact))
+    quick.close()
+
+
+def test_a_leader_notices_that_its_lock_is_gone(scene: Scene) -> None:
+    with scene.database.leadership("publisher") as lead:
+        lead.check()
+        (lock,) = Path(scene.database.file or "").parent.glob("*.publisher.lock")
+        lock.unlink()
+        with pytest.raises(LeadershipLost, match="publisher"):
+            until(lead.check, "the leader notices")
 
 
 def test_an_error_takes_everything_back(scene: Scene) -> None:

@@ -10,6 +10,7 @@ import pytest
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.drift import Drift, RuleDrift
 from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.store_watch import Checks, StoreAlarm, StoreWatch
 from fraud_ops.control_plane.views import ChainVerdict, OutboxState
 from fraud_ops.runbooks import slug
@@ -30,7 +31,9 @@ class World:
 
     def __post_init__(self) -> None:
         checks = Checks(self.outbox, self.drift, self.audit)
-        self.watch = StoreWatch(checks, "detector", self.alarm, self.clock, lambda: nullcontext(True))
+        self.watch = StoreWatch(
+            checks, "detector", self.alarm, self.clock, lambda: nullcontext(Leadership("watch", led=True))
+        )
 
     def after(self, seconds: int) -> list[tuple[str, bool]]:
         """What was told in that time, looking every second."""

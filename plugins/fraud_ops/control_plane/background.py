@@ -7,7 +7,7 @@ ends.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from fraud_ops.control_plane.cdc import cdc_intake
@@ -15,6 +15,7 @@ from fraud_ops.control_plane.desk import ControlDesk
 from fraud_ops.control_plane.given import Reader
 from fraud_ops.control_plane.mirror import log_mirror
 from fraud_ops.control_plane.outbox import Publisher
+from fraud_ops.control_plane.reader_state import Reading
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.views import RuleChanged
@@ -69,7 +70,14 @@ class Background:
         for thread in self._threads:
             thread.join(_JOIN_S)
 
-    def failures(self) -> Mapping[str, str]:
-        """What each of them waits for, where it does."""
+    def readings(self) -> Sequence[Reading]:
+        """The readers whose positions are in the store. Raises Unavailable."""
+        return [
+            Reading(each.name, each.topic, each.position(), each.failure, shared=True)
+            for each in (self._mirror, self._cdc)
+        ]
+
+    def failures(self) -> dict[str, str]:
+        """Why each of them waits, if it does."""
         said = {"publisher": self._publisher.failure, "mirror": self._mirror.failure, "cdc": self._cdc.failure}
         return {name: failure for name, failure in said.items() if failure is not None}

@@ -1,29 +1,52 @@
-"""A thread beside the API: begun once, told to stop once, and waited for."""
+"""A thread beside the API: started once, and ended once. An error does not end it: it starts its work again."""
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
 
+from fraud_ops.control_plane.attempts import Attempts
+
 __all__ = ["BackgroundThread"]
 
 
 class BackgroundThread(ABC):
-    """Runs `_run` in a daemon thread; it returns soon after `_stop` is set, whatever happens in between."""
+    """Runs `_run` in a daemon thread, again with growing pauses whenever it raises or returns.
+
+    `_run` returns soon after `_stop` is set. `fault` says why the work does not succeed at the moment.
+    """
 
     def __init__(self, name: str) -> None:
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._attempts = Attempts(name)
+        self._thread = threading.Thread(target=self._keep_running, name=name, daemon=True)
+
+    @property
+    def name(self) -> str:
+        """The thread's name."""
+        return self._thread.name
+
+    @property
+    def fault(self) -> str | None:
+        """Why the work does not succeed at the moment."""
+        return self._attempts.failure
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Return once it has ended."""
+        """End the thread, and wait until it has ended."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
 
+    def _keep_running(self) -> None:
+        while not self._stop.is_set():
+            with self._attempts.another() as attempt:
+                self._run(attempt)
+            self._stop.wait(self._attempts.pause_s)
+
     @abstractmethod
-    def _run(self) -> None: ...
+    def _run(self, attempt: Attempts) -> None:
+        """Work until `_stop` is set; call `attempt.succeeds` once the work succeeds."""

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -88,7 +89,7 @@ def outbox() -> None:
 
 @app.command()
 def drift(kafka: Kafka) -> None:
-    """Compare the store with the rule log. Exit code 39 when they disagree about a rule.
+    """Compare the store with the rule log. Exit code 39 when they disagree, or the store is behind.
 
     \b
     Examples:
@@ -100,8 +101,10 @@ def drift(kafka: Kafka) -> None:
     typer.echo(_sentence(found))
     for each in found.differences:
         typer.echo(f"rule {each.rule_id}: store has {_said(each.store)}, log has {_said(each.log)}")
-    if not found.in_step:
+    if found.differences:
         raise Drifted(f"store and rule log disagree about {len(found.differences)} rules: see the runbook drift")
+    if not found.in_step:
+        raise Drifted(f"the store is {_behind(found)}: see the runbook reader-stuck if that lasts")
 
 
 @app.command()
@@ -147,11 +150,16 @@ def _witnesses(opened: _Opened, verdict: ChainVerdict) -> int:
 
 
 def _sentence(found: Drift) -> str:
-    word = "in step" if found.in_step else "out of step"
+    word = "in step" if found.in_step else f"out of step, {_behind(found)}" if found.behind else "out of step"
     if not found.settled:
         word = "not settled: a change of all rules is on its way"
     places = f"log ends at {found.log_end}, store has taken in {found.store_position}"
     return f"{word} ({places}, {found.pending} waiting)"
+
+
+def _behind(found: Drift) -> str:
+    since = datetime.fromtimestamp((found.behind_since_ms or 0) / 1_000, UTC)
+    return f"{found.behind} records behind the rule log since {since:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _said(side: Side | None) -> str:

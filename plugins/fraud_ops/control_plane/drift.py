@@ -1,7 +1,8 @@
-"""Whether the store and the rule log say the same of every rule.
+"""Whether the store and the rule log agree about every rule.
 
-They are compared at one point of the log. What is on its way there, or has not been taken in from there yet, is not a
-difference; a rule that neither is and still differs is one, and its runbook is `drift`.
+They are compared at one point of the log. A rule with a record on its way to the log, or not yet taken in from it, is
+not compared; any other rule that differs is a difference, and its runbook is `drift`. Records that are not taken in are
+counted: the store is in step only without them.
 """
 
 from __future__ import annotations
@@ -50,13 +51,15 @@ class RuleDrift:
 class StoreSide:
     """The rules the store takes to be in force, and how far it has come.
 
-    `position` is how much of the log it has taken in, `reached` the offset after the last of its own records there.
+    `position` is how much of the log it has taken in, `reached` the offset after the last of its own records there, and
+    `own` are the offsets of its own records from `position` on.
     `moving` are the rules with a record on its way, `all_moving` whether one for all rules is.
     """
 
     rules: Mapping[int, Side]
     position: int
     reached: int
+    own: frozenset[int]
     moving: frozenset[int]
     all_moving: bool
     pending: int
@@ -65,7 +68,11 @@ class StoreSide:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What a check found. Offsets are the log's; `settled` is false while a change of all rules is on its way."""
+    """What a check found. Offsets are the log's; `settled` is false while a change of all rules is on its way.
+
+    `behind` counts the records of others in the log that the store has not taken in; `behind_since_ms` is the append
+    time of the first of them. The store is compared with the log below those records.
+    """
 
     differences: tuple[RuleDrift, ...]
     settled: bool
@@ -73,11 +80,13 @@ class Drift:
     store_position: int
     pending: int
     oldest_pending_ms: int | None
+    behind: int = 0
+    behind_since_ms: int | None = None
 
     @property
     def in_step(self) -> bool:
-        """Whether they agree."""
-        return not self.differences
+        """Whether the store has taken in the whole log, and agrees with it."""
+        return not self.differences and not self.behind
 
 
 class DriftCheck:
@@ -97,11 +106,25 @@ class DriftCheck:
             store = store_side(session)
         with TopicReader(self._kafka, self._topic) as reader:
             _, log_end = reader.ends()
-        timeline = self._log.up_to(min(max(store.position, store.reached), log_end), {})
-        ahead = [entry for entry in timeline.entries if entry.version >= store.position]
+        whole = self._log.up_to(log_end, {})
+        following = [entry for entry in whole.entries if entry.version >= store.position]
+        unread = [entry for entry in following if entry.version not in store.own]
+        until = max(store.position, store.reached)
+        later = any(entry.version >= until for entry in following)
+        timeline = self._log.up_to(min(until, log_end), {}) if later else whole
+        ahead = [entry for entry in following if entry.version < until]
         settled = not store.all_moving and not any(map(_is_wipe, ahead))
         differences = compare(store, timeline.latest, ahead) if settled else ()
-        return Drift(differences, settled, log_end, store.position, store.pending, store.oldest_pending_ms)
+        return Drift(
+            differences,
+            settled,
+            log_end,
+            store.position,
+            store.pending,
+            store.oldest_pending_ms,
+            behind=len(unread),
+            behind_since_ms=min((entry.append_ms for entry in unread), default=None),
+        )
 
     def _records(self, start: int, end: int) -> list[Record]:
         with TopicReader(self._kafka, self._topic) as reader:
@@ -110,16 +133,19 @@ class DriftCheck:
 
 def store_side(session: Session) -> StoreSide:
     """What the store says, at one moment."""
-    position = session.get(PositionRow, NAME)
+    row = session.get(PositionRow, NAME)
+    position = 0 if row is None else row.offset
     in_log = [state.value for state in State if state.in_log]
     heads = session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log)))
     waiting = session.execute(
         select(OutboxRow.rule_id, OutboxRow.wipes, OutboxRow.created_ms).where(OutboxRow.log_version.is_(None))
     ).all()
+    own = select(OutboxRow.log_version).where(OutboxRow.log_version >= position)
     return StoreSide(
         rules={head.rule_id: Side(head.log_version, document_of(head.document)) for head in heads},
-        position=0 if position is None else position.offset,
+        position=position,
         reached=(session.scalar(select(func.max(OutboxRow.log_version))) or -1) + 1,
+        own=frozenset(version for version in session.scalars(own) if version is not None),
         moving=frozenset(row.rule_id for row in waiting if row.rule_id is not None),
         all_moving=any(row.wipes for row in waiting),
         pending=len(waiting),

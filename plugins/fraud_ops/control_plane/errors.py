@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from fraud_rules.errors import FraudError, RuleRejected
 
-__all__ = ["AuditBroken", "Conflict", "ControlPlaneError", "Drifted", "Invalid", "NotFound", "Refused", "Unavailable"]
+__all__ = [
+    "AuditBroken", "Conflict", "ControlPlaneError", "Drifted", "Invalid", "LeadershipLost", "NotFound", "Refused",
+    "StoreBusy", "Unavailable",
+]  # fmt: skip
 
 
 class ControlPlaneError(FraudError):
@@ -49,6 +52,18 @@ class Unavailable(ControlPlaneError):
     exit_code = 37
 
 
+class StoreBusy(Unavailable):
+    """Another process or thread holds a lock or all connections of the control plane's database for too long."""
+
+    exit_code = 60
+
+
+class LeadershipLost(Unavailable):
+    """This process has lost the lock by which it led; another process may lead."""
+
+    exit_code = 61
+
+
 class AuditBroken(ControlPlaneError):
     """A row of the audit log is not what was written."""
 
@@ -56,6 +71,6 @@ class AuditBroken(ControlPlaneError):
 
 
 class Drifted(ControlPlaneError):
-    """The store and the rule log disagree about a rule."""
+    """The store and the rule log disagree about a rule, or the store has not taken in the whole log."""
 
     exit_code = 39

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -16,6 +16,7 @@ from fraud_ops.control_plane.errors import Unavailable
 from fraud_rules.codec import decode_transactions
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.rule import Rule
 from fraud_rules.rule_codec import parse_rule_document
@@ -33,13 +34,17 @@ _AT_ONCE = 2
 _WAIT_S = 20.0
 
 
+_LAST_MS = 2**53
+_Whole = Annotated[int, msgspec.Meta(ge=-_LAST_MS, le=_LAST_MS)]
+
+
 class _Alert(msgspec.Struct, rename="camel"):
     violated_rule: dict[str, object]
     key: dict[str, Any]
-    window_start: int
-    window_end: int
-    window_count: int
-    ingestion_time: int
+    window_start: _Whole
+    window_end: _Whole
+    window_count: _Whole
+    ingestion_time: Annotated[int, msgspec.Meta(ge=0, le=_LAST_MS)]
 
 
 _read = msgspec.json.Decoder(_Alert, float_hook=Decimal).decode
@@ -67,9 +72,15 @@ class EvidenceReader:
         self._searches = threading.BoundedSemaphore(_AT_ONCE)
 
     def read(self, alert: bytes) -> Evidence:
-        """The evidence of an alert, given as it was published. Raises BrokerUnavailable, Unavailable."""
-        asked = _read(alert)
-        rule = self._rule(asked.violated_rule)
+        """The evidence of an alert, given as it was published; of one that is unreadable there is none.
+
+        Raises BrokerUnavailable, Unavailable.
+        """
+        try:
+            asked = _read(alert)
+            rule = self._rule(asked.violated_rule)
+        except UNDECODABLE as error:
+            return Evidence((), 0, f"the alert is unreadable: {decode_reason(error)}")
         if not self._searches.acquire(timeout=_WAIT_S):
             raise Unavailable("many search for evidence at the moment: try again")
         try:

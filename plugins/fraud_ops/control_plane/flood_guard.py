@@ -19,6 +19,7 @@ from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.roles import Actor, Role
 from fraud_ops.control_plane.settings import Flood
+from fraud_ops.control_plane.store.locks import Leadership
 
 __all__ = ["ALARM", "GUARD", "FloodGuard"]
 
@@ -41,7 +42,7 @@ class FloodGuard(BackgroundThread):
         detector: str,
         alarm: Callable[[Alarm], object],
         clock_ms: Callable[[], int],
-        lead: Callable[[], AbstractContextManager[bool]],
+        lead: Callable[[], AbstractContextManager[Leadership]],
         look_s: float = 2.0,
     ) -> None:
         super().__init__("fraud-control-flood")
@@ -66,21 +67,19 @@ class FloodGuard(BackgroundThread):
             if acts:
                 self._act(turn)
 
-    def _run(self) -> None:
-        attempts = Attempts("the flood guard")
-        while not self._stop.is_set():
-            with attempts.another() as attempt, self._lead() as led:
-                attempt.succeeds()
-                self._watch_over(led=led)
-            self._stop.wait(attempts.pause_s)
+    def _run(self, attempt: Attempts) -> None:
+        with self._lead() as lead:
+            attempt.succeeds()
+            self._watch_over(lead)
 
-    def _watch_over(self, *, led: bool) -> None:
+    def _watch_over(self, lead: Leadership) -> None:
         """Look for as long as we lead; else once, and ask again who does."""
-        if led:
+        if lead:
             self._take_over()
         while not self._stop.wait(self._look_s):
-            self.look(acts=led)
-            if not led:
+            lead.check()
+            self.look(acts=bool(lead))
+            if not lead:
                 return
 
     def _take_over(self) -> None:

@@ -20,6 +20,7 @@ from fraud_ops.control_plane.changes import Work
 from fraud_ops.control_plane.given import Reader
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.store.models import PositionRow
 from fraud_ops.control_plane.views import RuleChanged
 from fraud_rules.errors import RuleLogForeign, RuleRejected
@@ -78,13 +79,23 @@ class Follower:
         self._tell = tell
         self.failure: str | None = None
 
+    @property
+    def name(self) -> str:
+        """The name under which the position is kept."""
+        return self._source.name
+
+    @property
+    def topic(self) -> str:
+        """The topic that is followed."""
+        return self._source.topic
+
     def run(self, stop: threading.Event) -> None:
         """Follow the topic until told to stop, as the only process that does; whatever fails is tried again."""
         attempts = Attempts(self._source.name)
         while not stop.is_set():
-            with attempts.another() as attempt, self._database.leadership(self._source.name) as led:
-                if led:
-                    self._follow(stop, attempt)
+            with attempts.another() as attempt, self._database.leadership(self._source.name) as lead:
+                if lead:
+                    self._follow(stop, attempt, lead)
                 else:
                     attempt.stands_by()
             self.failure = attempts.failure
@@ -137,13 +148,14 @@ class Follower:
         known = self._position()
         return 0 if known is None else known.offset
 
-    def _follow(self, stop: threading.Event, attempt: Attempts) -> None:
+    def _follow(self, stop: threading.Event, attempt: Attempts, lead: Leadership) -> None:
         kafka, topic = self._source.kafka, self._source.topic
         start = self.catch_up()
         attempt.succeeds()
         self.failure = None
         batch: list[Record] = []
         for received in follow(kafka, {topic: {0: start}}, wanted=lambda: not stop.is_set(), poll_s=_LOOK_S):
+            lead.check()
             if received is not None:
                 batch.append(received.record)
             if batch and (received is None or len(batch) >= _AT_ONCE):

@@ -22,6 +22,7 @@ from fraud_ops.control_plane.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADE
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
+from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.views import RuleChanged
 from fraud_rules.kafka.connection import KafkaConnection
@@ -69,21 +70,22 @@ class Publisher:
         """Publish until told to stop, as the only process that does; whatever fails is tried again."""
         attempts = Attempts("the outbox")
         while not stop.is_set():
-            with attempts.another() as attempt, self._database.leadership("publisher") as led:
-                if led:
-                    self._publish(stop, attempt)
+            with attempts.another() as attempt, self._database.leadership("publisher") as lead:
+                if lead:
+                    self._publish(stop, attempt, lead)
                 else:
                     attempt.stands_by()
             self.failure = attempts.failure
             stop.wait(attempts.pause_s)
 
-    def _publish(self, stop: threading.Event, attempt: Attempts) -> None:
+    def _publish(self, stop: threading.Event, attempt: Attempts, lead: Leadership) -> None:
         writer = BatchWriter(self._kafka, self._settings.name, timeout_s=_OPEN_S)
         writer.open()
         self._mirror.each_unread(lambda work, record: mark_arrived(work, record, self._store))
         attempt.succeeds()
         self.failure = None
         while not stop.is_set():
+            lead.check()
             rows = self._waiting()
             if rows:
                 self._mark(rows, writer.append([self._record(row) for row in rows]))

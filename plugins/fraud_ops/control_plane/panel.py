@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from fraud_ops.control_plane.attempts import Attempts
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.feed.events import ProgressPassed
 from fraud_ops.control_plane.feed.memory import FeedMemory
@@ -87,15 +88,15 @@ class Panel(BackgroundThread):
         if group:
             yield group, before_ms
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
+    def _run(self, attempt: Attempts) -> None:
+        try:
+            while not self._stop.is_set():
                 self._look()
-            except Exception:  # noqa: BLE001 -- the thread goes on, or the pages would show an old verdict for ever
-                _log.exception("the look at the detector failed; the next one is in %g s", _LOOK_S)
-            self._stop.wait(_LOOK_S)
-        self._watch.close()
-        self._reader.close()
+                attempt.succeeds()
+                self._stop.wait(_LOOK_S)
+        finally:
+            self._watch.close()
+            self._reader.close()
 
     def _look(self) -> None:
         self._seen = self._watch.look()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fraud_ops.alarms import Alarm
@@ -21,16 +22,19 @@ from fraud_ops.control_plane.feed.past import PastAlerts
 from fraud_ops.control_plane.fired import RuleFired, rules_fired
 from fraud_ops.control_plane.flood_guard import FloodGuard
 from fraud_ops.control_plane.panel import Panel
+from fraud_ops.control_plane.reader_state import Reading
+from fraud_ops.control_plane.reader_watch import ReaderWatch
 from fraud_ops.control_plane.remembered import Remembered
 from fraud_ops.control_plane.role_book import RoleBook
 from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.control_plane.snoozing import Snoozing
+from fraud_ops.control_plane.snoozing import KnownSnoozing, Snoozing
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store_watch import Checks, StoreWatch
 from fraud_ops.control_plane.whatif import WhatIfDesk
 from fraud_ops.hooks.watch import DetectorWatch, now_ms
 from fraud_rules.demo.steering import Steering
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.unread import read_unread
 from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
@@ -76,13 +80,13 @@ class Parts:
     evidence: EvidenceReader
     what_ifs: WhatIfDesk
     drift: DriftCheck
+    readers: ReaderWatch
+    faults: Callable[[], Mapping[str, str]]
     panel: Panel
     steering: Steering | None
 
 
-def open_parts(
-    here: Surroundings, hub_of: Callable[[FeedMemory, Remembered[Snoozing]], Hub], stack: ExitStack
-) -> Parts:
+def open_parts(here: Surroundings, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub], stack: ExitStack) -> Parts:
     """Start everything, and register what ends it. Raises ConfigError, Unavailable."""
     config = here.project.config
     settings = here.settings or ControlPlaneSettings.load(here.project)
@@ -93,8 +97,9 @@ def open_parts(
     desk = ControlDesk(database, schema, detector.limits, settings, now_ms)
     memory = FeedMemory()
     snoozing = Remembered(lambda: Snoozing(desk.snoozes(), now_ms()), _SNOOZES_S)
-    hub = hub_of(memory, snoozing)
-    feed = Follower(here.kafka, detector, memory, hub.publish)
+    known_snoozing = KnownSnoozing(snoozing)
+    hub = hub_of(memory, known_snoozing)
+    feed = Follower(here.kafka, detector, memory, hub.publish, known_snoozing)
     changes = ChangesWatch(desk, hub.publish)
     guard = FloodGuard(
         memory, desk, settings.flood, detector.detector, here.alarm, now_ms, lambda: database.leadership("flood")
@@ -108,7 +113,16 @@ def open_parts(
     drift = DriftCheck(database, here.kafka, detector.topics.rules, schema, detector.limits)
     checks = Checks(desk.outbox, drift.read, desk.verify_audit)
     watch = StoreWatch(checks, detector.detector, here.alarm, now_ms, lambda: database.leadership("watch"))
-    for part in (feed, changes, guard, watch, panel):
+
+    def readings() -> list[Reading]:
+        fed = feed.positions().items()
+        return [*background.readings(), *(Reading("feed", topic, at, feed.fault, shared=False) for topic, at in fed)]
+
+    readers = ReaderWatch(
+        readings, partial(read_unread, here.kafka), detector.detector, here.alarm, now_ms, lambda: watch.leads
+    )
+    threads = (feed, changes, guard, watch, panel, readers)
+    for part in threads:
         part.start()
         stack.callback(part.stop)
     return Parts(
@@ -128,6 +142,8 @@ def open_parts(
         evidence=EvidenceReader(here.kafka, schema, detector),
         what_ifs=what_ifs,
         drift=drift,
+        readers=readers,
+        faults=lambda: background.failures() | {each.name: each.fault for each in threads if each.fault is not None},
         panel=panel,
         steering=here.steering,
     )

@@ -10,8 +10,10 @@ from enum import StrEnum
 from typing import Final
 
 from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.attempts import Attempts
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.drift import Drift
+from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.views import ChainVerdict, OutboxState
 from fraud_rules.errors import FraudError
 
@@ -21,7 +23,6 @@ STUCK_MS: Final = 30_000
 
 _EVERY_MS: Final = {"outbox": 5_000, "drift": 60_000, "audit": 3_600_000}
 _LOOK_S: Final = 1.0
-_AGAIN_S: Final = 5.0
 _NAMED: Final = 5
 
 _log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class StoreWatch(BackgroundThread):
         detector: str,
         alarm: Callable[[Alarm], object],
         clock_ms: Callable[[], int],
-        lead: Callable[[], AbstractContextManager[bool]],
+        lead: Callable[[], AbstractContextManager[Leadership]],
     ) -> None:
         super().__init__("control-plane-watch")
         self._checks = checks
@@ -66,6 +67,8 @@ class StoreWatch(BackgroundThread):
         self._due_ms = dict.fromkeys(_EVERY_MS, 0)
         self._raised: set[StoreAlarm] = set()
         self._drifted: frozenset[int] = frozenset()
+        self.leads = False
+        """Whether this process is the one that looks."""
 
     def look(self) -> None:
         """Make the checks that are due. One that cannot be made is made again when it is due again."""
@@ -107,12 +110,16 @@ class StoreWatch(BackgroundThread):
         self._alarm(Alarm(name, self._detector, said, resolved=not holds))
         (self._raised.add if holds else self._raised.discard)(name)
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
+    def _run(self, attempt: Attempts) -> None:
+        with self._lead() as lead:
+            if not lead:
+                attempt.stands_by()
+                return
+            self.leads = True
             try:
-                with self._lead() as led:
-                    while led and not self._stop.wait(_LOOK_S):
-                        self.look()
-            except Exception:  # noqa: BLE001 -- whatever an alarm raises, the next trouble is to be seen
-                _log.exception("the watch over the control plane's store failed")
-            self._stop.wait(_AGAIN_S)
+                while not self._stop.wait(_LOOK_S):
+                    lead.check()
+                    self.look()
+                    attempt.succeeds()
+            finally:
+                self.leads = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -24,6 +25,8 @@ _KEPT = 100
 _WAITING = 10
 _MOST_S = 600.0
 _NICE = 10
+
+_log = logging.getLogger(__name__)
 
 
 class WhatIfStatus(StrEnum):
@@ -118,7 +121,11 @@ class WhatIfDesk:
                 self._evaluate(run)
             except OSError as error:
                 run.status, run.said = WhatIfStatus.FAILED, f"it could not be started: {error.strerror}"
-            run.ended.set()
+            except Exception as error:  # noqa: BLE001 -- the next what-ifs wait for this thread
+                _log.exception("what-if %s failed", run.id)
+                run.status, run.said = WhatIfStatus.FAILED, f"{type(error).__name__}: see the API server's log"
+            finally:
+                run.ended.set()
 
     def _evaluate(self, run: WhatIfRun) -> None:
         with TemporaryDirectory(prefix="fraud-whatif-") as folder:

@@ -13,7 +13,7 @@ from prometheus_client import Counter
 
 from fraud_rules.kafka.reader import Record
 
-__all__ = ["UNDECODABLE", "UNREADABLE_RECORDS", "decode_or_skip", "decode_reason", "skip"]
+__all__ = ["UNDECODABLE", "UNREADABLE_RECORDS", "decode_or_skip", "decode_reason", "skip", "skipped_by_topic"]
 
 UNDECODABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError, ArithmeticError, KeyError, TypeError)
 """The errors of a decoder that mean that the record is unreadable. Any other error is a fault of this product."""
@@ -67,6 +67,12 @@ def decode_or_skip(topic: str, record: Record, decode: Callable[[bytes], _T], pa
     except UNDECODABLE as error:
         skip(topic, record, decode_reason(error), partition)
         return None
+
+
+def skipped_by_topic() -> dict[str, int]:
+    """How many records this process has skipped, by topic."""
+    samples = (sample for metric in UNREADABLE_RECORDS.collect() for sample in metric.samples)
+    return {each.labels["topic"]: int(each.value) for each in samples if each.name.endswith("_total")}
 
 
 def decode_reason(error: Exception) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import follow, read_topic, tail_of, topic_starts
-from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.kafka.decoding import decode_or_skip
+from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.rule_log import RuleLog, check_rule_log
 from fraud_rules.ruleset import RuleTimeline
 from fraud_rules.schema import TransactionSchema
@@ -27,11 +28,11 @@ class _Reason(msgspec.Struct):
 class RuleOperation(msgspec.Struct, rename="camel"):
     """What the detector reported of one record of the rule log: `status` is LIVE or REJECTED, `time` epoch ms."""
 
-    rule_version: int
+    rule_version: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
     status: str
-    batch_id: int
-    time: int
-    rule_id: int | None = None
+    batch_id: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    time: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    rule_id: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     reasons: list[_Reason] = []
 
     @property
@@ -79,10 +80,9 @@ def read_rules(kafka: KafkaConnection, schema: TransactionSchema, settings: Dete
 
 
 def read_operations(kafka: KafkaConnection, topic: str) -> dict[int, RuleOperation]:
-    """The newest report of each version."""
-    records = [record for each in read_topic(kafka, topic).values() for record in each]
-    reports = (decode_operation(record.value) for record in records if record.value is not None)
-    return {report.rule_version: report for report in reports}
+    """The newest report of each version. A record that is no report is skipped. Raises BrokerUnavailable."""
+    read = read_topic(kafka, topic).items()
+    return _by_version(_report(topic, record, partition) for partition, records in read for record in records)
 
 
 def read_refused(kafka: KafkaConnection, topic: str, look_back: int = 1_000) -> list[RuleOperation]:
@@ -90,12 +90,8 @@ def read_refused(kafka: KafkaConnection, topic: str, look_back: int = 1_000) -> 
 
     A record that is no report is skipped.
     """
-    found: dict[int, RuleOperation] = {}
-    for record in tail_of(kafka, topic, look_back):
-        with contextlib.suppress(msgspec.MsgspecError):
-            report = decode_operation(record.value or b"")
-            found[report.rule_version] = report
-    return newest_refused(found.values())
+    reports = _by_version(_report(topic, record) for record in tail_of(kafka, topic, look_back))
+    return newest_refused(reports.values())
 
 
 def await_operations(
@@ -106,7 +102,14 @@ def await_operations(
     found: dict[int, RuleOperation] = {}
     starts = {topic: topic_starts(kafka, topic)}
     for received in follow(kafka, starts, wanted=lambda: time.monotonic() < deadline and not versions <= found.keys()):
-        if received is not None and received.record.value is not None:
-            report = decode_operation(received.record.value)
-            found[report.rule_version] = report
+        if received is not None:
+            found.update(_by_version([_report(topic, received.record, received.partition)]))
     return {version: report for version, report in found.items() if version in versions}
+
+
+def _report(topic: str, record: Record, partition: int = 0) -> RuleOperation | None:
+    return decode_or_skip(topic, record, decode_operation, partition)
+
+
+def _by_version(reports: Iterable[RuleOperation | None]) -> dict[int, RuleOperation]:
+    return {report.rule_version: report for report in reports if report is not None}

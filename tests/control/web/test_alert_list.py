@@ -59,7 +59,7 @@ def listed(topics: OwnTopics, project: Project, alerts: int = KEPT, most_read: i
     """The list of a process that has followed the topics to their end."""
     memory = FeedMemory(Bounds(alerts=alerts))
     detector = DetectorSettings.load(project.config / "detector.yaml", {})
-    follower = Follower(topics.kafka, replace(detector, topics=topics.names), memory, lambda events: None)
+    follower = Follower(topics.kafka, replace(detector, topics=topics.names), memory, lambda events: None, Snoozing)
     follower.start()
     try:
         assert follower.await_caught_up(60)

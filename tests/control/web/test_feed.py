@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from fraud_ops.control_plane.errors import Unavailable
 from fraud_ops.control_plane.feed.counts import MinuteCounts
-from fraud_ops.control_plane.feed.events import AlertSeen, CorrectionSeen, read_alert, read_correction
+from fraud_ops.control_plane.feed.events import (
+    AlertSeen,
+    CorrectionSeen,
+    Event,
+    read_alert,
+    read_correction,
+    with_snooze,
+)
 from fraud_ops.control_plane.feed.flood import FloodWatch
 from fraud_ops.control_plane.feed.hub import Hub, HubBounds
 from fraud_ops.control_plane.feed.memory import Bounds, FeedMemory
 from fraud_ops.control_plane.feed.place import Place, Source
-from fraud_ops.control_plane.remembered import Remembered
-from fraud_ops.control_plane.snoozing import Snoozing
+from fraud_ops.control_plane.snoozing import KnownSnoozing, Snoozing
 from fraud_ops.control_plane.views import SnoozeView
 from fraud_ops.control_plane.web.stream import AlertText, EventText
 
@@ -53,24 +61,28 @@ def retraction(number: int, offset: int) -> CorrectionSeen:
 
 
 def hub_of(memory: FeedMemory, bounds: HubBounds | None = None) -> Hub:
-    snoozing = Remembered(Snoozing, 1.0)
-    return Hub(asyncio.get_running_loop(), memory, EventText(AlertText(memory, snoozing)), bounds)
+    return Hub(asyncio.get_running_loop(), memory, EventText(AlertText(memory), Snoozing), bounds)
 
 
 class Reader:
     """A reader of the stream, as a browser is one."""
 
     def __init__(self, text: AsyncIterator[bytes]) -> None:
-        self._text = text
+        self.text = text
         self.last_id: str | None = None
         self.events: list[tuple[str, Any]] = []
 
     async def more(self) -> None:
-        for block in (await anext(self._text)).decode().split("\n\n"):
+        for block in (await anext(self.text)).decode().split("\n\n"):
             fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
             self.last_id = fields.get("id", self.last_id)
             if "data" in fields:
                 self.events.append((fields["event"], json.loads(fields["data"])))
+
+    async def until(self, count: int) -> None:
+        """Read so many alerts."""
+        while len(self.alerts()) < count:
+            await self.more()
 
     def alerts(self) -> list[int]:
         """The transactions of the alerts told, in order."""
@@ -100,9 +112,10 @@ def test_who_comes_again_has_missed_nothing() -> None:
         await tell(hub, memory, [alert(3), retraction(2, 0), alert(4)])
         assert first.last_id is not None
         again = Reader(hub.read(Place.of(first.last_id), 60))
+        await again.until(2)
         await again.more()
         await tell(hub, memory, [alert(5)])
-        await again.more()
+        await again.until(3)
         assert first.alerts() + again.alerts() == [1, 2, 3, 4, 5]
         assert [data["kind"] for name, data in again.events if name == "correction"] == ["RETRACTED"]
 
@@ -127,7 +140,7 @@ def test_a_server_that_began_anew_takes_the_place_of_the_one_before() -> None:
         await asyncio.sleep(0)
         assert first.last_id is not None
         again = Reader(after.read(Place.of(first.last_id), 60))
-        await again.more()
+        await again.until(3)
         assert again.alerts() == [6, 7, 8]
 
     asyncio.run(run())
@@ -156,8 +169,7 @@ def test_a_flood_is_told_in_bundles_and_in_full() -> None:
         reader = Reader(hub.read(None, 60))
         await reader.more()
         await tell(hub, memory, [alert(number) for number in range(1_000)])
-        while len(reader.alerts()) < 1_000:
-            await reader.more()
+        await reader.until(1_000)
         assert reader.alerts() == list(range(1_000))
         single = [name for name, _ in reader.events if name == "alert"]
         assert len(single) == 20
@@ -174,10 +186,96 @@ def test_a_slow_reader_is_told_what_it_missed_when_it_reads_again() -> None:
         await reader.more()
         for number in range(10):
             await tell(hub, memory, [alert(number)])
-        await reader.more()
+        await reader.until(10)
         assert reader.alerts() == list(range(10))
 
     asyncio.run(run())
+
+
+class Faulty(EventText):
+    """Cannot write one event, and says in which threads it writes."""
+
+    def __init__(self, memory: FeedMemory, unwritable: int) -> None:
+        super().__init__(AlertText(memory), Snoozing)
+        self._unwritable = unwritable
+        self.threads: set[str] = set()
+
+    def write(self, events: Sequence[Event], place: Place) -> bytes:
+        self.threads.add(threading.current_thread().name)
+        offsets = [event.offset for event in events if isinstance(event, AlertSeen)]
+        if self._unwritable in offsets:
+            raise RuntimeError("unforeseen")
+        return super().write(events, place)
+
+
+def test_an_event_that_cannot_be_written_is_a_gap_and_holds_up_no_other() -> None:
+    async def run() -> None:
+        memory = FeedMemory()
+        hub = Hub(asyncio.get_running_loop(), memory, Faulty(memory, unwritable=2), HubBounds(ping_s=0.01))
+        reader = Reader(hub.read(None, 60))
+        await reader.more()
+        await tell(hub, memory, [alert(1), alert(2), alert(3)])
+        await reader.more()
+        assert [name for name, _ in reader.events] == ["alert", "gap", "alert"]
+        assert reader.alerts() == [1, 3]
+        assert await anext(reader.text) == b": ping\n\n", "the reader waits for the next event"
+
+    asyncio.run(run())
+
+
+def test_what_a_reader_missed_is_written_in_pieces_and_outside_the_event_loop() -> None:
+    async def run() -> None:
+        memory = FeedMemory()
+        for number in range(5_000):
+            memory.take(alert(number))
+        writer = Faulty(memory, unwritable=-1)
+        hub = Hub(asyncio.get_running_loop(), memory, writer)
+        hub.publish([alert(4_999)])
+        await asyncio.sleep(0)
+        pieces = [text async for text in _until(hub.read(Place(), 60), 21)]
+        assert max(map(len, pieces)) < 400_000 and len(pieces) == 21
+        assert all(name.startswith("fraud-control-stream") for name in writer.threads), writer.threads
+
+    asyncio.run(run())
+
+
+async def _until(text: AsyncIterator[bytes], count: int) -> AsyncIterator[bytes]:
+    for _ in range(count):
+        yield await anext(text)
+
+
+def test_the_snoozes_are_those_of_the_last_answer_while_the_store_does_not_answer() -> None:
+    answers: list[Snoozing | Exception] = [
+        Snoozing([SnoozeView(1, 1, None, 100, "ann", "", 0)], 50),
+        Unavailable("the database is away"),
+        Unavailable("the database is away"),
+        Snoozing(),
+    ]
+
+    def ask() -> Snoozing:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    known = KnownSnoozing(ask)
+    assert [known().covers(1, {}) for _ in range(4)] == [True, True, True, False]
+
+
+def test_an_alert_says_whether_it_was_snoozed_when_it_came() -> None:
+    """The event loop asks nobody: neither for an alert, nor for one that a correction adds."""
+    snoozing = Snoozing([SnoozeView(1, 1, None, 100, "ann", "", 0)], 50)
+    added = json.loads(alert_json(7))
+    said = {"alertId": added["alertId"], "kind": "ADDED", "correctedAt": 9, "ruleId": 1, "alert": added}
+    correction = with_snooze(read_correction(0, 5, json.dumps(said).encode()), snoozing)
+    seen = with_snooze(alert(1), snoozing)
+
+    def never() -> Snoozing:
+        raise AssertionError("the event loop asks for snoozes")
+
+    text = EventText(AlertText(FeedMemory()), never)
+    assert b'"snoozed":true' in text.write([seen], Place())
+    assert b'"snoozed":true' in text.write([correction], Place())
 
 
 def test_a_quiet_stream_shows_that_it_is_alive_and_ends_in_time() -> None:
@@ -195,7 +293,7 @@ def test_text_of_others_stays_within_its_line() -> None:
     memory = FeedMemory()
     text = json.dumps(json.loads(alert_json(1, key={"payeeId": "x\nevent: gap\n\n"})), indent=2).encode()
     seen = read_alert(Source.ALERTS, 1, 1, text)
-    written = EventText(AlertText(memory, Remembered(Snoozing, 1.0))).write([seen], Place())
+    written = EventText(AlertText(memory), Snoozing).write([seen], Place())
     name, _, data = written.decode().strip().split("\n")
     assert name == "event: alert"
     assert json.loads(data.removeprefix("data: "))["key"] == {"payeeId": "x\nevent: gap\n\n"}

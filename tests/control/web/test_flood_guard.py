@@ -13,6 +13,7 @@ from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.flood_guard import ALARM, FloodGuard
 from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.settings import Flood
+from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.views import RuleGiven
 from tests.control.desks import ADA, RULE, Scene
 from tests.control.web.test_feed import alert
@@ -32,7 +33,7 @@ def fire(memory: FeedMemory, rule_id: int, numbers: range, now_ms: int) -> None:
 
 
 def guard_of(scene: Scene, memory: FeedMemory, flood: Flood, alarms: list[Alarm]) -> FloodGuard:
-    def lead() -> AbstractContextManager[bool]:
+    def lead() -> AbstractContextManager[Leadership]:
         return scene.database.leadership("flood")
 
     return FloodGuard(memory, scene.desk, flood, "detector", alarms.append, scene.clock, lead, look_s=0.01)

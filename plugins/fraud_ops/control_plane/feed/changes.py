@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 
+from fraud_ops.control_plane.attempts import Attempts
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.desk import ControlDesk
-from fraud_ops.control_plane.errors import ControlPlaneError
 from fraud_ops.control_plane.feed.events import Event, RuleTouched
 from fraud_ops.control_plane.views import RuleChanged
 
 __all__ = ["ChangesWatch"]
 
-_log = logging.getLogger(__name__)
 _LOOK_S = 0.5
 _ROWS = 50
 
@@ -48,12 +46,10 @@ class ChangesWatch(BackgroundThread):
             self._heard.append(changed)
         self._wake.set()
 
-    def _run(self) -> None:
+    def _run(self, attempt: Attempts) -> None:
         while not self._stop.is_set():
-            try:
-                self._look()
-            except ControlPlaneError as error:
-                _log.warning("the end of the audit log cannot be seen: %s", " ".join(str(error).split()))
+            self._look()
+            attempt.succeeds()
             self._wake.wait(_LOOK_S)
             self._wake.clear()
 
@@ -62,7 +58,7 @@ class ChangesWatch(BackgroundThread):
             heard, self._heard = self._heard, []
         rows = self._desk.audit_rows(limit=_ROWS).items
         newest = rows[0].seq if rows else 0
-        before, self._seen = self._seen, newest
+        before = self._seen
         touched: list[Event] = [RuleTouched(newest, each.rule_id, each.revision) for each in heard]
         if before is not None:
             known = {each.rule_id for each in heard}
@@ -73,6 +69,7 @@ class ChangesWatch(BackgroundThread):
                 touched = [RuleTouched(newest, None, None)]
         if touched:
             self._tell(touched)
+        self._seen = newest
 
 
 def _rule_of(subject: str) -> int | None:

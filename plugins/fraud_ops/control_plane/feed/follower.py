@@ -1,42 +1,39 @@
-"""The thread that follows the detector's output topics into memory, and tells who listens."""
+"""The thread that follows the detector's output topics into memory, and passes new events on."""
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
-
+from fraud_ops.control_plane.attempts import Attempts
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.feed.events import (
     Event,
-    LateSeen,
     OperationSeen,
     ProgressPassed,
     QuarantineSeen,
     read_alert,
     read_correction,
+    read_late,
+    with_snooze,
 )
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import Source
+from fraud_ops.control_plane.snoozing import Snoozing
 from fraud_rules.detector_status import decode_progress
-from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import Received, follow, topic_ends, topic_starts
+from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.rule_status import decode_operation
 from fraud_rules.settings import DetectorSettings
 
 __all__ = ["Follower"]
 
-_log = logging.getLogger(__name__)
-
 _ALERTS_BACK = 50_000
 _OPERATIONS_BACK = 50_000
 _PROGRESS_BACK = 30_000
 _LISTED_BACK = 500
-_AWAY_S = 1.0
 _IDLE_S = 2.0
 _BUNDLE = 500
 _POLL_S = 0.05
@@ -46,10 +43,20 @@ Listener = Callable[[Sequence[Event]], None]
 
 
 class Follower(BackgroundThread):
-    """`tell` gets what is new in bundles, in the follower's thread; it must return soon."""
+    """`tell` gets new events in bundles, in the follower's thread; it must return soon. `snoozing` gives the snoozes in
+    force, and does not raise.
+    """
 
-    def __init__(self, kafka: KafkaConnection, settings: DetectorSettings, memory: FeedMemory, tell: Listener) -> None:
+    def __init__(
+        self,
+        kafka: KafkaConnection,
+        settings: DetectorSettings,
+        memory: FeedMemory,
+        tell: Listener,
+        snoozing: Callable[[], Snoozing],
+    ) -> None:
         super().__init__("fraud-control-feed")
+        self._snoozing = snoozing
         topics = settings.topics
         self._kafka = kafka
         self._detector = settings.detector.encode()
@@ -74,30 +81,23 @@ class Follower(BackgroundThread):
         self._next: dict[str, int] = {}
         self._ends: dict[str, int] = {}
         self._caught_up = threading.Event()
-        self._fault: str | None = "the feed has not begun yet"
 
     def await_caught_up(self, timeout_s: float) -> bool:
         """Wait until all there was at the beginning is read."""
         return self._caught_up.wait(timeout_s)
 
     @property
-    def fault(self) -> str | None:
-        """Why nothing comes at the moment."""
-        return self._fault
+    def caught_up(self) -> bool:
+        """Whether the records that the topics had at the start are read."""
+        return self._caught_up.is_set()
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                self._begin()
-                self._follow()
-            except BrokerUnavailable as error:
-                if self._fault != str(error):
-                    _log.warning("the feed waits: %s", error)
-                self._fault = str(error)
-                self._stop.wait(_AWAY_S)
-            except Exception:  # noqa: BLE001 -- a fault of ours must not leave the pages without news for good
-                _log.exception("the feed failed, and begins anew")
-                self._stop.wait(_AWAY_S)
+    def positions(self) -> Mapping[str, int]:
+        """The offset to continue at, by topic; empty before the first start."""
+        return dict(self._next)
+
+    def _run(self, attempt: Attempts) -> None:
+        self._begin()
+        self._follow(attempt)
 
     def _begin(self) -> None:
         """Where to read on: after what was read, or so far back, or where the topic begins by now."""
@@ -111,41 +111,40 @@ class Follower(BackgroundThread):
             if topic in self._sources:
                 self._memory.begin(self._sources[topic], self._next[topic], first)
 
-    def _follow(self) -> None:
+    def _follow(self, attempt: Attempts) -> None:
         bundle: list[Event] = []
         starts = {topic: {0: offset} for topic, offset in self._next.items()}
-        self._fault = None
         told_s = heard_s = time.monotonic()
-        for received in follow(self._kafka, starts, wanted=lambda: not self._stop.is_set(), poll_s=_POLL_S):
-            if received is not None:
-                event = self._read(received)
-                if event is not None:
-                    self._memory.take(event)
-                    bundle.append(event)
-            now_s = time.monotonic()
-            if bundle and (received is None or len(bundle) >= _BUNDLE or now_s - told_s > _POLL_S):
+        attempt.succeeds()
+        try:
+            for received in follow(self._kafka, starts, wanted=lambda: not self._stop.is_set(), poll_s=_POLL_S):
+                if received is not None:
+                    self._take(received, bundle)
+                now_s = time.monotonic()
+                if bundle and (received is None or len(bundle) >= _BUNDLE or now_s - told_s > _POLL_S):
+                    self._tell(bundle)
+                    bundle, told_s = [], now_s
+                if received is not None:
+                    heard_s = now_s
+                elif not self._caught_up.is_set() and self._is_at_end(now_s - heard_s):
+                    self._caught_up.set()
+        finally:
+            if bundle:  # memory has them, so that they are not read again
                 self._tell(bundle)
-                bundle, told_s = [], now_s
-            if received is not None:
-                heard_s = now_s
-            elif not self._caught_up.is_set() and self._is_at_end(now_s - heard_s):
-                self._caught_up.set()
 
     def _is_at_end(self, idle_s: float) -> bool:
         """Whether what there was is read. The last offsets may be markers of transactions, which nobody is given."""
         return idle_s > _IDLE_S or all(self._next[topic] >= end for topic, end in self._ends.items())
 
-    def _read(self, received: Received) -> Event | None:
-        """The event of a record; None for what is kept without being news, and for what nobody can read."""
+    def _take(self, received: Received, bundle: list[Event]) -> None:
+        """Keep the event of a record, and add it to what is told. The position moves only then."""
         topic, record = received.topic, received.record
+        event = decode_or_skip(topic, record, lambda value: self._event(received, value), received.partition)
+        if event is not None:
+            event = with_snooze(event, self._snoozing())
+            self._memory.take(event)
+            bundle.append(event)
         self._next[topic] = record.offset + 1
-        if record.value is None:
-            return None
-        try:
-            return self._event(received, record.value)
-        except (msgspec.MsgspecError, ValueError) as error:
-            _log.warning("%s-%d at %d cannot be read: %s", topic, received.partition, record.offset, ascii(str(error)))
-            return None
 
     def _event(self, received: Received, value: bytes) -> Event | None:
         topics, record = self._topics, received.record
@@ -160,7 +159,7 @@ class Follower(BackgroundThread):
                 mine = record.key == self._detector
                 return ProgressPassed(record.append_ms, decode_progress(value)) if mine else None
             case topics.late_transactions:
-                self._memory.late.append(LateSeen(record.append_ms, value))
+                self._memory.late.append(read_late(record.append_ms, value))
             case topics.quarantine:
                 self._memory.quarantine.append(_refused(received, value))
         return None

@@ -1,15 +1,20 @@
-"""Hands events to everybody who reads the stream: what is news is made into text once, however many read it.
+"""Passes events to all readers of the stream: a new event becomes text once, however many readers there are.
 
-Everything here happens in one event loop; only `publish` may be called from other threads. Up to a number of alerts a
-second are told one by one, above that in bundles, so that a flood costs readers hardly more than a quiet day.
+Everything here happens in one event loop, which nothing here blocks: what a reader has missed is read and written in
+threads of the hub, a bundle at a time. Only `publish` may be called from other threads. Up to a number of alerts a
+second are sent one by one, above that in bundles, so that a flood costs readers hardly more than a quiet day.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import ParamSpec, TypeVar
 
 from fraud_ops.control_plane.feed.events import AlertSeen, Event, ProgressPassed, RuleTouched
 from fraud_ops.control_plane.feed.memory import FeedMemory
@@ -21,6 +26,11 @@ SINGLE_PER_S = 20
 BUNDLE_S = 0.25
 _BUNDLED = 250
 _PROGRESS_S = 1.0
+_THREADS = 2
+
+_log = logging.getLogger(__name__)
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,10 @@ class Writer:
 
     def write(self, events: Sequence[Event], place: Place) -> bytes:
         """One event of the stream for events of one kind; several only of alerts."""
+        raise NotImplementedError
+
+    def refreshed(self, events: Sequence[Event]) -> Sequence[Event]:
+        """The same events as they are now, for a reader who was away. May wait for the store."""
         raise NotImplementedError
 
     def gap(self, since: Place, place: Place) -> bytes:
@@ -86,6 +100,7 @@ class Hub:
         self._second, self._singles = 0, 0
         self._progress_s = 0.0
         self._closed = False
+        self._threads = ThreadPoolExecutor(_THREADS, "fraud-control-stream")
         self.readers = 0
 
     @property
@@ -106,6 +121,7 @@ class Hub:
     def close(self) -> None:
         """End every reader's stream; in the event loop."""
         self._closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
         self._wake()
 
     async def read(self, since: Place | None, seconds: float) -> AsyncIterator[bytes]:
@@ -113,42 +129,53 @@ class Hub:
         self.readers += 1
         try:
             until_s = self._loop.time() + seconds
+            self._place = self._place.joined(self._memory.floor)
             number, place = self._number, self._place
-            yield self._begin(since)
+            async for text in self._missed(since, place):
+                yield text
             while not self._closed and self._loop.time() < until_s:
                 news = self._news
                 behind = self._number - number
                 if behind == 0:
                     if not await _within(news, min(self._bounds.ping_s, until_s - self._loop.time())):
                         yield self._writer.ping()
-                    continue
-                if behind > len(self._frames):
-                    number, text = self._number, self._begin(place)
-                    place = self._place
+                elif behind > len(self._frames):
+                    self._place = self._place.joined(self._memory.floor)
+                    since, number, place = place, self._number, self._place
+                    async for text in self._missed(since, place):
+                        yield text
                 else:
                     frames = [self._frames[i] for i in range(len(self._frames) - behind, len(self._frames))]
-                    number, place, text = frames[-1].number, frames[-1].place, b"".join(f.text for f in frames)
-                yield text
+                    number, place = frames[-1].number, frames[-1].place
+                    yield b"".join(frame.text for frame in frames)
         finally:
             self.readers -= 1
 
-    def _begin(self, since: Place | None) -> bytes:
-        """What somebody missed who was away since then."""
-        self._place = self._place.joined(self._memory.floor)
+    async def _missed(self, since: Place | None, until: Place) -> AsyncIterator[bytes]:
+        """What a reader missed between two places, a bundle at a time; `since` None for a new reader."""
         if since is None:
-            return self._writer.begin(self._place)
-        events = self._memory.missed(since, self._place)
+            yield self._writer.begin(until)
+            return
+        events = await self._in_thread(self._memory.missed, since, until)
         if events is None:
-            return self._writer.gap(since, self._place)
-        place, texts = since, [self._writer.begin(since)]
+            yield self._writer.gap(since, until)
+            return
+        place = since
+        yield self._writer.begin(since)
         for bundle in _bundles(events):
+            if self._closed:
+                return
             for event in bundle:
                 place = _after(place, event)
-            texts.append(self._writer.write(bundle, place))
-        if since.next[Source.CHANGES] != self._place.next[Source.CHANGES]:
-            changed = RuleTouched(self._place.next[Source.CHANGES] - 1, None, None)
-            texts.append(self._writer.write([changed], self._place))
-        return b"".join(texts)
+            yield await self._in_thread(self._rewritten, bundle, place)
+        if since.next[Source.CHANGES] != until.next[Source.CHANGES]:
+            yield self._writer.write([RuleTouched(until.next[Source.CHANGES] - 1, None, None)], until)
+
+    def _rewritten(self, events: Sequence[Event], place: Place) -> bytes:
+        return self._writer.write(self._writer.refreshed(events), place)
+
+    async def _in_thread(self, work: Callable[_P, _T], *given: _P.args, **named: _P.kwargs) -> _T:
+        return await self._loop.run_in_executor(self._threads, partial(work, *given, **named))
 
     def _take(self, events: list[Event]) -> None:
         if not self.readers:  # as when the past is read back: nobody needs the text
@@ -193,13 +220,22 @@ class Hub:
         place = self._place
         for event in events:
             place = _after(place, event)
+        text = self._written(events, place)
         self._place = place
         self._number += 1
-        frame = Frame(self._number, self._writer.write(events, place), place)
+        frame = Frame(self._number, text, place)
         self._frames.append(frame)
         self._frame_bytes += len(frame.text)
         while len(self._frames) > self._bounds.frames or self._frame_bytes > self._bounds.frame_bytes:
             self._frame_bytes -= len(self._frames.popleft().text)
+
+    def _written(self, events: Sequence[Event], place: Place) -> bytes:
+        """The text of events; a gap for events that cannot be written, so that readers ask for them."""
+        try:
+            return self._writer.write(events, place)
+        except Exception:  # noqa: BLE001 -- one event must not end the stream of all others
+            _log.exception("%d events cannot be written to the stream", len(events))
+            return self._writer.gap(self._place, place)
 
     def _wake(self) -> None:
         news, self._news = self._news, asyncio.Event()

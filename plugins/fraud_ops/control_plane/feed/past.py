@@ -12,6 +12,7 @@ from fraud_ops.control_plane.errors import Unavailable
 from fraud_ops.control_plane.feed.events import AlertSeen, read_alert, read_correction
 from fraud_ops.control_plane.feed.place import Position, Source
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.settings import TopicNames
 
@@ -91,7 +92,7 @@ class Search:
         reader = self._reader(source)
         first, end = reader.ends()
         records = reader.read(offset, offset + 1) if first <= offset < end else ()
-        found = [_passed(source, record) for record in records]
+        found = [_passed(source, reader.topic, record) for record in records]
         return next((alert for place, alert in found if place == position), None)
 
     def older(self, source: Source, offset: int, place: Position | None) -> Iterator[Passed]:
@@ -108,7 +109,7 @@ class Search:
             start = max(first, until - size)
             records = list(reader.read(start, until))
             self._left -= until - start
-            yield from (_passed(source, record) for record in reversed(records))
+            yield from (_passed(source, reader.topic, record) for record in reversed(records))
             until, size = start, min(2 * size, _LARGEST_CHUNK)
             if until > first and records and (self._left <= 0 or time.monotonic() > self._until_s):
                 raise SearchCut
@@ -133,16 +134,14 @@ def _end_before(reader: TopicReader, source: Source, place: Position | None, end
     return end if found is None else found
 
 
-def _passed(source: Source, record: Record) -> Passed:
-    return (record.append_ms, int(source), record.offset), _alert(source, record)
+def _passed(source: Source, topic: str, record: Record) -> Passed:
+    return (record.append_ms, int(source), record.offset), _alert(source, topic, record)
 
 
-def _alert(source: Source, record: Record) -> AlertSeen | None:
-    if record.value is None:
-        return None
-    try:
+def _alert(source: Source, topic: str, record: Record) -> AlertSeen | None:
+    def decode(value: bytes) -> AlertSeen | None:
         if source is Source.CORRECTIONS:
-            return read_correction(record.offset, record.append_ms, record.value).alert
-        return read_alert(source, record.offset, record.append_ms, record.value)
-    except ValueError:
-        return None
+            return read_correction(record.offset, record.append_ms, value).alert
+        return read_alert(source, record.offset, record.append_ms, value)
+
+    return decode_or_skip(topic, record, decode)

@@ -1,13 +1,12 @@
 """The database, opened and brought up to date, with transactions for readers and for one writer at a time.
 
 Writers take turns, in every process: the order of commits is then the order of the numbers given out (the outbox, the
-audit chain), which neither SQLite nor Postgres promises by itself.
+audit chain), which neither SQLite nor Postgres promises by itself. Every wait has a limit: a process that is stopped
+while it writes makes the others fail by name, and Postgres ends its transaction.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -17,10 +16,12 @@ from typing import Any, Final
 from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import QueuePool
 
-from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.errors import StoreBusy, Unavailable
+from fraud_ops.control_plane.store.locks import Leadership, advisory_leadership, file_leadership, held_file
 from fraud_ops.control_plane.store.migrations import migrate
 from fraud_rules.errors import ConfigError
 
@@ -31,23 +32,29 @@ SCHEMA: Final = "fraud_control"
 
 _WRITER_LOCK: Final = 0x66726175_640001
 _MIGRATION_LOCK: Final = 0x66726175_640002
-_BUSY_MS: Final = 30_000
+_WAIT_S: Final = 10.0
+_STOPPED_S: Final = 60
 _POOL: Final = 10
+_LOCKED: Final = ("55P03", "database is locked")
+"""How Postgres and SQLite say that a lock was not given in time."""
 
 
 class Database:
     """A SQLite file or a Postgres database; may be used by several threads."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, wait_s: float) -> None:
         """For `open`."""
         self._engine = engine
+        self._wait_s = wait_s
         self._turn = threading.Lock()
         self.file = _file_of(engine)
 
     @classmethod
-    def open(cls, url: str) -> Database:
-        """Connect, and run the migrations that are missing, one process at a time. Raises Unavailable, ConfigError."""
-        database = cls(_engine(url))
+    def open(cls, url: str, wait_s: float = _WAIT_S) -> Database:
+        """Connect, and run the migrations that are missing, one process at a time. `wait_s` is the longest wait for a
+        lock or a connection. Raises Unavailable, ConfigError.
+        """
+        database = cls(_engine(url, wait_s), wait_s)
         with database._named(), database._only_one_migrates() as connection:
             migrate(connection)
         return database
@@ -64,10 +71,13 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """The only writer, until the block ends: committed then, or taken back after an error. Raises Unavailable."""
+        """The only writer, until the block ends: committed then, or taken back after an error.
+
+        Raises StoreBusy when another writer does not end in time, Unavailable.
+        """
         writer = self._engine.execution_options(writer=True)
         with ExitStack() as held:
-            for each in (self._named(), self._turn, self._lock_file("writer")):
+            for each in (self._named(), self._in_turn(), self._lock_file("writer")):
                 held.enter_context(each)
             session = held.enter_context(Session(writer, expire_on_commit=False))
             held.enter_context(session.begin())
@@ -75,26 +85,29 @@ class Database:
                 session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITER_LOCK})
             yield session
 
-    def leadership(self, name: str) -> AbstractContextManager[bool]:
-        """Be the one process that does `name`; gives whether we are, at once. Ends with the block, or the process."""
-        return self._lead(name)
+    def leadership(self, name: str) -> AbstractContextManager[Leadership]:
+        """Be the one process that does `name`; gives whether this process is, at once. Ends with the block, or the
+        process. Raises Unavailable.
+        """
+        return file_leadership(_beside(self.file, name), name) if self.file is not None else self._lead(name)
 
     @contextmanager
-    def _lead(self, name: str) -> Iterator[bool]:
+    def _lead(self, name: str) -> Iterator[Leadership]:
         with ExitStack() as held:
-            if self.file is not None:
-                yield held.enter_context(_flock(_beside(self.file, name), wait=False))
-                return
             with self._named():
                 connection = held.enter_context(self._engine.connect())
-                key = {"key": _lock_key(name)}
-                led = bool(connection.execute(text("SELECT pg_try_advisory_lock(:key)"), key).scalar())
-                connection.commit()
-            try:
-                yield led
-            finally:
-                # The connection goes back to the pool, and a lock of a session would go with it.
-                connection.invalidate()
+                lead = held.enter_context(advisory_leadership(connection, name, _lock_key(name)))
+            yield lead
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """The only writer of this process."""
+        if not self._turn.acquire(timeout=self._wait_s):
+            raise StoreBusy(f"another change has been written for {self._wait_s:g} s: try again")
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     @contextmanager
     def _only_one_migrates(self) -> Iterator[Connection]:
@@ -106,14 +119,18 @@ class Database:
             connection.commit()
 
     def _lock_file(self, name: str) -> AbstractContextManager[object]:
-        """SQLite's own waiting is a sleep of up to 100 ms at a time; a lock of the system wakes the next at once."""
-        return ExitStack() if self.file is None else _flock(_beside(self.file, name), wait=True)
+        """SQLite's own waiting is a sleep of up to 100 ms at a time; this one looks more often."""
+        return ExitStack() if self.file is None else held_file(_beside(self.file, name), self._wait_s)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
         try:
             yield
+        except PoolTimeout as error:
+            raise StoreBusy(f"all connections to the control plane's database are in use: {error}") from error
         except (OperationalError, InterfaceError) as error:
+            if getattr(error.orig, "pgcode", None) in _LOCKED or str(error.orig) in _LOCKED:
+                raise StoreBusy(f"the control plane's database: {_said(error)}") from error
             raise Unavailable(f"the control plane's database: {_said(error)}") from error
         except DBAPIError as error:
             if error.connection_invalidated:
@@ -126,18 +143,39 @@ def _lock_key(name: str) -> int:
     return int.from_bytes(name.encode()[-7:].rjust(7, b"\0")) ^ _WRITER_LOCK << 4
 
 
-def _engine(url: str) -> Engine:
+def _engine(url: str, wait_s: float) -> Engine:
     try:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
-            return _sqlite(url, parsed.database)
-        options = {"options": f"-csearch_path={SCHEMA}", "connect_timeout": 10}
-        return create_engine(parsed, connect_args=options, pool_pre_ping=True, pool_size=_POOL, hide_parameters=True)
+            return _sqlite(url, parsed.database, wait_s)
+        return create_engine(
+            parsed, connect_args=_postgres(wait_s), pool_pre_ping=True, pool_size=_POOL, pool_timeout=wait_s,
+            hide_parameters=True,
+        )  # fmt: skip
     except (ArgumentError, ImportError, SQLAlchemyError) as error:
         raise ConfigError(f"the control plane's database: {type(error).__name__}: is its URL right?") from error
 
 
-def _sqlite(url: str, file: str | None) -> Engine:
+def _postgres(wait_s: float) -> dict[str, object]:
+    """How to connect: locks are waited for so long, the transaction of a stopped process is ended, and a server that
+    cannot be reached any more is noticed.
+    """
+    settings = {
+        "search_path": SCHEMA,
+        "lock_timeout": f"{wait_s * 1_000:.0f}",
+        "idle_in_transaction_session_timeout": f"{_STOPPED_S}s",
+    }
+    return {
+        "options": " ".join(f"-c{name}={value}" for name, value in settings.items()),
+        "connect_timeout": 10,
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 20_000,
+    }
+
+
+def _sqlite(url: str, file: str | None, wait_s: float) -> Engine:
     if not file or file == ":memory:":
         raise ConfigError("the control plane's database must be a file: sqlite:///var/control-plane.db")
     try:
@@ -146,8 +184,8 @@ def _sqlite(url: str, file: str | None) -> Engine:
     except OSError as error:
         raise Unavailable(f"the control plane's database {file} cannot be made: {error.strerror}") from error
     engine = create_engine(
-        url, poolclass=QueuePool, pool_size=_POOL, max_overflow=_POOL, hide_parameters=True,
-        connect_args={"check_same_thread": False, "timeout": _BUSY_MS / 1_000},
+        url, poolclass=QueuePool, pool_size=_POOL, max_overflow=_POOL, pool_timeout=wait_s, hide_parameters=True,
+        connect_args={"check_same_thread": False, "timeout": wait_s},
     )  # fmt: skip
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
@@ -157,7 +195,7 @@ def _sqlite(url: str, file: str | None) -> Engine:
 def _prepare(connection: Any, record: object) -> None:
     """Transactions begin where we say. A commit is on disk when it returns: what is in the rule log is in here too."""
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", f"busy_timeout={_BUSY_MS}", "synchronous=FULL", "foreign_keys=ON"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
@@ -173,24 +211,6 @@ def _file_of(engine: Engine) -> Path | None:
 
 def _beside(file: Path, name: str) -> Path:
     return file.with_name(f"{file.name}.{name}.lock")
-
-
-@contextmanager
-def _flock(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold a file's lock, which ends with the process whatever ends it; gives whether it is held."""
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be opened: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(handle)
 
 
 def _said(error: DBAPIError) -> str:

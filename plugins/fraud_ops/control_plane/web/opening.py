@@ -11,8 +11,7 @@ from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.parts import Parts, Surroundings, open_parts
-from fraud_ops.control_plane.remembered import Remembered
-from fraud_ops.control_plane.snoozing import Snoozing
+from fraud_ops.control_plane.snoozing import KnownSnoozing
 from fraud_ops.control_plane.web.stream import AlertText, EventText
 from fraud_ops.report_pages import archive_folder
 from fraud_rules.demo.steering import VARIABLE, Steering
@@ -44,8 +43,8 @@ def open_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
 def open_around(here: Surroundings, loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
     """Open the parts, with a hub that serves readers in this event loop."""
 
-    def hub_of(memory: FeedMemory, snoozing: Remembered[Snoozing]) -> Hub:
-        hub = Hub(loop, memory, EventText(AlertText(memory, snoozing)))
+    def hub_of(memory: FeedMemory, snoozing: KnownSnoozing) -> Hub:
+        hub = Hub(loop, memory, EventText(AlertText(memory), snoozing))
         stack.callback(lambda: loop.call_soon_threadsafe(hub.close))
         return hub
 

@@ -13,6 +13,7 @@ from fraud_ops.control_plane.feed.events import (
     OperationSeen,
     ProgressPassed,
     RuleTouched,
+    with_snooze,
 )
 from fraud_ops.control_plane.feed.hub import Writer
 from fraud_ops.control_plane.feed.memory import FeedMemory
@@ -30,12 +31,11 @@ _RETRY_MS = 1_000
 class AlertText:
     """Alerts as the API shows them."""
 
-    def __init__(self, memory: FeedMemory, snoozing: Callable[[], Snoozing]) -> None:
+    def __init__(self, memory: FeedMemory) -> None:
         self._memory = memory
-        self._snoozing = snoozing
 
     def write(self, alert: AlertSeen, mark: MarkView | None = None) -> bytes:
-        """One, as JSON (the shape `Alert`)."""
+        """One alert as JSON (the shape `Alert`)."""
         facts = alert.facts
         correction = self._memory.correction(facts.alert_id)
         added = b""
@@ -48,7 +48,7 @@ class AlertText:
             position_text(alert.position).encode(),
             added or b"null",
             b"null" if mark is None else encode(mark_shown(mark).model_dump(by_alias=True)),
-            b"true" if self._snoozing().covers(facts.rule_id, facts.key) else b"false",
+            b"true" if alert.snoozed else b"false",
         )
         return alert.json[:-1] + more
 
@@ -56,8 +56,13 @@ class AlertText:
 class EventText(Writer):
     """Events as lines of a stream. No text of ours or others' can break out of a line: JSON has no raw line break."""
 
-    def __init__(self, alerts: AlertText) -> None:
+    def __init__(self, alerts: AlertText, snoozing: Callable[[], Snoozing]) -> None:
         self._alerts = alerts
+        self._snoozing = snoozing
+
+    def refreshed(self, events: Sequence[Event]) -> Sequence[Event]:
+        snoozing = self._snoozing()
+        return [with_snooze(event, snoozing) for event in events]
 
     def write(self, events: Sequence[Event], place: Place) -> bytes:
         event = events[0]
@@ -112,8 +117,6 @@ def position_of(text: str) -> tuple[int, int, int] | None:
 
 
 def _event(name: str, data: bytes, place: Place) -> bytes:
-    if b"\n" in data or b"\r" in data:  # a producer may have written JSON over several lines
-        data = encode(msgspec.Raw(msgspec.json.format(data, indent=0)))
     return b"event: %b\nid: %b\ndata: %b\n\n" % (name.encode(), str(place).encode(), data)
 
 

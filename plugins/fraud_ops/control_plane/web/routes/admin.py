@@ -82,6 +82,8 @@ def drift(parts: Wired) -> Response:
             ],
             outbox_pending=found.pending,
             oldest_pending_ms=None if found.oldest_pending_ms is None else max(0, now_ms() - found.oldest_pending_ms),
+            behind=found.behind,
+            behind_since=found.behind_since_ms,
         )
     )
 

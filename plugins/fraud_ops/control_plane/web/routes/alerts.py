@@ -12,6 +12,7 @@ from fastapi.responses import StreamingResponse
 from fraud_ops.control_plane.alert_list import AlertFilter
 from fraud_ops.control_plane.errors import NotFound
 from fraud_ops.control_plane.feed.events import AlertSeen
+from fraud_ops.control_plane.feed.follower import Follower
 from fraud_ops.control_plane.feed.place import Place
 from fraud_ops.control_plane.fired import RuleFired
 from fraud_ops.control_plane.parts import Parts
@@ -62,8 +63,9 @@ def list_alerts(
     wanted = AlertFilter(rule_id, key, shadow, corrections, snoozed)
     page = parts.alerts.page(wanted, _place(before), limit)
     marks = parts.desk.marks([each.facts.alert_id for each in page.alerts])
-    text = AlertText(parts.memory, parts.snoozing)
-    items = b",".join(text.write(each, marks.get(each.facts.alert_id)) for each in page.alerts)
+    text, snoozing = AlertText(parts.memory), parts.snoozing()
+    shown = [each.with_snooze(snoozing) for each in page.alerts]
+    items = b",".join(text.write(each, marks.get(each.facts.alert_id)) for each in shown)
     rest = {
         "next": None if page.next is None else position_text(page.next),
         "searchedTo": page.searched_to_ms,
@@ -86,10 +88,10 @@ async def stream(
     since = Place.of(last_event_id) if last_event_id else None
     if parts.hub.full:
         raise WebError(503, "too many read the stream already; try again later")
-    # What is read back when a server starts is no news, and would be told as such.
-    if not await asyncio.to_thread(parts.feed.await_caught_up, _CAUGHT_UP_S):
+    # Records that are read back when a server starts are no news.
+    if not await _caught_up(parts.feed):
         raise WebError(503, "the feed is still being read; try again later")
-    await asyncio.sleep(_LOOK_S)  # what was read last is on its way to the hub
+    await asyncio.sleep(_LOOK_S)  # the last events are on their way to the hub
     return StreamingResponse(parts.hub.read(since, _STREAM_S), 200, _STREAM_HEADERS, "text/event-stream")
 
 
@@ -157,6 +159,17 @@ def quality(parts: Wired) -> Response:
         _quality(each, marks.get(each.rule_id, (0, 0)), flooding=each.rule_id in flooding) for each in parts.fired()
     ]
     return answer(shapes.QualityTable(items=items))
+
+
+async def _caught_up(feed: Follower) -> bool:
+    """Wait, without a thread, until the feed has read what there was when it started; False if that takes too long."""
+    try:
+        async with asyncio.timeout(_CAUGHT_UP_S):
+            while not feed.caught_up:  # noqa: ASYNC110 -- the feed is a thread, which has no event loop
+                await asyncio.sleep(_LOOK_S)
+    except TimeoutError:
+        return False
+    return True
 
 
 def _alert(parts: Parts, alert_id: str, position: str | None) -> AlertSeen:

@@ -12,6 +12,7 @@ from fraud_ops.control_plane.errors import NotFound
 from fraud_ops.control_plane.feed.events import LateSeen, QuarantineSeen
 from fraud_ops.control_plane.panel import Panel
 from fraud_ops.control_plane.parts import Parts
+from fraud_ops.control_plane.reader_state import ReaderState
 from fraud_ops.control_plane.views import RuleGiven
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.convert import point_of
@@ -24,6 +25,7 @@ from fraud_ops.health import Health
 from fraud_ops.runbooks import runbook_path
 from fraud_rules.demo.steering import Steering, TrafficState
 from fraud_rules.fraud_patterns import FRAUDS
+from fraud_rules.kafka.decoding import skipped_by_topic
 from fraud_rules.liveness import Severity
 from fraud_rules.rule_codec import encode_document
 from fraud_rules.whatif.place import report_name
@@ -47,6 +49,9 @@ def progress(parts: Wired, minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> 
             points=[point_of(group, before_ms) for group, before_ms in parts.panel.history(minutes)],
             late=[_late(each) for each in reversed(parts.memory.late)],
             quarantine=[_refused(each) for each in reversed(parts.memory.quarantine)],
+            readers=[_reader(each) for each in parts.readers.states],
+            faults=[shapes.Fault(thread=name, fault=fault) for name, fault in parts.faults().items()],
+            unreadable=skipped_by_topic(),
         )
     )
 
@@ -128,16 +133,30 @@ def _tone(health: Health, severity: Severity) -> Literal["good", "warn", "bad"]:
 
 
 _DIGITS = 38
-_late_record = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
+_result = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 
 def _late(seen: LateSeen) -> shapes.LateTransaction:
-    said = _late_record(seen.json)
     return shapes.LateTransaction(
-        transaction=said["transaction"],
-        lateness_ms=said["latenessMs"],
-        groupings=said["groupings"],
+        transaction=dict(seen.transaction),
+        lateness_ms=seen.lateness_ms,
+        groupings=[
+            shapes.GroupingLateness(fields=each.fields, lateness_ms=each.lateness_ms) for each in seen.groupings
+        ],
         time=seen.append_ms,
+    )
+
+
+def _reader(state: ReaderState) -> shapes.ReaderShown:
+    return shapes.ReaderShown(
+        name=state.name,
+        topic=state.topic,
+        position=state.position,
+        end=state.end,
+        behind=state.behind,
+        since=state.since_ms,
+        stuck=state.stuck,
+        fault=state.fault,
     )
 
 
@@ -155,11 +174,12 @@ def _refused(seen: QuarantineSeen) -> shapes.Quarantined:
 
 
 def _whole(text: str | None) -> int:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else -1
+    """A number in a header of at most 18 digits; -1 for any other header."""
+    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 19 else -1
 
 
 def _what_if(run: WhatIfRun) -> shapes.WhatIf:
-    result = None if run.result is None else _late_record(run.result)
+    result = None if run.result is None else _result(run.result)
     done = run.status in (WhatIfStatus.DONE, WhatIfStatus.FAILED)
     return shapes.WhatIf(
         id=run.id,

@@ -113,7 +113,7 @@ class DriftDifference(Shape):
 
 
 class Drift(Shape):
-    """Whether the store and the rule log say the same."""
+    """Whether the store has taken in the whole rule log, and agrees with it."""
 
     in_step: bool
     settled: bool = Field(description="False while a change of all rules is on its way: then nothing is compared.")
@@ -122,3 +122,5 @@ class Drift(Shape):
     differences: list[DriftDifference]
     outbox_pending: int
     oldest_pending_ms: int | None = Field(description="How long the oldest change has waited, in ms.")
+    behind: int = Field(description="Records of others in the rule log that the store has not taken in.")
+    behind_since: EpochMs | None = Field(description="The append time of the first of them.")

@@ -10,8 +10,9 @@ from pydantic import Field
 from fraud_ops.control_plane.web.shapes.base import Document, EpochMs, Request, RuleText, Shape
 
 __all__ = [
-    "Demo", "DemoFraud", "DemoSpeed", "DetectorState", "LateTransaction", "Liveness", "PlantedFraud", "Progress",
-    "ProgressPoint", "Quarantined", "Traffic", "VerdictShown", "WhatIf", "WhatIfRequest", "WhatIfStarted",
+    "Demo", "DemoFraud", "DemoSpeed", "DetectorState", "Fault", "GroupingLateness", "LateTransaction", "Liveness",
+    "PlantedFraud", "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "Traffic", "VerdictShown", "WhatIf",
+    "WhatIfRequest", "WhatIfStarted",
 ]  # fmt: skip
 
 
@@ -108,9 +109,31 @@ class Quarantined(Shape):
     text: str
 
 
+class ReaderShown(Shape):
+    """A reader of a topic in this API server. `behind` counts offsets, 0 if every record is read; `since` is the append
+    time of the first unread record. `stuck`: the position has not moved for a minute while records are unread.
+    """
+
+    name: str
+    topic: str
+    position: int
+    end: int
+    behind: int
+    since: EpochMs | None
+    stuck: bool
+    fault: str | None
+
+
+class Fault(Shape):
+    """A thread of this API server whose work does not succeed at the moment, and why."""
+
+    thread: str
+    fault: str
+
+
 class Progress(Shape):
     """The detector's panel. `status` is null until the detector has reported. Two points further apart than
-    `gap_ms` have an outage between them."""
+    `gap_ms` have an outage between them. `unreadable` counts the records that this API server has skipped, by topic."""
 
     status: DetectorState | None
     liveness: Liveness
@@ -118,6 +141,9 @@ class Progress(Shape):
     points: list[ProgressPoint]
     late: list[LateTransaction]
     quarantine: list[Quarantined]
+    readers: list[ReaderShown]
+    faults: list[Fault]
+    unreadable: dict[str, int]
 
 
 class WhatIfRequest(Request):

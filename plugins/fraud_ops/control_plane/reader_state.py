@@ -1,0 +1,79 @@
+"""Whether a reader keeps up: it is stuck when its position stands still while its topic has unread records. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from fraud_rules.kafka.unread import Unread
+
+__all__ = ["STUCK_MS", "ReaderProgress", "ReaderState", "Reading"]
+
+STUCK_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A reader of a topic: the offset it continues at, and why it waits, if it does.
+
+    `shared`: the position is the store's, so that one process at a time raises the alarm about it.
+    """
+
+    name: str
+    topic: str
+    position: int
+    fault: str | None
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderState:
+    """A reader at one moment. `behind` counts offsets, 0 if every record is read; `since_ms` is the append time of the
+    first unread record. `stuck`: the position has not moved for a minute while records are unread.
+    """
+
+    name: str
+    topic: str
+    position: int
+    end: int
+    behind: int
+    since_ms: int | None
+    stuck: bool
+    fault: str | None
+
+    def __str__(self) -> str:
+        where = f"{self.name} stands at offset {self.position} of {self.topic}, which ends at {self.end}"
+        since = "" if self.since_ms is None else f"; its first unread record is from {_time(self.since_ms)}"
+        return where + since + ("" if self.fault is None else f"; it waits: {self.fault}")
+
+
+class ReaderProgress:
+    """Remembers since when each position has stood still, by the caller's clock: no broker's clock matters."""
+
+    def __init__(self) -> None:
+        self._still: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def state(self, reading: Reading, unread: Unread, now_ms: int) -> ReaderState:
+        """The state of a reader that was looked at now."""
+        key, is_behind = (reading.name, reading.topic), unread.since_ms is not None
+        known = self._still.get(key)
+        if not is_behind:
+            self._still.pop(key, None)
+        elif known is None or known[0] != reading.position:
+            self._still[key] = reading.position, now_ms
+        _, still_ms = self._still.get(key, (reading.position, now_ms))
+        return ReaderState(
+            reading.name,
+            reading.topic,
+            reading.position,
+            unread.end,
+            behind=max(0, unread.end - reading.position) if is_behind else 0,
+            since_ms=unread.since_ms,
+            stuck=is_behind and now_ms - still_ms >= STUCK_MS,
+            fault=reading.fault,
+        )
+
+
+def _time(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,123 @@
+"""Whether a reader keeps up with its topic, and the alarm about a reader that does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.reader_state import ReaderProgress, Reading
+from fraud_ops.control_plane.reader_watch import ALARM, ReaderWatch
+from fraud_ops.runbooks import slug
+from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka.consume import await_settled
+from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.kafka.unread import Unread, read_unread
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.project import Project
+from tests.conftest import OwnTopics
+from tests.control.desks import Clock
+
+
+def stuck_after(looks: list[tuple[int, int | None]], every_s: int = 30) -> list[bool]:
+    """Whether a reader counts as stuck at each look, by position and append time of the first unread record."""
+    progress = ReaderProgress()
+    return [
+        progress.state(
+            Reading("mirror", "rules", position, None, True), Unread(9, since_ms), number * every_s * 1_000
+        ).stuck
+        for number, (position, since_ms) in enumerate(looks)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("looks", "stuck"),
+    [
+        pytest.param([(9, None)] * 4, [False] * 4, id="a quiet topic"),
+        pytest.param([(7, None)] * 4, [False] * 4, id="markers of transactions alone"),
+        pytest.param([(1, 5), (2, 6), (3, 7), (4, 8)], [False] * 4, id="far behind, and moving"),
+        pytest.param([(3, 5)] * 4, [False, False, True, True], id="a position that stands still"),
+        pytest.param([(3, 5), (3, 5), (4, 6), (4, 6), (4, 6)], [False, False, False, False, True], id="a slow one"),
+        pytest.param([(3, None), (3, None), (3, None), (3, 5), (3, 5)], [False] * 5, id="news after a quiet time"),
+    ],
+)
+def test_a_reader_is_stuck_when_it_stands_still_before_unread_records(
+    looks: list[tuple[int, int | None]], stuck: list[bool]
+) -> None:
+    assert stuck_after(looks) == stuck
+
+
+@dataclass
+class World:
+    """Two readers: of the store, and of this process."""
+
+    leads: bool = True
+    away: bool = False
+    clock: Clock = field(default_factory=Clock)
+    positions: dict[str, int] = field(default_factory=lambda: {"mirror": 3, "feed": 3})
+    alarms: list[Alarm] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.watch = ReaderWatch(
+            self.readings, self.unread, "detector", self.alarms.append, self.clock, lambda: self.leads
+        )
+
+    def readings(self) -> list[Reading]:
+        return [Reading(name, name, at, "it waits", name == "mirror") for name, at in self.positions.items()]
+
+    def unread(self, topic: str, position: int) -> Unread:
+        if self.away:
+            raise BrokerUnavailable("away")
+        return Unread(9, 1_600_000_000_000 if position < 9 else None)
+
+    def after(self, seconds: int) -> list[tuple[str, bool]]:
+        """The alarms raised in that time, with a look every ten seconds."""
+        before = len(self.alarms)
+        for _ in range(0, seconds, 10):
+            self.clock.now_ms += 10_000
+            self.watch.look()
+        return [(alarm.said.split()[0], alarm.resolved) for alarm in self.alarms[before:]]
+
+
+def test_a_stuck_reader_raises_one_alarm_which_says_where_and_since_when_and_is_resolved() -> None:
+    world = World()
+    world.positions["feed"] = 9
+    assert world.after(60) == []
+    assert world.after(600) == [("mirror", False)]
+    (alarm,) = world.alarms
+    assert alarm.name == ALARM
+    assert alarm.said == (
+        "mirror stands at offset 3 of mirror, which ends at 9; "
+        "its first unread record is from 2020-09-13 12:26:40 UTC; it waits: it waits"
+    )
+    state = world.watch.states[0]
+    assert (state.behind, state.since_ms, state.stuck) == (6, 1_600_000_000_000, True)
+    world.positions["mirror"] = 9
+    assert world.after(20) == [("mirror", True)]
+    assert world.watch.states[0].behind == 0
+
+
+def test_one_process_raises_the_alarm_about_a_shared_position() -> None:
+    assert World(leads=False).after(120) == [("feed", False)]
+    assert sorted(World(leads=True).after(120)) == [("feed", False), ("mirror", False)]
+
+
+def test_the_alarm_has_its_runbook(project: Project) -> None:
+    page = (project.root / "docs" / "runbooks" / f"{slug(ALARM)}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {ALARM}\n")
+    assert f"({slug(ALARM)}.md)" in (project.root / "docs" / "runbooks" / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_markers_of_transactions_are_no_unread_records(topics: OwnTopics) -> None:
+    topic = topics.names.rules
+    assert read_unread(topics.kafka, topic, 0) == Unread(0, None)
+    writer = BatchWriter(topics.kafka, f"{topics.prefix}writer")
+    writer.open()
+    writer.append([OutRecord(topic, b"{}", b"1")])
+    await_settled(topics.kafka, [topic])
+    assert read_unread(topics.kafka, topic, 1) == Unread(2, None)
+    (offset,) = append_records(topics.kafka, topic, [(b"1", b"{}")])
+    found = read_unread(topics.kafka, topic, 1)
+    assert (offset, found.end) == (2, 3)
+    assert found.since_ms is not None
