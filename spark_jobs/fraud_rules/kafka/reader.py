@@ -214,14 +214,14 @@ def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:
 
 
 def has_topic(kafka: KafkaConnection, topic: str) -> bool:
-    """Whether there is such a topic; asking creates none. Raises BrokerUnavailable."""
+    """Whether there is such a topic that this client may describe; asking creates none. Raises BrokerUnavailable."""
     admin = AdminClient(kafka.confluent(_QUIET))
     with _named(kafka):
         answer = admin.describe_topics(TopicCollection([topic]), request_timeout=_TIMEOUT_S)[topic]
         try:
             answer.result()
         except KafkaException as error:
-            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            if error.args[0].code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED):
                 return False
             raise
     return True
