@@ -32,7 +32,7 @@ def read_tails(kafka: KafkaConnection, topics: TopicNames, day: Day, ends: Ends,
     """Take in what was published about the day since it was archived. Raises BrokerUnavailable."""
     for topic, shadow in ((topics.alerts, False), (topics.shadow_alerts, True)):
         for key, value in _tail(kafka, topic, ends.get(topic, {})):
-            published.alert(day, value, key.decode(), shadow=shadow)
+            published.alert(day, value, key.decode("utf-8", "replace"), shadow=shadow)
     read_corrections(kafka, topics, day, ends, published)
 
 

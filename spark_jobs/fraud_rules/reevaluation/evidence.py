@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 
 from fraud_rules.archive.columns import APPEND, OFFSET
@@ -12,7 +14,7 @@ from fraud_rules.archive.files import read_log
 from fraud_rules.archive.manifest import Manifest, Table
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.day import Day
-from fraud_rules.detector_status import decode_progress
+from fraud_rules.detector_status import Progress, decode_progress
 from fraud_rules.errors import DayNotArchived, RuleLogForeign
 from fraud_rules.reevaluation.cuts import Cuts, refused_entries
 from fraud_rules.reevaluation.feed import DayFeed
@@ -22,6 +24,8 @@ from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 
 __all__ = ["Evidence"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,11 @@ class Evidence:
         files = [file for file in self.manifest.of(Table.PROGRESS) if file.day >= since.number - 1]
         records = read_log(self.store, files, ["key", "value"])
         keys, values = records.column("key").to_pylist(), records.column("value").to_pylist()
-        batches = [decode_progress(value) for key, value in zip(keys, values, strict=True) if key == detector]
+        batches = [
+            batch
+            for key, value in zip(keys, values, strict=True)
+            if key == detector and (batch := _progress_or_skip(value)) is not None
+        ]
         if not batches:
             raise DayNotArchived(
                 f"the archive holds no batch of the detector {self.settings.detector} since {since}: nothing was judged"
@@ -71,3 +79,12 @@ class Evidence:
     def timeline(self, cuts: Cuts) -> RuleTimeline:
         """The rule log as the detector took it, without regard to pins."""
         return RuleTimeline(refused_entries(self.entries(), cuts.refused))
+
+
+def _progress_or_skip(value: bytes | None) -> Progress | None:
+    """A progress record; None for a record of another program, which is logged."""
+    try:
+        return decode_progress(value or b"")
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        _log.warning("detector-progress: skipped an unreadable record in the archive: %s", ascii(str(error))[1:121])
+        return None

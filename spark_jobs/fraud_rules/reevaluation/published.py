@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -63,8 +64,8 @@ class _Correction(msgspec.Struct, rename="camel"):
 
 
 _correction = msgspec.json.Decoder(_Correction).decode
-_Timed = msgspec.defstruct("_Timed", [("eventTime", int)])
-_time = msgspec.json.Decoder(_Timed).decode
+_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, ArithmeticError, KeyError)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ class Published:
         published = cls()
         for table, alerts in ((Table.ALERTS, published.live), (Table.SHADOW_ALERTS, published.shadow)):
             records = read_log(store, manifest.of(table, day), ["key", "value"])
-            alerts.update(_pairs(records))
+            alerts.update((key, value) for key, value in _pairs(records) if _view_or_skip(value, table) is not None)
         corrections = read_log(store, manifest.of(Table.CORRECTIONS, day), ["key", "value"])
         for _, value in _pairs(corrections):
             published.correct(day, value)
@@ -91,16 +92,23 @@ class Published:
 
     def alert(self, day: Day, value: bytes, alert_id: str, *, shadow: bool) -> None:
         """Take in a record of a topic of alerts, if it is of the day."""
-        if Day.of(_time(value).eventTime) == day:  # type: ignore[attr-defined]
+        view = _view_or_skip(value, "alerts")
+        if view is not None and Day.of(view.event_time) == day:
             (self.shadow if shadow else self.live)[alert_id] = value
 
     def correct(self, day: Day, value: bytes) -> None:
         """Take in a record of the topic of corrections, if it is of the day."""
-        correction = _correction(value)
+        try:
+            correction = _correction(value)
+            verdict = Verdict(correction.kind)
+        except _UNREADABLE as error:
+            _skip(Table.CORRECTIONS, value, error)
+            return
         if Day.of(correction.event_time) == day:
-            self.corrected[correction.alert_id] = Verdict(correction.kind)
-            if bytes(correction.alert) and correction.kind == Verdict.ADDED:
-                self.added[correction.alert_id] = bytes(correction.alert)
+            self.corrected[correction.alert_id] = verdict
+            alert = bytes(correction.alert)
+            if alert and verdict is Verdict.ADDED and _view_or_skip(alert, Table.CORRECTIONS) is not None:
+                self.added[correction.alert_id] = alert
 
     def text_of(self, alert_id: str) -> bytes | None:
         """An alert as it was published, by the detector or as a correction."""
@@ -139,6 +147,23 @@ def unknown_of(candidates: Mapping[str, AlertView], ids: Iterable[int | str]) ->
     return [alert_id for alert_id, view in candidates.items() if view.transaction_id not in found]
 
 
+def _view_or_skip(value: bytes, where: str) -> AlertView | None:
+    """An alert; None for a record of another program, which is logged."""
+    try:
+        view = view_of(value)
+        _ = view.transaction_id
+    except _UNREADABLE as error:
+        _skip(where, value, error)
+        return None
+    return view
+
+
+def _skip(where: str, value: bytes, error: Exception) -> None:
+    said = ascii(" ".join(str(error).split()))[1:121]
+    _log.warning("%s: skipped the unreadable record %s: %s", where, ascii(value[:80])[2:-1], said)
+
+
 def _pairs(records: pa.Table) -> Iterator[tuple[str, bytes]]:
     keys, values = records.column("key").to_pylist(), records.column("value").to_pylist()
-    return ((key.decode(), value) for key, value in zip(keys, values, strict=True) if key is not None)
+    given = ((key, value) for key, value in zip(keys, values, strict=True) if key is not None and value is not None)
+    return ((key.decode("utf-8", "replace"), value) for key, value in given)

@@ -1,0 +1,81 @@
+"""Records of other programs in the logs of the nights: skipped and logged, and the rest is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from fraud_rules.archive.files import LOG_SCHEMA, write_file
+from fraud_rules.archive.manifest import Batch, Manifest, Source, Table
+from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.day import Day
+from fraud_rules.reevaluation.evidence import Evidence
+from fraud_rules.reevaluation.published import Published
+from fraud_rules.settings import DetectorSettings
+from tests.conformance import load_schema
+from tests.nightly.archived import _progress
+
+DAY = Day.parse("2026-11-18")
+UNREADABLE = [
+    None,
+    b"",
+    b"\xff",
+    b'{"ruleId": 1,',
+    b"null",
+    b"17",
+    b"{}",
+    b"[" * 100_000,
+    b'{"eventTime":1E+9999999999}',
+]
+ALERT: dict[str, Any] = {
+    "alertId": "good", "ruleId": 1, "ruleVersion": 0, "key": {"payeeId": 1}, "triggeringEvent": {"transactionId": 7},
+    "triggeringValue": "5", "windowCount": 1, "eventTime": DAY.start_ms, "violatedRule": {},
+}  # fmt: skip
+HALF = [{**ALERT, "triggeringEvent": {}}, {**ALERT, "triggeringEvent": {"transactionId": [1]}}]
+LATER = {"kind": "LATER", "alertId": "later", "eventTime": DAY.start_ms}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArchiveStore:
+    store = ArchiveStore(tmp_path)
+    correction = {"kind": "ADDED", "alertId": "added", "eventTime": DAY.start_ms, "alert": ALERT}
+    logs = {
+        Table.ALERTS: [*map(json.dumps, (*HALF, ALERT))],
+        Table.CORRECTIONS: [*map(json.dumps, (LATER, {**correction, "alertId": "half", "alert": HALF[0]}, correction))],
+        Table.PROGRESS: [_progress(0, {"0": 5}, 0, ()).decode()],
+    }
+    files = [_write(store, table, [*UNREADABLE, *(each.encode() for each in good)]) for table, good in logs.items()]
+    store.commit(Manifest().with_batch(Source("q", 0), {}, Batch(tuple(files), (), 0)))
+    return store
+
+
+def _write(store: ArchiveStore, table: Table, values: list[bytes | None]) -> Any:
+    n = len(values)
+    times = pa.array([DAY.start_ms] * n, pa.int64()).view(LOG_SCHEMA.types[2])
+    keys = [b"detector" if table is Table.PROGRESS else b"\xff%d" % i for i in range(n)]
+    columns = [pa.array([0] * n, pa.int32()), pa.array(range(n), pa.int64()), times, times, pa.array(keys), values]
+    return write_file(
+        store, table, DAY, pa.Table.from_arrays([*columns[:5], pa.array(values, pa.binary())], schema=LOG_SCHEMA)
+    )
+
+
+def test_published_alerts_and_corrections_are_read_past_unreadable_records(
+    store: ArchiveStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    published = Published.archived(store, store.latest(), DAY)
+    assert list(published.live.values()) == [json.dumps(ALERT).encode()]
+    assert (list(published.corrected), list(published.added)) == (["half", "added"], ["added"])
+    assert len(caplog.records) > 15
+    for value in UNREADABLE:
+        published.alert(DAY, value or b"", "bad", shadow=False)
+        published.correct(DAY, value or b"")
+    assert "bad" not in published.live
+
+
+def test_batches_are_read_past_unreadable_records(store: ArchiveStore) -> None:
+    evidence = Evidence(store, store.latest(), load_schema("default"), DetectorSettings())
+    assert evidence.cuts(DAY).judged_ends() == {0: 5}
