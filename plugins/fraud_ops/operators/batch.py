@@ -114,6 +114,7 @@ class ArchiveOperator(SparkJobOperator):
             "version": manifest.version,
             "transactions": manifest.transactions,
             "refused": manifest.refused,
+            "unreadable": manifest.unreadable,
             "files": len(manifest.files),
             "completeUntilMs": manifest.complete_until_ms,
         }

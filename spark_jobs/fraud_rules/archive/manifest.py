@@ -92,6 +92,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     began_ms: int | None = None
     transactions: int = 0
     refused: int = 0
+    unreadable: int = 0
     files: tuple[FileEntry, ...] = ()
     retired: tuple[Retired, ...] = ()
     imports: dict[str, Imported] = {}
@@ -128,6 +129,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
             began_ms=added.first_append_ms if self.began_ms is None else self.began_ms,
             transactions=self.transactions + sum(f.rows for f in added.files if f.table is Table.TRANSACTIONS),
             refused=self.refused + added.refused,
+            unreadable=self.unreadable + added.unreadable,
             files=(*self.files, *added.files),
         )
 
@@ -166,12 +168,15 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
 class Batch(msgspec.Struct, frozen=True):
     """What one batch of the archive's query wrote: files, first offsets by topic and partition, records refused, and
-    the least append time of a transaction."""
+    the least append time of a transaction. `unreadable` counts published records that were skipped, `skipped` names
+    the first of them."""
 
     files: tuple[FileEntry, ...]
     starts: tuple[tuple[str, int, int], ...]
     refused: int
     first_append_ms: int | None = None
+    unreadable: int = 0
+    skipped: tuple[str, ...] = ()
 
 
 def ends_least(starts: Iterable[tuple[str, int, int]]) -> dict[str, dict[str, int]]:

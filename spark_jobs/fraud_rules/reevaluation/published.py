@@ -19,7 +19,7 @@ from fraud_rules.rule import Rule
 from fraud_rules.ruleset import LogEntry
 from fraud_rules.schema import ID_FIELD
 
-__all__ = ["AlertView", "Published", "check_versions", "judged_ids", "view_of"]
+__all__ = ["AlertView", "Published", "check_versions", "event_time_of", "judged_ids", "view_of"]
 
 
 class _Rule(msgspec.Struct, rename="camel"):
@@ -66,6 +66,18 @@ class _Correction(msgspec.Struct, rename="camel"):
 _correction = msgspec.json.Decoder(_Correction).decode
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, ArithmeticError, KeyError)
 _log = logging.getLogger(__name__)
+
+
+_EVENT_MS = range(253_402_300_800_000)
+"""From 1970 to 9999: the event times of transactions."""
+
+
+def event_time_of(table: Table, value: bytes) -> int:
+    """The event time of an archived alert or correction. Raises one of `decoding.UNDECODABLE` for any other record."""
+    found = _correction(value) if table is Table.CORRECTIONS else view_of(value)
+    if found.event_time not in _EVENT_MS:
+        raise ValueError(f"{found.event_time} is no event time")
+    return found.event_time
 
 
 @dataclass(slots=True)

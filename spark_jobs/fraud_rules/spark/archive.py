@@ -8,6 +8,7 @@ manifest ends.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import time
 from collections.abc import Mapping
@@ -36,6 +37,7 @@ __all__ = ["ArchiveJob", "ArchiveResult", "archive"]
 
 CHECKPOINT = "checkpoint"
 _RETIRED_FOR_MS = 3_600_000
+_log = logging.getLogger(__name__)
 _MAX_FETCH_BYTES = "16777216"
 
 
@@ -64,6 +66,7 @@ class ArchiveResult(msgspec.Struct, frozen=True, rename="camel"):
     version: int
     transactions: int
     refused: int
+    unreadable: int
     files: int
     days: list[str]
     complete_until_ms: int
@@ -96,6 +99,7 @@ def archive(job: ArchiveJob) -> ArchiveResult:
         manifest.version,
         manifest.transactions - before.transactions,
         manifest.refused - before.refused,
+        manifest.unreadable - before.unreadable,
         len(manifest.files),
         sorted({str(day) for file in added if file.table is Table.TRANSACTIONS for day in manifest.days(file.table)
                 if day.number == file.day}),
@@ -164,7 +168,12 @@ def _take_batch(
     if known is not None and known.query_id == source.query_id and source.batch_id <= known.batch_id:
         return
     table = rows.mapInArrow(stage.run, ARCHIVE_ROW).toArrow()
-    job.store.commit(manifest.with_batch(source, ends, decode_written(table.column(0).to_pylist())))
+    written = decode_written(table.column(0).to_pylist())
+    for text in written.skipped:
+        _log.warning("not archived, because it is unreadable: %s", text)
+    if written.unreadable > len(written.skipped):
+        _log.warning("not archived, because they are unreadable: %d more", written.unreadable - len(written.skipped))
+    job.store.commit(manifest.with_batch(source, ends, written))
 
 
 def _finish(job: ArchiveJob, started_ms: int) -> Manifest:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,6 +19,8 @@ from fraud_rules.archive.manifest import Batch, FileEntry, Table
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.codec import decode_transactions
 from fraud_rules.day import DAY_MS, Day
+from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
+from fraud_rules.reevaluation.published import event_time_of
 from fraud_rules.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.transaction import TransactionBatch
 
@@ -30,11 +33,9 @@ _US_A_MS = 1_000
 _OUT = pa.schema([("blob", pa.binary())])
 
 
-class _Timed(msgspec.Struct, rename="camel"):
-    event_time: int
+_NAMED = 20
+"""How many skipped records a task names."""
 
-
-_event_time = msgspec.json.Decoder(_Timed).decode
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Batch).decode
 
@@ -47,6 +48,8 @@ def decode_written(blobs: Iterable[bytes]) -> Batch:
         tuple(start for part in parts for start in part.starts),
         sum(part.refused for part in parts),
         min((part.first_append_ms for part in parts if part.first_append_ms is not None), default=None),
+        sum(part.unreadable for part in parts),
+        tuple(text for part in parts for text in part.skipped),
     )
 
 
@@ -61,6 +64,8 @@ class _Gathered:
     starts: dict[tuple[str, int], int] = field(default_factory=dict)
     refused: int = 0
     first_append_ms: int | None = None
+    unreadable: int = 0
+    skipped: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,10 @@ class ArchiveStage:
         files = [*self._write_transactions(gathered), *gathered.files]
         if gathered.starts:
             starts = tuple((topic, partition, at) for (topic, partition), at in gathered.starts.items())
-            blob = _encode(Batch(tuple(files), starts, gathered.refused, gathered.first_append_ms))
+            skipped = tuple(gathered.skipped)
+            blob = _encode(
+                Batch(tuple(files), starts, gathered.refused, gathered.first_append_ms, gathered.unreadable, skipped)
+            )
             yield pa.RecordBatch.from_arrays([pa.array([blob], pa.binary())], schema=_OUT)
 
     def _take(self, gathered: _Gathered, topic: str, rows: pa.RecordBatch) -> None:
@@ -113,7 +121,10 @@ class ArchiveStage:
     def _take_log(self, gathered: _Gathered, table: Table, rows: pa.RecordBatch, append_ms: np.ndarray) -> None:
         times = append_ms
         if table in _BY_EVENT_DAY:
-            times = np.array([_event_time(value).event_time for value in rows.column(5).to_pylist()], np.int64)
+            found = [self._event_time(gathered, table, row) for row in rows.select([0, 1, 2, 4, 5]).to_pylist()]
+            readable = np.array([each is not None for each in found], np.bool_)
+            rows, append_ms = rows.filter(pa.array(readable)), append_ms[readable]
+            times = np.array([each for each in found if each is not None], np.int64)
         for day in np.unique(times // DAY_MS).tolist():
             here = np.flatnonzero(times // DAY_MS == day)
             picked = rows.take(pa.array(here))
@@ -129,6 +140,19 @@ class ArchiveStage:
             columns += [picked.column(6).cast(kind.type) for kind in list(schema)[len(columns) :]]
             gathered.logs.setdefault((table, day), []).append(pa.Table.from_arrays(columns, schema=schema))
             gathered.log_bytes += picked.nbytes
+
+    def _event_time(self, gathered: _Gathered, table: Table, row: dict[str, Any]) -> int | None:
+        """The event time of a published record; None, and noted, for one that no reader of the archive could use."""
+        try:
+            if row["key"] is None or row["value"] is None:
+                raise ValueError("it has no key" if row["key"] is None else "it has no value")
+            return event_time_of(table, row["value"])
+        except UNDECODABLE as error:
+            place = f"{row['topic']}-{row['partition']} at offset {row['offset']}"
+            gathered.unreadable += 1
+            if len(gathered.skipped) < _NAMED:
+                gathered.skipped.append(f"{place}: {decode_reason(error)}")
+            return None
 
     def _write_transactions(self, gathered: _Gathered) -> Iterator[FileEntry]:
         if not any(map(len, gathered.transactions)):
