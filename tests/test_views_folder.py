@@ -1,4 +1,4 @@
-"""Views that nobody will look at again do not stay."""
+"""Where views are kept, and which of them are removed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fraud_rules.spark.views import OWNER, sweep_views, view_folder
+from fraud_rules.errors import ConfigError, StorageFull
+from fraud_rules.spark.views import OWNER, check_views_disk, sweep_views, view_folder
+from tests.small_disk import small_disk
 
 
 @pytest.fixture
@@ -45,3 +47,19 @@ def test_a_folder_that_says_nothing_of_itself_stays(host: Path) -> None:
     (folder / OWNER).unlink()
     sweep_views()
     assert folder.is_dir()
+
+
+def test_views_are_kept_where_the_setting_says(host: Path) -> None:
+    assert view_folder("/checkpoint", str(host / "fast")).parent.parent == host / "fast"
+
+
+def test_a_disk_without_room_for_views_is_named(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "1m", enlarged="65m") as enlarge:
+        root = str(tmp_path / "disk")
+        with pytest.raises(StorageFull, match=f"No space left for the views: the disk of {root}.*views_folder"):
+            check_views_disk("/checkpoint", root)
+        enlarge()
+        (view_folder("/checkpoint", root) / "cell").write_bytes(bytes(2**21))
+        check_views_disk("/checkpoint", root)
+    with pytest.raises(ConfigError, match="views_folder: /proc/none"):
+        check_views_disk("/checkpoint", "/proc/none")

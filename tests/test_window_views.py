@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from shutil import disk_usage
 
 import numpy as np
 import pytest
 
 from fraud_rules.codec import decode_transactions
 from fraud_rules.engine import KeyGroupEngine
+from fraud_rules.errors import StorageFull
 from fraud_rules.fanout import fan_out
 from fraud_rules.limits import RuleLimits
 from fraud_rules.output import KeyGroupOutput
@@ -22,6 +25,7 @@ from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.chunks import FAN
 from fraud_rules.window.journal import Head, _decode_head
 from fraud_rules.window.store import HeapViews, MappedViews, ViewStore
+from tests.small_disk import small_disk
 
 SCHEMA = TransactionSchema.load(Path(__file__).parents[1] / "config" / "schema.yaml")
 SETTINGS = DetectorSettings(key_groups=1, max_out_of_orderness_ms=2_000)
@@ -182,6 +186,29 @@ def test_a_view_torn_by_a_death_is_not_believed(
             log.dies, log._chunks = False, before
         engine = KeyGroupEngine(0, SCHEMA, SETTINGS, log, MappedViews(tmp_path))
         found.append(comparable(engine.process([blob], rules, batch, 0)))
+    assert found == answers
+
+
+def test_a_full_disk_of_the_views_is_named_and_kills_no_worker(
+    packed: list[bytes], answers: list[tuple[object, ...]], tmp_path: Path
+) -> None:
+    """A write to a mapped hole of a full disk would end this process with SIGBUS."""
+    log, rules, found, refused = MemoryLog(), timeline(), [], 0
+    with small_disk(tmp_path / "disk", "32m"):
+        ballast, views = tmp_path / "disk" / "ballast", MappedViews(tmp_path / "disk")
+        for batch, blob in enumerate(packed):
+            engine = KeyGroupEngine(0, SCHEMA, SETTINGS, log, views)
+            if batch == 2:
+                ballast.write_bytes(bytes(disk_usage(tmp_path / "disk").free))
+            try:
+                output = engine.process([blob], rules, batch, 0)
+            except StorageFull as error:
+                assert re.search(f"No space left on the disk of the views, {tmp_path}.*views_folder", str(error))
+                refused += 1
+                ballast.unlink()
+                output = engine.process([blob], rules, batch, 0)
+            found.append(comparable(output))
+    assert refused == 1
     assert found == answers
 
 

@@ -35,6 +35,7 @@ Grouping = tuple[str, ...]
 
 EPOCH_GRACE_MS = 600_000
 _CACHED_PLANS = 4096
+_MS_A_S = 1_000
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -93,7 +94,8 @@ class KeyGroupEngine:
         `detection_ms` is the wall clock that alerts carry; nothing else depends on it.
         """
         with self._views.hold(self._key_group) as view:
-            journal = Journal(self._schema, self._log, view, self._progress)
+            longest_cooldown_ms = self._settings.limits.max_cooldown_seconds * _MS_A_S
+            journal = Journal(self._schema, self._log, view, self._progress, longest_cooldown_ms)
             work = _Batch(
                 self._schema,
                 self._settings,
@@ -154,6 +156,7 @@ class _Batch:
             late=self._late,
             duplicates=self._duplicates,
             evaluations=self._evaluations,
+            retained_marks=sum(cell.retained_marks for cell in cells),
         )
 
     def take(self, fields: Grouping, batch: TransactionBatch) -> None:

@@ -41,7 +41,7 @@ class DuplicateRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
     """One key group's part of a batch. `rows` counts a transaction once a grouping; `watermark_ms` is the lowest of its
-    groupings' watermarks."""
+    groupings' watermarks. `retained_marks` are those of alerts: see `window.spent`."""
 
     key_group: int
     rows: int
@@ -52,6 +52,7 @@ class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
     late: list[LateRecord]
     duplicates: list[DuplicateRecord]
     evaluations: list[bytes]
+    retained_marks: int = 0
 
     def encode(self) -> bytes:
         """The output as bytes; `decode` gives it back."""

@@ -7,6 +7,7 @@ given has its default here. The names of topics come from the declaration beside
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -56,6 +57,7 @@ class AgentSettings:
     drain_ms: int = bounded(60_000, 1_000, 3_600_000)
 
 
+_FOLDER = re.compile(r"|/[^\0\n]*")
 _LIMITS = RuleLimits()
 _AGENT = AgentSettings()
 _HEALTH = HealthSettings()
@@ -70,6 +72,7 @@ class DetectorSettings:
     `detector` names the instance: it fixes the transactional id, so that a second one with the same name fences the
     first. `key_groups` is fixed when a checkpoint is made. `tick_ms` is how long idle key groups may go unvisited.
     `state_budget_bytes` bounds the state that rules may ask for, reckoned with `state_bytes_per_event` (see `budget`).
+    `views_folder` holds the views of the state on each host that evaluates.
     """
 
     detector: str = matching("detector", NAME, NAME_IS)
@@ -82,6 +85,7 @@ class DetectorSettings:
     state_budget_bytes: int = bounded(8_589_934_592, 1_048_576, 2**50)
     state_bytes_per_event: int = bounded(320, 1, 65_536)
     spill_output_bytes: int = bounded(16_777_216, 65_536, 2**31)
+    views_folder: str = matching("", _FOLDER, "an absolute path, or empty for the temporary folder")
     evaluations: bool = False
     limits: RuleLimits = _LIMITS
     health: HealthSettings = _HEALTH

@@ -51,7 +51,7 @@ class WorkerContext:
         """The rule log up to the pin of the batch this task belongs to."""
         pin = Pin.decode(_property(PIN_PROPERTY).encode())
         log = _rule_log(self.kafka, self.settings.topics.rules, self.schema, self.settings)
-        return log.up_to(pin.rules_end, pin.reasons())
+        return log.up_to(pin.rules_end, pin.reasons(), pin.digest)
 
     def spill(self) -> Spill:
         """Where outputs go that are too large for a row."""
@@ -63,7 +63,7 @@ class WorkerContext:
 
     def views(self) -> ViewStore:
         """The views of this host."""
-        return _views(self.checkpoint)
+        return _views(self.checkpoint, self.settings.views_folder)
 
 
 def settle() -> None:
@@ -93,6 +93,6 @@ def _rule_log(kafka: KafkaConnection, topic: str, schema: TransactionSchema, set
 
 
 @cache
-def _views(checkpoint: str) -> MappedViews:
-    sweep_views()
-    return MappedViews(view_folder(checkpoint))
+def _views(checkpoint: str, root: str) -> MappedViews:
+    sweep_views(root)
+    return MappedViews(view_folder(checkpoint, root))

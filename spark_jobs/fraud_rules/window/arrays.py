@@ -6,6 +6,7 @@ share one view of a key group instead of each keeping, and forever catching up, 
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fraud_rules.errors import StorageFull
 
 AnyArray = NDArray[Any]
 
@@ -55,7 +58,10 @@ class HeapArrays:
 
 
 class MappedArrays:
-    """Arrays in files of one folder, shared by whoever maps them. The caller holds the folder's lock."""
+    """Arrays in files of one folder, shared by all processes that map them. The caller holds the folder's lock.
+
+    `open` raises StorageFull when the disk has no room.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -67,10 +73,22 @@ class MappedArrays:
             size = os.fstat(file.fileno()).st_size
             wanted = max(rows * row_bytes, row_bytes)
             if size < wanted:
-                os.ftruncate(file.fileno(), wanted)
+                self._allocate(file.fileno(), size, wanted)
                 size = wanted
             mapped = mmap.mmap(file.fileno(), size)
         return np.frombuffer(mapped, dtype=dtype).reshape(_shape(size // row_bytes, columns))
+
+    def _allocate(self, file: int, size: int, wanted: int) -> None:
+        """Take the disk's blocks before the file is mapped: a write to a mapped hole on a full disk is a SIGBUS."""
+        try:
+            os.posix_fallocate(file, size, wanted - size)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise StorageFull(
+                f"No space left on the disk of the views, {self._folder}, for {wanted - size:,} bytes more: free some "
+                "space or name another folder (views_folder in config/detector.yaml); nothing is lost"
+            ) from error
 
     def drop(self, name: str) -> None:
         # Other workers may still map the old file: it goes away with their mappings.

@@ -7,7 +7,7 @@ expired.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,6 +24,7 @@ from fraud_rules.window.arrays import Arrays
 from fraud_rules.window.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.window.kernel import advance
 from fraud_rules.window.plan import Measures, Plan, compile_plan
+from fraud_rules.window.spent import FOREVER_MS, Horizon, spent
 from fraud_rules.window.state import Arrivals, Ints, Results
 from fraud_rules.window.strings import Strings
 from fraud_rules.window.view import View
@@ -55,8 +56,15 @@ class Marks:
 class Cell:
     """State of one (key group, grouping, epoch). Not thread-safe; the key group's lock guards shared arrays."""
 
-    def __init__(self, schema: TransactionSchema, fields: tuple[str, ...], arrays: Arrays) -> None:
+    def __init__(
+        self,
+        schema: TransactionSchema,
+        fields: tuple[str, ...],
+        arrays: Arrays,
+        longest_cooldown_ms: int = FOREVER_MS,
+    ) -> None:
         self._schema = schema
+        self._longest_cooldown_ms = longest_cooldown_ms
         self._time = at.E_FIELDS + schema.names.index(TIME_FIELD)
         identity = at.E_FIELDS + schema.names.index(ID_FIELD)
         self._key_fields = [schema.names.index(name) for name in fields]
@@ -70,9 +78,15 @@ class Cell:
         self._limbs = np.empty((SCRATCH_ROWS, WIDE), dtype=np.uint64)
 
     @classmethod
-    def create(cls, schema: TransactionSchema, fields: tuple[str, ...], arrays: Arrays) -> Cell:
+    def create(
+        cls,
+        schema: TransactionSchema,
+        fields: tuple[str, ...],
+        arrays: Arrays,
+        longest_cooldown_ms: int = FOREVER_MS,
+    ) -> Cell:
         """An empty cell."""
-        cell = cls(schema, fields, arrays)
+        cell = cls(schema, fields, arrays, longest_cooldown_ms)
         generation = cell.header[at.H_GENERATION]
         cell.header[:] = 0
         cell.header[at.H_GENERATION] = generation
@@ -84,6 +98,17 @@ class Cell:
     def retained(self) -> int:
         """Retained transactions, those not yet cleaned up included."""
         return int(self.header[at.H_EVENTS])
+
+    @property
+    def retained_marks(self) -> int:
+        """Marks, those not yet cleaned up included."""
+        return int(self.header[at.H_MARKS])
+
+    @property
+    def horizon(self) -> Horizon:
+        """How far the cell looks back."""
+        header = self.header
+        return Horizon(int(header[at.H_BOUND]), int(header[at.H_WATERMARK]), self._longest_cooldown_ms)
 
     @property
     def retained_bytes(self) -> int:
@@ -155,9 +180,13 @@ class Cell:
             grown[:used] = self._output[:used]
             self._output = grown
         elif need == at.NEED_MARKS:
-            self._view.grow(need)
+            marks = self._view.state.marks[: self.retained_marks]
+            if 2 * int(np.count_nonzero(spent(marks, self.horizon))) > self.retained_marks:
+                self.compact()
+            else:
+                self._view.grow(need)
         elif self._scattered():
-            self.compact(None)
+            self.compact()
         elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._alive())) <= self.retained:
             region.trim(self._view.state, self._view.kept, np.empty(self.retained, dtype=np.int64))
         else:
@@ -181,9 +210,10 @@ class Cell:
         return self._view.state.events[: self.retained, at.E_SEQ][self._alive()]
 
     def marks(self) -> Marks:
-        """All marks."""
+        """The marks that can still matter."""
         self._refresh()
-        return self._with_keys(self._view.state.marks[: self.header[at.H_MARKS]].copy())
+        rows = self._view.state.marks[: self.retained_marks]
+        return self._with_keys(rows[~spent(rows, self.horizon)])
 
     def marks_of(self, rules: Ints, slots: Ints) -> Marks:
         """The marks of pairs of rule incarnation and slot, each once however often it is asked for."""
@@ -207,13 +237,9 @@ class Cell:
         rows[:, at.E_SEQ] = sequence
         self._rebuild(rows, marks, self._view.measures)
 
-    def compact(self, rules: Collection[int] | None) -> None:
-        """Let go of rows that count no more, and of marks of rules that are not among these incarnations."""
-        marks = self.marks()
-        if rules is not None:
-            kept = np.isin(marks.rows[:, at.M_RULE], np.array(sorted(rules), dtype=np.int64))
-            marks = Marks(marks.rows[kept], tuple(key.take(kept) for key in marks.keys))
-        self._rebuild_with(marks, self._view.measures)
+    def compact(self) -> None:
+        """Let go of rows and marks that count no more."""
+        self._rebuild_with(self.marks(), self._view.measures)
 
     def _refresh(self) -> None:
         if self._view.refresh(partial(Measures.decode, schema=self._schema)):

@@ -1,12 +1,17 @@
 """The chunks of a key group's log: what each batch accepted, merged as they age.
 
 Chunks are merged as in a log-structured merge tree, so that starting from the log reads few of them: `FAN` chunks of a
-level make one of the next. Merging leaves out rows that the retention bound has passed.
+level make one of the next. Merging leaves out rows that the retention bound has passed, and spent marks.
+
+The latest mark of a rule and key counts, so that a spent one must not uncover an older one that is not spent. Only a
+count of suppressed alerts makes an older mark last longer than a later one. So the marks of a rule that has suppressed
+alerts are left out only where no older chunk has marks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,7 +20,8 @@ from fraud_rules.schema import TIME_FIELD
 from fraud_rules.statelog import StateLog
 from fraud_rules.transaction import Column, TransactionBatch
 from fraud_rules.window.cell import Marks
-from fraud_rules.window.layout import M_RULE, M_WIDTH
+from fraud_rules.window.layout import M_LAST_TIME, M_RESET_TIME, M_RULE, M_WIDTH
+from fraud_rules.window.spent import Horizon, spent
 
 FAN = 16
 """Chunks of one level that become one of the next."""
@@ -30,12 +36,35 @@ class Part(msgspec.Struct, array_like=True, gc=False):
 
 
 class ChunkInfo(msgspec.Struct, array_like=True):
-    """A chunk in the head: `newest_ms` is the youngest event time of each cell's rows."""
+    """A chunk in the head: `newest_ms` is the youngest event time of each cell's rows. `marks_ms` holds, by cell, the
+    newest alert and the newest reset (event times) of its marks; None where some of them do not go by time alone."""
 
     id: int
     level: int
     newest_ms: dict[int, int]
     has_marks: bool
+    marks_ms: dict[int, tuple[int, int]] | None = None
+
+    def marks_over(self, horizons: Mapping[int, Horizon]) -> bool:
+        """Whether none of its marks can matter."""
+        if not self.has_marks:
+            return True
+        return self.marks_ms is not None and all(
+            cell not in horizons or horizons[cell].is_past(*times) for cell, times in self.marks_ms.items()
+        )
+
+
+class MarkRules(NamedTuple):
+    """Incarnations of the rules that are `kept`, and of those that have suppressed alerts (None: all may have)."""
+
+    kept: frozenset[int]
+    suppressing: frozenset[int] | None
+
+    def go_by_time(self, marks: Marks) -> bool:
+        """Whether no mark is of a rule that has suppressed alerts."""
+        if self.suppressing is None:
+            return False
+        return self.suppressing.isdisjoint(marks.rows[:, M_RULE].tolist())
 
 
 _parts_encode = msgspec.msgpack.Encoder().encode
@@ -80,12 +109,12 @@ def newest_ms(rows: TransactionBatch) -> int:
     return int(rows.columns[TIME_FIELD].values.max())
 
 
-def drop_expired(log: StateLog, chunks: Sequence[ChunkInfo], bounds: Mapping[int, int]) -> list[ChunkInfo]:
-    """Delete the chunks whose rows have all left their cells (those of cells without a bound have)."""
+def drop_expired(log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon]) -> list[ChunkInfo]:
+    """Delete the chunks whose rows and marks no longer matter (those of cells without a horizon do not)."""
     kept = []
     for info in chunks:
-        live = any(cell in bounds and newest >= bounds[cell] for cell, newest in info.newest_ms.items())
-        if live or info.has_marks:
+        live = any(cell in horizons and newest >= horizons[cell].bound_ms for cell, newest in info.newest_ms.items())
+        if live or not info.marks_over(horizons):
             kept.append(info)
         else:
             log.delete_chunk(info.id)
@@ -93,12 +122,9 @@ def drop_expired(log: StateLog, chunks: Sequence[ChunkInfo], bounds: Mapping[int
 
 
 def merge_aged(
-    log: StateLog, chunks: Sequence[ChunkInfo], bounds: Mapping[int, int], rules: frozenset[int]
+    log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon], rules: MarkRules
 ) -> list[ChunkInfo]:
-    """Where a level has twice FAN chunks, make one of its oldest FAN.
-
-    `bounds`: retention bound by live cell. `rules`: incarnations in force; marks of others are left out.
-    """
+    """Where a level has twice FAN chunks, make one of its oldest FAN. `horizons` are by live cell."""
     chunks = list(chunks)
     for level in range(max((info.level for info in chunks), default=0) + 1):
         run = [info for info in chunks if info.level == level]
@@ -106,13 +132,19 @@ def merge_aged(
             continue
         oldest = run[:FAN]
         first = chunks.index(oldest[0])
-        merged = _merge(log, oldest, bounds, rules)
+        is_oldest = not any(info.has_marks for info in chunks[:first])
+        merged = _merge(log, oldest, horizons, rules, is_oldest=is_oldest)
         chunks[first : first + FAN] = [merged] if merged else []
     return chunks
 
 
 def _merge(
-    log: StateLog, run: Sequence[ChunkInfo], bounds: Mapping[int, int], rules: frozenset[int]
+    log: StateLog,
+    run: Sequence[ChunkInfo],
+    horizons: Mapping[int, Horizon],
+    rules: MarkRules,
+    *,
+    is_oldest: bool,
 ) -> ChunkInfo | None:
     """One chunk of a run's live rows and marks, under the id of its first; None when nothing of it lives."""
     parts = [part for info in run for part in decode_parts(log.chunk(info.id))]
@@ -120,18 +152,51 @@ def _merge(
         log.delete_chunk(info.id)
     merged: list[Part] = []
     youngest: dict[int, int] = {}
-    for cell in sorted(bounds):
+    kept: dict[int, list[Marks]] = {}
+    for cell in sorted(horizons):
         mine = [part for part in parts if part.cell == cell]
-        rows = live_rows((TransactionBatch.unpack(part.rows) for part in mine), bounds[cell])
-        marks = _merged_marks([unpack_marks(part.marks) for part in mine if part.marks is not None], rules)
+        rows = live_rows((TransactionBatch.unpack(part.rows) for part in mine), horizons[cell].bound_ms)
+        marks = _merged_marks([unpack_marks(part.marks) for part in mine if part.marks is not None], rules.kept)
+        if marks is not None:
+            marks = _unspent(marks, horizons[cell], rules, is_oldest=is_oldest)
+        if marks is not None:
+            kept[cell] = [marks]
         if len(rows):
             youngest[cell] = newest_ms(rows)
         if len(rows) or marks is not None:
-            merged.append(Part(cell, rows.pack(), pack_marks(marks) if marks else None))
+            merged.append(Part(cell, rows.pack(), None if marks is None else pack_marks(marks)))
     if not merged:
         return None
     log.put_chunk(run[0].id, encode_parts(merged))
-    return ChunkInfo(run[0].id, run[0].level + 1, youngest, any(part.marks is not None for part in merged))
+    return ChunkInfo(run[0].id, run[0].level + 1, youngest, bool(kept), marks_ms_of(kept, rules))
+
+
+def marks_ms_of(marks: Mapping[int, Sequence[Marks]], rules: MarkRules) -> dict[int, tuple[int, int]] | None:
+    """See `ChunkInfo.marks_ms`; `marks` are a chunk's by cell."""
+    if not all(rules.go_by_time(part) for parts in marks.values() for part in parts):
+        return None
+    return {
+        cell: (
+            max(int(part.rows[:, M_LAST_TIME].max()) for part in parts),
+            max(int(part.rows[:, M_RESET_TIME].max()) for part in parts),
+        )
+        for cell, parts in marks.items()
+    }
+
+
+def _unspent(marks: Marks, horizon: Horizon, rules: MarkRules, *, is_oldest: bool) -> Marks | None:
+    """Without those that can no longer matter and uncover no older one."""
+    gone = spent(marks.rows, horizon)
+    if not is_oldest:
+        suppressing = rules.suppressing
+        gone &= (
+            ~np.isin(marks.rows[:, M_RULE], np.array(sorted(suppressing), dtype=np.int64))
+            if suppressing is not None
+            else False
+        )
+    if gone.all():
+        return None
+    return Marks(marks.rows[~gone], tuple(key.take(~gone) for key in marks.keys))
 
 
 def live_rows(batches: Iterable[TransactionBatch], bound: int) -> TransactionBatch:

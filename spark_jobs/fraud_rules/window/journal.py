@@ -21,16 +21,19 @@ from fraud_rules.window import layout as at
 from fraud_rules.window.cell import Cell, Marks
 from fraud_rules.window.chunks import (
     ChunkInfo,
+    MarkRules,
     Part,
     decode_parts,
     drop_expired,
     encode_parts,
     live_rows,
+    marks_ms_of,
     merge_aged,
     newest_ms,
     pack_marks,
     unpack_marks,
 )
+from fraud_rules.window.spent import FOREVER_MS
 from fraud_rules.window.store import KeyGroupView
 
 Grouping = tuple[str, ...]
@@ -51,7 +54,10 @@ class CellHead(msgspec.Struct, array_like=True):
 
 
 class Head(msgspec.Struct, array_like=True):
-    """The head of a key group's log: which cells there are, and which chunks hold their rows, oldest first."""
+    """The head of a key group's log: which cells there are, and which chunks hold their rows, oldest first.
+
+    `suppressing` are the incarnations of rules that have suppressed alerts; None where an earlier version wrote it.
+    """
 
     version: int = 0
     digest: int = 0
@@ -59,6 +65,7 @@ class Head(msgspec.Struct, array_like=True):
     next_cell: int = 0
     cells: list[CellHead] = []
     chunks: list[ChunkInfo] = []
+    suppressing: list[int] | None = None
 
 
 _encode_head = msgspec.msgpack.Encoder().encode
@@ -69,16 +76,23 @@ class Journal:
     """One batch's access to a key group's state: cells to work on, and `commit` to make it durable."""
 
     def __init__(
-        self, schema: TransactionSchema, log: StateLog, view: KeyGroupView, progress: TaskProgress = UNREPORTED
+        self,
+        schema: TransactionSchema,
+        log: StateLog,
+        view: KeyGroupView,
+        progress: TaskProgress = UNREPORTED,
+        longest_cooldown_ms: int = FOREVER_MS,
     ) -> None:
         self._schema = schema
         self._log = log
         self._view = view
         self._progress = progress
+        self._longest_cooldown_ms = longest_cooldown_ms
         self._parts: list[Part] = []
         self._newest: dict[int, int] = {}
+        self._marks: dict[int, list[Marks]] = {}
         encoded = log.head()
-        self.head = Head() if encoded is None else _decode_head(encoded)
+        self.head = Head(suppressing=[]) if encoded is None else _decode_head(encoded)
         if not view.shows(self.head.version, self.head.digest):
             view.begin()
             self._restore()
@@ -92,7 +106,7 @@ class Journal:
         """The cell to work on."""
         cell = self._view.cells.get(info.id)
         if cell is None:
-            cell = Cell(self._schema, info.fields, self._view.arrays(info.id))
+            cell = Cell(self._schema, info.fields, self._view.arrays(info.id), self._longest_cooldown_ms)
             self._view.cells[info.id] = cell
         return cell
 
@@ -101,8 +115,11 @@ class Journal:
         info = CellHead(self.head.next_cell, fields, incarnation, epoch, epoch_ms)
         self.head.next_cell += 1
         self.head.cells.append(info)
-        self._view.cells[info.id] = Cell.create(self._schema, fields, self._view.arrays(info.id))
+        self._view.cells[info.id] = self._new_cell(info)
         return info
+
+    def _new_cell(self, info: CellHead) -> Cell:
+        return Cell.create(self._schema, info.fields, self._view.arrays(info.id), self._longest_cooldown_ms)
 
     def remove(self, info: CellHead) -> None:
         """Let go of a cell; its rows leave the log as their chunks are merged or dropped."""
@@ -115,6 +132,8 @@ class Journal:
             return
         if len(rows):
             self._newest[info.id] = max(self._newest.get(info.id, at.NONE), newest_ms(rows))
+        if marks is not None:
+            self._marks.setdefault(info.id, []).append(marks)
         self._parts.append(Part(info.id, rows.pack(), None if marks is None else pack_marks(marks)))
 
     def commit(self, rules: frozenset[int]) -> None:
@@ -125,16 +144,26 @@ class Journal:
             header = self.open(info).header
             info.watermark_ms, info.bound_ms = int(header[at.H_WATERMARK]), int(header[at.H_BOUND])
             info.first_ms, info.next_sequence = int(header[at.H_FIRST]), int(header[at.H_SEQ])
-        bounds = {info.id: info.bound_ms for info in head.cells}
-        head.chunks = merge_aged(self._log, drop_expired(self._log, head.chunks, bounds), bounds, rules)
+        horizons = {info.id: self.open(info).horizon for info in head.cells}
+        kept = self._mark_rules(rules)
+        head.chunks = merge_aged(self._log, drop_expired(self._log, head.chunks, horizons), horizons, kept)
         chunk = encode_parts(self._parts)
         if self._parts:
             self._log.put_chunk(head.version, chunk)
-            has_marks = any(part.marks is not None for part in self._parts)
-            head.chunks.append(ChunkInfo(head.version, 0, self._newest, has_marks))
+            times = marks_ms_of(self._marks, kept)
+            head.chunks.append(ChunkInfo(head.version, 0, self._newest, bool(self._marks), times))
         head.digest = _digest(head.digest, head.version, chunk)
         self._log.put_head(_encode_head(head))
         self._view.commit(head.version, head.digest)
+
+    def _mark_rules(self, rules: frozenset[int]) -> MarkRules:
+        """The rules kept, and which of them have suppressed alerts, in this batch or before."""
+        head = self.head
+        if head.suppressing is not None:
+            rows = [each.rows for marks in self._marks.values() for each in marks]
+            now = {int(rule) for each in rows for rule in each[each[:, at.M_SUPPRESSED] > 0, at.M_RULE]}
+            head.suppressing = sorted(now.union(head.suppressing) & rules)
+        return MarkRules(rules, None if head.suppressing is None else frozenset(head.suppressing))
 
     def _restore(self) -> None:
         """Make every cell anew from the chunks."""
@@ -153,7 +182,7 @@ class Journal:
             self._restore_cell(info, rows[info.id], marks[info.id])
 
     def _restore_cell(self, info: CellHead, rows: Sequence[TransactionBatch], marks: Sequence[Marks]) -> None:
-        cell = Cell.create(self._schema, info.fields, self._view.arrays(info.id))
+        cell = self._new_cell(info)
         self._view.cells[info.id] = cell
         cell.header[at.H_WATERMARK], cell.header[at.H_BOUND] = info.watermark_ms, info.bound_ms
         cell.header[at.H_FIRST], cell.header[at.H_SEQ] = info.first_ms, info.next_sequence

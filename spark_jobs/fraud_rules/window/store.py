@@ -22,7 +22,7 @@ from fraud_rules.window.arrays import Arrays, HeapArrays, MappedArrays
 from fraud_rules.window.cell import Cell
 
 _VERSION, _DIGEST, _OPEN, _SHAPE = range(4)
-LAYOUT = 2
+LAYOUT = 3
 """Raised when the arrays change their meaning: views of another layout are made anew."""
 
 

@@ -1,0 +1,127 @@
+"""Marks of alerts are dropped when they can no longer matter: memory stays flat, and the answers stay the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fraud_rules.codec import decode_transactions
+from fraud_rules.engine import KeyGroupEngine
+from fraud_rules.fanout import fan_out
+from fraud_rules.limits import RuleLimits
+from fraud_rules.output import KeyGroupOutput
+from fraud_rules.rule_codec import read_entry
+from fraud_rules.ruleset import RuleTimeline
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.statelog import MemoryLog
+from fraud_rules.window.store import HeapViews
+
+SCHEMA = TransactionSchema.load(Path(__file__).parents[1] / "config" / "schema.yaml")
+START_MS = 1_700_000_000_000
+LONGEST_S = 60
+
+
+def settings(longest_s: int) -> DetectorSettings:
+    limits = RuleLimits(max_cooldown_seconds=longest_s)
+    return DetectorSettings(key_groups=1, max_out_of_orderness_ms=2_000, limits=limits)
+
+
+def timeline(rules: Sequence[dict[str, Any]]) -> RuleTimeline:
+    """The rules, appended at the seconds after the beginning that their `at` says."""
+    entries = []
+    for version, rule in enumerate(rules):
+        record = {
+            "ruleState": "ACTIVE",
+            "groupingKeyNames": ["payeeId"],
+            "aggregateFieldName": "paymentAmount",
+            "limitOperatorType": ">=",
+            **{name: value for name, value in rule.items() if name != "at"},
+        }
+        at_ms = START_MS + 1_000 * rule.get("at", -1)
+        entries.append(read_entry(version, at_ms, json.dumps(record).encode(), SCHEMA, RuleLimits()))
+        assert entries[-1].change is not None, entries[-1].reasons
+    return RuleTimeline(entries)
+
+
+def packed(payees: np.ndarray, at_ms: np.ndarray, first: int, rules: RuleTimeline) -> bytes:
+    """One batch; rows arrive as they happen, some of them late by up to three seconds."""
+    values = [
+        b'{"transactionId":%d,"eventTime":%d,"payeeId":%d,"beneficiaryId":1,"paymentType":"CSH","paymentAmount":1.00}'
+        % (first + i, at_ms[i] - (2_999 if i % 7 == 3 else 0), payees[i])
+        for i in range(len(payees))
+    ]
+    offsets = first + np.arange(len(payees))
+    decoded = decode_transactions(values, np.zeros(len(payees)), offsets, at_ms, SCHEMA, 300_000)
+    return fan_out(decoded.batch, rules, 1)[0]
+
+
+@pytest.mark.parametrize("suppressing", [False, True], ids=["alerts only", "another rule suppresses"])
+def test_keys_that_alert_once_leave_nothing_behind(*, suppressing: bool) -> None:
+    once = {"ruleId": 1, "aggregatorFunctionType": "COUNT_WITH_RESET", "limit": 1, "windowSeconds": 10}
+    other = {"ruleId": 2, "aggregatorFunctionType": "COUNT", "limit": 2, "windowSeconds": 10, "cooldownSeconds": 60}
+    rules = timeline([once, other] if suppressing else [once])
+    log, views, sizes = MemoryLog(), HeapViews(), []
+    rows, batches = 2_000, 80
+    for batch in range(batches):
+        payees = np.arange(batch * rows, (batch + 1) * rows)
+        at_ms = START_MS + batch * 20_000 + np.arange(rows) * 10
+        if suppressing:
+            payees[-20:] = payees[-40:-20] = -1 - np.arange(20)  # the same keys, again and again
+        engine = KeyGroupEngine(0, SCHEMA, settings(LONGEST_S), log, views, observer=lambda *_: None)
+        output = engine.process([packed(payees, at_ms, batch * rows, rules)], rules, batch, 0)
+        sizes.append((output.retained_marks, output.retained_bytes, sum(map(len, log._chunks.values()))))
+    early, late = (np.max(sizes[begin : begin + 20], axis=0) for begin in (20, 60))
+    assert (late <= 1.1 * early).all(), (early, late)
+    kept_s = LONGEST_S + 10 + 20
+    assert late[0] < 4 * rows * kept_s / 20, "marks of some minutes at most"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_dropped_changes_no_answer(seed: int) -> None:
+    """Rules with resets and cool-downs, one of which is set and taken back later: cool-downs up to the longest there
+    may be, and as many keys as come back after a minute."""
+    count = {"aggregatorFunctionType": "COUNT", "windowSeconds": 10}
+    rules = timeline(
+        [
+            {**count, "ruleId": 1, "limit": 2, "aggregatorFunctionType": "COUNT_WITH_RESET"},
+            {**count, "ruleId": 2, "limit": 2, "cooldownSeconds": LONGEST_S},
+            {**count, "ruleId": 3, "limit": 1},
+            {**count, "ruleId": 4, "limit": 3, "aggregatorFunctionType": "COUNT_WITH_RESET", "cooldownSeconds": 7},
+            {**count, "ruleId": 3, "limit": 1, "cooldownSeconds": 30, "at": 300},
+            {**count, "ruleId": 3, "limit": 1, "at": 500},
+            {**count, "ruleId": 4, "limit": 3, "cooldownSeconds": 50, "at": 600},
+        ]
+    )
+    random, rows, batches = np.random.default_rng(seed), 40, 220
+    blobs = []
+    for batch in range(batches):
+        payees = random.integers(0, 60, rows) + 20 * (batch // 15)
+        at_ms = START_MS + batch * 5_000 + np.arange(rows) * 100
+        blobs.append(packed(payees, at_ms, batch * rows, rules))
+
+    def answers(longest_s: int, *, fresh: bool) -> tuple[list[object], int]:
+        log, views, found, output = MemoryLog(), HeapViews(), [], None
+        for batch, blob in enumerate(blobs):
+            views = HeapViews() if fresh else views
+            output = KeyGroupEngine(0, SCHEMA, settings(longest_s), log, views).process([blob], rules, batch, 0)
+            found.append(comparable(output))
+        return found, sum(map(len, log._chunks.values()))
+
+    kept, kept_bytes = answers(31_622_400, fresh=False)
+    dropped, dropped_bytes = answers(LONGEST_S, fresh=False)
+    restored, _ = answers(LONGEST_S, fresh=True)
+    assert sum(len(alerts) for alerts, *_ in kept) > 500  # type: ignore[misc]
+    assert any(b'"suppressed":' in text for alerts, *_ in kept for _, text in alerts)  # type: ignore[misc]
+    assert dropped == kept
+    assert restored == kept
+    assert dropped_bytes < kept_bytes
+
+
+def comparable(output: KeyGroupOutput) -> tuple[object, ...]:
+    return ([(alert.alert_id, alert.json) for alert in output.alerts], output.late, output.duplicates, output.rows)
