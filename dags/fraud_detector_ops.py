@@ -48,6 +48,12 @@ with DAG(
             title="Rebuild although the topic has lost its beginning",
             description="Windows that reach back before what is left will be incomplete, and say so.",
         ),
+        "accept_loss": Param(
+            False,
+            type="boolean",
+            title="Go on without lost transactions",
+            description="For OFFSETS_LOST: the detector never evaluates the lost transactions, and reports them.",
+        ),
     },
 ):
     DecisionOperator(
@@ -56,5 +62,6 @@ with DAG(
         action="{{ params.action }}",
         reason="{{ params.reason }}",
         partial_history="{{ params.partial }}",
+        accept_loss="{{ params.accept_loss }}",
         execution_timeout=timedelta(minutes=30),
     )

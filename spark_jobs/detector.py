@@ -41,6 +41,7 @@ def _parser(project: Project) -> argparse.ArgumentParser:
     add("--adopt", action="store_true", help="begin an empty checkpoint where the outputs written so far end")
     add("--rebuild", metavar="ORDER", help="set the checkpoint aside and recompute it from the topics, once an order")
     add("--partial", action="store_true", help="rebuild although retention has removed the topics' beginning")
+    add("--accept-loss", action="store_true", help="go on without transactions that are gone before they were read")
     add("--attempt", metavar="ID", help="the intent this start executes")
     add("--epoch", type=int, default=0, help="its epoch: a newer intent refuses the start")
     add("--hold", type=Path, metavar="FILE", help="make ready, then wait for FILE before anything is touched")
@@ -73,6 +74,7 @@ def _job(given: argparse.Namespace) -> DetectorJob:
         attempt=None if given.attempt is None else AttemptOf(given.attempt, given.epoch),
         rebuild=None if given.rebuild is None else RebuildOrder(given.rebuild, given.partial),
         metrics=given.metrics,
+        accept_loss=given.accept_loss,
     )
 
 
@@ -92,7 +94,7 @@ def main() -> int:
             check_start(_job(given))
         else:
             hold = None if given.hold is None else Hold(given.hold, lambda: _say("ready"))
-            run(_job(given), on_running=lambda: _say("running"), hold=hold)
+            run(_job(given), on_running=lambda: _say("running"), hold=hold, say=_say)
     except FraudError as error:
         _say(str(error))
         return error.exit_code

@@ -26,12 +26,16 @@ _WITH_AIRFLOW = ("tests/installation/", "tests/e2e/")
 
 @dataclass(frozen=True, slots=True)
 class OwnTopics:
-    """All declared topics under a prefix no other test has: `names` by role, `declared` as created."""
+    """All declared topics under a prefix no other test has: `names` by role, `declared` as created.
+
+    `timed` says that the test dates the records of the two logs, see `timed_topics`.
+    """
 
     bootstrap: str
     prefix: str
     names: TopicNames
     declared: tuple[Topic, ...]
+    timed: bool = False
 
     @property
     def kafka(self) -> KafkaConnection:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from fraud_rules.project import Project
 from tests.running_detector import START_S, Installation, jvm_of, kill_session
+from tests.timed_topics import detector_has_started, detector_starts
 from tests.waiting import until
 
 
@@ -45,6 +46,8 @@ class DetectorsInTurn:
         assert len(self._exit_codes()) == self._starts, "another detector still runs"
         self._said_from = self._log.stat().st_size
         self._starts += 1
+        self._topics = installation.topics
+        detector_starts(self._topics)
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(installation.arguments(*flags, checkpoint=checkpoint)).encode() + b"\n")
         self._process.stdin.flush()
@@ -52,10 +55,13 @@ class DetectorsInTurn:
     def wait_ready(self) -> None:
         """Return once its query runs."""
         until(self._is_ready, "the detector runs", START_S)
+        detector_has_started(self._topics)
 
     def wait_end(self) -> int:
         """Its exit code, once it has ended."""
-        return until(self._ended, "the detector ends", START_S)[0]
+        (code,) = until(self._ended, "the detector ends", START_S)
+        detector_has_started(self._topics)
+        return code
 
     def ended(self) -> int | None:
         """Its exit code, if it has ended."""

@@ -20,6 +20,7 @@ from fraud_rules.project import Project
 from fraud_rules.settings import DetectorSettings, TopicNames
 from tests.conftest import OwnTopics
 from tests.kafka_records import read_all
+from tests.timed_topics import detector_has_started, detector_starts
 from tests.waiting import until
 
 START_S = 180.0
@@ -84,6 +85,7 @@ class RunningDetector:
         self.installation = installation
         self.log = installation.home / "detector.log"
         self._said_from = self.log.stat().st_size if self.log.exists() else 0
+        detector_starts(installation.topics)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
@@ -116,6 +118,7 @@ class RunningDetector:
 
     def wait_ready(self) -> None:
         until(self.is_ready, "the detector runs", START_S)
+        detector_has_started(self.installation.topics)
 
     def wait_end(self, timeout_s: float = START_S) -> int:
         """Its exit code, once it has ended by itself."""

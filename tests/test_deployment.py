@@ -62,6 +62,11 @@ def test_an_intent_comes_back_as_it_was() -> None:
     assert decode_intent(intent.encode()) == intent
 
 
+def test_an_intent_without_newer_members_can_be_read_by_an_earlier_agent() -> None:
+    assert b"acceptLoss" not in run(3).encode()
+    assert b'"acceptLoss":true' in msgspec.structs.replace(run(3), accept_loss=True).encode()
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fraud_rules.errors import CheckpointDamaged, Reason
+from fraud_rules.errors import CheckpointDamaged, Reason, TopicUnsuitable
 from fraud_rules.kafka.reader import Record
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.limits import RuleLimits
@@ -40,6 +40,7 @@ class Log:
 
     values: list[bytes] = field(default_factory=list)
     reads: list[tuple[int, int]] = field(default_factory=list)
+    gone: set[int] = field(default_factory=set)
 
     def add(self, **members: Any) -> None:
         self.values.append(json.dumps({**RULE, **members}).encode())
@@ -49,7 +50,11 @@ class Log:
 
     def read(self, start: int, end: int) -> Sequence[Record]:
         self.reads.append((start, end))
-        return [Record(offset, 1_000 + offset, None, self.values[offset]) for offset in range(start, end)]
+        return [
+            Record(offset, 1_000 + offset, None, self.values[offset])
+            for offset in range(start, end)
+            if offset not in self.gone
+        ]
 
 
 @pytest.fixture
@@ -60,6 +65,10 @@ def schema(project: Project) -> TransactionSchema:
 def desk_of(log: Log, schema: TransactionSchema, home: Path, **settings: Any) -> RuleDesk:
     rules = RuleLog(log.read, schema, RuleLimits())
     return RuleDesk(DetectorSettings(**settings), rules, log, PinStore(DiskFolder(home)))  # type: ignore[arg-type]
+
+
+def place_of(pin: Pin) -> tuple[int, int]:
+    return pin.batch_id, pin.rules_end
 
 
 def test_a_pin_is_created_once_and_kept(tmp_path: Path) -> None:
@@ -95,12 +104,12 @@ def test_a_batch_is_pinned_at_the_end_of_the_log_and_hands_over_what_is_new(
 ) -> None:
     log = Log()
     desk = desk_of(log, schema, tmp_path)
-    assert desk.rules_of(0).pin == Pin(0, 0)
+    assert place_of(desk.rules_of(0).pin) == (0, 0)
 
     log.add(ruleId=1)
     log.add(ruleId=2, limitOperatorType="about")
     rules = desk.rules_of(1)
-    assert rules.pin == Pin(1, 2)
+    assert place_of(rules.pin) == (1, 2)
     assert [entry.version for entry in rules.new] == [0, 1]
     assert [entry.change is None for entry in rules.new] == [False, True]
     assert list(rules.timeline.latest.rules) == [1]
@@ -120,7 +129,7 @@ def test_a_repeated_batch_has_the_rules_of_its_first_attempt(schema: Transaction
     assert list(again.timeline.latest.rules) == [1]
 
     after = desk_of(log, schema, tmp_path).rules_of(1)
-    assert after.pin == Pin(1, 2)
+    assert place_of(after.pin) == (1, 2)
     assert [entry.version for entry in after.new] == [1]
 
 
@@ -132,7 +141,7 @@ def test_the_first_batch_of_a_checkpoint_begun_later_has_one_before_it(
     PinStore(DiskFolder(tmp_path)).create(Pin(NO_PIN.batch_id, 1))
     log.add(ruleId=2)
     rules = desk_of(log, schema, tmp_path).rules_of(0)
-    assert rules.pin == Pin(0, 2)
+    assert place_of(rules.pin) == (0, 2)
     assert [entry.version for entry in rules.new] == [1], "what the checkpoint before has told of is told once"
 
 
@@ -152,6 +161,29 @@ def test_a_rule_over_budget_stays_refused_for_whoever_reads_the_log(schema: Tran
     pin = PinStore(DiskFolder(tmp_path)).read(2) or NO_PIN
     elsewhere = RuleLog(log.read, schema, RuleLimits()).up_to(pin.rules_end, pin.reasons())
     assert list(elsewhere.latest.rules) == [2]
+
+
+@pytest.mark.parametrize("harm", ["replaced", "compacted"])
+def test_a_rule_log_that_lost_records_in_the_middle_is_refused(
+    harm: str, schema: TransactionSchema, tmp_path: Path
+) -> None:
+    log = Log()
+    for rule_id in range(1, 4):
+        log.add(ruleId=rule_id)
+    pin = desk_of(log, schema, tmp_path).rules_of(0).pin
+    log.add(ruleId=4)
+    assert desk_of(log, schema, tmp_path).stopped_at() is None
+    if harm == "compacted":
+        log.gone.add(1)
+    else:
+        log.values[1] = log.values[0]
+
+    with pytest.raises(TopicUnsuitable, match="below offset 3 is not what the detector has read"):
+        desk_of(log, schema, tmp_path).stopped_at()
+    with pytest.raises(TopicUnsuitable):
+        RuleLog(log.read, schema, RuleLimits()).up_to(pin.rules_end, pin.reasons(), pin.digest)
+    by_an_earlier_version = Pin(pin.batch_id, pin.rules_end, pin.refused)
+    RuleLog(log.read, schema, RuleLimits()).up_to(3, by_an_earlier_version.reasons(), by_an_earlier_version.digest)
 
 
 def test_the_rule_log_is_read_only_where_it_is_new(schema: TransactionSchema) -> None:

@@ -77,6 +77,8 @@ def test_a_wrong_declaration_is_refused(text: str, said: str, tmp_path: Path) ->
         (replace(ALERTS, retention_ms=None), as_is(ALERTS), StepKind.CHANGE),
         (replace(ALERTS, partitions=3), as_is(ALERTS), StepKind.CHANGE),
         (replace(ALERTS, max_record_bytes=9), as_is(ALERTS), StepKind.CHANGE),
+        # the broker's clock in place of the producers'
+        (ALERTS, as_is(replace(ALERTS, timestamp=Timestamp.CREATE)), StepKind.CHANGE),
         # shorter kept, fewer partitions, other clean-up, other clock: something is
         (replace(ALERTS, retention_ms=DAY_MS), as_is(ALERTS), StepKind.REFUSE),
         (ALERTS, as_is(replace(ALERTS, retention_ms=None)), StepKind.REFUSE),

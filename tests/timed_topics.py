@@ -1,4 +1,8 @@
-"""Topics of which a test decides the append times: the two logs carry the producer's timestamps."""
+"""Topics of which a test decides the append times: the two logs carry the producer's timestamps.
+
+A detector refuses to start on such topics. So the broker dates their records while a detector starts, and tests append
+to them before or after that.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Sequence
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from fraud_rules.kafka import topics as topic_admin
@@ -16,6 +20,7 @@ from fraud_rules.kafka.declared import Timestamp, load_topics
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
 from tests.conftest import OwnTopics
+from tests.waiting import until
 
 _MAX_RECORD_BYTES = 12_000_000
 
@@ -35,7 +40,7 @@ def timed_topics(broker: Broker, project: Project) -> OwnTopics:
         for topic in load_topics(project.config / "topics.yaml", prefix)
     )
     topic_admin.apply(broker.kafka, declared)
-    return OwnTopics(broker.bootstrap, prefix, names, declared)
+    return OwnTopics(broker.bootstrap, prefix, names, declared, timed=True)
 
 
 class Logs:
@@ -84,15 +89,42 @@ class Logs:
             self._failed.append(error)
 
 
+def detector_starts(topics: OwnTopics) -> None:
+    """Let a detector start: from here on the broker dates what comes to the two logs."""
+    if topics.timed:
+        _date_logs(topics, "LogAppendTime", TIMESTAMP_LOG_APPEND_TIME)
+
+
+def detector_has_started(topics: OwnTopics) -> None:
+    """Let the test date what comes to the two logs from here on."""
+    if topics.timed:
+        _date_logs(topics, "CreateTime", TIMESTAMP_CREATE_TIME)
+
+
+def _date_logs(topics: OwnTopics, clock: str, kind: int) -> None:
+    """Return once it is in effect. A broker applies changes in turn: a topic changed after the logs shows that."""
+    probe = topics.names.rules_cdc
+    for name in (topics.names.rules, topics.names.transactions, probe):
+        _date_by(topics.bootstrap, name, clock)
+    until(lambda: _kind_of_next(topics.bootstrap, probe) == kind, f"{probe} has {clock}")
+
+
+def _kind_of_next(bootstrap: str, topic: str) -> int:
+    kinds: list[int] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+    producer.produce(topic, b"a probe", on_delivery=lambda _, message: kinds.append(message.timestamp()[0]))
+    producer.flush(60.0)
+    return kinds[0]
+
+
 def date_by_producer(bootstrap: str, topic: str) -> None:
     """Let the producer's timestamps be the append times of a topic."""
-    resource = ConfigResource(
-        ConfigResource.Type.TOPIC,
-        topic,
-        incremental_configs=[
-            ConfigEntry("message.timestamp.type", "CreateTime", incremental_operation=AlterConfigOpType.SET)
-        ],
-    )
+    _date_by(bootstrap, topic, "CreateTime")
+
+
+def _date_by(bootstrap: str, topic: str, clock: str) -> None:
+    entry = ConfigEntry("message.timestamp.type", clock, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for done in admin.incremental_alter_configs([resource]).values():
         done.result()

@@ -27,24 +27,27 @@ def decide(
     requested_by: str,
     *,
     partial: bool = False,
+    accept_loss: bool = False,
 ) -> IntentRecord:
     """Append the intent for an action. Raises ConfigError where there is nothing to act on, BrokerUnavailable,
     Superseded.
 
     A start takes what is declared, and lifts a stop of the rule log; the others take what ran last. `partial` accepts a
-    rebuild from a topic that has lost its beginning.
+    rebuild from a topic that has lost its beginning. `accept_loss` goes on without transactions that are gone before
+    the detector read them.
     """
     match action:
         case Action.START:
-            return hook.run(seen, hook.declared(), reason, requested_by, resume=True)
+            return hook.run(seen, hook.declared(), reason, requested_by, resume=True, accept_loss=accept_loss)
         case Action.DRAIN:
             return hook.drain(seen, reason, requested_by)
         case Action.RESTART:
-            return hook.run(seen, last_release(seen), reason, requested_by)
+            return hook.run(seen, last_release(seen), reason, requested_by, accept_loss=accept_loss)
         case Action.ROLL_BACK:
-            return hook.run(seen, release_before(seen), reason, requested_by)
+            return hook.run(seen, release_before(seen), reason, requested_by, accept_loss=accept_loss)
         case Action.REBUILD:
-            return hook.run(seen, hook.declared(), reason, requested_by, rebuild=Rebuild(partial=partial))
+            rebuild = Rebuild(partial=partial)
+            return hook.run(seen, hook.declared(), reason, requested_by, rebuild=rebuild, accept_loss=accept_loss)
 
 
 def last_release(seen: DetectorObservation) -> Release:

@@ -32,6 +32,7 @@ class Health(StrEnum):
     DUPLICATE = "DUPLICATE"  # two of them, or two that decide about it
     CHECKPOINT_DAMAGED = "CHECKPOINT_DAMAGED"
     CHECKPOINT_FOREIGN = "CHECKPOINT_FOREIGN"
+    OFFSETS_LOST = "OFFSETS_LOST"  # records are gone before it has read them
     DISK_FULL = "DISK_FULL"
     REFUSED = "REFUSED"  # what was asked for is invalid, and nothing else is there to run
     DRAINING = "DRAINING"
@@ -242,6 +243,8 @@ _NAMED = {
     "CheckpointDamaged": Health.CHECKPOINT_DAMAGED,
     "StateDamaged": Health.CHECKPOINT_DAMAGED,
     "CheckpointForeign": Health.CHECKPOINT_FOREIGN,
+    "OffsetsLost": Health.OFFSETS_LOST,
+    "TopicUnsuitable": Health.REFUSED,
     "Fenced": Health.DUPLICATE,
     "DetectorStopped": Health.STOPPED,
     "ConfigError": Health.REFUSED,

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import msgspec
 
+from fraud_rules.lost_records import LostRecords
+
 __all__ = [
     "BatchLatency",
     "DetectorStatus",
@@ -76,7 +78,9 @@ class Progress(msgspec.Struct, frozen=True, rename="camel"):
 
     `late` counts a transaction once for each grouping in which it was late, `late_transactions` once. `since_start`
     counts what this start of the detector has written so far. `rebuilt` says that the query's state is that of the
-    batches before it too; `attempt` is the id of the intent that the detector executes, if it executes one.
+    batches before it too; `attempt` is the id of the intent that the detector executes, if it executes one. `lost` are
+    the records that it goes on without from this batch on, because a person has accepted the loss.
+    `retained_marks` counts what is kept of alerts for cool-downs and resets, once a rule and key.
     """
 
     query_id: str
@@ -101,6 +105,8 @@ class Progress(msgspec.Struct, frozen=True, rename="camel"):
     attempt: str | None = None
     late_transactions: Whole = 0
     since_start: Traffic | None = None
+    lost: list[LostRecords] = []
+    retained_marks: int = 0
 
     def ends_of(self, topic: str) -> dict[int, int]:
         """The end offsets of one topic by partition."""

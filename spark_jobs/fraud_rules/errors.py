@@ -266,6 +266,18 @@ class HistoryTooLate(FraudError):
     exit_code = 48
 
 
+class OffsetsLost(FraudError):
+    """Records are gone before the detector has read them; it goes on without them only when told to."""
+
+    exit_code = 41
+
+
+class TopicUnsuitable(FraudError):
+    """A topic that the detector reads is configured so that results would be wrong or records would vanish."""
+
+    exit_code = 42
+
+
 def kinds_of_error(root: type[FraudError] = FraudError) -> Iterator[type[FraudError]]:
     """The exception tree, flat."""
     yield root

@@ -155,8 +155,8 @@ def site(broker: Broker, project: Project, tmp_path_factory: pytest.TempPathFact
     detector = RunningDetector(installation)
     try:
         site = Site(installation, detector, Logs(topics))
-        site.rule(RULE)
         detector.wait_ready()
+        site.rule(RULE)
         site.judge()
         yield site
         assert detector.stop() == 0

@@ -8,13 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from confluent_kafka import Producer
 
-from fraud_rules.errors import BrokerUnavailable, ConfigError, Fenced
+from fraud_rules.errors import BrokerUnavailable, ConfigError, Fenced, TopicUnsuitable
+from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.rule_log import check_rule_log
+from fraud_rules.kafka.suitable import check_topics, faults_of
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, last_record
 from tests.conftest import OwnTopics
 from tests.kafka_records import produce, read_all
+from tests.timed_topics import date_by_producer
+from tests.waiting import until
 
 
 def values(topics: OwnTopics, topic: str) -> list[bytes | None]:
@@ -131,3 +135,37 @@ def test_topics_have_ids_and_a_missing_topic_is_named(topics: OwnTopics) -> None
     assert topic_ids(topics.kafka, names) == ids
     with TopicReader(topics.kafka, "nowhere") as reader, pytest.raises(BrokerUnavailable, match="nowhere"):
         reader.partitions()
+
+
+def test_topics_that_would_make_results_wrong_are_named_with_the_command(topics: OwnTopics) -> None:
+    check_topics(topics.kafka, topics.names)
+    transactions = topics.names.transactions
+    date_by_producer(topics.bootstrap, transactions)
+    declared = [topic for topic in topics.declared if topic.name == transactions]
+
+    def said() -> str:
+        try:
+            check_topics(topics.kafka, topics.names)
+        except TopicUnsuitable as error:
+            return str(error)
+        return ""
+
+    found = until(said, "the broker shows the change")
+    assert found.startswith(f"{transactions} has message.timestamp.type=CreateTime")
+    assert "fraud topics apply" in found
+    topic_admin.apply(topics.kafka, declared)
+    check_topics(topics.kafka, topics.names)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"}, ""),
+        ({"message.timestamp.type": "CreateTime", "cleanup.policy": "delete"}, "set LogAppendTime"),
+        ({"message.timestamp.type": "LogAppendTime", "cleanup.policy": "compact,delete"}, "set delete"),
+        ({}, "message.timestamp.type=None"),
+    ],
+)
+def test_what_is_wrong_with_a_topic(settings: dict[str, str | None], said: str) -> None:
+    assert said in "; ".join(faults_of("rules", settings))
+    assert bool(list(faults_of("rules", settings))) is bool(said)

@@ -14,20 +14,25 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from fraud_ops.health import Health, Limits, Verdict, health
 from fraud_ops.hooks.watch import DetectorWatch, now_ms
 from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.detector_status import Progress, decode_progress
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.consume import topic_ends
+from fraud_rules.kafka.consume import read_topic, topic_ends
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.project import Project
 from fraud_rules.settings import DetectorSettings, TopicNames
 from tests.conftest import OwnTopics
 from tests.fraud_command import environment
+from tests.kafka_records import produce
 from tests.ports import free_ports
 from tests.running_agent import Operations
+from tests.timed_topics import date_by_producer
 from tests.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -109,6 +114,16 @@ def test_no_such_master(world: World) -> None:
     assert world.kept() == before
 
 
+def test_a_topic_with_the_producers_times(world: World) -> None:
+    name, before = world.topics.names.transactions, world.kept()
+    date_by_producer(world.topics.bootstrap, name)
+    verdict = world.refused()
+    assert (verdict.health, verdict.error) == (Health.REFUSED, "TopicUnsuitable"), verdict
+    assert f"{name} has message.timestamp.type=CreateTime" in str(verdict)
+    assert world.kept() == before
+    topic_admin.apply(world.broker.kafka, world.topics.declared)
+
+
 def manifest_with(**changed: object) -> Harm:
     def change(copy: Path) -> None:
         path = copy / "detector.json"
@@ -151,12 +166,58 @@ def test_the_right_one_works_after_all_of_them_and_again_after_its_broker_was_aw
     world.drain()
 
 
-def test_a_topic_made_anew(world: World) -> None:
-    before = world.kept()
-    transactions = [topic for topic in world.topics.declared if topic.name == world.topics.names.transactions]
+def transactions(count: int) -> list[bytes]:
+    record = {"transactionId": 0, "eventTime": 0, "payeeId": 1, "beneficiaryId": 2, "paymentType": "CSH"}
+    now = now_ms()
+    return [
+        json.dumps({**record, "transactionId": i, "eventTime": now, "paymentAmount": 1}).encode() for i in range(count)
+    ]
+
+
+def lose_unread_records(world: World) -> str:
+    """Retention removes some of the records that came while the detector was stopped."""
+    name = world.topics.names.transactions
+    begin = topic_ends(world.broker.kafka, name)[0]
+    produce(world.topics.bootstrap, name, transactions(50), partition=0)
+    admin = AdminClient({"bootstrap.servers": world.topics.bootstrap})
+    for done in admin.delete_records([TopicPartition(name, 0, begin + 20)]).values():
+        done.result()
+    return f"{name}-0 from {begin} to {begin + 20}: 20 records"
+
+
+def recreate_the_topic(world: World) -> str:
+    name = world.topics.names.transactions
+    transactions = [topic for topic in world.topics.declared if topic.name == name]
     topic_admin.delete(world.broker.kafka, transactions)
     topic_admin.apply(world.broker.kafka, transactions)
+    produce(world.topics.bootstrap, name, transactions(10), partition=0)
+    return "the topic was created again and begins at 0"
+
+
+@pytest.mark.parametrize("lose", [lose_unread_records, recreate_the_topic])
+def test_records_lost_before_they_were_read(lose: Callable[[World], str], world: World) -> None:
+    names = world.topics.names
+    said, before = lose(world), world.kept()
     verdict = world.refused()
-    assert (verdict.health, verdict.error) == (Health.CHECKPOINT_FOREIGN, "CheckpointForeign"), verdict
-    assert "another topic" in str(verdict)
+    assert (verdict.health, verdict.error) == (Health.OFFSETS_LOST, "OffsetsLost"), verdict
+    assert said in str(verdict)
     assert world.kept() == before
+
+    record = world.ops.decide(world.ops.release(), accept_loss=True)
+    world.await_health(Health.HEALTHY)
+    ends = topic_ends(world.broker.kafka, names.transactions)
+    (lost, *_), *_ = until(
+        lambda: [each.lost for each in progress_of(world) if each.lost and each.ends_of(names.transactions) == ends],
+        "a batch reports the loss and has read the rest",
+    )
+    assert said in str(lost)
+    log = world.ops.home.attempt(record.intent.attempt_id).log.read_text()
+    assert said in log
+    world.drain()
+    world.run()
+    world.drain()
+
+
+def progress_of(world: World) -> list[Progress]:
+    records = read_topic(world.broker.kafka, world.topics.names.detector_progress)[0]
+    return [decode_progress(record.value) for record in records if record.value is not None]

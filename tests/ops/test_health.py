@@ -113,8 +113,11 @@ TABLE = {
     "a damaged checkpoint": (
         ASKED.said(Phase.FAILED, error_name="CheckpointDamaged", message="has gaps"), Health.CHECKPOINT_DAMAGED, "gaps",
     ),
-    "a foreign checkpoint, or of another topic": (
+    "a foreign checkpoint": (
         ASKED.said(Phase.FAILED, error_name="CheckpointForeign"), Health.CHECKPOINT_FOREIGN, "CheckpointForeign",
+    ),
+    "records are gone": (
+        ASKED.said(Phase.FAILED, error_name="OffsetsLost", exit_code=41), Health.OFFSETS_LOST, "OffsetsLost",
     ),
     "taken over from": (ASKED.said(Phase.FAILED, error_name="Fenced", exit_code=10), Health.DUPLICATE, "Fenced"),
     "a full disk": (

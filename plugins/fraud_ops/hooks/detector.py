@@ -7,6 +7,7 @@ import hashlib
 import uuid
 from functools import cached_property
 
+import msgspec
 from airflow.sdk import BaseHook, conf
 
 from fraud_ops.hooks.connections import KAFKA, SPARK, async_connection, connection, kafka_of
@@ -95,9 +96,11 @@ class FraudDetectorHook(BaseHook):
         *,
         resume: bool = False,
         rebuild: Rebuild | None = None,
+        accept_loss: bool = False,
     ) -> IntentRecord:
         """Record that a release is to run, decided on what was seen. Raises Superseded when another came first."""
-        return self._append(self._intent(seen, IntentKind.RUN, reason, requested_by, release, resume, rebuild))
+        intent = self._intent(seen, IntentKind.RUN, reason, requested_by, release)
+        return self._append(msgspec.structs.replace(intent, resume=resume, rebuild=rebuild, accept_loss=accept_loss))
 
     def drain(self, seen: DetectorObservation, reason: str, requested_by: str) -> IntentRecord:
         """Record that the detector is to stop after the batch in hand, and stay so. Raises Superseded."""
@@ -115,8 +118,6 @@ class FraudDetectorHook(BaseHook):
         reason: str,
         requested_by: str,
         release: Release | None = None,
-        resume: bool = False,
-        rebuild: Rebuild | None = None,
     ) -> Intent:
         return Intent(
             detector=seen.detector,
@@ -128,8 +129,6 @@ class FraudDetectorHook(BaseHook):
             supervisor=supervisor_id(),
             requested_ms=now_ms(),
             release=release,
-            resume=resume,
-            rebuild=rebuild,
         )
 
     def _append(self, intent: Intent) -> IntentRecord:

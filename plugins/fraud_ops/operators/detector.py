@@ -99,13 +99,22 @@ class DecisionOperator(DetectorOperator):
     `action` and `reason` are templates; who asked is the user who triggered the run.
     """
 
-    template_fields: Sequence[str] = ("action", "reason", "partial_history")
+    template_fields: Sequence[str] = ("action", "reason", "partial_history", "accept_loss")
 
-    def __init__(self, *, action: str, reason: str, partial_history: bool | str = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        action: str,
+        reason: str,
+        partial_history: bool | str = False,
+        accept_loss: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.action = action
         self.reason = reason
         self.partial_history = partial_history
+        self.accept_loss = accept_loss
 
     def execute(self, context: Context) -> dict[str, Any]:
         hook, action = self.hook(), Action(self.action)
@@ -114,8 +123,15 @@ class DecisionOperator(DetectorOperator):
             raise AirflowFailException("give a reason: it is kept with the decision")
         with named():
             seen = hook.observe_to_decide()
-            partial = _is_true(self.partial_history)
-            record = decide(hook, seen, action, self.reason, asked_by(action, person), partial=partial)
+            record = decide(
+                hook,
+                seen,
+                action,
+                self.reason,
+                asked_by(action, person),
+                partial=_is_true(self.partial_history),
+                accept_loss=_is_true(self.accept_loss),
+            )
         self.log.info("epoch %s: %s, asked for by %s: %s", record.epoch, action, person, self.reason)
         self.await_outcome(
             Until.STOPPED if action is Action.DRAIN else Until.HEALTHY,

@@ -15,6 +15,7 @@ import typer
 
 from fraud_rules.cli.configured import Configured, configured
 from fraud_rules.cli.options import (
+    AcceptLoss,
     Checkpoint,
     DriverMemory,
     Kafka,
@@ -59,6 +60,7 @@ def deploy(
         bool, typer.Option("--rebuild", help="Set the checkpoint aside and recompute it from the topics.")
     ] = False,
     partial: Partial = False,
+    accept_loss: AcceptLoss = False,
     wait: Wait = 0,
 ) -> None:
     """Decide that the detector runs with the configuration and the code here, through the agent.
@@ -90,7 +92,8 @@ def deploy(
 
     def decide(log: IntentLog) -> Intent:
         order = Rebuild(partial) if rebuild else None
-        return _intent(context, IntentKind.RUN, reason, log, release=release, resume=resume, rebuild=order)
+        members = {"release": release, "resume": resume, "rebuild": order, "accept_loss": accept_loss}
+        return _intent(context, IntentKind.RUN, reason, log, **members)
 
     _decide(context, kafka, decide, wait)
 

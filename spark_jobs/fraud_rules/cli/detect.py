@@ -10,6 +10,7 @@ import typer
 
 from fraud_rules.cli.configured import configured
 from fraud_rules.cli.options import (
+    AcceptLoss,
     Checkpoint,
     DriverMemory,
     Jars,
@@ -38,6 +39,7 @@ def detect(
     adopt: Annotated[
         bool, typer.Option("--adopt", help="Begin an empty checkpoint, with no state, where the outputs end.")
     ] = False,
+    accept_loss: AcceptLoss = False,
 ) -> None:
     """Run the detector until Ctrl-C or SIGTERM.
 
@@ -60,8 +62,18 @@ def detect(
         driver_memory=driver_memory,
         ui_port=ui_port,
     )
-    job = DetectorJob(context.settings, context.schema, kafka, options, resume=resume, adopt=adopt, metrics=metrics)
-    _run(job)
+    _run(
+        DetectorJob(
+            context.settings,
+            context.schema,
+            kafka,
+            options,
+            resume=resume,
+            adopt=adopt,
+            metrics=metrics,
+            accept_loss=accept_loss,
+        )
+    )
 
 
 def rebuild(
@@ -72,6 +84,7 @@ def rebuild(
     driver_memory: DriverMemory = "1536m",
     jars: Jars = None,
     partial: Partial = False,
+    accept_loss: AcceptLoss = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only say whether it can be done; nothing is touched.")
     ] = False,
@@ -100,7 +113,7 @@ def rebuild(
         driver_memory=driver_memory,
     )
     order = RebuildOrder(uuid.uuid4().hex, partial)
-    job = DetectorJob(context.settings, context.schema, kafka, options, rebuild=order)
+    job = DetectorJob(context.settings, context.schema, kafka, options, rebuild=order, accept_loss=accept_loss)
     if check:
         check_start(job)
         print(f"{options.checkpoint} can be rebuilt")
@@ -111,7 +124,7 @@ def rebuild(
 def _run(job: DetectorJob) -> None:
     from fraud_rules.spark.streaming import run
 
-    run(job, on_running=lambda: _say(f"the detector runs, checkpoint {job.spark.checkpoint}"))
+    run(job, on_running=lambda: _say(f"the detector runs, checkpoint {job.spark.checkpoint}"), say=_say)
     _say("the detector has ended in order")
 
 

@@ -51,4 +51,8 @@ Metrics = Annotated[
     str, typer.Option("--metrics", metavar="HOST:PORT", help="Serve metrics there.", show_default="nowhere")
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Lift a stop that the rule log asked for.")]
+AcceptLoss = Annotated[
+    bool,
+    typer.Option("--accept-loss", help="Go on without transactions that are gone before they were read; report them."),
+]
 Partial = Annotated[bool, typer.Option("--partial", help="Go on although retention has removed the topics' beginning.")]

@@ -39,6 +39,8 @@ def detector_arguments(intent: Intent, epoch: int, *, settings: Path, schema: Pa
     if intent.rebuild is not None:
         arguments.append(f"--rebuild={intent.attempt_id}")
         arguments += ["--partial"] if intent.rebuild.partial else []
+    if intent.accept_loss:
+        arguments.append("--accept-loss")
     return arguments
 
 

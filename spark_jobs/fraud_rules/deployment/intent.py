@@ -49,12 +49,13 @@ class Rebuild(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     partial: bool = False
 
 
-class Intent(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class Intent(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
     """One decision about one detector. `attempt_id` is unique; `release` is None for a DRAIN.
 
     `supervisor` is the id of the Airflow or the command that decides, `requested_by` the person or the DAG run that
-    asked. `resume` lifts a stop that the rule log asked for. `requested_ms` is for people: the time that counts is the
-    append time.
+    asked. `resume` lifts a stop that the rule log asked for. `accept_loss` goes on without transactions that are gone
+    before they were read. `requested_ms` is for people: the time that counts is the append time. Members at their
+    defaults are not written, so that an agent of an earlier version can read an intent that does not use newer ones.
     """
 
     detector: str
@@ -68,6 +69,7 @@ class Intent(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
     release: Release | None = None
     resume: bool = False
     rebuild: Rebuild | None = None
+    accept_loss: bool = False
 
     def __post_init__(self) -> None:
         if (self.kind is IntentKind.RUN) != (self.release is not None):

@@ -16,6 +16,7 @@ from fraud_rules.errors import FraudError, HistoryLost
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.lost_records import LossReason, LostRecords
 from fraud_rules.recording import RecordedTransaction
 from fraud_rules.settings import DetectorSettings
 
@@ -28,6 +29,7 @@ class _Batch(msgspec.Struct, rename="camel"):
     end_offsets: dict[str, dict[str, int]]
     rules_end: int
     rebuilt: bool = False
+    lost: list[LostRecords] = []
 
 
 _decode = msgspec.json.Decoder(_Batch).decode
@@ -61,7 +63,7 @@ class History:
         """Raise HistoryLost when something is no longer there, unless `partial` accepts that."""
         if self.lost and not partial:
             raise HistoryLost(
-                f"retention has removed {', '.join(self.lost)}: windows that reach back there would be incomplete; "
+                f"the topics no longer hold {', '.join(self.lost)}: windows that reach back there would be incomplete; "
                 "--partial goes on without"
             )
 
@@ -71,11 +73,13 @@ def read_history(
     settings: DetectorSettings,
     until: tuple[str, int] | None = None,
     reached: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    recreated: bool = False,
 ) -> History:
     """The history of a detector's state, as of its last written batch, or of the one of a query and number.
 
-    `reached` gets how many offsets of how many are read.
-
+    `reached` gets how many offsets of how many are read. `recreated` says that the transactions were created again
+    since that batch: then nothing is left of the history.
     Raises FraudError when there is none, or there are batches missing in the middle; BrokerUnavailable.
     """
     topic = settings.topics.transactions
@@ -86,14 +90,18 @@ def read_history(
         for offset, batch in _batches_of(reader, first, end, settings):
             begins = last is None or (batch.query_id != last.query_id and not batch.rebuilt)
             if begins:
-                starts: dict[int, int] = {} if last is None else _ends(last, topic)
+                starts = {**({} if last is None else _ends(last, topic)), **_goes_on(batch, topic)}
                 history = History(offset, end, starts, {}, ())
                 if batch.batch_id > 0:
                     # Where the first batch that is known begins is not.
                     lost = f"the first {batch.batch_id} batches of {settings.topics.detector_progress}"
                     history = History(offset + 1, end, _ends(batch, topic), {}, (lost,))
-            elif last is not None and batch.batch_id != (last.batch_id + 1 if batch.query_id == last.query_id else 0):
-                raise FraudError(f"{settings.topics.detector_progress} lacks batches before {batch.batch_id}")
+            elif last is not None:
+                if batch.batch_id != (last.batch_id + 1 if batch.query_id == last.query_id else 0):
+                    raise FraudError(f"{settings.topics.detector_progress} lacks batches before {batch.batch_id}")
+                if _renumbers(batch, topic):
+                    starts = {**_ends(last, topic), **_goes_on(batch, topic)}
+                    history = History(offset, end, starts, {}, (f"{topic} before batch {batch.batch_id}",))
             last = batch
             reached(offset - first, end - first)
             if until == (batch.query_id, batch.batch_id):
@@ -101,6 +109,9 @@ def read_history(
                 break
     if history is None or last is None:
         raise FraudError(f"the detector {settings.detector} has not judged anything at {kafka} yet")
+    if recreated:
+        ends = _ends(last, topic)
+        return replace(history, progress_start=end, progress_end=end, starts=ends, ends=ends, lost=(f"all of {topic}",))
     return _clipped(replace(history, progress_end=end, ends=_ends(last, topic)), kafka, topic)
 
 
@@ -149,14 +160,26 @@ class _Partition:
 
 def _clipped(history: History, kafka: KafkaConnection, topic: str) -> History:
     """The history as far as the transactions are still there."""
-    starts, lost = dict(history.starts), list(history.lost)
+    starts, ends, lost = dict(history.starts), dict(history.ends), list(history.lost)
     with TopicReader(kafka, topic) as reader:
-        for partition in history.ends:
-            start, (kept, _) = starts.get(partition, 0), reader.ends(partition)
-            starts[partition] = max(start, kept)
+        for partition, end in history.ends.items():
+            start, (kept, last) = starts.get(partition, 0), reader.ends(partition)
+            starts[partition], ends[partition] = max(start, kept), min(end, last)
             if kept > start:
                 lost.append(f"{topic}-{partition} from {start} to {kept}")
-    return replace(history, starts=starts, lost=tuple(lost))
+            if end > last:
+                lost.append(f"{topic}-{partition} from {last} to {end}")
+    return replace(history, starts=starts, ends=ends, lost=tuple(lost))
+
+
+def _goes_on(batch: _Batch, topic: str) -> dict[int, int]:
+    """Where a batch begins in the partitions that had lost records."""
+    return {each.partition: each.end for each in batch.lost if each.topic == topic and each.end is not None}
+
+
+def _renumbers(batch: _Batch, topic: str) -> bool:
+    """Whether offsets of the batches before mean other records from this batch on."""
+    return any(each.topic == topic and each.reason is not LossReason.REMOVED for each in batch.lost)
 
 
 def _batches_of(reader: TopicReader, start: int, end: int, settings: DetectorSettings) -> Iterator[tuple[int, _Batch]]:

@@ -6,10 +6,11 @@ its cost travels with the pin.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from fraud_rules.errors import ConfigError, Reason
+from fraud_rules.errors import ConfigError, Reason, TopicUnsuitable
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.limits import RuleLimits
 from fraud_rules.rule_codec import read_entry
@@ -44,6 +45,7 @@ class RuleLog:
         self._limits = limits
         self._lock = threading.Lock()
         self._timeline = RuleTimeline()
+        self._digest = ""
 
     @classmethod
     def of(
@@ -56,17 +58,39 @@ class RuleLog:
         """The rule log that a reader reads. It stays connected: connecting takes longer than a rule may to be live."""
         return cls(lambda start, end: list(reader.read(start, end)), schema, limits, reached)
 
-    def up_to(self, end: int, refused: Refusals) -> RuleTimeline:
+    def up_to(self, end: int, refused: Refusals, digest: str = "") -> RuleTimeline:
         """The log below offset `end`. Reads only what is new to this process.
 
-        Raises BrokerUnavailable when Kafka does not have it.
+        Raises BrokerUnavailable when Kafka does not have it, and TopicUnsuitable when the records read are not those of
+        the `digest`.
         """
         with self._lock:
             if end < self._timeline.end:
                 return RuleTimeline([each for each in self._timeline.entries if each.version < end], end)
             if end > self._timeline.end:
+                found = self._digest_up_to(end)
+                if digest and found != digest:
+                    raise TopicUnsuitable(
+                        f"the rule log below offset {end} is not what the detector has read before: records were "
+                        "compacted, deleted or replaced. Restore the topic; it must be kept for ever, uncompacted"
+                    )
+                self._digest = found
                 self._timeline = self._timeline.extended(self.entries(self._timeline.end, end, refused), end)
             return self._timeline
+
+    def digest(self, end: int) -> str:
+        """A digest of the records below offset `end`, which is not below what `up_to` has read. Raises
+        BrokerUnavailable."""
+        with self._lock:
+            return self._digest_up_to(end)
+
+    def _digest_up_to(self, end: int) -> str:
+        """A chain over the records, so that a longer log is digested from where a shorter one ended."""
+        digest = self._digest
+        for record in self._records(self._timeline.end, end) if end > self._timeline.end else ():
+            text = b"%s %d %d " % (digest.encode(), record.offset, record.append_ms) + (record.value or b"")
+            digest = hashlib.blake2b(text, digest_size=16).hexdigest()
+        return digest
 
     def entries(self, start: int, end: int, refused: Refusals) -> list[LogEntry]:
         """The entries with versions in [start, end), not yet at their rule times."""

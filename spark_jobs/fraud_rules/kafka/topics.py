@@ -212,6 +212,8 @@ def _refusal(name: str, actual: str, declared: str) -> str:
     if name in {"retention.ms", "retention.bytes"}:
         shorter = _amount(declared) < _amount(actual)
         return "would delete records" if shorter else ""
+    if (name, declared) == ("message.timestamp.type", "LogAppendTime"):
+        return ""  # the detector needs it; records written before keep their producers' times
     return _REFUSED.get(name, "")
 
 

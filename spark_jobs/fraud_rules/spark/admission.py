@@ -5,19 +5,21 @@ What is mistaken for sure is refused before any other detector is fenced, so tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from fraud_rules.deployment.work import WorkPhase
-from fraud_rules.errors import CheckpointForeign, DetectorStopped, Superseded
+from fraud_rules.errors import CheckpointForeign, DetectorStopped, OffsetsLost, Superseded
 from fraud_rules.kafka.deployment_log import read_intent_log
+from fraud_rules.kafka.losses import find_losses
 from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.kafka.writer import BatchWriter, last_record
-from fraud_rules.spark import checkpoint
+from fraud_rules.lost_records import LostRecords, Offsets, moved
+from fraud_rules.spark import checkpoint, losses
 from fraud_rules.spark.job import DetectorJob
 from fraud_rules.spark.marker import Beginning, Marker, adopt, beginning_of, check_fits, check_query
 from fraud_rules.spark.pins import PinStore
@@ -32,7 +34,8 @@ __all__ = ["Admitted", "admit", "check", "stopped_message"]
 @dataclass(frozen=True, slots=True)
 class Admitted:
     """What a start that may go on works with. `marker` is None when nothing of this checkpoint's is written; `restores`
-    says that the first batch, not finished yet, has to take the state of before in."""
+    says that the first batch, not finished yet, has to take the state of before in. `topics` are Kafka's ids of the
+    topics read, `loss` is the last loss that was accepted, `lost` what this start has accepted."""
 
     desk: RuleDesk
     writer: BatchWriter
@@ -40,42 +43,50 @@ class Admitted:
     resumed_at: int | None
     beginning: Beginning | None
     restores: bool
+    topics: Mapping[str, str]
+    loss: losses.AcceptedLoss | None
+    lost: Sequence[LostRecords]
 
     @property
     def starting_offsets(self) -> str:
         """Where an empty checkpoint begins to read, as Spark wants it."""
         if self.beginning is None or self.beginning.marker is None:
             return "earliest"
-        return msgspec.json.encode(self.beginning.marker.end_offsets).decode()
+        lost = () if self.loss is None else self.loss.lost
+        return msgspec.json.encode(moved(self.beginning.marker.end_offsets, lost)).decode()
 
 
 def check(job: DetectorJob, folder: Folder) -> None:
     """Raise as `admit` would, as far as that can be told while another detector works; nothing is changed."""
     _check_wanted(job)
-    order = job.rebuild
+    order, topics, marker = job.rebuild, _topic_ids(job), _read_marker(job)
     if order is not None and not is_carried_out(folder, order):
-        if _read_marker(job) is not None:
-            check_history(job, order)
+        if marker is not None:
+            known = {**checkpoint.topics_of(folder), **marker.topics}
+            _require_all(job, _lost(job, marker.end_offsets, marker.end_offsets, known, topics))
+            check_history(job, order, recreated=_recreated(job, known, topics))
         return
-    checkpoint.check_claim(folder, _manifest(job))
+    checkpoint.check_claim(folder, _manifest(job, _known_topics(job, folder, marker, topics)))
     _check_whose(job, folder)
-    checkpoint.read_live_progress(folder)
+    progress = checkpoint.read_live_progress(folder)
+    _require_all(job, _losses(job, folder, progress, _beginning(job, folder, marker, progress), topics))
 
 
 def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport) -> Admitted:
     """Take the checkpoint, fencing every other detector; what can only be told after that is checked after it."""
-    settings = job.settings
+    settings, topics = job.settings, _topic_ids(job)
     finish_rebuild(folder)
     check(job, folder)
     order = None if job.rebuild is None or is_carried_out(folder, job.rebuild) else job.rebuild
     _hold(folder, alone=order is not None)
     writer = BatchWriter(job.kafka, f"fraud-rules-{settings.detector}")
     writer.open()
+    losses.complete(folder, writer, settings)
     marker = _read_marker(job)
     if order is not None:
-        begin_rebuild(folder, order, marker, _manifest(job))
+        begin_rebuild(folder, order, marker, _manifest(job, topics))
         _hold(folder, alone=False)
-    checkpoint.claim(folder, _manifest(job))
+    checkpoint.claim(folder, _manifest(job, _known_topics(job, folder, marker, topics)))
     progress = checkpoint.read_progress(folder)
     work.begin(WorkPhase.RULES, "records")
     log = RuleLog.of(rules, job.schema, settings.limits, work.reached)
@@ -85,14 +96,91 @@ def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport
     if beginning is not None and marker == beginning.marker:
         marker = None
     check_fits(marker, progress, folder.root)
+    lost = _losses(job, folder, progress, beginning, topics)
+    _require_all(job, lost)
+    if lost:
+        losses.accept(folder, progress, marker, lost, topics)
+        losses.complete(folder, writer, settings)
+        marker = None if marker is None else _read_marker(job)
     restores = beginning is not None and beginning.rebuild is not None and progress.committed is None
-    return Admitted(desk, writer, marker, resumed_at, beginning, restores)
+    return Admitted(desk, writer, marker, resumed_at, beginning, restores, topics, losses.accepted(folder), lost)
 
 
-def _manifest(job: DetectorJob) -> Mapping[str, Any]:
+def _topic_ids(job: DetectorJob) -> Mapping[str, str]:
     topics = job.settings.topics
-    read = [topics.transactions, topics.rules, topics.detector_ticks]
-    return checkpoint.manifest(job.settings, job.schema, topic_ids(job.kafka, read), job.spark.shuffle_partitions)
+    return topic_ids(job.kafka, [topics.transactions, topics.rules, topics.detector_ticks])
+
+
+def _manifest(job: DetectorJob, topics: Mapping[str, str]) -> Mapping[str, Any]:
+    return checkpoint.manifest(job.settings, job.schema, topics, job.spark.shuffle_partitions)
+
+
+def _known_topics(
+    job: DetectorJob, folder: Folder, marker: Marker | None, topics: Mapping[str, str]
+) -> Mapping[str, str]:
+    """The topics' ids, but those of the checkpoint where a topic was created again in the Kafka it belongs to.
+
+    Such a topic is a loss that can be accepted. In another Kafka the marker of this checkpoint is missing.
+    """
+    query, beginning = checkpoint.known_query(folder), beginning_of(folder)
+    if marker is None or (marker.query_id != query and (beginning is None or marker != beginning.marker)):
+        return topics
+    known = checkpoint.topics_of(folder)
+    return {**topics, **{name: known[name] for name in _recreated(job, known, topics)}}
+
+
+def _recreated(job: DetectorJob, known: Mapping[str, str], topics: Mapping[str, str]) -> list[str]:
+    """The topics that were created again and can be read from their beginning: never the rule log."""
+    names = (job.settings.topics.transactions, job.settings.topics.detector_ticks)
+    return [name for name in names if known.get(name) not in (None, topics[name])]
+
+
+def _beginning(
+    job: DetectorJob, folder: Folder, marker: Marker | None, progress: checkpoint.Progress
+) -> Beginning | None:
+    """Where the checkpoint begins, or would begin if this start adopted it."""
+    known = beginning_of(folder)
+    if known is None and job.adopt and marker is not None and progress.query_id is None:
+        return Beginning(marker)
+    return known
+
+
+def _losses(
+    job: DetectorJob,
+    folder: Folder,
+    progress: checkpoint.Progress,
+    beginning: Beginning | None,
+    topics: Mapping[str, str],
+) -> list[LostRecords]:
+    """The records that are gone from where the next batch begins."""
+    known, before = checkpoint.topics_of(folder), losses.accepted(folder)
+    if before is not None and not before.done:
+        return []  # a start that died is completed first
+    if progress.committed is not None:
+        starts: Offsets | None = progress.planned[progress.committed]
+        ends = progress.planned.get(progress.committed + 1, starts)
+    else:
+        starts = checkpoint.initial_offsets(folder)
+        if starts is None and beginning is not None and beginning.marker is not None:
+            starts = moved(beginning.marker.end_offsets, () if before is None else before.lost)
+            known = {**known, **(beginning.marker.topics if before is None else {})}
+        ends = progress.planned.get(0, starts)
+    return [] if starts is None or ends is None else _lost(job, starts, ends, known, topics)
+
+
+def _lost(
+    job: DetectorJob, starts: Offsets, ends: Offsets, known: Mapping[str, str], topics: Mapping[str, str]
+) -> list[LostRecords]:
+    names = (job.settings.topics.transactions, job.settings.topics.detector_ticks)
+    return find_losses(job.kafka, starts, ends, names, _recreated(job, known, topics))
+
+
+def _require_all(job: DetectorJob, lost: Sequence[LostRecords]) -> None:
+    if lost and not job.accept_loss:
+        raise OffsetsLost(
+            f"records are gone before they were read: {'; '.join(map(str, lost))}. Restore the topic, or start once "
+            "with --accept-loss: the detector goes on with the first records there are, and reports the loss"
+        )
 
 
 def _hold(folder: Folder, *, alone: bool) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,10 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from fraud_rules.detector_status import Traffic, decode_progress
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.lost_records import LostRecords
 from fraud_rules.output import KeyGroupOutput
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.spark.checkpoint import end_offsets, is_committed, query_id
 from fraud_rules.spark.latency_meter import LatencyMeter
+from fraud_rules.spark.losses import AcceptedLoss
 from fraud_rules.spark.marker import Marker
 from fraud_rules.spark.metrics import DetectorMetrics
 from fraud_rules.spark.progress import Account, BatchOutputs, Latency, Place, progress_record
@@ -69,10 +71,17 @@ class BatchParts:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the batches of a start come from: see `detector_status.Progress`."""
+    """Where the batches of a start come from: see `detector_status.Progress`. `topics` are Kafka's ids of the topics
+    read; `loss` is the last loss that was accepted, which one batch reports."""
 
     rebuilt: bool = False
     attempt: str | None = None
+    topics: Mapping[str, str] = field(default_factory=dict)
+    loss: AcceptedLoss | None = None
+
+    def lost_before(self, batch_id: int) -> Sequence[LostRecords]:
+        """The records that a batch is the first to go on without."""
+        return self.loss.lost if self.loss is not None and self.loss.batch_id == batch_id else ()
 
 
 class BatchRunner:
@@ -137,8 +146,9 @@ class BatchRunner:
         if self._query_id is None:
             self._query_id = query_id(self._parts.folder)
         ends, origin = end_offsets(self._parts.folder, batch_id), self._origin
-        place = Place(self._query_id, batch_id, ends, rules.pin, origin.rebuilt, origin.attempt)
-        marker = Marker(place.query_id, batch_id, ends, rules.pin, self._parts.desk.rate)
+        lost = origin.lost_before(batch_id)
+        place = Place(self._query_id, batch_id, ends, rules.pin, origin.rebuilt, origin.attempt, lost)
+        marker = Marker(place.query_id, batch_id, ends, rules.pin, self._parts.desk.rate, dict(origin.topics))
         progress = self._progress(place, rules, outputs)
         self._parts.writer.write(self._records(place, rules, outputs, progress, marker))
         self._written = marker

@@ -25,6 +25,7 @@ RESUMED: Final = "resumed"
 FORMAT: Final = 2
 """Raised when what a checkpoint holds changes its meaning."""
 
+_INITIAL = "sources/0/0"
 _LOG_VERSIONS = ("v1", "v2")
 _LOOK_S = 0.3
 
@@ -83,6 +84,37 @@ def check_claim(folder: Folder, wanted: Mapping[str, Any]) -> Mapping[str, Any] 
     known = _parse(folder, MANIFEST, text.decode("utf-8", "replace"))
     _check_manifest(folder, known, wanted)
     return known
+
+
+def read_manifest(folder: Folder) -> Mapping[str, Any]:
+    """What the checkpoint was made with; empty for an empty folder. Raises CheckpointDamaged."""
+    text = folder.read(MANIFEST)
+    return {} if text is None else _parse(folder, MANIFEST, text.decode("utf-8", "replace"))
+
+
+def topics_of(folder: Folder) -> Mapping[str, str]:
+    """Kafka's ids of the topics that the checkpoint's offsets are of; empty where its manifest does not say."""
+    try:
+        topics = read_manifest(folder).get("topics")
+    except CheckpointDamaged:
+        return {}
+    return topics if isinstance(topics, dict) else {}
+
+
+def offset_files(folder: Folder, committed: int | None) -> list[str]:
+    """The files that say where the next batch begins, and where it ends if it is planned already."""
+    first, planned = (
+        (_INITIAL, "offsets/0") if committed is None else (f"offsets/{committed}", f"offsets/{committed + 1}")
+    )
+    return [name for name in (first, planned) if folder.exists(name)]
+
+
+def initial_offsets(folder: Folder) -> dict[str, dict[str, int]] | None:
+    """Where the first batch of a checkpoint begins, once it was planned. Raises CheckpointDamaged."""
+    text = folder.read(_INITIAL)
+    if text is None:
+        return None
+    return _parse(folder, _INITIAL, text.decode("utf-8", "replace").rstrip("\n").rpartition("\n")[2])
 
 
 def read_progress(folder: Folder) -> Progress:

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules import errors
-from fraud_rules.errors import CheckpointDamaged, DetectorFailed, FraudError, StorageFull
+from fraud_rules.errors import CheckpointDamaged, DetectorFailed, FraudError, OffsetsLost, StorageFull
 
 _NAMED = re.compile(r"fraud_rules\.errors\.(\w+): (.+)")
 _CAUSE = re.compile(r"^(?:Caused by: )?([\w.$]*(?:Error|Exception): .+)$", re.MULTILINE)
@@ -26,6 +26,11 @@ _STATE_NOT_WHOLE = re.compile(
     r"|FileNotFoundException: [^\n]*/state/"
 )
 """How Spark says that a file of the state is missing, or is not what was written."""
+
+_RECORDS_GONE = re.compile(
+    r"KAFKA_DATA_LOSS|OffsetOutOfRangeException|data may have been (?:lost|missed)", re.IGNORECASE
+)
+"""How Spark and Kafka's client say that records were removed before they were read."""
 
 _MESSAGE_LENGTH = 500
 
@@ -42,6 +47,10 @@ def named(error: BaseException) -> FraudError:
     if _STATE_NOT_WHOLE.search(text):
         return CheckpointDamaged(
             f"the checkpoint's state is not whole: {cause[:_MESSAGE_LENGTH]}; restore the checkpoint"
+        )
+    if _RECORDS_GONE.search(text):
+        return OffsetsLost(
+            f"records are gone before they were read: {cause[:_MESSAGE_LENGTH]}; the next start says which ones"
         )
     return DetectorFailed(f"{cause[:_MESSAGE_LENGTH]}; the next start repeats the batch in hand")
 

@@ -34,7 +34,8 @@ class RebuildOrder:
 @dataclass(frozen=True, slots=True)
 class DetectorJob:
     """One start of the detector. `resume` lifts a stop that the rule log asked for; `adopt` begins an empty checkpoint
-    where the outputs written so far end, instead of refusing to. `metrics` is the address to serve them at, if any.
+    where the outputs written so far end, instead of refusing to. `accept_loss` goes on without records that are gone
+    before they were read. `metrics` is the address to serve them at, if any.
     """
 
     settings: DetectorSettings
@@ -46,3 +47,4 @@ class DetectorJob:
     attempt: AttemptOf | None = None
     rebuild: RebuildOrder | None = None
     metrics: str = ""
+    accept_loss: bool = False

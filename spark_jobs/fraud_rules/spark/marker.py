@@ -19,13 +19,15 @@ from fraud_rules.spark.storage import Folder
 
 class Marker(msgspec.Struct, frozen=True, rename="camel"):
     """The last batch whose outputs are written. `end_offsets` by topic and partition (as text); `rate` is the traffic
-    up to that batch, from which the next start goes on to estimate what rules cost."""
+    up to that batch, from which the next start goes on to estimate what rules cost; `topics` are Kafka's ids of the
+    topics that the offsets are of, by name, empty where an earlier version wrote the marker."""
 
     query_id: str
     batch_id: int
     end_offsets: dict[str, dict[str, int]]
     pin: Pin
     rate: EventRate | None = None
+    topics: dict[str, str] = {}
 
     def encode(self) -> bytes:
         """The marker as JSON; `decode` gives it back."""

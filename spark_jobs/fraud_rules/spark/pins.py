@@ -23,11 +23,13 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
     """Rules of a batch: the log below offset `rules_end`, without the records `refused` for their cost.
 
     `refused` maps offsets (as text) to [field, message] pairs. It holds all ever refused, so the newest pin suffices.
+    `digest` is of the records below `rules_end`; empty where an earlier version wrote the pin.
     """
 
     batch_id: int
     rules_end: int
     refused: dict[str, list[tuple[str, str]]] = {}
+    digest: str = ""
 
     def reasons(self) -> Mapping[int, list[Reason]]:
         """Why records were refused, by offset."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from fraud_rules.detector_status import Traffic
+from fraud_rules.lost_records import LostRecords
 from fraud_rules.output import KeyGroupOutput
 from fraud_rules.spark.pins import Pin
 from fraud_rules.spark.rows import Aside, merged_quantile_ms
@@ -98,6 +99,11 @@ class Account:
         return sum(group.retained_events for group in self.groups.values())
 
     @property
+    def retained_marks(self) -> int:
+        """Marks of alerts, counted once a rule and key."""
+        return sum(group.retained_marks for group in self.groups.values())
+
+    @property
     def retained_bytes(self) -> int:
         """Memory of the views."""
         return sum(group.retained_bytes for group in self.groups.values())
@@ -119,6 +125,7 @@ class Place:
     pin: Pin
     rebuilt: bool = False
     attempt: str | None = None
+    lost: Sequence[LostRecords] = ()
 
 
 def progress_record(
@@ -143,6 +150,7 @@ def progress_record(
             "rulesInForce": rules,
             "retainedEvents": account.retained_events,
             "retainedBytes": account.retained_bytes,
+            "retainedMarks": account.retained_marks,
             "watermark": account.watermark_ms,
             "newestAppendTime": outputs.append_ms(1.0),
             "previous": before,
@@ -150,5 +158,6 @@ def progress_record(
             "attempt": place.attempt,
             "lateTransactions": outputs.late,
             "sinceStart": account.traffic,
+            "lost": place.lost,
         }
     )

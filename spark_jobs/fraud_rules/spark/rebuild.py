@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -21,8 +21,10 @@ from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.history import read_batches, read_history
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
+from fraud_rules.lost_records import LossReason
 from fraud_rules.spark.checkpoint import RESUMED, claim
 from fraud_rules.spark.job import DetectorJob, RebuildOrder
+from fraud_rules.spark.losses import AcceptedLoss
 from fraud_rules.spark.marker import Beginning, Marker, begin, beginning_of
 from fraud_rules.spark.storage import Folder
 from fraud_rules.spark.work import WorkReport
@@ -50,9 +52,13 @@ def is_carried_out(folder: Folder, order: RebuildOrder) -> bool:
     return beginning is not None and beginning.rebuild == order.order
 
 
-def check_history(job: DetectorJob, order: RebuildOrder) -> None:
-    """Raise HistoryLost, or FraudError, when there is not what a rebuild needs."""
-    read_history(job.kafka, job.settings).require(partial=order.partial)
+def check_history(job: DetectorJob, order: RebuildOrder, recreated: Collection[str] = ()) -> None:
+    """Raise HistoryLost, or FraudError, when there is not what a rebuild needs.
+
+    `recreated` names topics that were created again since the last batch.
+    """
+    history = read_history(job.kafka, job.settings, recreated=job.settings.topics.transactions in recreated)
+    history.require(partial=order.partial)
 
 
 def begin_rebuild(
@@ -81,8 +87,13 @@ def finish_rebuild(folder: Folder) -> None:
         fresh.move(folder.root)
 
 
-def recompute(job: DetectorJob, beginning: Beginning, work: WorkReport) -> Mapping[int, bytes]:
-    """The state at the marker, an image for each key group. Raises HistoryLost, BrokerUnavailable."""
+def recompute(
+    job: DetectorJob, beginning: Beginning, loss: AcceptedLoss | None, work: WorkReport
+) -> Mapping[int, bytes]:
+    """The state at the marker, an image for each key group. `loss` is what this checkpoint goes on without.
+
+    Raises HistoryLost, BrokerUnavailable.
+    """
     marker = beginning.marker
     if marker is None:
         return {}
@@ -90,8 +101,12 @@ def recompute(job: DetectorJob, beginning: Beginning, work: WorkReport) -> Mappi
     from fraud_rules.rebuild import rebuild_state
 
     # The first batch of the new checkpoint may be written already, and is still to be evaluated again.
+    recreated = loss is not None and any(
+        each.reason is LossReason.RECREATED and each.topic == job.settings.topics.transactions for each in loss.lost
+    )
+    until = (marker.query_id, marker.batch_id)
     work.begin(WorkPhase.HISTORY, "records")
-    history = read_history(job.kafka, job.settings, (marker.query_id, marker.batch_id), work.reached)
+    history = read_history(job.kafka, job.settings, until, work.reached, recreated=recreated)
     history.require(partial=beginning.partial)
     refused = marker.pin.reasons()
     batches = read_batches(history, job.kafka, job.settings)

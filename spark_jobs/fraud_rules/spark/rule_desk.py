@@ -50,7 +50,7 @@ class RuleDesk:
     def stopped_at(self) -> int | None:
         """The offset of the last CLEAR_STATE_ALL_STOP that a pin includes."""
         pin = self._pins.read(self._newest) or NO_PIN
-        return self._log.up_to(pin.rules_end, pin.reasons()).latest.stopped_at
+        return self._log.up_to(pin.rules_end, pin.reasons(), pin.digest).latest.stopped_at
 
     def rules_of(self, batch_id: int) -> RulesOfBatch:
         """The rules of a batch: those of its first attempt, or else all there are now, pinned durably."""
@@ -59,7 +59,7 @@ class RuleDesk:
         if pin is None:
             pin = self._pins.create(self._decide(batch_id, previous))
         self._newest, self._last = max(self._newest, batch_id), pin
-        timeline = self._log.up_to(pin.rules_end, pin.reasons())
+        timeline = self._log.up_to(pin.rules_end, pin.reasons(), pin.digest)
         new = (
             [entry for entry in timeline.entries if entry.version >= previous.rules_end] if _grew(previous, pin) else []
         )
@@ -77,7 +77,8 @@ class RuleDesk:
         if end > previous.rules_end:
             for offset, reason in self._over_budget(previous, end):
                 refused[str(offset)] = [(reason.field, reason.message)]
-        return Pin(batch_id, max(end, previous.rules_end), refused)
+        end = max(end, previous.rules_end)
+        return Pin(batch_id, end, refused, self._log.digest(end))
 
     def _over_budget(self, previous: Pin, end: int) -> list[tuple[int, Reason]]:
         """The new records whose rules would cost more state than there may be."""
@@ -85,7 +86,7 @@ class RuleDesk:
         lateness_ms = settings.max_out_of_orderness_ms
         traffic = TrafficSeen(self.rate, settings.state_bytes_per_event, lateness_ms, self._retained_events)
         found = []
-        timeline = self._log.up_to(previous.rules_end, previous.reasons())
+        timeline = self._log.up_to(previous.rules_end, previous.reasons(), previous.digest)
         for entry in self._log.entries(previous.rules_end, end, {}):
             reason = None
             if isinstance(entry.change, Rule):

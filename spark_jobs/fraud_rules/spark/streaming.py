@@ -22,6 +22,7 @@ from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.kafka.reader import TopicReader, has_topic
 from fraud_rules.kafka.rule_log import check_rule_log
+from fraud_rules.kafka.suitable import check_topics
 from fraud_rules.kafka.ticks import TickWriter
 from fraud_rules.spark.admission import Admitted, admit, check, stopped_message
 from fraud_rules.spark.batch import BatchParts, BatchRunner, Origin
@@ -36,6 +37,7 @@ from fraud_rules.spark.rebuild import recompute, share_state
 from fraud_rules.spark.session import SparkOptions, build_session, check_options, drop_hadoop_defaults, warm_up
 from fraud_rules.spark.storage import DiskFolder, Folder, HadoopFolder
 from fraud_rules.spark.task_work import read_progress
+from fraud_rules.spark.views import check_views_disk
 from fraud_rules.spark.work import BatchWatch, WorkReport, named_report
 from fraud_rules.spark.worker import WorkerContext
 
@@ -66,10 +68,12 @@ def run(
     on_running: Callable[[], None] = lambda: None,
     hold: Hold | None = None,
     work: WorkReport | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Run until SIGTERM or SIGINT, which end it after the batch in hand; `on_running` is called once the query runs.
 
     `work` reports what the driver is working on; without one it goes to the file that the environment names, if any.
+    `say` is given each loss that this start accepts.
     Raises DetectorStopped when the rule log asks to stop, and everything else by name: see `errors`.
     """
     drain, work = threading.Event(), work or named_report()
@@ -83,7 +87,7 @@ def run(
             work.begin(WorkPhase.READY)
             if not hold.wait(drain):
                 return
-        runner, query = _start(job, stack, spark, work)
+        runner, query = _start(job, stack, spark, work, say)
         on_running()
         _watch(query, runner, drain)
     if runner.stopped_at is not None:
@@ -91,12 +95,13 @@ def run(
 
 
 def _start(
-    job: DetectorJob, stack: ExitStack, spark: SparkSession | None, work: WorkReport
+    job: DetectorJob, stack: ExitStack, spark: SparkSession | None, work: WorkReport, say: Callable[[str], None]
 ) -> tuple[BatchRunner, StreamingQuery]:
     topics, settings, options = job.settings.topics, job.settings, job.spark
     rules = stack.enter_context(TopicReader(job.kafka, topics.rules))
     check_rule_log(rules)
-    check_options(options)
+    check_topics(job.kafka, topics)
+    _check_host(job)
     admitted = None
     folder: Folder
     if options.checkpoints_to_disk:
@@ -110,11 +115,13 @@ def _start(
     if admitted is None:
         folder = HadoopFolder(spark, options.checkpoint)
         admitted = admit(job, folder, rules, work)
+    for each in admitted.lost:
+        say(f"goes on without lost records: {each}")
     transactions = stack.enter_context(TopicReader(job.kafka, topics.transactions))
     pulse = Pulse(TickWriter(job.kafka, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
     context = WorkerContext(job.schema, settings, job.kafka, folder.root, options.shuffle_partitions, admitted.restores)
     if admitted.restores and admitted.beginning is not None:
-        stack.enter_context(share_state(spark, recompute(job, admitted.beginning, work)))
+        stack.enter_context(share_state(spark, recompute(job, admitted.beginning, admitted.loss, work)))
     metrics = stack.enter_context(serve_metrics(job))
     spill = context.spill()
     spill.clean()
@@ -142,18 +149,28 @@ def check_start(job: DetectorJob) -> None:
 
     A checkpoint on another file system than a disk is not looked at: that takes Spark.
     """
-    check_options(job.spark)
+    _check_host(job)
     check_master(job.spark.master)
     require_broker(job.kafka)
     with TopicReader(job.kafka, job.settings.topics.rules) as rules:
         check_rule_log(rules)
+    check_topics(job.kafka, job.settings.topics)
     if job.spark.checkpoints_to_disk:
         check(job, DiskFolder(job.spark.checkpoint_path))
 
 
+def _check_host(job: DetectorJob) -> None:
+    """Raise ConfigError, or StorageFull for the views where this host evaluates."""
+    check_options(job.spark)
+    if job.spark.is_local:
+        where = str(job.spark.checkpoint_path) if job.spark.checkpoints_to_disk else job.spark.checkpoint
+        check_views_disk(where, job.settings.views_folder)
+
+
 def _origin(job: DetectorJob, admitted: Admitted) -> Origin:
     rebuilt = admitted.beginning is not None and admitted.beginning.rebuild is not None
-    return Origin(rebuilt, None if job.attempt is None else job.attempt.attempt_id)
+    attempt = None if job.attempt is None else job.attempt.attempt_id
+    return Origin(rebuilt, attempt, admitted.topics, admitted.loss)
 
 
 def _retained(job: DetectorJob) -> int | None:

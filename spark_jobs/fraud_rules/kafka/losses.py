@@ -1,0 +1,51 @@
+"""Compares the offsets at which a detector reads on with what the topics still hold."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import TopicReader
+from fraud_rules.lost_records import LossReason, LostRecords, Offsets
+
+__all__ = ["find_losses"]
+
+
+def find_losses(
+    kafka: KafkaConnection, starts: Offsets, ends: Offsets, topics: Collection[str], recreated: Collection[str]
+) -> list[LostRecords]:
+    """What cannot be read of the topics from `starts` on. `ends` are those of a batch planned already, or `starts`.
+
+    `recreated` names topics whose offsets mean nothing any more. Raises BrokerUnavailable.
+    """
+    found: list[LostRecords] = []
+    for topic in topics:
+        with TopicReader(kafka, topic) as reader:
+            kept = {partition: reader.ends(partition) for partition in reader.partitions()}
+        known = {int(partition): offset for partition, offset in starts.get(topic, {}).items()}
+        if topic in recreated:
+            found += _of_recreated(topic, known, kept)
+        else:
+            planned = {int(partition): offset for partition, offset in ends.get(topic, {}).items()}
+            found += _of_same(topic, known, planned, kept)
+    return found
+
+
+def _of_recreated(topic: str, known: Mapping[int, int], kept: Mapping[int, tuple[int, int]]) -> Iterator[LostRecords]:
+    for partition in sorted(known.keys() | kept.keys()):
+        end = kept[partition][0] if partition in kept else None
+        yield LostRecords(topic, partition, known.get(partition, 0), end, LossReason.RECREATED)
+
+
+def _of_same(
+    topic: str, known: Mapping[int, int], planned: Mapping[int, int], kept: Mapping[int, tuple[int, int]]
+) -> Iterator[LostRecords]:
+    for partition, start in sorted(known.items()):
+        if partition not in kept:
+            continue  # Kafka never removes a partition of a topic
+        first, last = kept[partition]
+        furthest = max(start, planned.get(partition, start))
+        if start < first:
+            yield LostRecords(topic, partition, start, first, LossReason.REMOVED, first - start)
+        elif furthest > last:
+            yield LostRecords(topic, partition, furthest, last, LossReason.TRUNCATED)

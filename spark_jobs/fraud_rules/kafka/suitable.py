@@ -1,0 +1,53 @@
+"""Whether the topics that the detector reads are configured so that its results are right.
+
+Rules apply by the broker's time, and a watermark that one producer's clock can move is worth nothing. A compacted topic
+loses records that the detector has read or has yet to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+
+from fraud_rules.errors import BrokerUnavailable, TopicUnsuitable
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import describe
+from fraud_rules.topic_names import TopicNames
+
+__all__ = ["check_topics", "faults_of"]
+
+_TIMEOUT_S = 15.0
+_TIMESTAMP, _CLEANUP = "message.timestamp.type", "cleanup.policy"
+
+
+def check_topics(kafka: KafkaConnection, names: TopicNames) -> None:
+    """Raise TopicUnsuitable when the transactions or the rule log are, BrokerUnavailable when Kafka does not say."""
+    faults = [fault for name in (names.transactions, names.rules) for fault in faults_of(name, _settings(kafka, name))]
+    if faults:
+        raise TopicUnsuitable("; ".join(faults))
+
+
+def faults_of(topic: str, settings: Mapping[str, str | None]) -> Iterator[str]:
+    """What is wrong with a topic's settings, and what to run. Pure."""
+    if (actual := settings.get(_TIMESTAMP)) != "LogAppendTime":
+        yield (
+            f"{topic} has {_TIMESTAMP}={actual}, so one wrong producer's clock would make later transactions late; "
+            "set LogAppendTime (fraud topics apply)"
+        )
+    if "compact" in ((actual := settings.get(_CLEANUP)) or ""):
+        yield (
+            f"{topic} has {_CLEANUP}={actual}, so records vanish by their key; set delete "
+            f"(kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {_CLEANUP}=delete)"
+        )
+
+
+def _settings(kafka: KafkaConnection, topic: str) -> dict[str, str | None]:
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    admin = AdminClient(kafka.confluent({"log_level": 2}))
+    try:
+        answer = admin.describe_configs([resource], request_timeout=_TIMEOUT_S)
+        return {name: entry.value for name, entry in answer[resource].result().items()}
+    except KafkaException as error:
+        raise BrokerUnavailable(f"Kafka at {kafka} does not describe {topic}: {describe(error)}") from error

@@ -1,0 +1,97 @@
+"""Losses that a person has accepted: the checkpoint and the marker are moved past the records that are gone.
+
+What is to change is durable in one file before anything changes, so that a start that dies meanwhile is completed by
+the next one. The first batch after it reports the loss in its progress record.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from fraud_rules.errors import CheckpointDamaged
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.lost_records import LostRecords, moved
+from fraud_rules.settings import DetectorSettings
+from fraud_rules.spark import checkpoint
+from fraud_rules.spark.marker import Marker
+from fraud_rules.spark.storage import Folder
+
+__all__ = ["AcceptedLoss", "accept", "accepted", "complete"]
+
+ACCEPTED: Final = "accepted-loss"
+"""A file beside the checkpoint: the last loss that was accepted."""
+
+
+class AcceptedLoss(msgspec.Struct, frozen=True, rename="camel"):
+    """`batch_id` is the first batch that goes on without the `lost` records; it reports them. `topics` are Kafka's ids
+    of the topics as of then. `files` and `marker` are what the checkpoint's files and the marker become, `done` says
+    that they are so."""
+
+    batch_id: int
+    lost: list[LostRecords]
+    topics: dict[str, str]
+    files: dict[str, str]
+    marker: Marker | None
+    done: bool = False
+
+
+_decode = msgspec.json.Decoder(AcceptedLoss).decode
+
+
+def accepted(folder: Folder) -> AcceptedLoss | None:
+    """The last loss accepted for this checkpoint. Raises CheckpointDamaged when its file cannot be read."""
+    text = folder.read(ACCEPTED)
+    try:
+        return None if text is None else _decode(text)
+    except msgspec.DecodeError as error:
+        raise CheckpointDamaged(f"{folder.root}/{ACCEPTED} cannot be read ({error}): restore the checkpoint") from error
+
+
+def accept(
+    folder: Folder,
+    progress: checkpoint.Progress,
+    marker: Marker | None,
+    lost: Sequence[LostRecords],
+    topics: Mapping[str, str],
+) -> AcceptedLoss:
+    """Make it durable that this checkpoint goes on without the lost records; `complete` then makes it so.
+
+    `marker` is None when nothing of this checkpoint is written yet.
+    """
+    batch_id = 1 + max(-1 if progress.committed is None else progress.committed, marker.batch_id if marker else -1)
+    before = accepted(folder)
+    unreported = before.lost if before is not None and before.batch_id >= batch_id else []
+    files = {checkpoint.MANIFEST: json.dumps({**checkpoint.read_manifest(folder), "topics": dict(topics)}, indent=1)}
+    for name in checkpoint.offset_files(folder, progress.committed):
+        files[name] = _moved_file(folder, name, lost)
+    if marker is not None:
+        marker = msgspec.structs.replace(marker, end_offsets=moved(marker.end_offsets, lost), topics=dict(topics))
+    loss = AcceptedLoss(batch_id, [*unreported, *lost], dict(topics), files, marker)
+    folder.create(ACCEPTED, msgspec.json.encode(loss), replace=True)
+    return loss
+
+
+def complete(folder: Folder, writer: BatchWriter, settings: DetectorSettings) -> None:
+    """Carry out what was accepted, once; nothing where it is done already."""
+    loss = accepted(folder)
+    if loss is None or loss.done:
+        return
+    for name, text in loss.files.items():
+        # Hadoop keeps the checksum of a file beside it. A file without one is read as it is.
+        folder.delete(posixpath.join(posixpath.dirname(name), f".{posixpath.basename(name)}.crc"))
+        folder.create(name, text.encode(), replace=True)
+    if loss.marker is not None:
+        writer.write([OutRecord(settings.topics.detector_marker, loss.marker.encode(), settings.detector.encode())])
+    folder.create(ACCEPTED, msgspec.json.encode(msgspec.structs.replace(loss, done=True)), replace=True)
+
+
+def _moved_file(folder: Folder, name: str, lost: Sequence[LostRecords]) -> str:
+    """A file of Spark's with its offsets moved: they are its last line."""
+    text = (folder.read(name) or b"").decode()
+    *head, last = text.rstrip("\n").split("\n")
+    return "\n".join([*head, json.dumps(moved(json.loads(last), lost), separators=(",", ":"))])
