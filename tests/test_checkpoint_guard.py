@@ -91,11 +91,27 @@ def test_a_schema_may_grow_by_nullable_fields_and_change_nothing_else(
     grown = replace(schema, fields=(*schema.fields, Field("channel", FieldType.STRING, nullable=True)))
     claim(folder, manifest(SETTINGS, grown, TOPIC_IDS, 2))
 
-    with pytest.raises(CheckpointForeign, match="channel"):
-        claim(folder, manifest(SETTINGS, schema, TOPIC_IDS, 2))
     demanding = replace(grown, fields=(*grown.fields, Field("branch", FieldType.LONG)))
     with pytest.raises(CheckpointForeign, match="branch"):
         claim(folder, manifest(SETTINGS, demanding, TOPIC_IDS, 2))
+
+
+def test_the_release_before_a_field_was_added_can_go_on(folder: DiskFolder, schema: TransactionSchema) -> None:
+    def with_channel(kind: FieldType) -> dict[str, Any]:
+        grown = replace(schema, fields=(*schema.fields, Field("channel", kind, nullable=True)))
+        return manifest(SETTINGS, grown, TOPIC_IDS, 2)
+
+    before = manifest(SETTINGS, schema, TOPIC_IDS, 2)
+    claim(folder, before)
+    claim(folder, with_channel(FieldType.STRING))
+    claim(folder, before)
+    with pytest.raises(CheckpointForeign, match="channel"):
+        claim(folder, with_channel(FieldType.LONG))
+    claim(folder, with_channel(FieldType.STRING))
+
+    fewer = replace(schema, fields=tuple(field for field in schema.fields if field.name != "ingestionTimestamp"))
+    with pytest.raises(CheckpointForeign, match="ingestionTimestamp"):
+        claim(folder, manifest(SETTINGS, fewer, TOPIC_IDS, 2))
 
 
 @pytest.mark.parametrize(

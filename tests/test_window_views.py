@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from shutil import disk_usage
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -19,7 +20,7 @@ from fraud_rules.limits import RuleLimits
 from fraud_rules.output import KeyGroupOutput
 from fraud_rules.rule_codec import read_entry
 from fraud_rules.ruleset import RuleTimeline
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.schema import Field, FieldType, TransactionSchema
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.chunks import FAN
@@ -113,7 +114,7 @@ def head_of(log: MemoryLog) -> Head:
 
 
 def test_two_workers_share_mapped_files(packed: list[bytes], answers: list[tuple[object, ...]], tmp_path: Path) -> None:
-    assert run(packed, MemoryLog(), [MappedViews(tmp_path), MappedViews(tmp_path)]) == answers
+    assert run(packed, MemoryLog(), [MappedViews(tmp_path, SCHEMA), MappedViews(tmp_path, SCHEMA)]) == answers
 
 
 LONG_FILTERS = [
@@ -138,7 +139,7 @@ def test_a_worker_takes_a_view_over_under_any_filter_that_was_accepted(
     entry = read_entry(0, 1, record.encode(), SCHEMA, limits)
     assert entry.change is not None, entry.reasons
     rules, settings, log = RuleTimeline([entry]), replace(SETTINGS, limits=limits), MemoryLog()
-    workers = [MappedViews(tmp_path), MappedViews(tmp_path)]
+    workers = [MappedViews(tmp_path, SCHEMA), MappedViews(tmp_path, SCHEMA)]
     found = [
         comparable(KeyGroupEngine(0, SCHEMA, settings, log, workers[batch % 2]).process([blob], rules, batch, 0))
         for batch, blob in enumerate(blobs(batches=4, rows=40, rules=rules))
@@ -182,9 +183,9 @@ def test_a_view_torn_by_a_death_is_not_believed(
             before = dict(log._chunks)
             log.dies = True
             with pytest.raises(Died):
-                KeyGroupEngine(0, SCHEMA, SETTINGS, log, MappedViews(tmp_path)).process([blob], rules, batch, 0)
+                KeyGroupEngine(0, SCHEMA, SETTINGS, log, MappedViews(tmp_path, SCHEMA)).process([blob], rules, batch, 0)
             log.dies, log._chunks = False, before
-        engine = KeyGroupEngine(0, SCHEMA, SETTINGS, log, MappedViews(tmp_path))
+        engine = KeyGroupEngine(0, SCHEMA, SETTINGS, log, MappedViews(tmp_path, SCHEMA))
         found.append(comparable(engine.process([blob], rules, batch, 0)))
     assert found == answers
 
@@ -195,7 +196,7 @@ def test_a_full_disk_of_the_views_is_named_and_kills_no_worker(
     """A write to a mapped hole of a full disk would end this process with SIGBUS."""
     log, rules, found, refused = MemoryLog(), timeline(), [], 0
     with small_disk(tmp_path / "disk", "32m"):
-        ballast, views = tmp_path / "disk" / "ballast", MappedViews(tmp_path / "disk")
+        ballast, views = tmp_path / "disk" / "ballast", MappedViews(tmp_path / "disk", SCHEMA)
         for batch, blob in enumerate(packed):
             engine = KeyGroupEngine(0, SCHEMA, SETTINGS, log, views)
             if batch == 2:
@@ -210,6 +211,44 @@ def test_a_full_disk_of_the_views_is_named_and_kills_no_worker(
             found.append(comparable(output))
     assert refused == 1
     assert found == answers
+
+
+def test_a_release_with_one_more_field_and_back_changes_no_answer(
+    packed: list[bytes], answers: list[tuple[object, ...]], tmp_path: Path
+) -> None:
+    """The release between groups by its new field too; the one after it has never heard of the field."""
+    grown = replace(SCHEMA, fields=(*SCHEMA.fields, Field("channel", FieldType.STRING, nullable=True)))
+    by_channel = {
+        "ruleId": 9, "ruleState": "ACTIVE", "groupingKeyNames": ["channel", "payeeId"], "limit": 1, "windowSeconds": 10,
+        "aggregateFieldName": "paymentAmount", "aggregatorFunctionType": "SUM", "limitOperatorType": ">",
+    }  # fmt: skip
+    log, rules, found = MemoryLog(), timeline(), []
+    entry = read_entry(3, 2, json.dumps(by_channel).encode(), grown, SETTINGS.limits)
+    alone, between = RuleTimeline([entry]), RuleTimeline([*rules.entries, entry])
+    for batch, blob in enumerate(packed):
+        if not 20 <= batch < 40:
+            engine = KeyGroupEngine(0, SCHEMA, SETTINGS, log, MappedViews(tmp_path, SCHEMA))
+            found.append(comparable(engine.process([blob], rules, batch, 0)))
+            continue
+        engine = KeyGroupEngine(0, grown, SETTINGS, log, MappedViews(tmp_path, grown))
+        output = engine.process([blob, app_payments(batch, alone, grown)], between, batch, 0)
+        alerts = [alert for alert in output.alerts if alert.rule_id != 9]
+        assert len(alerts) < len(output.alerts)
+        found.append(comparable(msgspec.structs.replace(output, alerts=alerts, rows=output.rows - 5)))
+    assert len(list(tmp_path.glob("layout-*"))) == 1
+    assert found == answers
+
+
+def app_payments(batch: int, rules: RuleTimeline, schema: TransactionSchema) -> bytes:
+    """Five payments with a channel, for the groupings of these rules only."""
+    at_ms = START_MS + batch * 800 + np.arange(5)
+    values = [
+        b'{"transactionId":%d,"eventTime":%d,"payeeId":77,"beneficiaryId":1,"paymentType":"CSH","paymentAmount":9.00,'
+        b'"channel":"app"}' % (10**9 + batch * 5 + i, at_ms[i])
+        for i in range(5)
+    ]
+    decoded = decode_transactions(values, np.zeros(5), 10**6 + batch * 5 + np.arange(5), at_ms, schema, 300_000)
+    return fan_out(decoded.batch, rules, 1)[0]
 
 
 def test_the_log_stays_small() -> None:

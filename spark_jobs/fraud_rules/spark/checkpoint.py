@@ -62,13 +62,18 @@ def manifest(
 def claim(folder: Folder, wanted: Mapping[str, Any]) -> None:
     """Make an empty folder this detector's, or check that it is.
 
+    A field that a release adds stays in the manifest, so that no later release declares it otherwise. A release without
+    the field can go on with the checkpoint: it ignores the field in the rows it finds, and its own rows have none.
+
     Raises CheckpointForeign when it is another's, CheckpointDamaged when it holds something without saying whose.
     """
     known = check_claim(folder, wanted)
     if known is None:
         folder.create(MANIFEST, json.dumps(wanted, indent=1).encode())
-    elif known["fields"] != wanted["fields"]:
-        folder.create(MANIFEST, json.dumps(wanted, indent=1).encode(), replace=True)
+    elif added := sorted(wanted["fields"].keys() - known["fields"].keys()):
+        fields = {**known["fields"], **{name: wanted["fields"][name] for name in added}}
+        grown = {**known, "fields": fields, "addedFields": [*known.get("addedFields", []), *added]}
+        folder.create(MANIFEST, json.dumps(grown, indent=1).encode(), replace=True)
 
 
 def check_claim(folder: Folder, wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -198,17 +203,24 @@ def _check_manifest(folder: Folder, known: Mapping[str, Any], wanted: Mapping[st
                 f"{folder.root} was made for a topic {topic} that is not read now: name the topics as they were, or "
                 "give the detector another name and an empty folder"
             )
+    _check_fields(folder, known, wanted["fields"])
+
+
+def _check_fields(folder: Folder, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     fields = known.get("fields")
     if not isinstance(fields, dict):
         raise CheckpointDamaged(f"{folder.root}/{MANIFEST} has no fields: restore the checkpoint")
+    added = known.get("addedFields", [])
     for name, kind in fields.items():
-        if wanted["fields"].get(name) != kind:
+        if name in added and name not in wanted:
+            continue
+        if wanted.get(name) != kind:
             raise CheckpointForeign(
-                f"{folder.root} was made with field {name} as {kind}, now {wanted['fields'].get(name)}: a field in use "
+                f"{folder.root} was made with field {name} as {kind}, now {wanted.get(name)}: a field in use "
                 "cannot change; declare a new one beside it"
             )
-    for name in wanted["fields"].keys() - fields.keys():
-        if not wanted["fields"][name][1]:
+    for name in wanted.keys() - fields.keys():
+        if not wanted[name][1]:
             raise CheckpointForeign(
                 f"{folder.root} was made without field {name}: a field added later must be nullable"
             )

@@ -63,7 +63,7 @@ class WorkerContext:
 
     def views(self) -> ViewStore:
         """The views of this host."""
-        return _views(self.checkpoint, self.settings.views_folder)
+        return _views(self.checkpoint, self.settings.views_folder, self.schema)
 
 
 def settle() -> None:
@@ -93,6 +93,6 @@ def _rule_log(kafka: KafkaConnection, topic: str, schema: TransactionSchema, set
 
 
 @cache
-def _views(checkpoint: str, root: str) -> MappedViews:
+def _views(checkpoint: str, root: str, schema: TransactionSchema) -> MappedViews:
     sweep_views(root)
-    return MappedViews(view_folder(checkpoint, root))
+    return MappedViews(view_folder(checkpoint, root), schema)

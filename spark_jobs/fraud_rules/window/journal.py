@@ -93,6 +93,8 @@ class Journal:
         self._marks: dict[int, list[Marks]] = {}
         encoded = log.head()
         self.head = Head(suppressing=[]) if encoded is None else _decode_head(encoded)
+        # A release before this one may have known more fields, and rules that group by them.
+        self.head.cells = [info for info in self.head.cells if set(info.fields) <= set(schema.names)]
         if not view.shows(self.head.version, self.head.digest):
             view.begin()
             self._restore()

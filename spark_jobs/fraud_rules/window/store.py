@@ -7,6 +7,7 @@ at the version of the durable log (a task ran elsewhere, was repeated, or died h
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.schema import TransactionSchema
 from fraud_rules.window.arrays import Arrays, HeapArrays, MappedArrays
 from fraud_rules.window.cell import Cell
 
@@ -103,10 +105,17 @@ class HeapViews:
 
 
 class MappedViews:
-    """Views in files that all workers of the host map, each under a file lock."""
+    """Views in files that all workers of the host map, each under a file lock.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder / f"layout-{LAYOUT}"
+    A row has a column for each field of the schema: the views of another schema are of no use, and are removed.
+    """
+
+    def __init__(self, folder: Path, schema: TransactionSchema) -> None:
+        shape = hashlib.blake2b(repr(schema.fields).encode(), digest_size=6).hexdigest()
+        self._folder = folder / f"layout-{LAYOUT}-{shape}"
+        for other in folder.glob("layout-*"):
+            if other != self._folder:
+                shutil.rmtree(other, ignore_errors=True)
         self._views: dict[int, KeyGroupView] = {}
 
     @contextmanager
