@@ -25,7 +25,7 @@ with DAG(
     max_active_runs=1,
     is_paused_upon_creation=False,
     tags=[*TAGS, "supervision"],
-    default_args=defaults(retries=0, alarm=None),
+    default_args=defaults(retries=1, alarm=None),
     deadline=deadline(timedelta(minutes=10), "the check of the supervision has not ended"),
 ):
     CheckSupervisionOperator(
