@@ -26,7 +26,7 @@ with DAG(
     dag_id="fraud_detector",
     description="Deploys the detector and looks after it",
     doc_md=DOC,
-    schedule="@continuous",
+    schedule=timedelta(seconds=5),  # at once after the run before, which `max_active_runs` waits for
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

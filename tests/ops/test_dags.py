@@ -86,6 +86,9 @@ def test_a_new_installation_has_missed_no_deadline(bag: DagBag, dag_id: str) -> 
     restriction = TimeRestriction(coerce_datetime(dag.start_date), None, dag.catchup)
     timetable = coerce_to_core_timetable(dag.timetable)
     first = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction)
+    if first is not None and not timetable.partitioned:
+        second = timetable.next_dagrun_info(last_automated_data_interval=first.data_interval, restriction=restriction)
+        assert second.logical_date > first.logical_date, "Airflow makes no second run about the same time"
     of_logical_date = dag.deadline[0].reference == DeadlineReference.DAGRUN_LOGICAL_DATE
     assert first is None or not of_logical_date or first.logical_date >= begun
 
