@@ -233,8 +233,8 @@ STATE = {"missing": state_files(lambda _: None), "cut short": state_files(half)}
 
 FOREIGN = {
     "of another query": (rewritten("metadata", other_query), "is of query 00000000"),
-    "of another topic": (
-        rewritten("detector.json", lambda manifest: re.sub(rb'(-transactions": ")[^"]*', rb"\1AAAA", manifest)),
+    "of another rule log": (
+        rewritten("detector.json", lambda manifest: re.sub(rb'(-rules": ")[^"]*', rb"\1AAAA", manifest)),
         "made for another topic",
     ),
     "with other pins": (
