@@ -9,8 +9,9 @@ import subprocess
 import sys
 import uuid
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -79,18 +80,22 @@ def stand_in(path: Path, *, obeys: bool = True, refuses: str = "", dies: str = "
 class Operations:
     """What a supervisor and its agents do on a test's own topics."""
 
-    def __init__(self, home: Path, project: Project, topics: OwnTopics) -> None:
+    def __init__(
+        self, home: Path, project: Project, topics: OwnTopics, extra: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """`extra` is put into the environment of agents."""
         self.home = AgentHome(home / "agent")
         self.log = home / "agent.log"
         self._folder = home
         self._project = project
         self._topics = topics
+        self._extra = extra
         self._agents: list[subprocess.Popen[bytes]] = []
 
     @property
     def environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("FRAUD_")}
-        return {**inherited, **environment(self._topics), "FRAUD_HOME": str(self._project.root)}
+        return {**inherited, **environment(self._topics), "FRAUD_HOME": str(self._project.root), **self._extra}
 
     def agent(self, *options: str, within: Sequence[str] = (), home: Path | None = None) -> subprocess.Popen[bytes]:
         """Start an agent; `within` is a command to run it under."""

@@ -183,6 +183,10 @@ def test_refused_records_are_found_newest_first_among_records_that_are_no_report
         (0, None, "windowMinutes"),
     ]
     assert [each.rule_version for each in read_refused(topics.kafka, topics.names.rule_operations, 1)] == [2]
+    listed = fraud("rules", "list", env=environment(topics)).out
+    assert "no rules are in force" in listed
+    shown = [line.split() for line in listed.splitlines() if "windowMinutes: is required" in line]
+    assert [line[:2] for line in shown] == [["2", "7"], ["0", "unreadable"]]
 
 
 def _without(document: dict[str, object], *names: str) -> dict[str, object]:

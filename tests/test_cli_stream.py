@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +21,7 @@ from tests.conftest import OwnTopics
 from tests.fraud_command import environment, fraud
 from tests.kafka_records import produce, read_all
 from tests.timed_topics import date_by_producer
+from tests.waiting import until
 
 COUNT_RULE = {
     "ruleId": 1,
@@ -155,7 +162,9 @@ def test_status_says_whether_the_detector_is_alive(topics: OwnTopics) -> None:
     assert "7 in force" in fraud("status", env=env).out
 
 
-def test_status_of_a_dead_detector_says_since_when_and_how_many_payments_wait(topics: OwnTopics) -> None:
+def test_a_dead_detector_is_said_to_be_dead_since_when_and_how_many_payments_wait(
+    topics: OwnTopics, tmp_path: Path
+) -> None:
     env = environment(topics)
     date_by_producer(topics.bootstrap, topics.names.detector_progress)
     since_ms = int(time.time() * 1_000) - 900_000
@@ -179,6 +188,29 @@ def test_status_of_a_dead_detector_says_since_when_and_how_many_payments_wait(to
     assert (seen["liveness"]["severity"], seen["liveness"]["sinceMs"]) == ("RED", since_ms)
     assert seen["liveness"]["waiting"] == 12
     assert seen["refusedRules"][0]["ruleVersion"] == 7
+
+    with following(env, tmp_path) as said:
+        until(lambda: f"No payment evaluated since {since}. 12 are waiting." in said(), "the outage is said")
+        again = progress(topics, 2, {"0": 16}, 1, rows=12)
+        now_ms = int(time.time() * 1_000)
+        produce(topics.bootstrap, topics.names.detector_progress, [again], key=b"detector", at_ms=now_ms)
+        until(lambda: "Payments are evaluated again." in said(), "its end is said")
+
+
+@contextmanager
+def following(env: dict[str, str], folder: Path) -> Iterator[Callable[[], str]]:
+    """`fraud alerts --follow` in a process; what it says on stderr. Ctrl-C ends it."""
+    log = folder / "stderr"
+    with log.open("wb") as stderr:
+        command = [sys.executable, "-m", "fraud_rules.cli", "alerts", "--follow"]
+        process = subprocess.Popen(command, env={**os.environ, **env}, stdout=subprocess.DEVNULL, stderr=stderr)
+    try:
+        yield log.read_text
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    finally:
+        process.kill()
+        process.wait()
 
 
 # --- record and replay ---

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fraud_rules.demo.screen import Sending, picture, summary
+from fraud_rules.demo.screen import Sending, picture, status_line, summary
 from fraud_rules.demo.verdict import Published, Traffic, judge
 from fraud_rules.demo.watch import Seen, SeenAlert
 from fraud_rules.detector_status import DetectorStatus
+from fraud_rules.liveness import Liveness, Severity
 from fraud_rules.replay import alert_members
 
 PLANTED = {7: "huge-payment-1", 8: "huge-payment-1", 9: "mule-fan-out-2"}
@@ -103,15 +104,28 @@ def test_the_picture_fits_the_terminal_and_marks_what_was_planted() -> None:
         SeenAlert(alert(str(each), each), 1_700_000_000_400, "huge-payment-1" if each == 7 else None)
         for each in range(20)
     )
-    seen = Seen(recent, 20, 3, frozenset({"huge-payment-1"}), (300, 310, 500), status, {}, 7)
-    lines = shown(picture(seen, Sending(1_234, 2, 12.3), 16, "Airflow: here"), 200).splitlines()
+    live = Liveness(Severity.NONE, 1_000, 920, 0, 12, 0)
+    seen = Seen(recent, 20, 3, frozenset({"huge-payment-1"}), (300, 310, 500), status, live, {}, 7)
+    lines = shown(picture(seen, Sending(1_234, 2, 12.3), 15, "Airflow: here"), 200).splitlines()
     assert len(lines) <= 24
-    assert sum("Exceptional single payment" in line for line in lines) == 15
+    assert sum("Exceptional single payment" in line for line in lines) == 14
     assert [line for line in lines if "planted: huge-payment-1" in line]
     assert "300 ms" in lines[2]
     figures = " ".join(lines[-5:])
-    for part in ("rate 103 tx/s", "lag 12", "rules 7", "batch 190 ms", "310/500 ms", "1 of 2 planted"):
+    for part in ("rate 103 tx/s", "waiting 12", "rules 7", "batch 190 ms", "310/500 ms", "1 of 2 planted"):
         assert part in figures
+
+
+def test_a_dead_detector_is_not_shown_as_if_it_worked() -> None:
+    status = DetectorStatus(False, 900_000, 41, 103.2, 0, 240, 480, 190, 7, 5_000, 2**20, None)
+    down = Liveness(Severity.RED, 1_000_000, 100_000, 0, 52_310, 1)
+    seen = Seen((), 0, 0, frozenset(), (), status, down, {}, 7)
+    sending = Sending(60_000, 2, 1_000.0)
+    since = down.sentence().partition(" 52,310")[0]
+    for text in (shown(picture(seen, sending, 5, "Airflow: here"), 200), shown(status_line(seen, sending), 200)):
+        assert f"{since} 52,310 are waiting." in text
+        assert "lag" not in text
+    assert "figures of the last batch, so they are old" in shown(picture(seen, sending, 5, "Airflow: here"), 200)
 
 
 def test_the_summary_says_whether_the_run_was_right() -> None:

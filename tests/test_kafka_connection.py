@@ -33,7 +33,7 @@ def test_a_file_and_the_environment_over_it(tmp_path: Path) -> None:
     )
     environ = {"FRAUD_KAFKA_PROPERTIES": str(file), "FRAUD_KAFKA_SASL_PASSWORD": "over=it"}
     loaded = KafkaConnection.load("a:1", environ)
-    assert dict(loaded.security) == {
+    assert loaded.security.reveal() == {
         "security.protocol": "SASL_SSL",
         "sasl.username": "detector",
         "sasl.password": "over=it",
@@ -59,11 +59,6 @@ def test_each_client_has_its_own_words(tmp_path: Path) -> None:
     assert spark["kafka.ssl.truststore.certificates"] == "PEM of ca"
     assert spark["kafka.ssl.keystore.key"] == "PEM of key"
     assert spark["kafka.ssl.endpoint.identification.algorithm"] == ""
-
-
-def test_it_shows_no_secret() -> None:
-    kafka = KafkaConnection.of("a:1", SASL)
-    assert SASL["sasl.password"] not in f"{kafka} {kafka!r}"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import pytest
@@ -139,5 +139,10 @@ def test_a_detector_at_a_broker_that_asks(locked: LockedBroker, project: Project
         arguments = [" ".join(process.cmdline()) for process in detector.members()]
         assert not [line for line in arguments if PASSWORD in line]
         assert PASSWORD not in detector.said()
+        records = [
+            record for name in asdict(names).values() for part in read_topic(kafka, name).values() for record in part
+        ]
+        assert len(records) > 4, "rule, transaction, alert, operation, progress"
+        assert not [record for record in records if PASSWORD.encode() in (record.value or b"")]
     finally:
         detector.kill()

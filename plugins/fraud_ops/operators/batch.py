@@ -91,7 +91,7 @@ class SparkJobOperator(SparkSubmitOperator):
             "FRAUD_HOME": str(project.root),
         }
         if master.startswith(("local", "spark://")):
-            for name, value in kafka.security:
+            for name, value in kafka.security.reveal().items():
                 self.env_vars["FRAUD_KAFKA_" + name.upper().replace(".", "_")] = value
         elif properties := spark.extra_dejson.get("kafka_properties"):
             self.env_vars["FRAUD_KAFKA_PROPERTIES"] = str(properties)

@@ -34,6 +34,7 @@ def alerts(
     """Show alerts, each exactly once.
 
     As any reader of committed records sees them; the milliseconds are from a transaction's arrival to its alert here.
+    With --follow, stderr says when the detector evaluates no payments, and when it evaluates them again.
 
     \b
     Examples:
@@ -43,7 +44,10 @@ def alerts(
       fraud alerts --corrections --last 50
     """
     from fraud_rules.cli.alert_lines import read_alert_line, read_correction_line
+    from fraud_rules.cli.outage_notices import OutageNotices
+    from fraud_rules.cli.output import error_console
     from fraud_rules.kafka import consume
+    from fraud_rules.kafka.liveness_reader import LivenessWatch
     from fraud_rules.kafka.reachable import require_broker
 
     require_broker(kafka)
@@ -63,10 +67,13 @@ def alerts(
     if not follow:
         return
     stop = threading.Event()
-    with interrupts_set(stop):
+    with interrupts_set(stop), LivenessWatch(kafka, configured().settings) as watch:
+        notices = OutageNotices()
         for found in consume.follow(kafka, ends, wanted=lambda: not stop.is_set()):
             if found is not None:
                 _print(found, line, as_json)
+            for notice in notices.of(watch.liveness()):
+                error_console().print(notice, soft_wrap=True)
     raise typer.Exit(130)
 
 

@@ -17,6 +17,11 @@ def console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else _FILE_WIDTH)
 
 
+def error_console() -> Console:
+    """Standard error for rich; a pipe or a file gets a fixed width."""
+    return Console(highlight=False, stderr=True, width=None if sys.stderr.isatty() else _FILE_WIDTH)
+
+
 def print_json(document: object) -> None:
     """A document on one line, decimals exact."""
     print(_encode(document).decode())

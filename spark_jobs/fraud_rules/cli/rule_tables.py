@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from fraud_rules.cli.output import console, print_json
 from fraud_rules.rule import Control, Rule, RuleChange, RuleDeletion
@@ -17,6 +18,9 @@ from fraud_rules.rule_export import describe
 
 if TYPE_CHECKING:
     from fraud_rules.kafka.rule_status import RuleOperation, RulesSeen
+
+
+_REFUSED_SHOWN = 10
 
 
 def summary(change: RuleChange) -> str:
@@ -97,6 +101,24 @@ def print_rules(seen: RulesSeen, as_json: bool) -> None:
     console().print(table)
     if not chosen:
         print("no rules are in force")
+    _print_refused(seen.refused)
+
+
+def _print_refused(refused: Sequence[RuleOperation]) -> None:
+    """The newest records that the detector refused, newest first. Nothing if there is none."""
+    if not refused:
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Refused records, newest first", title_justify="left")
+    for name, justify in (("offset", "right"), ("rule", "right"), ("refused at", "left")):
+        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table.add_column("reasons", overflow="fold")
+    for report in refused[:_REFUSED_SHOWN]:
+        rule_id = "unreadable" if report.rule_id is None else str(report.rule_id)
+        reasons = "\n".join(f"{reason.field}: {reason.message}" for reason in report.reasons)
+        table.add_row(str(report.rule_version), rule_id, _clock(report.time), Text(reasons))
+    console().print(table)
+    if len(refused) > _REFUSED_SHOWN:
+        print(f"{len(refused) - _REFUSED_SHOWN} older refused records are in the topic of rule operations")
 
 
 def _judged_document(judged: Judged) -> Mapping[str, object]:
@@ -109,4 +131,8 @@ def _since(operation: RuleOperation | None) -> str | None:
     """When a version went live, in UTC."""
     if operation is None or operation.rejected:
         return None
-    return datetime.fromtimestamp(operation.time / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return _clock(operation.time)
+
+
+def _clock(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S")

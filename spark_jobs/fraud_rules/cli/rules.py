@@ -94,7 +94,9 @@ def apply(
 
 @app.command(name="list")
 def list_rules(kafka: Kafka, as_json: AsJson = False) -> None:
-    """List the rules in force, as the rule log folds to them, and since when the detector has them live.
+    """List the rules in force, since when the detector has them live, and the newest records that it refused.
+
+    With --json, the rules in force only; `fraud status --json` has the refused records.
 
     \b
     Examples:

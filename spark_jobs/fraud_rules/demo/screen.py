@@ -17,11 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 from fraud_rules.cli.alert_lines import alert_cells, alert_line
+from fraud_rules.cli.status_lines import SEVERITY_STYLES
 from fraud_rules.demo.verdict import Verdict
 from fraud_rules.demo.watch import Seen, SeenAlert
+from fraud_rules.liveness import Severity
 
 _PLAIN_EVERY_S = 5.0
-_FRAME_LINES = 9
+_FRAME_LINES = 10
 _PLAIN_WIDTH = 180
 
 
@@ -98,9 +100,17 @@ def picture(seen: Seen, sending: Sending, rows: int, address: str) -> Renderable
     newest = seen.recent[-(rows - 1) :]
     alerts = _table(newest) if newest else Text("no alerts yet: a fraud is planted every few seconds", "dim")
     title = f"alerts: {seen.alerts}, and {seen.shadow_alerts} of shadow rules"
+    outage = _outage(seen)
     return Group(
         Panel(alerts, title=title, title_align="left", border_style="red", height=rows + 2),
-        Panel(_figures(seen, sending), title="detector", title_align="left", border_style="blue", height=4),
+        outage or Text("payments are evaluated", "green"),
+        Panel(
+            _figures(seen, sending),
+            title="detector: figures of the last batch, so they are old" if outage else "detector",
+            title_align="left",
+            border_style="dim" if outage else "blue",
+            height=4,
+        ),
         Text(address),
         Text("Ctrl-C stops all of this. In another terminal: .venv/bin/fraud rules list", "dim"),
     )
@@ -120,8 +130,21 @@ def _table(newest: Sequence[SeenAlert]) -> Table:
 
 
 def status_line(seen: Seen, sending: Sending) -> Text:
-    """Rate, lag, latency, rules in force, batch time, and how many of the planted frauds were found, in one line."""
-    return Text("   ").join(_part(*part) for part in _parts(seen, sending))
+    """Rate, waiting payments, latency, rules in force, batch time, and the planted frauds found, in one line.
+
+    During an outage it begins with that.
+    """
+    parts = [_part(*part) for part in _parts(seen, sending)]
+    outage = _outage(seen)
+    return Text("   ").join([outage, *parts] if outage else parts)
+
+
+def _outage(seen: Seen) -> Text | None:
+    """Since when no payment is evaluated, and how many are waiting; None while they are evaluated."""
+    live = seen.liveness
+    if live is None or live.severity is Severity.NONE:
+        return None
+    return Text(live.sentence(), SEVERITY_STYLES[live.severity])
 
 
 def _figures(seen: Seen, sending: Sending) -> Table:
@@ -144,10 +167,11 @@ def _parts(seen: Seen, sending: Sending) -> list[tuple[str, str]]:
     if status is not None:
         parts += [
             ("rate", f"{status.rows_per_s:,.0f} tx/s"),
-            ("lag", "?" if status.lag is None else f"{status.lag:,}"),
             ("batch", "?" if status.batch_ms is None else f"{status.batch_ms} ms"),
             ("rules", str(status.rules_in_force)),
         ]
+    if seen.liveness is not None and seen.liveness.waiting is not None:
+        parts.append(("waiting", f"{seen.liveness.waiting:,}"))
     half, most = _quantile(seen.latencies_ms, 0.5), _quantile(seen.latencies_ms, 0.99)
     parts.append(("latency p50/p99", f"{half}/{most} ms"))
     parts.append(("frauds found", f"{len(seen.found)} of {sending.planted} planted"))

@@ -15,6 +15,8 @@ from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import Received, follow, topic_starts
 from fraud_rules.kafka.decoding import decode_or_skip
+from fraud_rules.kafka.liveness_reader import LivenessWatch
+from fraud_rules.liveness import Liveness
 from fraud_rules.replay import decode_exactly
 from fraud_rules.schema import ID_FIELD
 from fraud_rules.settings import DetectorSettings
@@ -49,6 +51,7 @@ class Seen:
     found: frozenset[str]
     latencies_ms: tuple[int, ...]
     status: DetectorStatus | None
+    liveness: Liveness | None
     judged: Mapping[int, int]
     rules_live: int
 
@@ -69,6 +72,7 @@ class Watch:
         self._progress: deque[tuple[int, Progress]] = deque(maxlen=_PROGRESS_KEPT)
         self._counts = {settings.topics.alerts: 0, settings.topics.shadow_alerts: 0}
         self._found: set[str] = set()
+        self._liveness = LivenessWatch(kafka, settings)
 
     def start(self) -> None:
         """Begin to follow."""
@@ -109,11 +113,16 @@ class Watch:
             found=frozenset(self._found),
             latencies_ms=tuple(self._latencies_ms),
             status=detector_status(list(self._progress), int(time.time() * 1_000), self._settings.tick_ms),
+            liveness=self._liveness.liveness(),
             judged={} if newest is None else newest.ends_of(topics.transactions),
             rules_live=0 if newest is None else newest.rules_end,
         )
 
     def _run(self) -> None:
+        with self._liveness:
+            self._follow()
+
+    def _follow(self) -> None:
         topics = self._settings.topics
         try:
             starts = {

@@ -1,19 +1,20 @@
 """How to reach a Kafka: one value, from which every client gets its settings in its own words.
 
-The address may be seen by anybody. What proves who we are comes from a properties file, named by
-FRAUD_KAFKA_PROPERTIES, or from the environment, and shows in no argument, log or `repr`.
+The address is no secret. Credentials come from a properties file, named by FRAUD_KAFKA_PROPERTIES, or from the
+environment. They are `Secrets`: no argument, log, record or output shows them.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from fraud_rules.errors import ConfigError
+from fraud_rules.secret import Secrets
 
 __all__ = ["PROPERTIES_VARIABLE", "KafkaConnection"]
 
@@ -44,12 +45,15 @@ _CHECKS_NAME: Final = "ssl.endpoint.identification.algorithm"
 _KNOWN = (*_KAFKA_PYTHON, _CHECKS_NAME)
 
 
+_NO_SECRETS: Final = Secrets()
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaConnection:
     """`bootstrap` is host:port with commas between; `security` has librdkafka's names for how to be let in."""
 
     bootstrap: str
-    security: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    security: Secrets = _NO_SECRETS
 
     @classmethod
     def load(cls, bootstrap: str, environ: Mapping[str, str] = os.environ) -> KafkaConnection:
@@ -69,25 +73,25 @@ class KafkaConnection:
         faults = list(_faults(properties))
         if faults:
             raise ConfigError(f"{where}: " + "; ".join(faults))
-        return cls(bootstrap, tuple(sorted(properties.items())))
+        return cls(bootstrap, Secrets(properties))
 
     def __str__(self) -> str:
         return self.bootstrap
 
     def confluent(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """For confluent-kafka, with further settings."""
-        return {"bootstrap.servers": self.bootstrap, **dict(self.security), **settings}
+        return {"bootstrap.servers": self.bootstrap, **self.security.reveal(), **settings}
 
     def kafka_python(self) -> dict[str, Any]:
         """For kafka-python."""
-        known = dict(self.security)
+        known = self.security.reveal()
         settings: dict[str, Any] = {_KAFKA_PYTHON[name]: value for name, value in known.items() if name != _CHECKS_NAME}
         settings["ssl_check_hostname"] = known.get(_CHECKS_NAME) != "none"
         return {"bootstrap_servers": self.bootstrap.split(","), **settings}
 
     def spark(self) -> dict[str, str]:
         """For Spark's Kafka source, whose client is Java's. Raises ConfigError when a key or certificate is missing."""
-        known = dict(self.security)
+        known = self.security.reveal()
         settings = {"bootstrap.servers": self.bootstrap}
         settings |= {name: known[name] for name in ("security.protocol", "sasl.mechanism") if name in known}
         if "sasl.username" in known:

@@ -1,0 +1,37 @@
+"""What a command that follows alerts says about an outage: at its start, every minute, and at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.text import Text
+
+from fraud_rules.cli.status_lines import SEVERITY_STYLES
+from fraud_rules.liveness import Liveness, Severity
+
+__all__ = ["OutageNotices"]
+
+_REPEAT_MS: Final = 60_000
+
+
+class OutageNotices:
+    """Remembers the last notice."""
+
+    def __init__(self) -> None:
+        self._severity = Severity.NONE
+        self._said_ms = 0
+
+    def of(self, live: Liveness | None) -> Iterator[Text]:
+        """The notice that is due now, if any."""
+        if live is None:
+            return
+        over = live.severity is Severity.NONE
+        changed = live.severity is not self._severity
+        if not changed and (over or live.at_ms - self._said_ms < _REPEAT_MS):
+            return
+        self._severity, self._said_ms = live.severity, live.at_ms
+        if over:
+            yield Text("Payments are evaluated again.", "bold green")
+        else:
+            yield Text(live.sentence(), SEVERITY_STYLES[live.severity])

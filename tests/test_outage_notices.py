@@ -1,0 +1,23 @@
+"""What `fraud alerts --follow` says about an outage, and when."""
+
+from __future__ import annotations
+
+from fraud_rules.cli.outage_notices import OutageNotices
+from fraud_rules.liveness import Liveness, Severity
+
+
+def live(at_s: int, severity: Severity) -> Liveness:
+    return Liveness(severity, at_s * 1_000, since_ms=0, asked_ms=None, waiting=at_s, starts=0)
+
+
+def test_an_outage_is_said_when_it_begins_gets_worse_and_ends_and_every_minute() -> None:
+    notices = OutageNotices()
+    looks = [
+        (5, Severity.NONE), (12, Severity.AMBER), (14, Severity.AMBER), (61, Severity.RED), (120, Severity.RED),
+        (121, Severity.RED), (150, Severity.NONE), (300, Severity.NONE), (312, Severity.AMBER),
+    ]  # fmt: skip
+    said = {at_s: [str(each) for each in notices.of(live(at_s, severity))] for at_s, severity in looks}
+    assert list(notices.of(None)) == []
+    assert [at_s for at_s, lines in said.items() if lines] == [12, 61, 121, 150, 312]
+    assert said[12][0].endswith("12 are waiting.")
+    assert said[150] == ["Payments are evaluated again."]

@@ -1,0 +1,127 @@
+"""No command prints the connection's secrets, in text or JSON, and no record that a command writes holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from fraud_rules.cli import app
+from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.kafka.consume import read_topic
+from fraud_rules.project import Project
+from tests.conftest import OwnTopics
+from tests.fraud_command import Ended, environment, fraud
+from tests.ports import free_ports
+from tests.running_agent import Operations
+from tests.waiting import until
+
+MARKER = "marker-5d1e"
+SECRETS = {"FRAUD_KAFKA_SASL_USERNAME": "fraud", "FRAUD_KAFKA_SASL_PASSWORD": MARKER}
+"""The listener of the test's broker is PLAINTEXT: its clients carry these and do not send them."""
+
+RULE = '{"ruleId":1,"ruleState":"ACTIVE","groupingKeyNames":["payeeId"],"aggregatorFunctionType":"COUNT",'
+RULE += '"limitOperatorType":">","limit":1,"windowMinutes":1}'
+
+CONNECTED = {
+    "topics plan": [],
+    "rules apply": ["{rule}"],
+    "rules list": [],
+    "rules export": [],
+    "rules control": ["EXPORT_RULES_CURRENT"],
+    "generate": ["--rate", "50", "--seconds", "1"],
+    "deploy": ["--reason", "test"],
+    "drain": ["--reason", "test"],
+    "alerts": [],
+    "record": ["--output", "{folder}/recording.json"],
+    "heartbeat": [],
+    "status": [],
+    "agent status": [],
+}
+"""Run against a broker, the last three beside an agent."""
+
+FIRST_WITH_AN_AGENT = "heartbeat"
+USAGE_EXIT_CODE = 2
+
+UNREACHABLE = {
+    "topics apply": [],
+    "detect": ["--checkpoint", "{folder}/checkpoint"],
+    "rebuild": ["--checkpoint", "{folder}/checkpoint"],
+    "archive": ["--archive", "{folder}/archive"],
+    "reevaluate": ["2026-01-01", "--archive", "{folder}/archive"],
+}
+"""Run up to the error that names the broker: they start Spark. `test_secured_kafka` runs a whole detector."""
+
+UNCONNECTED = {
+    *("broker start", "broker stop", "broker status", "rules check", "replay", "whatif", "control", "demo"),
+}
+"""These take no connection."""
+
+AS_PROCESS = {"agent run"}
+
+
+def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
+
+
+def options(name: str) -> set[str]:
+    return {option for parameter in dict(commands(get_command(app)))[name].params for option in parameter.opts}
+
+
+def test_every_command_is_in_a_table() -> None:
+    connected = {*CONNECTED, *UNREACHABLE, *AS_PROCESS}
+    assert {name for name, _ in commands(get_command(app))} == connected | UNCONNECTED
+    assert not [name for name in UNCONNECTED if "--bootstrap" in options(name)]
+
+
+def run(name: str, arguments: list[str], folder: Path, env: dict[str, str]) -> Iterator[Ended]:
+    """Run a command as text, and with --json where it can."""
+    rule = folder / "rule.json"
+    rule.write_text(RULE)
+    given = [*name.split(), *(each.format(folder=folder, rule=rule) for each in arguments)]
+    yield fraud(*given, env=env)
+    if "--json" in options(name):
+        yield fraud(*given, "--json", env=env)
+
+
+def test_no_command_prints_a_secret_and_no_record_holds_one(topics: OwnTopics, tmp_path: Path) -> None:
+    env = {**environment(topics), **SECRETS}
+    operations = Operations(tmp_path, Project.find(), topics, SECRETS)
+    try:
+        for name, arguments in CONNECTED.items():
+            if name == FIRST_WITH_AN_AGENT:
+                operations.agent()
+                until(lambda: operations.seen().agent, "the agent reports", 60)
+            for ended in run(name, arguments, tmp_path, env):
+                assert ended.exit_code != USAGE_EXIT_CODE, ended.err
+                assert MARKER not in ended.out + ended.err, name
+        drained = operations.decide(None)
+        operations.await_phase(drained, AttemptPhase.STOPPED, AttemptPhase.SUPERSEDED)
+        assert MARKER not in operations.log.read_text()
+    finally:
+        operations.end()
+    names = asdict(topics.names).values()
+    records = {name: [each for part in read_topic(topics.kafka, name).values() for each in part] for name in names}
+    written = {topics.names.detector_intents, topics.names.detector_attempts, topics.names.rules}
+    assert written <= {name for name, found in records.items() if found}
+    for found in records.values():
+        assert not [each for each in found if MARKER.encode() in (each.key or b"") + (each.value or b"")]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in files if MARKER.encode() in path.read_bytes()]
+
+
+@pytest.mark.long
+def test_no_error_about_the_broker_holds_a_secret(tmp_path: Path) -> None:
+    env = {"FRAUD_BOOTSTRAP": f"127.0.0.1:{free_ports(1)[0]}", **SECRETS}
+    for name, arguments in UNREACHABLE.items():
+        for ended in run(name, arguments, tmp_path, env):
+            assert ended.exit_code != 0, name
+            assert MARKER not in ended.out + ended.err, name
