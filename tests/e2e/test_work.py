@@ -12,7 +12,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from fraud_rules.demo.sender import Sender
 from fraud_rules.kafka.consume import read_topic
+from fraud_rules.project import Project
 from fraud_rules.traffic import TrafficSettings
+from tests.e2e.accessibility import violations
 from tests.e2e.people import People
 from tests.e2e.test_rule_life import MINIMAL, confirm
 from tests.e2e.world import ARCHIVED, World
@@ -181,6 +183,28 @@ def test_a_name_is_completed_by_keyboard(people: People) -> None:
     expect(offered).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Enter")
     expect(text).to_contain_text("unique: [paymentType]")
+
+
+def test_a_dead_detector_shows_on_every_page(running: World, people: People, project: Project) -> None:
+    page = people.open("vera", "/rules")
+    banner = page.get_by_role("region", name="Outage")
+    expect(page.get_by_role("heading", level=1, name="Rules")).to_be_visible()
+    until(lambda: running.ask("GET", "/liveness").json()["severity"] == "NONE", "payments are evaluated")
+    expect(banner).to_have_count(0)
+    running.detector.kill()
+    running.pay(PAYER, 1, 2, 3)
+    expect(banner).to_contain_text(re.compile(r"No payment evaluated since \d\d:\d\d:\d\d\. 3 are waiting\."))
+    expect(page.get_by_text(re.compile(r"\d+ loaded, none evaluated since"))).to_be_visible()
+    for name in ("Alerts", "Detector"):
+        page.get_by_role("link", name=name, exact=True).first.click()
+        expect(page.get_by_role("heading", level=1, name=name)).to_be_visible()
+        expect(banner).to_be_visible()
+    expect(page.get_by_role("region", name="Figures")).to_contain_text("Payments waiting: 3")
+    expect(page.get_by_role("region", name="Figures")).to_contain_text("as of")
+    assert not violations(page, project)
+    running.restart_detector()
+    expect(banner).to_have_count(0)
+    expect(page.get_by_role("region", name="Figures")).to_contain_text("Payments waiting: 0")
 
 
 def test_what_concerns_all_rules_is_typed_first(running: World, people: People) -> None:

@@ -43,6 +43,7 @@ class World:
     airflow: LocalAirflow
     topics: OwnTopics
     steering: Steering
+    detector: RunningDetector
     _sent: int = field(default=0)
 
     @property
@@ -104,6 +105,11 @@ class World:
             records.append((str(payer).encode(), json.dumps(transaction).encode()))
         append_records(self.topics.kafka, self.topics.names.transactions, records)
 
+    def restart_detector(self) -> None:
+        """Start the detector again, after it was killed, where its checkpoint is."""
+        self.detector = RunningDetector(self.detector.installation)
+        self.detector.wait_ready()
+
     def garbage(self, text: str) -> None:
         """A record that is no transaction."""
         append_records(self.topics.kafka, self.topics.names.transactions, [(b"0", text.encode())])
@@ -131,7 +137,8 @@ def world(project: Project, folder: Path) -> Iterator[World]:
         airflow.prepare()
         stack.callback(airflow.stop)
         airflow.start(Component.API_SERVER)
-        running = World(airflow, topics, steering)
+        running = World(airflow, topics, steering, detector)
+        stack.callback(lambda: running.detector.kill())
         until(lambda: _answers(running), f"the control plane answers (logs: {airflow.logs})", START_S)
         for user, role in ROLES.items():
             if user != USER:
