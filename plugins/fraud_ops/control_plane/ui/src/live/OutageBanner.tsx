@@ -17,7 +17,9 @@ export function OutageBanner() {
         <p>
           {/* Only what stays the same is announced: the count changes every few seconds. */}
           <strong role="status">{evaluated(liveness)}</strong> <strong>{waiting(liveness.waiting)}</strong>{" "}
-          <span>{restarts(liveness.starts)}</span>
+          <span>
+            {restarts(liveness.starts)} {sentence(verdict.reasons[0])}
+          </span>
         </p>
         <Chip tone={verdict.tone}>{verdict.name.replaceAll("_", " ")}</Chip>
         <Link to="/detector">Detector</Link>
@@ -36,6 +38,11 @@ export function waiting(count: number | null): string {
   if (count === null) return "Kafka does not say how many are waiting.";
   if (count === 0) return "None is waiting.";
   return count === 1 ? "1 is waiting." : `${number(count)} are waiting.`;
+}
+
+/** What the detector does now, or why it does not run. */
+function sentence(reason: string | undefined): string {
+  return reason ? `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.` : "";
 }
 
 function restarts(starts: number): string {
