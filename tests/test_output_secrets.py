@@ -36,6 +36,8 @@ CONNECTED = {
     "generate": ["--rate", "50", "--seconds", "1"],
     "deploy": ["--reason", "test"],
     "drain": ["--reason", "test"],
+    "quarantine list": ["--archive", "{folder}/archive"],
+    "quarantine replay": ["--archive", "{folder}/archive", "--reason", "test"],
     "alerts": [],
     "record": ["--output", "{folder}/recording.json"],
     "heartbeat": [],
@@ -57,7 +59,17 @@ UNREACHABLE = {
 """Run up to the error that names the broker: they start Spark. `test_secured_kafka` runs a whole detector."""
 
 UNCONNECTED = {
-    *("broker start", "broker stop", "broker status", "rules check", "replay", "whatif", "control", "demo"),
+    *(
+        "broker start",
+        "broker stop",
+        "broker status",
+        "rules check",
+        "replay",
+        "whatif",
+        "archive import",
+        "control",
+        "demo",
+    ),
 }
 """These take no connection."""
 
@@ -68,7 +80,7 @@ def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from commands(command, f"{before}{name} ")
-        else:
+        if getattr(command, "invoke_without_command", True):
             yield f"{before}{name}", command
 
 

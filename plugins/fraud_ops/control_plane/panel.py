@@ -62,7 +62,7 @@ class Panel(BackgroundThread):
     def liveness(self) -> Liveness:
         """Whether payments are evaluated now."""
         self._looked.wait(_FIRST_LOOK_S)
-        return self._reader.liveness()
+        return self._reader.liveness(self._seen.skew_ms or 0)
 
     @property
     def longest_silence_ms(self) -> int:

@@ -73,16 +73,16 @@ class LivenessReader:
             rows = ((record.offset, record.append_ms, record.value) for record in self._records)
             self._intents = read_intents(self._settings.detector, rows)
 
-    def liveness(self) -> Liveness:
-        """What the last look means now."""
+    def liveness(self, skew_ms: int = 0) -> Liveness:
+        """What the last look means now. `skew_ms` is how far this machine's clock is ahead of the broker's."""
         newest, ends, intents = self._newest, self._ends, self._intents
         since_ms = None if newest is None else newest[0]
-        now_ms = max(_now_ms(), since_ms or 0)  # this machine's clock may be behind the broker's
+        now_ms = _now_ms()
         return liveness(
             newest,
             ends[1] if ends is not None and now_ms - ends[0] <= _ENDS_KEPT_MS else None,
             self._settings.topics.transactions,
-            now_ms,
+            max(now_ms - skew_ms, since_ms or 0),  # the broker has been at `since_ms`, so it cannot be earlier
             self._settings.tick_ms,
             starts=starts_since(intents, since_ms),
             asked_ms=intents.valid[0].append_ms if intents.valid else None,

@@ -7,7 +7,7 @@ import { keys } from "../api/keys";
 import type { Drift, Liveness, Progress } from "../api/types";
 import { At } from "../parts/At";
 import { Chip } from "../parts/Chip";
-import { bytes, duration, number, share, time } from "../parts/format";
+import { bytes, duration, number, share, time, verdictName } from "../parts/format";
 import { Head, useTitle } from "../parts/Head";
 import { ScrolledTable } from "../parts/ScrolledTable";
 import { Nothing, Shown } from "../parts/Told";
@@ -48,7 +48,7 @@ function Panel({ progress, minutes }: { progress: Progress; minutes: number }) {
     <div style={{ display: "grid", gap: "1rem" }}>
       <section className="panel" aria-label="Verdict" style={{ borderLeft: `4px solid var(--${verdict.tone})` }}>
         <Group gap="sm" align="baseline">
-          <Chip tone={verdict.tone}>{verdict.name.replaceAll("_", " ")}</Chip>
+          <Chip tone={verdict.tone}>{verdictName(liveness)}</Chip>
           <a href={verdict.runbook}>Runbook</a>
         </Group>
         {verdict.reasons.map((reason) => (

@@ -40,6 +40,13 @@ test.each([
   expect(status.parentElement?.textContent.trim()).toMatch(sentence);
 });
 
+test("an outage is never called healthy", async () => {
+  answers({ severity: "AMBER", verdict: { ...liveness().verdict, name: "HEALTHY", tone: "warn" } });
+  show(<OutageBanner />);
+  expect(await screen.findByText("DELAYED")).toHaveAttribute("data-tone", "warn");
+  expect(screen.queryByText("HEALTHY")).toBeNull();
+});
+
 test("there is no banner while payments are evaluated", async () => {
   answers({ severity: "NONE", waiting: 126 });
   const client = newClient();

@@ -2,7 +2,7 @@ import { IconAlertTriangle } from "@tabler/icons-react";
 import { Link } from "react-router";
 import type { Liveness } from "../api/types";
 import { Chip } from "../parts/Chip";
-import { number, time } from "../parts/format";
+import { number, time, verdictName } from "../parts/format";
 import { useLiveness } from "./useLiveness";
 
 /** One strip on every page while no payment is evaluated. */
@@ -21,7 +21,7 @@ export function OutageBanner() {
             {restarts(liveness.starts)} {sentence(verdict.reasons[0])}
           </span>
         </p>
-        <Chip tone={verdict.tone}>{verdict.name.replaceAll("_", " ")}</Chip>
+        <Chip tone={verdict.tone}>{verdictName(liveness)}</Chip>
         <Link to="/detector">Detector</Link>
         <a href={verdict.runbook}>Runbook</a>
       </div>

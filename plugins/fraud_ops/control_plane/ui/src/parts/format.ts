@@ -1,5 +1,5 @@
 import { shown } from "../api/exactJson";
-import type { RuleDocument } from "../api/types";
+import type { Liveness, RuleDocument } from "../api/types";
 
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
@@ -15,6 +15,11 @@ export function number(value: number | null | undefined): string {
 /** A share as a percentage. */
 export function percent(share: number | null | undefined): string {
   return share === null || share === undefined ? "–" : `${Math.round(share * 100)} %`;
+}
+
+/** The verdict as words. Its own limits are longer than those of an outage, so that it can still be HEALTHY in one. */
+export function verdictName({ severity, verdict }: Liveness): string {
+  return severity !== "NONE" && verdict.name === "HEALTHY" ? "DELAYED" : verdict.name.replaceAll("_", " ");
 }
 
 /** A part of a whole: 12.5 % of 2,000. */
