@@ -27,12 +27,17 @@ SECRETS = {"FRAUD_KAFKA_SASL_USERNAME": "fraud", "FRAUD_KAFKA_SASL_PASSWORD": MA
 RULE = '{"ruleId":1,"ruleState":"ACTIVE","groupingKeyNames":["payeeId"],"aggregatorFunctionType":"COUNT",'
 RULE += '"limitOperatorType":">","limit":1,"windowMinutes":1}'
 
+PAYMENT = (
+    '{"transactionId":1,"eventTime":1700000000000,"payeeId":1,"beneficiaryId":2,"paymentType":"CSH","paymentAmount":5}'
+)
+
 CONNECTED = {
     "topics plan": [],
     "rules apply": ["{rule}"],
     "rules list": [],
     "rules export": [],
     "rules control": ["EXPORT_RULES_CURRENT"],
+    "load": ["{folder}/payments.jsonl"],
     "generate": ["--rate", "50", "--seconds", "1"],
     "deploy": ["--reason", "test"],
     "drain": ["--reason", "test"],
@@ -98,6 +103,7 @@ def run(name: str, arguments: list[str], folder: Path, env: dict[str, str]) -> I
     """Run a command as text, and with --json where it can."""
     rule = folder / "rule.json"
     rule.write_text(RULE)
+    (folder / "payments.jsonl").write_text(PAYMENT)
     given = [*name.split(), *(each.format(folder=folder, rule=rule) for each in arguments)]
     yield fraud(*given, env=env)
     if "--json" in options(name):
