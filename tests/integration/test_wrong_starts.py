@@ -187,9 +187,9 @@ def lose_unread_records(world: World) -> str:
 
 def recreate_the_topic(world: World) -> str:
     name = world.topics.names.transactions
-    transactions = [topic for topic in world.topics.declared if topic.name == name]
-    topic_admin.delete(world.broker.kafka, transactions)
-    topic_admin.apply(world.broker.kafka, transactions)
+    declared = [topic for topic in world.topics.declared if topic.name == name]
+    topic_admin.delete(world.broker.kafka, declared)
+    topic_admin.apply(world.broker.kafka, declared)
     produce(world.topics.bootstrap, name, transactions(10), partition=0)
     return "the topic was created again and begins at 0"
 
