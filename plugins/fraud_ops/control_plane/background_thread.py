@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from abc import ABC, abstractmethod
+from typing import Final
 
 from fraud_ops.control_plane.attempts import Attempts
 
 __all__ = ["BackgroundThread"]
+
+_JOIN_S: Final = 30.0
+
+_log = logging.getLogger(__name__)
 
 
 class BackgroundThread(ABC):
@@ -36,10 +42,12 @@ class BackgroundThread(ABC):
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, and wait until it has ended."""
+        """End the thread, and wait until it has ended; a thread that hangs is left behind."""
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_JOIN_S)
+            if self._thread.is_alive():
+                _log.warning("%s has not ended within %g s", self.name, _JOIN_S)
 
     def _keep_running(self) -> None:
         while not self._stop.is_set():

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from fraud_ops.control_plane.errors import ControlPlaneError
 from fraud_ops.control_plane.views import SnoozeView
 
 __all__ = ["KnownSnoozing", "Snoozing"]
+
+_AGAIN_S: Final = 30.0
 
 _log = logging.getLogger(__name__)
 
@@ -29,20 +34,24 @@ class Snoozing:
 
 
 class KnownSnoozing:
-    """The snoozes in force; those of the last answer while the store does not answer."""
+    """The snoozes in force; those of the last answer while the store does not answer.
 
-    def __init__(self, ask: Callable[[], Snoozing]) -> None:
+    A store that cannot be reached may take long to fail, so that it is not asked again at once.
+    """
+
+    def __init__(self, ask: Callable[[], Snoozing], clock_s: Callable[[], float] = time.monotonic) -> None:
         """`ask` may raise ControlPlaneError."""
         self._ask = ask
+        self._clock_s = clock_s
         self._known = Snoozing()
-        self._answers = True
+        self._again_s = -math.inf
 
     def __call__(self) -> Snoozing:
         """The snoozes. Waits for the store, so that no event loop may call it."""
-        try:
-            self._known, self._answers = self._ask(), True
-        except ControlPlaneError as error:
-            if self._answers:
+        if self._clock_s() >= self._again_s:
+            try:
+                self._known = self._ask()
+            except ControlPlaneError as error:
+                self._again_s = self._clock_s() + _AGAIN_S
                 _log.warning("the snoozes are those of the last answer: %s", " ".join(str(error).split()))
-            self._answers = False
         return self._known

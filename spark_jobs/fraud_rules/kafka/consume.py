@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 _PATIENCE_S = 30.0
+_ASK_S = 5.0
 _SETTLING_LOOK_S = 0.02
 _PASSING = (
     KafkaError._TRANSPORT,
@@ -101,16 +102,23 @@ def settled_end(reader: TopicReader, written: int, partition: int = 0) -> int:
 
 
 def follow(
-    kafka: KafkaConnection, starts: Mapping[str, Mapping[int, int]], *, wanted: Callable[[], bool], poll_s: float = 0.1
+    kafka: KafkaConnection,
+    starts: Mapping[str, Mapping[int, int]],
+    *,
+    wanted: Callable[[], bool],
+    poll_s: float = 0.1,
+    clock_s: Callable[[], float] = time.monotonic,
 ) -> Iterator[Received | None]:
     """Records as they become visible, from start offsets by topic and partition, until `wanted` says no.
 
     None comes whenever nothing else did for `poll_s`. A broker that goes away is waited for. Raises BrokerUnavailable
-    when it does not come back in 30 s.
+    when it does not come back in 30 s, each time that it goes away.
     """
+    absence = _Absence(kafka, clock_s)
     consumer = Consumer(
         kafka.confluent(
             {
+                "error_cb": absence.fails,  # a client without brokers gives no message: it only says so here
                 "group.id": "fraud-follow",  # asked for by the client; nothing is ever committed
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
@@ -123,7 +131,7 @@ def follow(
     )
     try:
         consumer.assign([TopicPartition(topic, *place) for topic, places in starts.items() for place in places.items()])
-        yield from _received(consumer, kafka, wanted, poll_s)
+        yield from _received(consumer, wanted, poll_s, absence)
     except KafkaException as error:
         raise BrokerUnavailable(f"Kafka at {kafka}: {describe(error)}") from error
     finally:
@@ -131,30 +139,51 @@ def follow(
 
 
 def _received(
-    consumer: Consumer, kafka: KafkaConnection, wanted: Callable[[], bool], poll_s: float
+    consumer: Consumer, wanted: Callable[[], bool], poll_s: float, absence: _Absence
 ) -> Iterator[Received | None]:
-    away_since_s: float | None = None
     while wanted():
         messages = waiting(consumer, poll_s)
         now_ms = time.time_ns() // 1_000_000
         records = [message for message in messages if _is_record(message)]
         for message in records:
             yield Received(str(message.topic()), int(message.partition() or 0), record_of(message), now_ms)
-        if records or not messages:
-            away_since_s = None if records else away_since_s
-        else:
-            away_since_s = away_since_s or time.monotonic()
-            if time.monotonic() - away_since_s > _PATIENCE_S:
-                raise BrokerUnavailable(f"Kafka at {kafka} has been away for {_PATIENCE_S:g} s")
+        absence.check(consumer, records=bool(records))
         if not records:
             yield None
 
 
+class _Absence:
+    """How long the brokers have been away: since the first error after they last answered."""
+
+    def __init__(self, kafka: KafkaConnection, clock_s: Callable[[], float]) -> None:
+        self._kafka = kafka
+        self._clock_s = clock_s
+        self._since_s: float | None = None
+
+    def fails(self, error: KafkaError) -> None:
+        """The client cannot reach a broker."""
+        if self._since_s is None and error.code() in _PASSING:
+            self._since_s = self._clock_s()
+
+    def check(self, consumer: Consumer, *, records: bool) -> None:
+        """Raise BrokerUnavailable when the brokers have been away for too long; `records` show that they are back."""
+        if records:
+            self._since_s = None
+        if self._since_s is not None and self._clock_s() - self._since_s > _PATIENCE_S:
+            self._ask(consumer)
+            self._since_s = None
+
+    def _ask(self, consumer: Consumer) -> None:
+        """On a quiet topic, nothing else shows that the brokers are back."""
+        try:
+            consumer.list_topics(timeout=_ASK_S)
+        except KafkaException as error:
+            raise BrokerUnavailable(f"Kafka at {self._kafka} has been away for {_PATIENCE_S:g} s") from error
+
+
 def _is_record(message: Message) -> bool:
-    """Whether it is a record; raises for an error that will not pass."""
+    """Whether it is a record; raises KafkaException for an error that will not pass."""
     error = message.error()
-    if error is None:
-        return True
-    if error.code() not in _PASSING:
+    if error is not None and error.code() not in _PASSING:
         raise KafkaException(error)
-    return False
+    return error is None

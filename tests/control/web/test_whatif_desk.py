@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fraud_ops.control_plane.errors import NotFound, Refused
-from fraud_ops.control_plane.whatif import Question, WhatIfDesk, WhatIfStatus
+from fraud_ops.control_plane.whatif import Question, WhatIfDesk, WhatIfRun, WhatIfStatus
 from fraud_rules.project import Project
 from tests.waiting import until
 
@@ -42,6 +42,24 @@ def test_an_error_is_told_by_its_last_line(project: Project, tmp_path: Path) -> 
     )
     assert run.ended.wait(60)
     assert (run.status, run.said) == (WhatIfStatus.FAILED, "the archive holds no transaction yet")
+
+
+def test_an_unexpected_error_fails_one_what_if_and_not_the_next(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    what_ifs = desk(project, tmp_path, "print(7)")
+    evaluate, failing = what_ifs._evaluate, [True]
+
+    def fails(run: WhatIfRun) -> None:
+        if failing.pop() if failing else False:
+            raise ZeroDivisionError
+        evaluate(run)
+
+    monkeypatch.setattr(what_ifs, "_evaluate", fails)
+    first, second = what_ifs.start(QUESTION), what_ifs.start(QUESTION)
+    assert first.ended.wait(60) and second.ended.wait(60)
+    assert (first.status, first.said) == (WhatIfStatus.FAILED, "ZeroDivisionError: see the API server's log")
+    assert (second.status, second.result) == (WhatIfStatus.DONE, b"7\n")
 
 
 def test_so_many_may_wait_and_no_more(project: Project, tmp_path: Path) -> None:

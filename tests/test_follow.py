@@ -1,0 +1,84 @@
+"""Following topics while the broker comes and goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.consume import Received, follow
+from fraud_rules.kafka.declared import load_topics
+from fraud_rules.project import Project
+from tests.kafka_records import produce
+from tests.ports import free_ports
+from tests.waiting import until
+
+pytestmark = [pytest.mark.integration, pytest.mark.recovery]
+
+HOUR_S = 3_600.0
+
+
+@dataclass
+class Clock:
+    """A clock of tests; it is asked while the broker seems to be away."""
+
+    now_s: float = 0.0
+    asked: int = 0
+
+    def __call__(self) -> float:
+        self.asked += 1
+        return self.now_s
+
+
+@pytest.fixture
+def own_broker(project: Project, tmp_path: Path) -> Iterator[Broker]:
+    broker = Broker(tmp_path, *free_ports(2), project)
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+def test_each_interruption_has_its_own_patience(own_broker: Broker, project: Project) -> None:
+    """Also on a topic that is quiet in between, where no record shows that the broker is back."""
+    (declared,) = [each for each in load_topics(project.config / "topics.yaml") if each.name == "rules"]
+    topic_admin.apply(own_broker.kafka, [declared])
+    clock = Clock()
+    found: list[Received] = []
+    following = follow(own_broker.kafka, {"rules": {0: 0}}, wanted=lambda: True, poll_s=0.05, clock_s=clock)
+
+    def step() -> None:
+        received = next(following)
+        if received is not None:
+            found.append(received)
+
+    def seems_away() -> bool:
+        step()
+        return clock.asked > asked
+
+    def answers() -> bool:
+        """The reader has not heard of the broker for an hour, asks it, and continues."""
+        clock.now_s += HOUR_S
+        step()
+        before = clock.asked
+        step()
+        return clock.asked == before
+
+    produce(own_broker.bootstrap, "rules", [b"1"])
+    until(lambda: step() or found, "the first record")
+    asked = clock.asked
+    own_broker.kill()
+    until(seems_away, "the first interruption is noticed")
+    own_broker.start()
+    until(answers, "the broker answers again")
+
+    asked = clock.asked
+    own_broker.kill()
+    until(seems_away, "the second interruption is noticed, and is not given up at once")
+    clock.now_s += HOUR_S
+    with pytest.raises(BrokerUnavailable, match="away for 30 s"):
+        until(step, "it is given up")
