@@ -1,0 +1,249 @@
+"""Every command that README, docs and `make help` name, run in a fresh clone, at least to its first output."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import selectors
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import typer
+from bench.archived import DAY_MS
+
+from fraud_rules.cli import app
+from tests.documented import Documented, bare_environment, documented, fresh_clone
+from tests.ports import free_ports
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+ROOT = Path(__file__).resolve().parents[1]
+_ENDS_S = 180.0
+_SPEAKS_S = 180.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a command is run. It ends by itself with one of `codes`, or is interrupted once it has said `says`; a
+    `reason` is why it is not run at all. `long` ones are left to the long run: they start Spark or Airflow."""
+
+    pattern: str
+    codes: tuple[int, ...] = (0,)
+    says: str = ""
+    reason: str = ""
+    long: bool = False
+
+
+RUNS = (
+    Run(r"make (help|setup|format|lint)"),
+    Run(r"make wheel", long=True),
+    Run(r'make bench ARGS="--list"'),
+    Run(r"make bench", says=r"backlog_rules1 \.\.\."),
+    Run(r"python -m bench .*", reason="the rendered page names how each row was measured; make bench is run"),
+    Run(r"make (oracle-long|fuzz)", says=r"collected \d+ items", long=True),
+    Run(r"make (chaos|conformance)", says=r"collected \d+ items", long=True),
+    Run(r"make (check|types|ui-check)", reason="make test runs it before any test"),
+    Run(r"make test", reason="this test is a part of it"),
+    Run(r"make ui", reason="writes what is committed, from npm's registry; make ui-check compares it"),
+    Run(r"make (jars|lock)", reason="fetches everything again and writes what is committed"),
+    Run(r"bin/bootstrap.*", reason="the clone's environment is made by it"),
+    Run(r"(docker|cp \.env\.example|mvn|java) .*", reason="needs Docker, or the Flink demo's sources"),
+    Run(r"airflow backfill .*", reason="needs Airflow's database; tests/integration/test_reevaluation.py runs days"),
+    Run(r"fraud (--help|archive import .*)"),
+    Run(r"python -m fraud_rules\.(cli|kernel_cache)", codes=(0, 2)),
+    Run(r"echo '\{\"steps\".*fraud replay -"),
+    Run(r"fraud rules check .*"),
+    Run(r"fraud whatif draft\.yaml --days 30"),
+    Run(r"fraud whatif .*", long=True),
+    Run(r"fraud broker start"),
+    Run(r"fraud topics apply.*"),
+    Run(r"fraud rules (apply .*|list)"),
+    Run(r"fraud (alerts --corrections|quarantine .*)"),
+    Run(r"fraud load( .*)?", codes=(0, 2)),
+    Run(r"fraud status", codes=(0, 1)),
+    Run(r"fraud heartbeat.*", codes=(0, 1)),
+    Run(r"fraud control (drift|outbox|audit verify.*)", codes=(0, 37, 39)),
+    Run(r"fraud control publish", says="publishing"),
+    Run(r"fraud record .*", codes=(0, 1)),
+    Run(r"fraud (replay|reevaluate|deploy --rebuild)", codes=(1, 2)),  # named without the words that they ask for
+    Run(r"fraud reevaluate 2.*", codes=(0, 25, 26, 27), long=True),
+    Run(r"fraud archive", long=True),
+    Run(r"fraud agent run", says=r"agent", long=True),
+    Run(r"fraud detect", says=r"detector", long=True),
+    Run(r"python spark_jobs/detector\.py .*", says=r"detector: running", long=True),
+    Run(r"fraud rebuild", codes=(0, 1, 9, 18), long=True),
+    Run(r"make demo.*", says=r"broker", long=True),
+    Run(r"make stop"),
+    Run(r"make (clean|distclean)"),
+)
+
+
+def run_of(text: str) -> Run | None:
+    return next((run for run in RUNS if re.fullmatch(run.pattern, text, re.DOTALL)), None)
+
+
+def in_order(*, long: bool) -> list[Documented]:
+    """The commands to run, in the order of the table: the broker before what needs it."""
+    found = [each for each in documented(ROOT).values() if long or not each.aside]
+    return [
+        each for run in RUNS if not run.reason and (long or not run.long) for each in found if run_of(each.text) is run
+    ]
+
+
+@dataclass
+class Clone:
+    """A fresh clone, and what was started in it."""
+
+    folder: Path
+    environ: dict[str, str]
+
+    def shell(self, text: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", text],
+            cwd=self.folder,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def processes(self) -> list[psutil.Process]:
+        """The processes that run on the clone's files."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.pid != os.getpid() and str(self.folder) in " ".join(process.cmdline()):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
+    folder = fresh_clone(ROOT, tmp_path_factory.mktemp("clone"))
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    (rule,) = re.findall(r"^```yaml\n(# rapid-transfers.yaml\n.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    (folder / "rapid-transfers.yaml").write_text(rule)
+    (folder / "draft.yaml").write_text(rule)
+    _history(folder / "history")
+    broker, controller, airflow = free_ports(3)
+    ports = {"FRAUD_BROKER_PORT": broker, "FRAUD_BROKER_CONTROLLER_PORT": controller, "FRAUD_AIRFLOW_PORT": airflow}
+    made = Clone(folder, bare_environment(folder) | {name: str(port) for name, port in ports.items()})
+    yield made
+    for process in made.processes():
+        process.kill()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _history(folder: Path) -> None:
+    """Files of the names that docs/history.md uses."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder.mkdir()
+    row = {"transactionId": 1, "eventTime": 20_000 * DAY_MS, "payeeId": 1, "beneficiaryId": 2, "paymentType": "CSH"}
+    pq.write_table(pa.Table.from_pylist([{**row, "paymentAmount": 10.5}]), folder / "2026-09.parquet")
+    cells = {**row, "transactionId": 2, "paymentAmount": 1}
+    (folder / "2026-10.csv").write_text(",".join(cells) + "\n" + ",".join(map(str, cells.values())) + "\n")
+
+
+def runnable(text: str, clone: Clone) -> str:
+    """The command with what stands for a value replaced by one."""
+    bootstrap = f"127.0.0.1:{clone.environ['FRAUD_BROKER_PORT']}"
+    values = {
+        "broker:9092": bootstrap,
+        "/data/checkpoint": "var/other-checkpoint",
+        "RULE --days N": "draft.yaml --days 7",
+    }
+    for placeholder, value in values.items():
+        text = text.replace(placeholder, value)
+    return text.replace("[--log]", "--log")
+
+
+def test_the_table_knows_every_command() -> None:
+    found = documented(ROOT)
+    assert len(found) > 50
+    unknown = [f"{each.page}: {each.text}" for each in found.values() if run_of(each.text) is None]
+    assert not unknown, "say in RUNS how these are run, or why not"
+    unused = [run.pattern for run in RUNS if not any(run_of(text) is run for text in found)]
+    assert not [pattern for pattern in unused if not pattern.startswith("bin/")]
+
+
+@pytest.mark.parametrize("text", [text for text in documented(ROOT) if text.startswith("fraud ")])
+def test_every_word_of_a_command_exists(text: str) -> None:
+    command: Any = typer.main.get_command(app)
+    for word in shlex.split(re.split(r"&&|\||>", text)[0])[1:]:
+        name = word.strip("[]").partition("=")[0]
+        if word.startswith("-"):
+            known = [option for each in command.params for option in (*each.opts, *each.secondary_opts)]
+            assert name in (*known, "--help") or command.name == "control", f"{command.name} has no {name}"
+        else:
+            command = getattr(command, "commands", {}).get(name, command)
+    assert command.name != "fraud" or text == "fraud --help"
+
+
+@pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_every_command_speaks_in_a_fresh_clone(clone: Clone, long: bool) -> None:
+    """The long run has those too that only a sentence of a page of docs names."""
+    faults = {}
+    for command in in_order(long=long):
+        fault = _fault_of(command, clone)
+        if fault is not None:
+            faults[f"{command.page}: {command.text}"] = fault
+    left = [" ".join(process.cmdline())[:150] for process in clone.processes()]
+    assert not faults, json.dumps(faults, indent=1)
+    assert not left, left
+
+
+def _fault_of(command: Documented, clone: Clone) -> str | None:
+    run = run_of(command.text)
+    assert run is not None
+    process = clone.shell(runnable(command.text, clone))
+    assert process.stdout is not None
+    heard = b""
+    try:
+        heard = _heard(process, run.says)
+        if run.says and re.search(run.says.encode(), heard):
+            os.killpg(process.pid, signal.SIGINT)
+            process.communicate(timeout=_ENDS_S)
+            return None if b"Traceback" not in heard else heard[-1_500:].decode(errors="replace")
+        rest, _ = process.communicate(timeout=_ENDS_S)
+        heard += rest
+    except subprocess.TimeoutExpired:
+        return f"does not end: {heard[-1_500:].decode(errors='replace')}"
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if run.says or process.returncode not in run.codes or b"Traceback" in heard:
+        return f"exit code {process.returncode}: {heard[-1_500:].decode(errors='replace')}"
+    return None
+
+
+def _heard(process: subprocess.Popen[bytes], says: str) -> bytes:
+    """What a process has said once that has `says` in it, or once it has ended; all of it, if nothing is awaited."""
+    assert process.stdout is not None
+    heard, deadline = b"", time.monotonic() + _SPEAKS_S
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while not (says and re.search(says.encode(), heard)):
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(process.args, _SPEAKS_S)
+            if selector.select(1.0):
+                block = os.read(process.stdout.fileno(), 65_536)
+                if not block:
+                    break
+                heard += block
+    return heard
