@@ -1,0 +1,72 @@
+"""The archive's stage without Spark: what no reader of the archive could use is left out, counted and named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from fraud_rules.archive.files import read_log
+from fraud_rules.archive.manifest import Table
+from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.day import Day
+from fraud_rules.spark.archive_stage import ArchiveStage, decode_written
+from tests.conformance import load_schema
+from tests.integration.test_archive import UNREADABLE
+
+DAY = Day.parse("2026-11-18")
+ALERT: dict[str, Any] = {
+    "alertId": "a",
+    "ruleId": 1,
+    "ruleVersion": 0,
+    "key": {"payeeId": 1},
+    "triggeringEvent": {"transactionId": 7},
+    "triggeringValue": "9",
+    "windowCount": 1,
+    "eventTime": DAY.start_ms,
+    "violatedRule": {"name": None},
+}
+CORRECTION: dict[str, Any] = {"kind": "RETRACTED", "alertId": "a", "eventTime": DAY.start_ms}
+
+
+def batch_of(topic: str, records: list[tuple[bytes | None, bytes | None]]) -> pa.RecordBatch:
+    n = len(records)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([topic] * n),
+            pa.array([0] * n, pa.int32()),
+            pa.array(range(n), pa.int64()),
+            pa.array([DAY.start_ms * 1_000] * n, pa.timestamp("us")),
+            pa.array([key for key, _ in records], pa.binary()),
+            pa.array([value for _, value in records], pa.binary()),
+        ],
+        names=["topic", "partition", "offset", "timestamp", "key", "value"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "good"), [(Table.ALERTS, ALERT), (Table.SHADOW_ALERTS, ALERT), (Table.CORRECTIONS, CORRECTION)]
+)
+def test_unreadable_records_are_left_out_counted_and_named(table: Table, good: dict[str, Any], tmp_path: Path) -> None:
+    first, second = json.dumps(good).encode(), json.dumps({**good, "memberOfTomorrow": [1]}).encode()
+    records = [(b"a", first), *((b"a", value) for value in UNREADABLE), (None, first), (b"b", second)]
+    store = ArchiveStore(tmp_path)
+    stage = ArchiveStage(store, load_schema("default"), {"published": table}, 300_000, 1_048_576)
+
+    written = decode_written(out.column(0)[0].as_py() for out in stage.run([batch_of("published", records)]))
+
+    assert read_log(store, list(written.files)).column("value").to_pylist() == [first, second]
+    assert written.unreadable == len(UNREADABLE) + 1
+    assert written.skipped[0].startswith("published-0 at offset 1: ")
+    assert written.skipped[-1] == f"published-0 at offset {len(UNREADABLE) + 1}: ValueError: it has no key"
+    assert written.starts == (("published", 0, 0),)
+
+
+def test_a_batch_of_nothing_but_unreadable_records_writes_no_file(tmp_path: Path) -> None:
+    stage = ArchiveStage(ArchiveStore(tmp_path), load_schema("default"), {"alerts": Table.ALERTS}, 300_000, 1_048_576)
+    (out,) = stage.run([batch_of("alerts", [(b"a", value) for value in UNREADABLE])])
+    written = decode_written([out.column(0)[0].as_py()])
+    assert (written.files, written.unreadable) == ((), len(UNREADABLE))
