@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.detector import Detector
+from bench.pauses import logging_to
 from bench.rulesets import Document, encoded
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka import topics as topic_admin
@@ -106,9 +107,14 @@ class Session:
         """Start the detector's process and return at once."""
         self._starts += 1
         log = self.checkpoint.with_suffix(f".{self._starts}.log")
-        arguments = ["--bootstrap", self.bootstrap, "--checkpoint", str(self.checkpoint)]
+        arguments = ["--bootstrap", self.bootstrap, "--checkpoint", str(self.checkpoint), *logging_to(self.pause_log)]
         self.detector = Detector(self.project, arguments, self.environ, log)
         return self.detector
+
+    @property
+    def pause_log(self) -> Path:
+        """Where the JVM of the newest start logs its pauses."""
+        return self.checkpoint.with_suffix(f".{self._starts}.gc.log")
 
     def start(self, rules: tuple[Document, ...]) -> None:
         """Start the detector and return once these rules are live."""

@@ -17,6 +17,7 @@ import pytest
 from bench.__main__ import main
 from bench.figures import Figure, Rows, Spread, at_least, at_most, spread
 from bench.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
+from bench.pauses import pauses
 from bench.report import number, render, replaced, verdict
 from bench.results import Results, read, write
 from bench.rows import ALL
@@ -244,3 +245,14 @@ def test_a_second_interrupt_too_leaves_no_process(project: Project) -> None:
     assert (left, bench.returncode) == ("", 130)
     assert len(started) == 2
     assert not [process for process in started if process.is_running()]
+
+
+def test_pauses_of_a_jvm_are_counted(tmp_path: Path) -> None:
+    log = tmp_path / "gc.log"
+    assert pauses(log) == {"gc_full": 0, "gc_longest_ms": 0.0}
+    log.write_text(
+        "[0.005s][info][gc] Using Serial\n"
+        "[1.1s][info][gc] GC(0) Pause Young (Allocation Failure) 307M->20M(640M) 18.421ms\n"
+        "[2.3s][info][gc] GC(1) Pause Full (Metadata GC Threshold) 40M->19M(640M) 512.700ms\n"
+    )
+    assert pauses(log) == {"gc_full": 1, "gc_longest_ms": 512.7}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bench.detector import command
 from bench.figures import Figure, Rows, Scale, Target, at_most
 from bench.lab import Lab, Session
+from bench.pauses import pauses
 from bench.rulesets import CANARY, FIRE_ALL, RULES_10, Document, many
 
 _IDS_APART = 10_000_000
@@ -52,7 +53,8 @@ def _measure_fire_all(lab: Lab, scale: Scale) -> Mapping[str, float]:
         session.start(FIRE_ALL)
         fast = watched(session, Steady(1_000), scale)
         slow = watched(session, Steady(10, skip_s=1.0, ids=_IDS_APART), scale)
-    return {**fast, **{f"slow_{name}": value for name, value in slow.items()}}
+        collected = pauses(session.pause_log)
+    return {**fast, **{f"slow_{name}": value for name, value in slow.items()}, **collected}
 
 
 def _measure_rules(lab: Lab, scale: Scale, rules: tuple[Document, ...]) -> Mapping[str, float]:
@@ -89,6 +91,8 @@ ROWS = (
                 of="1,000 tx/s, ",
             ),
             *_percentiles({"p99_ms": at_most(500)}, {}, "slow_", of="10 tx/s, "),
+            Figure("gc_full", "full collections of the JVM since its start", ""),
+            Figure("gc_longest_ms", "longest pause of the JVM's collector", "ms"),
         ),
         _measure_fire_all,
     ),
