@@ -68,6 +68,31 @@ if __name__ == "__main__":
     sys.exit(main())
 """
 
+_STARTING = """
+import json, os, signal, sys, time
+
+def main():
+    if "--check" in sys.argv:
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    restored = 0
+    while True:
+        now_ms = time.time_ns() // 1_000_000
+        work = {{"phase": "STATE", "sinceMs": now_ms, "changedMs": now_ms, "done": restored, "total": 9_000_000,
+                 "unit": "events"}}
+        if restored == 0 or {moves}:
+            with open(os.environ["FRAUD_WORK"] + ".new", "w") as file:
+                json.dump(work, file)
+            os.replace(os.environ["FRAUD_WORK"] + ".new", os.environ["FRAUD_WORK"])
+            restored += 1_000
+        time.sleep(0.05)
+"""
+
+
+def never_started(path: Path, *, moves: bool) -> Path:
+    """A wheel whose detector restores state for ever; with `moves` it makes progress."""
+    return stand_in(path, source=_STARTING.format(moves=moves))
+
 
 def stand_in(path: Path, *, obeys: bool = True, refuses: str = "", dies: str = "", source: str | None = None) -> Path:
     """A wheel whose detector runs until it is told to end; or refuses its check, dies while it makes ready, or does not
@@ -97,13 +122,15 @@ class Operations:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("FRAUD_")}
         return {**inherited, **environment(self._topics), "FRAUD_HOME": str(self._project.root), **self._extra}
 
-    def agent(self, *options: str, within: Sequence[str] = (), home: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start an agent; `within` is a command to run it under."""
+    def agent(
+        self, *options: str, within: Sequence[str] = (), home: Path | None = None, **environ: str
+    ) -> subprocess.Popen[bytes]:
+        """Start an agent; `within` is a command to run it under, `environ` further variables."""
         command = [sys.executable, "-m", "fraud_rules.cli", "agent", "run", f"--home={home or self.home.path}"]
         with self.log.open("ab") as log:
             agent = subprocess.Popen(
                 [*within, *command, *options],
-                env=self.environment,
+                env={**self.environment, **environ},
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -51,10 +51,12 @@ class HealthSettings:
 class AgentSettings:
     """The agent's patience. A check, or a successor that makes ready, is given up after `check_ms` without progress;
     the limit doubles with each time in a row. A detector that does not end is killed `drain_ms` after the request.
+    `heartbeat_ms` is the longest time between two reports of a change.
     """
 
     check_ms: int = bounded(120_000, 1_000, 86_400_000)
     drain_ms: int = bounded(60_000, 1_000, 3_600_000)
+    heartbeat_ms: int = bounded(5_000, 100, 10_000)
 
 
 _FOLDER = re.compile(r"|/[^\0\n]*")

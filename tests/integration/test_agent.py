@@ -6,18 +6,26 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
+from fraud_ops.act import next_step
+from fraud_ops.health import Health, Limits, Verdict, health
+from fraud_ops.hooks.watch import DetectorWatch, now_ms
+from fraud_ops.patience import patience_ms
 from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.deployment.intent import SUPERVISOR
+from fraud_rules.deployment.plan import outlook
 from fraud_rules.errors import AttemptUnreachable, Fenced, Superseded
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
+from fraud_rules.settings import DetectorSettings
 from tests.conftest import OwnTopics
 from tests.fraud_command import environment, fraud
-from tests.running_agent import DETECTOR, NAMESPACE, Operations, stand_in
+from tests.running_agent import DETECTOR, NAMESPACE, Operations, never_started, stand_in
 from tests.waiting import until
 
 RUNNING, REFUSED, STOPPED = AttemptPhase.RUNNING, AttemptPhase.REFUSED, AttemptPhase.STOPPED
@@ -66,6 +74,43 @@ def test_run_redeploy_refuse_and_drain(ops: Operations, topics: OwnTopics, tmp_p
     drain = ops.decide(None)
     ops.await_phase(drain, STOPPED)
     ops.await_gone(second)  # its workers too, in a process group of their own
+
+
+def test_a_slow_start_goes_on_and_one_without_progress_has_failed(
+    ops: Operations, topics: OwnTopics, tmp_path: Path
+) -> None:
+    """A limit of two seconds: a start that takes long and makes progress outlives it several times."""
+    limits, settings = Limits(starting_ms=2_000), replace(DetectorSettings(), topics=topics.names)
+    ops.agent(FRAUD_AGENT_HEARTBEAT_MS="200")
+    with DetectorWatch(topics.kafka, settings) as watch:
+
+        def verdict() -> Verdict:
+            return health(watch.look(), limits, now_ms())
+
+        slow = ops.decide(ops.release(never_started(tmp_path / "slow.whl", moves=True)))
+        began = ops.await_phase(slow, AttemptPhase.STARTING).started_ms
+        assert began is not None
+
+        def outlived() -> bool:
+            found = verdict()
+            assert found.health is Health.STARTING, found
+            assert "restoring state: " in found.reasons[0]
+            return now_ms() > began + 4 * limits.starting_ms
+
+        until(outlived, "the limit has passed several times")
+        ops.decide(None)
+        ops.await_phase(slow, STOPPED)
+        stuck = ops.decide(ops.release(never_started(tmp_path / "stuck.whl", moves=False)))
+        ops.await_phase(stuck, AttemptPhase.STARTING)
+        found = until(lambda: (each := verdict()).health is Health.STALLED and each, "the start counts as stalled")
+        assert "restoring state: 0 of 9,000,000 events, last progress" in found.reasons[0]
+        seen = watch.look()
+        step = next_step(seen, found, outlook(seen.intents, seen.deployment, now_ms()), now_ms())
+        assert step.release is not None
+        ops.decide(step.release, requested_by=SUPERVISOR, reason=step.reason)
+        failed = ops.await_phase(stuck, AttemptPhase.FAILED)
+        assert (failed.error_name, "restoring state" in (failed.message or "")) == ("Stalled", True)
+        assert patience_ms(limits.starting_ms, watch.look(), now_ms()) == 2 * limits.starting_ms
 
 
 def test_a_detector_that_stands_still_is_killed_with_all_it_started(ops: Operations, tmp_path: Path) -> None:

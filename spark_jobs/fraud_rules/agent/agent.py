@@ -48,7 +48,7 @@ class AgentLimits:
     @classmethod
     def of(cls, settings: AgentSettings) -> AgentLimits:
         """Those that are configured."""
-        return cls(settings.drain_ms, settings.check_ms)
+        return cls(settings.drain_ms, settings.check_ms, settings.heartbeat_ms)
 
 
 @dataclass(slots=True)
