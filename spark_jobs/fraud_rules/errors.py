@@ -152,6 +152,18 @@ class Stalled(FraudError):
     exit_code = 53
 
 
+class ShutdownStalled(FraudError):
+    """Spark did not stop in time after an end that was asked for, and was killed; nothing is lost."""
+
+    exit_code = 54
+
+
+class MemoryExhausted(FraudError):
+    """A JVM of Spark has run out of memory and has ended; the next start repeats the batch in hand."""
+
+    exit_code = 55
+
+
 class ReleaseInvalid(FraudError):
     """A release whose code is not what it should be, or fails its self-check; nothing was touched."""
 

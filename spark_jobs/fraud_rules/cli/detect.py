@@ -123,8 +123,12 @@ def rebuild(
 
 def _run(job: DetectorJob) -> None:
     from fraud_rules.spark.streaming import run
+    from fraud_rules.spark.work import named_report, work_lines
 
-    run(job, on_running=lambda: _say(f"the detector runs, checkpoint {job.spark.checkpoint}"), say=_say)
+    def on_running() -> None:
+        _say(f"the detector runs, checkpoint {job.spark.checkpoint}")
+
+    run(job, on_running, work=named_report(work_lines(_say)), say=_say)
     _say("the detector has ended in order")
 
 

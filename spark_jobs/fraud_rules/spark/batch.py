@@ -117,6 +117,11 @@ class BatchRunner:
         finally:
             self._busy = False
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a batch of this start was handed in."""
+        return self._busy or self._last_batch >= 0 or self.failure is not None
+
     def is_settled(self) -> bool:
         """Whether no batch is in hand, and Spark too has finished the last one."""
         return not self._busy and (self._last_batch < 0 or is_committed(self._parts.folder, self._last_batch))

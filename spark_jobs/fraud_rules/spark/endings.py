@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,11 +14,12 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules import errors
-from fraud_rules.errors import CheckpointDamaged, DetectorFailed, FraudError, OffsetsLost, StorageFull
+from fraud_rules.errors import CheckpointDamaged, DetectorFailed, FraudError, MemoryExhausted, OffsetsLost, StorageFull
 
 _NAMED = re.compile(r"fraud_rules\.errors\.(\w+): (.+)")
 _CAUSE = re.compile(r"^(?:Caused by: )?([\w.$]*(?:Error|Exception): .+)$", re.MULTILINE)
@@ -32,18 +34,27 @@ _RECORDS_GONE = re.compile(
 )
 """How Spark and Kafka's client say that records were removed before they were read."""
 
+_EXECUTOR_OUT_OF_MEMORY = re.compile(r"ExecutorLostFailure[^\n]*exited with code (?:3|52)\b")
+"""3 is what ExitOnOutOfMemoryError ends a JVM with, 52 what Spark ends an executor with."""
+
+_OUT_OF_MEMORY = 3
+_JVM_END_S = 5.0
 _MESSAGE_LENGTH = 500
 
 
 def named(error: BaseException) -> FraudError:
     """What ended the query: the error of this product that a worker raised, or else the innermost cause there is."""
     if isinstance(error, Py4JError | OSError | EOFError) and not getattr(error, "java_exception", None):
-        return DetectorFailed("Spark's JVM has ended; the next start repeats the batch in hand")
+        return _jvm_ended()
     ours = _ours(error)
     if ours is not None:
         return ours
     text = str(error)
     cause = _cause(text)
+    if _EXECUTOR_OUT_OF_MEMORY.search(text):
+        return MemoryExhausted(
+            "an executor has run out of memory: raise spark.executor.memory; the next start repeats the batch in hand"
+        )
     if _STATE_NOT_WHOLE.search(text):
         return CheckpointDamaged(
             f"the checkpoint's state is not whole: {cause[:_MESSAGE_LENGTH]}; restore the checkpoint"
@@ -53,6 +64,26 @@ def named(error: BaseException) -> FraudError:
             f"records are gone before they were read: {cause[:_MESSAGE_LENGTH]}; the next start says which ones"
         )
     return DetectorFailed(f"{cause[:_MESSAGE_LENGTH]}; the next start repeats the batch in hand")
+
+
+def _jvm_ended() -> FraudError:
+    """Why Spark's JVM is gone, by its exit code where it has one."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    code = None
+    if process is not None:
+        with suppress(subprocess.TimeoutExpired):
+            code = process.wait(_JVM_END_S)
+    if code == _OUT_OF_MEMORY:
+        return MemoryExhausted(
+            "Spark's JVM has run out of memory: raise --driver-memory; the next start repeats the batch in hand"
+        )
+    return DetectorFailed("Spark's JVM has ended; the next start repeats the batch in hand")
+
+
+def is_late_worker(error: BaseException) -> bool:
+    """Whether a Python worker has not connected within the ten seconds that Spark grants it: a limit without a
+    setting."""
+    return "connect back" in str(error)
 
 
 def named_as(kind: type[FraudError], error: BaseException) -> FraudError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules.deployment.work import WorkPhase
 from fraud_rules.detector_status import decode_progress
-from fraud_rules.errors import BrokerUnavailable, DetectorStopped
+from fraud_rules.errors import BrokerUnavailable, DetectorStopped, FraudError
 from fraud_rules.kafka.consume import tail_of
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reachable import require_broker
@@ -26,7 +27,8 @@ from fraud_rules.kafka.suitable import check_topics
 from fraud_rules.kafka.ticks import TickWriter
 from fraud_rules.spark.admission import Admitted, admit, check, stopped_message
 from fraud_rules.spark.batch import BatchParts, BatchRunner, Origin
-from fraud_rules.spark.endings import named, signals, stop_query, stop_spark
+from fraud_rules.spark.end_deadline import ends_in_time
+from fraud_rules.spark.endings import is_late_worker, named, signals, stop_query, stop_spark
 from fraud_rules.spark.job import DetectorJob
 from fraud_rules.spark.latency_meter import LatencyMeter
 from fraud_rules.spark.master import check_master
@@ -44,6 +46,9 @@ from fraud_rules.spark.worker import WorkerContext
 _LOOK_S = 0.05
 _DRAIN_S = 60.0
 _TAIL = 200
+_WORKER_TRIES = 5
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +78,37 @@ def run(
     """Run until SIGTERM or SIGINT, which end it after the batch in hand; `on_running` is called once the query runs.
 
     `work` reports what the driver is working on; without one it goes to the file that the environment names, if any.
-    `say` is given each loss that this start accepts.
+    `say` gets each loss that this start accepts, and the last line of a process whose end is cut short, see
+    `end_deadline`.
     Raises DetectorStopped when the rule log asks to stop, and everything else by name: see `errors`.
     """
     drain, work = threading.Event(), work or named_report()
     with ExitStack() as stack:
         stack.enter_context(signals(drain))
-        spark = None
-        if hold is not None:
-            spark = _spark(job.spark, stack, work)
-            work.begin(WorkPhase.WORKERS)
-            warm_up(spark).join()
-            work.begin(WorkPhase.READY)
-            if not hold.wait(drain):
-                return
-        runner, query = _start(job, stack, spark, work, say)
-        on_running()
-        _watch(query, runner, drain)
+        ended = threading.Event()
+        stack.callback(ended.set)
+        stack.callback(work.end)
+        with ends_in_time(ended, say):
+            spark = None
+            if hold is not None:
+                spark = _spark(job.spark, stack, work)
+                work.begin(WorkPhase.WORKERS)
+                warm_up(spark).join()
+                work.begin(WorkPhase.READY)
+                if not hold.wait(drain):
+                    return
+            runner, begin = _start(job, stack, spark, work, say)
+            query = begin()
+            on_running()
+            _watch_from_the_first(query, begin, runner, drain)
     if runner.stopped_at is not None:
         raise DetectorStopped(stopped_message(runner.stopped_at))
 
 
 def _start(
     job: DetectorJob, stack: ExitStack, spark: SparkSession | None, work: WorkReport, say: Callable[[str], None]
-) -> tuple[BatchRunner, StreamingQuery]:
+) -> tuple[BatchRunner, Callable[[], StreamingQuery]]:
+    """Do everything but start the query, which may be done more than once."""
     topics, settings, options = job.settings.topics, job.settings, job.spark
     rules = stack.enter_context(TopicReader(job.kafka, topics.rules))
     check_rule_log(rules)
@@ -133,15 +145,19 @@ def _start(
         # The query's own Python worker has ten seconds to connect, and the workers take the same cores.
         work.begin(WorkPhase.WORKERS)
         warming.join()
-    work.begin(WorkPhase.QUERY)
-    query = start_query(spark, context, admitted.starting_offsets, runner.run)
-    stack.callback(stop_query, query)
     watch.start()
     stack.callback(watch.stop)
     pulse.start()
     stack.callback(pulse.stop)
-    stack.callback(work.begin, WorkPhase.STOP)
-    return runner, query
+
+    def begin() -> StreamingQuery:
+        work.begin(WorkPhase.QUERY)
+        query = start_query(spark, context, admitted.starting_offsets, runner.run)
+        stack.callback(stop_query, query)
+        stack.callback(work.begin, WorkPhase.STOP)
+        return query
+
+    return runner, begin
 
 
 def check_start(job: DetectorJob) -> None:
@@ -191,6 +207,24 @@ def _spark(options: SparkOptions, stack: ExitStack, work: WorkReport) -> SparkSe
     if options.is_local and options.checkpoints_to_disk:
         drop_hadoop_defaults(spark)  # a cluster, and other file systems, may want them
     return spark
+
+
+def _watch_from_the_first(
+    query: StreamingQuery, begin: Callable[[], StreamingQuery], runner: BatchRunner, drain: threading.Event
+) -> None:
+    """As `_watch`; a query whose Python worker has come too late is begun again, as long as it has had no batch."""
+    for _ in range(_WORKER_TRIES):
+        try:
+            _watch(query, runner, drain)
+        except FraudError as error:
+            if not is_late_worker(error) or runner.has_begun:
+                raise
+            _log.warning("%s; the query is started again", error)
+            stop_query(query)
+            query = begin()
+        else:
+            return
+    _watch(query, runner, drain)
 
 
 def _watch(query: StreamingQuery, runner: BatchRunner, drain: threading.Event) -> None:

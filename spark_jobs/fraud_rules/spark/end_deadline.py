@@ -1,0 +1,64 @@
+"""A limit on how long the end of the detector may take.
+
+Stopping Spark waits for locks that its tasks hold, and can hang for minutes. A detector may be killed at any moment
+without a loss, so after the limit the process ends itself, says why, and takes its JVM and workers with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import psutil
+
+from fraud_rules.errors import FraudError, ShutdownStalled
+
+__all__ = ["END_S", "ends_in_time"]
+
+END_S: Final = 30.0
+
+
+@contextmanager
+def ends_in_time(
+    ended: threading.Event,
+    say: Callable[[str], None],
+    limit_s: float = END_S,
+    leave: Callable[[int], None] = os._exit,
+) -> Iterator[None]:
+    """The limit begins when the block is left, and `ended` is to be set before it is over.
+
+    Otherwise the last line names the error that left the block, and the exit code is that error's; ShutdownStalled
+    where there was none.
+    """
+    try:
+        yield
+    finally:
+        error = sys.exc_info()[1]
+        thread = threading.Thread(target=_enforce, args=(error, ended, limit_s, say, leave), daemon=True)
+        thread.start()
+
+
+def _enforce(
+    error: BaseException | None,
+    ended: threading.Event,
+    limit_s: float,
+    say: Callable[[str], None],
+    leave: Callable[[int], None],
+) -> None:
+    if ended.wait(limit_s):
+        return
+    late = ShutdownStalled(
+        f"Spark has not stopped within {limit_s:g} s and was ended; all outputs are written, nothing is lost"
+    )
+    cause = error if isinstance(error, FraudError) else late
+    with contextlib.suppress(psutil.Error):
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+    say(str(cause) if cause is late else f"{cause} (Spark had not stopped after {limit_s:g} s and was ended)")
+    leave(cause.exit_code)

@@ -1,0 +1,73 @@
+"""Spark's JVM and its Python workers as a session starts them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fraud_rules.errors import MemoryExhausted
+from fraud_rules.project import Project
+
+pytestmark = pytest.mark.integration
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+import pyarrow as pa
+from fraud_rules.spark.endings import named
+from fraud_rules.spark.session import SparkOptions, build_session, warm_up
+
+def places(batches):
+    import pyspark, py4j
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"place": [pyspark.__file__, pyspark.__cached__, py4j.__file__]})
+
+spark = build_session(SparkOptions(sys.argv[1], Path(sys.argv[2]), driver_memory="512m"))
+warm_up(spark).join()
+found = spark.range(1).mapInArrow(places, "place string").toArrow().column(0).to_pylist()
+management = spark._jvm.java.lang.management.ManagementFactory
+collectors = {each.getName(): each.getCollectionCount() for each in management.getGarbageCollectorMXBeans()}
+said = {"places": found, "full": collectors["MarkSweepCompact"], "young": collectors["Copy"]}
+try:
+    spark._jvm.java.nio.ByteBuffer.allocate(2**31 - 64)
+except Exception as error:
+    ended = named(error)
+    said |= {"error": type(ended).__name__, "message": str(ended)}
+print(json.dumps(said))
+"""
+
+
+@pytest.fixture(scope="module")
+def said(project: Project, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a session says of itself, and of its end for want of memory."""
+    checkpoint = tmp_path_factory.mktemp("jvm") / "checkpoint"
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(checkpoint), str(project.jars / "connector")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def test_loading_classes_takes_no_full_collection(said: dict[str, Any]) -> None:
+    assert said["full"] == 0, said
+
+
+def test_a_jvm_without_memory_ends_and_the_error_has_a_name(said: dict[str, Any]) -> None:
+    assert (said["error"], "--driver-memory" in said["message"]) == (MemoryExhausted.__name__, True)
+
+
+def test_workers_import_pyspark_with_its_bytecode(said: dict[str, Any]) -> None:
+    module, cached, py4j = map(Path, said["places"])
+    assert module.is_file(), "a file, and none within a zip file"
+    assert cached.is_file()
+    assert py4j.is_file()
