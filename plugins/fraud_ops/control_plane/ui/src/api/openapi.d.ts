@@ -1157,9 +1157,19 @@ export interface components {
         };
         /**
          * Drift
-         * @description Whether the store and the rule log say the same.
+         * @description Whether the store has taken in the whole rule log, and agrees with it.
          */
         Drift: {
+            /**
+             * Behind
+             * @description Records of others in the rule log that the store has not taken in.
+             */
+            behind: number;
+            /**
+             * Behindsince
+             * @description The append time of the first of them.
+             */
+            behindSince: number | null;
             /** Differences */
             differences: components["schemas"]["DriftDifference"][];
             /** Instep */
@@ -1221,6 +1231,16 @@ export interface components {
             transactions: {
                 [key: string]: unknown;
             }[];
+        };
+        /**
+         * Fault
+         * @description A thread of this API server whose work does not succeed at the moment, and why.
+         */
+        Fault: {
+            /** Fault */
+            fault: string;
+            /** Thread */
+            thread: string;
         };
         /**
          * FieldShown
@@ -1444,9 +1464,11 @@ export interface components {
         /**
          * Progress
          * @description The detector's panel. `status` is null until the detector has reported. Two points further apart than
-         *     `gap_ms` have an outage between them.
+         *     `gap_ms` have an outage between them. `unreadable` counts the records that this API server has skipped, by topic.
          */
         Progress: {
+            /** Faults */
+            faults: components["schemas"]["Fault"][];
             /** Gapms */
             gapMs: number;
             /** Late */
@@ -1456,7 +1478,13 @@ export interface components {
             points: components["schemas"]["ProgressPoint"][];
             /** Quarantine */
             quarantine: components["schemas"]["Quarantined"][];
+            /** Readers */
+            readers: components["schemas"]["ReaderShown"][];
             status: components["schemas"]["DetectorState"] | null;
+            /** Unreadable */
+            unreadable: {
+                [key: string]: number;
+            };
         };
         /**
          * ProgressPoint
@@ -1537,6 +1565,29 @@ export interface components {
             text: string;
             /** Time */
             time: number;
+            /** Topic */
+            topic: string;
+        };
+        /**
+         * ReaderShown
+         * @description A reader of a topic in this API server. `behind` counts offsets, 0 if every record is read; `since` is the append
+         *     time of the first unread record. `stuck`: the position has not moved for a minute while records are unread.
+         */
+        ReaderShown: {
+            /** Behind */
+            behind: number;
+            /** End */
+            end: number;
+            /** Fault */
+            fault: string | null;
+            /** Name */
+            name: string;
+            /** Position */
+            position: number;
+            /** Since */
+            since: number | null;
+            /** Stuck */
+            stuck: boolean;
             /** Topic */
             topic: string;
         };

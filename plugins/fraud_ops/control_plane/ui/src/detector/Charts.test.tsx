@@ -32,6 +32,9 @@ async function drawn(points: ProgressPoint[], at: number): Promise<number[][][]>
     points,
     late: [],
     quarantine: [],
+    readers: [],
+    faults: [],
+    unreadable: {},
   };
   show(<Charts progress={progress} minutes={15} />);
   const chart = screen.getByRole("region", { name: "Latency" });

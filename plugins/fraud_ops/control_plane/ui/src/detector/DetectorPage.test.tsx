@@ -12,7 +12,15 @@ import DetectorPage from "./DetectorPage";
 
 const server = serve(
   http.get(`*${API}/drift`, () =>
-    HttpResponse.json({ inStep: true, settled: true, outboxPending: 0, oldestPendingMs: null, differences: [] }),
+    HttpResponse.json({
+      inStep: false,
+      settled: true,
+      outboxPending: 0,
+      oldestPendingMs: null,
+      differences: [],
+      behind: 3,
+      behindSince: SINCE,
+    }),
   ),
 );
 
@@ -20,7 +28,7 @@ function point(timeMs: number): ProgressPoint {
   return { time: timeMs, rowsPerS: 50, lag: 126, p50: 200, p99: 400, batchMs: 150 };
 }
 
-function page(now: Liveness) {
+function page(now: Liveness, members: Partial<Progress> = {}) {
   const progress: Progress = {
     status: {
       alive: false,
@@ -43,6 +51,10 @@ function page(now: Liveness) {
     points: [point(SINCE - 10_000), point(SINCE)],
     late: [],
     quarantine: [],
+    readers: [],
+    faults: [],
+    unreadable: {},
+    ...members,
   };
   server.use(http.get(`*${API}/progress`, () => HttpResponse.json(progress)));
   show(<DetectorPage />);
@@ -65,4 +77,23 @@ test("while payments are evaluated the figures are current", async () => {
   expect(figures).toHaveTextContent("Late (last 5 min)12.5 % of 2,000");
   expect(figures.querySelector("dl")).not.toHaveClass("old");
   expect(figures).not.toHaveTextContent("as of");
+});
+
+test("a reader that stands still is named, and so is the log it has not read", async () => {
+  const reader = { name: "mirror", topic: "rules", position: 4, end: 9, behind: 5, since: SINCE, fault: null };
+  page(liveness({ severity: "NONE" }), {
+    readers: [
+      { ...reader, stuck: true },
+      { ...reader, name: "feed", stuck: false },
+    ],
+    faults: [{ thread: "flood guard", fault: "the database is away" }],
+    unreadable: { rules: 2, alerts: 0 },
+  });
+  const readers = await screen.findByRole("region", { name: "Readers of these pages" });
+  expect(readers).toHaveTextContent("mirror (rules)Stuck4 of 95");
+  expect(readers).not.toHaveTextContent("feed (rules)");
+  expect(readers).toHaveTextContent("flood guard: the database is away");
+  expect(readers).toHaveTextContent("Skipped unreadable records in rules: 2");
+  expect(readers).not.toHaveTextContent("alerts");
+  expect(await screen.findByText(/3 records of the rule log not taken in, the first from/u)).toBeVisible();
 });

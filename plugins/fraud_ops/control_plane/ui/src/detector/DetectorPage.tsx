@@ -12,6 +12,7 @@ import { Head, useTitle } from "../parts/Head";
 import { ScrolledTable } from "../parts/ScrolledTable";
 import { Nothing, Shown } from "../parts/Told";
 import { Charts } from "./Charts";
+import { Readers } from "./Readers";
 
 const MINUTES = ["5", "15", "60"];
 const POLL_MS = 5_000;
@@ -61,6 +62,7 @@ function Panel({ progress, minutes }: { progress: Progress; minutes: number }) {
       <Charts progress={progress} minutes={minutes} />
       <Late rows={progress.late} />
       <Quarantine rows={progress.quarantine} />
+      <Readers progress={progress} />
       <DriftPanel />
     </div>
   );
@@ -194,6 +196,17 @@ function DriftPanel() {
                 ? "Every change is in the rule log."
                 : `${data.outboxPending} changes are waiting for the rule log, the oldest for ${duration(data.oldestPendingMs ?? 0)}.`}
             </Text>
+            {data.behind > 0 && (
+              <Text size="sm">
+                {data.behind === 1 ? "1 record" : `${number(data.behind)} records`} of the rule log not taken in
+                {data.behindSince !== null && (
+                  <>
+                    , the first from <At ms={data.behindSince} />
+                  </>
+                )}
+                .
+              </Text>
+            )}
             {data.differences.length > 0 && (
               <ul>
                 {data.differences.map(({ ruleId, store, log }) => (
