@@ -193,9 +193,14 @@ class Api:
         assert runs, dag_id
         return runs[0]
 
-    def runs(self, dag_id: str) -> list[dict[str, Any]]:
-        """The newest run, if there has been any."""
-        found: list[dict[str, Any]] = self.call("GET", f"dags/{dag_id}/dagRuns?order_by=-run_after&limit=1")["dag_runs"]
+    def runs(self, dag_id: str, order: str = "-run_after") -> list[dict[str, Any]]:
+        """The newest run, or the first by another order, if there has been any."""
+        found: list[dict[str, Any]] = self.call("GET", f"dags/{dag_id}/dagRuns?order_by={order}&limit=1")["dag_runs"]
+        return found
+
+    def missed_deadlines(self) -> list[dict[str, Any]]:
+        """Those that Airflow's home page counts."""
+        found: list[dict[str, Any]] = self.fetch("/ui/dags/~/dagRuns/~/deadlines?missed=true").json()["deadlines"]
         return found
 
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:

@@ -20,6 +20,7 @@ import pytest
 
 from fraud_ops.health import Health
 from fraud_ops.hooks.watch import now_ms
+from fraud_rules.day import Day
 from fraud_rules.demo.airflow import Component
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.project import Project
@@ -31,6 +32,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 DAG_ID = "fraud_detector"
 DECIDING = "airflow dags trigger"
+QUICK = ("fraud_topics", "fraud_checkpoint_health", "fraud_supervision", "fraud_seed_rules")
+WITH_SPARK = ("fraud_archive", "fraud_checkpoint_drill")
 OTHER_COMPONENTS = (Component.SCHEDULER, Component.DAG_PROCESSOR, Component.API_SERVER)
 
 
@@ -51,11 +54,28 @@ def test_the_dags_start_the_detector_and_seed_its_rules(world: Supervised) -> No
     until(lambda: states["supervise"] == "deferred" or _refresh(states, world), "supervision is deferred")
 
 
-def test_seeding_again_changes_nothing(world: Supervised) -> None:
-    run_id = world.api.trigger("fraud_seed_rules")
-    assert world.api.await_run("fraud_seed_rules", run_id) == "success"
-    path = f"dags/fraud_seed_rules/dagRuns/{run_id}/taskInstances/apply/xcomEntries/return_value?deserialize=true"
-    assert world.api.call("GET", path)["value"] == []
+def test_a_fresh_start_leaves_airflows_home_page_green(world: Supervised) -> None:
+    """Also the check of the checkpoint, which runs before there is one; and no run is about a time before the start."""
+    for dag_id in QUICK:
+        assert world.api.await_run(dag_id, world.api.runs(dag_id, order="run_after")[0]["dag_run_id"]) == "success"
+    assert world.api.call("GET", "dags/~/dagRuns?state=failed")["dag_runs"] == []
+    assert world.api.missed_deadlines() == []
+
+
+def test_the_dags_run_four_times_in_a_row(world: Supervised) -> None:
+    """The first run is the scheduled one. Seeding again changes nothing; each new supervisor adopts the detector."""
+    before, driver = world.attempt().status, world.driver().pid
+    runs = {dag_id: [world.api.trigger(dag_id) for _ in range(3)] for dag_id in QUICK}
+    for _ in range(3):
+        end_supervision(world)
+    states = {dag_id: [world.api.await_run(dag_id, each) for each in run_ids] for dag_id, run_ids in runs.items()}
+    assert states == dict.fromkeys(QUICK, ["success"] * 3)
+    assert [world.api.xcom("fraud_seed_rules", each, "apply") for each in runs["fraud_seed_rules"]] == [[], [], []]
+    path = "assets/events?source_dag_id=fraud_checkpoint_health&order_by=-timestamp"
+    grades = [each["extra"]["grade"] for each in world.api.call("GET", path)["asset_events"]]
+    assert len(grades) >= 4 and set(grades) <= {"OK", "WARN"}
+    assert world.attempt().status.epoch == before.epoch
+    assert world.driver().pid == driver
 
 
 def test_a_driver_that_dies_is_replaced(world: Supervised, record_property: pytest.RecordProperty) -> None:
@@ -88,15 +108,17 @@ def test_a_changed_configuration_is_deployed_on_the_same_checkpoint(world: Super
 
 
 @pytest.mark.long
-def test_the_checkpoint_is_looked_at_and_restored_beside_the_detector(world: Supervised) -> None:
-    """From outside, and by a drill on a copy: the same driver goes on at the same epoch, and nobody is fenced."""
+@pytest.mark.timeout(1_800)
+def test_the_dags_that_start_spark_run_four_times_in_a_row(world: Supervised) -> None:
+    """The same driver goes on at the same epoch beside them, also beside the restore of a copy of its checkpoint."""
     before, driver = world.attempt().status, world.driver().pid
-    checks = {name: world.api.trigger(name) for name in ("fraud_checkpoint_health", "fraud_checkpoint_drill")}
-    assert {name: world.api.await_run(name, run_id) for name, run_id in checks.items()} == dict.fromkeys(
-        checks, "success"
-    )
-    events = world.api.call("GET", "assets/events?source_dag_id=fraud_checkpoint_health&order_by=-timestamp&limit=1")
-    assert events["asset_events"][0]["extra"]["grade"] in ("OK", "WARN")
+    runs = {dag_id: [world.api.trigger(dag_id) for _ in range(4)] for dag_id in WITH_SPARK}
+    states = {dag_id: [world.api.await_run(dag_id, each) for each in run_ids] for dag_id, run_ids in runs.items()}
+    assert states == dict.fromkeys(WITH_SPARK, ["success"] * 4)
+    backtests = [world.api.trigger("fraud_backtest", rule="1", days=1) for _ in range(4)]
+    nights = [world.api.trigger("fraud_nightly_reevaluation", day=str(Day.today()), requeue=False) for _ in range(4)]
+    assert [world.api.await_run("fraud_backtest", each) for each in backtests] == ["success"] * 4
+    assert [world.api.await_run("fraud_nightly_reevaluation", each) for each in nights] == ["success"] * 4
     world.await_batches(2)
     assert world.attempt().status.epoch == before.epoch
     assert world.driver().pid == driver
@@ -159,6 +181,14 @@ def test_one_that_was_drained_stays_so_until_it_is_started(world: Supervised) ->
 
 
 @pytest.mark.long
+def test_what_is_done_by_hand_can_be_done_four_times_in_a_row(world: Supervised) -> None:
+    before = world.attempt().status.epoch
+    runs = [world.api.trigger("fraud_detector_ops", action="restart", reason="a test") for _ in range(4)]
+    assert [world.api.await_run("fraud_detector_ops", each) for each in runs] == ["success"] * 4
+    assert world.attempt().status.epoch == before + 4
+
+
+@pytest.mark.long
 def test_another_airflow_at_the_same_detector_tells_and_touches_nothing(world: Supervised, tmp_path: Path) -> None:
     before, driver = world.attempt().status, world.driver().pid
     with_dags(world.context.project.root, tmp_path, DAG_ID)
@@ -202,6 +232,19 @@ def test_every_command_of_the_runbooks_works(world: Supervised, project: Project
 def test_every_alert_of_all_this_is_right(world: Supervised) -> None:
     verdict = world.judge()
     assert verdict.right, verdict.faults
+
+
+def end_supervision(world: Supervised) -> None:
+    """End the run that supervises, and return once the next one does."""
+    run_id = world.api.newest_run(DAG_ID)["dag_run_id"]
+    until(lambda: world.api.task_states(DAG_ID, run_id).get("supervise") == "deferred", "it supervises", RUN_S, 0.25)
+    world.api.call("PATCH", f"dags/{DAG_ID}/dagRuns/{run_id}/taskInstances/supervise", new_state="success")
+
+    def goes_on() -> bool:
+        newest = world.api.newest_run(DAG_ID)["dag_run_id"]
+        return newest != run_id and world.api.task_states(DAG_ID, newest).get("supervise") == "deferred"
+
+    until(goes_on, "the next run supervises", RUN_S, 0.25)
 
 
 def commands_of(page: Path) -> list[str]:
