@@ -32,7 +32,7 @@ with DAG(
     is_paused_upon_creation=False,
     tags=[*TAGS, "supervision"],
     default_args=defaults(),
-    deadline=deadline(timedelta(hours=1), "a supervising run has not ended"),
+    deadline=deadline(timedelta(minutes=90), "a supervising run has not ended"),
 ):
     deploy = DeployOperator(
         task_id="deploy",

@@ -115,7 +115,8 @@ class AirflowSite:
             "API_AUTH__JWT_SECRET": self.secret("jwt"),
             "LOGGING__WORKER_LOG_SERVER_PORT": str(self.port + 1),
             "LOGGING__TRIGGER_LOG_SERVER_PORT": str(self.port + 2),
-            # The first requests come while the API server loads its plugins: a task that gives up then has failed.
+            # The first requests come while the API server starts: a task that gives up then has failed.
+            "WORKERS__EXECUTION_API_RETRIES": "10",
             "WORKERS__EXECUTION_API_TIMEOUT": "60",
             # A triggerer that died is noticed, and its triggers are taken over, within seconds.
             "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
