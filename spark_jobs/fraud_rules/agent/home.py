@@ -17,7 +17,7 @@ from typing import IO, TypeVar
 
 import msgspec
 
-from fraud_rules.deployment.intent import Intent
+from fraud_rules.deployment.intent import NO_EPOCH, Intent
 from fraud_rules.deployment.work import Work
 from fraud_rules.errors import AttemptUnreachable
 
@@ -180,8 +180,9 @@ class AgentHome:
             folder = AttemptFolder(path)
             order = folder.order()
             if order is None or folder.end() is not None:
-                past.append((path.stat().st_mtime_ns // _NS_A_MS if order is None else order.created_ms, path))
-        for _, path in sorted(past)[:-_KEPT_ATTEMPTS]:
+                made_ms = path.stat().st_mtime_ns // _NS_A_MS if order is None else order.created_ms
+                past.append((made_ms, NO_EPOCH if order is None else order.epoch, path))
+        for *_, path in sorted(past)[:-_KEPT_ATTEMPTS]:
             shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
