@@ -30,12 +30,15 @@ Headers = Sequence[tuple[str, bytes]]
 
 
 def timed_topics(broker: Broker, project: Project) -> OwnTopics:
-    """All declared topics under a prefix of their own, transactions and rules with the producer's timestamps."""
+    """All declared topics under a prefix of their own, transactions and rules with the producer's timestamps.
+
+    So is `rules-cdc`, by which `_date_logs` sees that a change of these timestamps is in effect.
+    """
     prefix = f"c{uuid.uuid4().hex[:8]}-"
     names = TopicNames(**{field.name: prefix + str(field.default) for field in dataclasses.fields(TopicNames)})
     declared = tuple(
         dataclasses.replace(topic, timestamp=Timestamp.CREATE, retention_ms=None)
-        if topic.name in (names.transactions, names.rules)
+        if topic.name in (names.transactions, names.rules, names.rules_cdc)
         else topic
         for topic in load_topics(project.config / "topics.yaml", prefix)
     )
