@@ -86,6 +86,9 @@ def main():
             os.replace(os.environ["FRAUD_WORK"] + ".new", os.environ["FRAUD_WORK"])
             restored += 1_000
         time.sleep(0.05)
+
+if __name__ == "__main__":
+    sys.exit(main())
 """
 
 

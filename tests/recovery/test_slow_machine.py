@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -36,8 +37,8 @@ RULE = {
 @pytest.fixture
 def loaded(project: Project, topics: OwnTopics, tmp_path: Path) -> Installation:
     """A stopped detector that has evaluated a million transactions, all of them within the window of a rule."""
-    installation = Installation.make(
-        tmp_path / "detector", project, topics, extra={WORK_VARIABLE: str(tmp_path / "work.json")}
+    installation = replace(
+        Installation.make(tmp_path / "detector", project, topics), extra={WORK_VARIABLE: str(tmp_path / "work.json")}
     )
     producer = Producer({"bootstrap.servers": topics.bootstrap, "linger.ms": 50})
     producer.produce(topics.names.rules, json.dumps(RULE).encode(), partition=0)
@@ -114,7 +115,9 @@ def test_a_python_worker_that_comes_too_late_costs_a_query_and_no_start(
         f'exec {sys.executable} "$@"\n'
     )
     python.chmod(0o755)
-    installation = Installation.make(tmp_path / "detector", project, topics, extra={"PYSPARK_PYTHON": str(python)})
+    installation = replace(
+        Installation.make(tmp_path / "detector", project, topics), extra={"PYSPARK_PYTHON": str(python)}
+    )
     detector = RunningDetector(installation)
 
     def has_a_batch() -> bool:
