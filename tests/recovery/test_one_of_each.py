@@ -1,0 +1,82 @@
+"""A full disk, a zombie, a takeover, a damaged checkpoint and a rebuild, each once, in one run of one detector.
+
+The variants of each are in test_takeover, test_checkpoint and test_rebuild, which run long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from fraud_rules.errors import BrokerUnavailable, CheckpointDamaged, DetectorFailed, Fenced
+from fraud_rules.project import Project
+from tests.conftest import OwnTopics
+from tests.recovery.site import Site
+from tests.recovery.verdict import differences
+from tests.small_disk import small_disk
+from tests.waiting import until
+
+pytestmark = [pytest.mark.recovery, pytest.mark.timeout(900)]
+
+ROWS = 200
+
+
+class Story(Site):
+    """One installation under load, whose checkpoint is on a disk of its own."""
+
+    def await_batches(self, count: int) -> None:
+        known = len(self.installation.progress())
+        until(lambda: len(self.installation.progress()) >= known + count, f"{count} more batches are written")
+
+    def fill_the_disk(self, disk: Path) -> None:
+        detector, ballast = self.start(), disk / "ballast"
+        self.await_batches(3)
+        with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4_096))
+        assert detector.wait_end() in (CheckpointDamaged.exit_code, DetectorFailed.exit_code), detector.said()[-2000:]
+        assert "No space left on device" in detector.said()
+        detector.kill()
+        ballast.unlink()
+
+    def take_over(self) -> None:
+        """From a detector that sleeps, and wakes when the other has gone on."""
+        zombie = self.start()
+        self.await_batches(3)
+        zombie.signal_all(signal.SIGSTOP)
+        self.start().wait_ready()
+        self.await_batches(2)
+        zombie.signal_all(signal.SIGCONT)
+        # Spark can notice the other one first, in the checkpoint, and a write that slept can time out.
+        ends = (Fenced.exit_code, DetectorFailed.exit_code, BrokerUnavailable.exit_code)
+        assert zombie.wait_end() in ends, zombie.said()[-2000:]
+        zombie.kill()
+
+    def damage_and_rebuild(self, checkpoint: Path) -> None:
+        assert self.starts[-1].stop() == 0, self.starts[-1].said()[-2000:]
+        shutil.rmtree(checkpoint / "state")
+        refused = self.start()
+        assert refused.wait_end() == CheckpointDamaged.exit_code, refused.said()[-2000:]
+        self.start("--rebuild=once")
+        self.await_batches(3)
+
+
+def test_every_alert_is_right_after_all_of_them(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+    site = Story(tmp_path / "site", project, topics, seed=7, key_groups=4)
+    disk = tmp_path / "disk"
+    with small_disk(disk, "64m"), site.working(ROWS):
+        checkpoint = disk / "checkpoint"
+        checkpoint.mkdir()
+        site.installation.checkpoint.symlink_to(checkpoint)
+        site.fill_the_disk(disk)
+        site.take_over()
+        site.damage_and_rebuild(checkpoint)
+        site.finish()
+        assert len(list(disk.glob("checkpoint.aside-*"))) == 1
+        found, counts = differences(site.installation, site.load.traffic.documents, rebuilds=1)
+    assert not found, "\n".join(found)
+    assert counts["alerts"] > 0
