@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from fraud_rules.demo.sender import Sender
 from fraud_rules.demo.steering import Steering, TrafficState
 from fraud_rules.fraud_patterns import FRAUDS
@@ -60,3 +62,12 @@ def _huge(topics: OwnTopics) -> list[float]:
     records = read_topic(topics.kafka, topics.names.transactions)
     amounts = [json.loads(each.value or b"{}")["paymentAmount"] for every in records.values() for each in every]
     return [amount for amount in amounts if amount > 50_000]
+
+
+def test_traffic_that_ends_by_an_unexpected_error_says_why(topics: OwnTopics, tmp_path: Path) -> None:
+    in_the_way = tmp_path / "steering"
+    in_the_way.write_text("a file where the folder belongs")
+    sender = Sender(topics.kafka, topics.names.transactions, TrafficSettings(rate_per_s=20), Steering(in_the_way))
+    sender.start()
+    with pytest.raises(OSError, match="steering"):
+        until(sender.ended, "the traffic ends")

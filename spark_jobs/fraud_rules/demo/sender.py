@@ -11,7 +11,6 @@ from operator import attrgetter
 
 from fraud_rules.demo.screen import Sending
 from fraud_rules.demo.steering import Steering, TrafficState
-from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.traffic_writer import Sent, TrafficWriter
 from fraud_rules.traffic import TrafficRecord, TrafficSettings, generate, planted_fraud
@@ -34,7 +33,7 @@ class Sender:
         self._whole: set[str] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
-        self._failure: FraudError | None = None
+        self._failure: Exception | None = None
         self._started_s = 0.0
         self.sent = Sent()
 
@@ -72,11 +71,15 @@ class Sender:
 
     def _run(self) -> None:
         try:
+            self._send()
+        except Exception as error:  # noqa: BLE001 - `ended` raises it: a demo without traffic must say why
+            self._failure = error
+
+    def _send(self) -> None:
+        try:
             writer = TrafficWriter(self._kafka, self._topic)
             self.sent = writer.sent
             writer.send(self._records(), self._stop, self._note)
-        except FraudError as error:
-            self._failure = error
         finally:
             if self._steering is not None:
                 self._steering.end()

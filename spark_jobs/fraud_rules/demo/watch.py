@@ -11,7 +11,6 @@ from typing import Any
 
 from fraud_rules.cli.alert_lines import read_alert_line
 from fraud_rules.detector_status import DetectorStatus, Progress, decode_progress, detector_status
-from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import Received, follow, topic_starts
 from fraud_rules.kafka.decoding import decode_or_skip
@@ -66,7 +65,7 @@ class Watch:
         self._changed = threading.Condition()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
-        self._failure: FraudError | None = None
+        self._failure: Exception | None = None
         self._recent: deque[SeenAlert] = deque(maxlen=_RECENT_KEPT)
         self._latencies_ms: deque[int] = deque(maxlen=_LATENCIES_KEPT)
         self._progress: deque[tuple[int, Progress]] = deque(maxlen=_PROGRESS_KEPT)
@@ -134,7 +133,7 @@ class Watch:
                     with self._changed:
                         self._take(received)
                         self._changed.notify_all()
-        except FraudError as error:
+        except Exception as error:  # noqa: BLE001 - `seen` raises it: the screen must not show old figures as current
             with self._changed:
                 self._failure = error
                 self._changed.notify_all()
