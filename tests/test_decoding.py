@@ -39,7 +39,9 @@ def counted(topic: str) -> float:
     return UNREADABLE_RECORDS.labels(topic)._value.get()
 
 
-@pytest.mark.parametrize("decode", [json.loads, decode_operation, decode_progress, Decimal], ids=str)
+@pytest.mark.parametrize(
+    "decode", [json.loads, decode_operation, decode_progress, Decimal], ids=["json", "operation", "progress", "decimal"]
+)
 @pytest.mark.parametrize("value", _UNREADABLE.values(), ids=_UNREADABLE)
 def test_an_unreadable_record_is_skipped(value: bytes | None, decode: Callable[[bytes], object]) -> None:
     topic = str(uuid4())
