@@ -10,6 +10,7 @@ import dataclasses
 import uuid
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
@@ -23,6 +24,7 @@ from tests.conftest import OwnTopics
 from tests.waiting import until
 
 _MAX_RECORD_BYTES = 12_000_000
+_KINDS = {"CreateTime": TIMESTAMP_CREATE_TIME, "LogAppendTime": TIMESTAMP_LOG_APPEND_TIME}
 
 Place = tuple[int, int]
 """Partition and offset."""
@@ -95,29 +97,37 @@ class Logs:
 def detector_starts(topics: OwnTopics) -> None:
     """Let a detector start: from here on the broker dates what comes to the two logs."""
     if topics.timed:
-        _date_logs(topics, "LogAppendTime", TIMESTAMP_LOG_APPEND_TIME)
+        _date_logs(topics, "LogAppendTime")
 
 
 def detector_has_started(topics: OwnTopics) -> None:
     """Let the test date what comes to the two logs from here on."""
     if topics.timed:
-        _date_logs(topics, "CreateTime", TIMESTAMP_CREATE_TIME)
+        _date_logs(topics, "CreateTime")
 
 
-def _date_logs(topics: OwnTopics, clock: str, kind: int) -> None:
-    """Return once it is in effect. A broker applies changes in turn: a topic changed after the logs shows that."""
+def _date_logs(topics: OwnTopics, clock: str) -> None:
+    """Return once it is in effect.
+
+    A broker applies batches of changes in turn, but those of one batch in any order. So the logs have changed once a
+    probe shows a change that was requested after an earlier one of it was seen.
+    """
     probe = topics.names.rules_cdc
-    for name in (topics.names.rules, topics.names.transactions, probe):
+    for name in (topics.names.rules, topics.names.transactions):
         _date_by(topics.bootstrap, name, clock)
-    until(lambda: _kind_of_next(topics.bootstrap, probe) == kind, f"{probe} has {clock}")
+    (other,) = _KINDS.keys() - {clock}
+    for shown in (clock, other, clock):
+        _date_by(topics.bootstrap, probe, shown)
+        until(partial(_has_kind, topics.bootstrap, probe, _KINDS[shown]), f"{probe} has {shown}")
 
 
-def _kind_of_next(bootstrap: str, topic: str) -> int:
+def _has_kind(bootstrap: str, topic: str, kind: int) -> bool:
+    """Whether the next record of a topic carries this kind of timestamp."""
     kinds: list[int] = []
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
     producer.produce(topic, b"a probe", on_delivery=lambda _, message: kinds.append(message.timestamp()[0]))
     producer.flush(60.0)
-    return kinds[0]
+    return kinds[0] == kind
 
 
 def date_by_producer(bootstrap: str, topic: str) -> None:
