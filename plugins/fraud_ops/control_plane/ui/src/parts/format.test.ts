@@ -41,4 +41,7 @@ test("a rule as a formula", () => {
     }),
   ).toBe("COUNT_WITH_RESET() >= 100 in 1440 min per paymentType");
   expect(formula({})).toBe("?() ? ? in ? min per ?");
+  expect(formula({ ...rule().document, groupingKeyNames: [] })).toBe(
+    "SUM(paymentAmount) > 20 in 20 min over all payments",
+  );
 });

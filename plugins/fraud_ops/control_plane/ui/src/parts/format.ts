@@ -66,7 +66,12 @@ export function formula(rule: RuleDocument): string {
   const aggregator = aggregated(rule);
   const counted = shown(rule["unique"]) || (aggregator.startsWith("COUNT") ? "" : shown(rule["aggregateFieldName"]));
   const compared = `${shown(rule["limitOperatorType"]) || "?"} ${shown(rule["limit"]) || "?"}`;
-  return `${aggregator}(${counted}) ${compared} in ${span(rule)} per ${shown(rule["groupingKeyNames"]) || "?"}`;
+  return `${aggregator}(${counted}) ${compared} in ${span(rule)} ${grouping(rule["groupingKeyNames"])}`;
+}
+
+/** A rule without grouping keys sees all payments as one group. */
+function grouping(names: unknown): string {
+  return Array.isArray(names) && names.length === 0 ? "over all payments" : `per ${shown(names) || "?"}`;
 }
 
 /** The aggregate of a rule. Rules of the Flink demo name a count as the field that they sum. */
