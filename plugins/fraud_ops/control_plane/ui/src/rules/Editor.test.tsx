@@ -401,6 +401,17 @@ describe("a new rule", () => {
     expect(await field("Name")).toHaveValue("Rapid transfers");
   });
 
+  test("has one group for all payments only when its author chooses it", async () => {
+    open("/rules/new");
+    const one = await screen.findByRole("checkbox", { name: "All payments as one group" });
+    expect(one).not.toBeChecked();
+    await userEvent.click(one);
+    expect(one).toBeChecked();
+    expect(await theText()).toHaveTextContent("groupingKeyNames: []");
+    await userEvent.click(one);
+    expect(await theText()).toHaveTextContent("groupingKeyNames: null");
+  });
+
   test("nor is a text that nothing can be read from", async () => {
     open("/rules/new");
     await write(theText(), "- no\n- rule");

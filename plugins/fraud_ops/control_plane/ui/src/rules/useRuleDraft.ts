@@ -30,7 +30,7 @@ export interface Writing {
 
 const EMPTY: RuleDocument = {
   name: "",
-  groupingKeyNames: [],
+  groupingKeyNames: null,
   aggregatorFunctionType: "SUM",
   aggregateFieldName: "",
   limitOperatorType: ">",

@@ -1,5 +1,6 @@
 import {
   Autocomplete,
+  Checkbox,
   Group,
   InputWrapper,
   MultiSelect,
@@ -30,6 +31,8 @@ const NUMERIC = new Set(["long", "decimal"]);
 export function RuleForm({ document, schema, reasons, readOnly, change }: Props) {
   const rule = document ?? {};
   const disabled = readOnly || document === null;
+  const grouping = rule["groupingKeyNames"];
+  const isOneGroup = Array.isArray(grouping) && grouping.length === 0;
   const wrong = (...members: string[]) =>
     reasons
       .filter((reason) => members.includes(reason.field))
@@ -73,14 +76,22 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
       <Group grow gap="sm" align="flex-start" preventGrowOverflow={false}>
         <MultiSelect
           label="For each value of"
-          data={choices(fields, rule["groupingKeyNames"])}
-          value={list(rule["groupingKeyNames"])}
+          data={choices(fields, grouping)}
+          value={list(grouping)}
           error={wrong("groupingKeyNames")}
-          readOnly={disabled}
-          onChange={(value) => change({ groupingKeyNames: value })}
+          readOnly={disabled || isOneGroup}
+          onChange={(value) => change({ groupingKeyNames: value.length > 0 ? value : null })}
           searchable
           styles={NARROW_FIELD}
           style={{ flexBasis: "16rem" }}
+        />
+        <Checkbox
+          label="All payments as one group"
+          checked={isOneGroup}
+          disabled={disabled}
+          onChange={(event) => change({ groupingKeyNames: event.currentTarget.checked ? [] : null })}
+          mt="1.9rem"
+          style={{ flexBasis: "13rem" }}
         />
         <Select
           label="Aggregate"
