@@ -209,16 +209,26 @@ def _batches(each: Shifted) -> Iterator[list[Step]]:
 
 
 def _chunks(shifted: Sequence[Shifted]) -> list[list[tuple[Shifted, list[Step]]]]:
-    """Cases of one partition give the same answers however they are cut: so cut them anywhere. Stops come last."""
+    """Cases of one partition give the same answers however they are cut, but between two records of the same append
+    time: the second may be a rule that applies to the first. So cut them anywhere else. Stops come last."""
     steps = [(each, step) for each in shifted for step in (*each.steps, _end_of(each))]
     until_stop = next((i for i, (each, _) in enumerate(steps) if each.stops), len(steps))
     draw = random.Random(len(steps))
-    cuts = sorted(draw.sample(range(1, until_stop + 1), min(CHUNKS, until_stop)))
+    places = [place for place in range(1, until_stop + 1) if not _is_tied(steps[place - 1 : place + 1])]
+    cuts = sorted(draw.sample(places, min(CHUNKS, len(places))))
     return [
         _by_case(steps[start:end])
         for start, end in zip([0, *cuts], [*cuts, len(steps)], strict=True)
         if start < end or end == len(steps)
     ]
+
+
+def _is_tied(neighbours: Sequence[tuple[Shifted, Step]]) -> bool:
+    return (
+        len(neighbours) > 1
+        and neighbours[0][0] is neighbours[1][0]
+        and neighbours[0][1]["at"] == neighbours[1][1]["at"]
+    )
 
 
 def _by_case(steps: Sequence[tuple[Shifted, Step]]) -> list[tuple[Shifted, list[Step]]]:
