@@ -103,11 +103,12 @@ def fresh_clone(root: Path, folder: Path) -> Path:
 
 
 def bare_environment(clone: Path) -> dict[str, str]:
-    """The environment of a new shell: nothing in it names another checkout."""
+    """The environment of a new shell: nothing names another checkout, or comes from the make that runs the tests."""
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("FRAUD_", "PYTHON", "AIRFLOW", "VIRTUAL_ENV", "PYTEST", "UV_PROJECT"))
+        if not name.startswith(("FRAUD_", "PYTHON", "AIRFLOW", "VIRTUAL_ENV", "PYTEST", "UV_PROJECT", "MAKE", "MFLAGS"))
+        and name not in ("ARGS", "SECONDS", "WORKERS")
     }
     path = [part for part in os.environ["PATH"].split(os.pathsep) if not part.endswith(".venv/bin")]
     return {**kept, "PATH": os.pathsep.join([str(clone / ".venv" / "bin"), *path])}
