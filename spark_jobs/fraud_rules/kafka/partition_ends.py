@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.liveness import AMBER_MS, PartitionEnds
 
-__all__ = ["read_partition_ends", "read_partition_ends_of"]
-
-
-def read_partition_ends_of(kafka: KafkaConnection, topic: str, now_ms: int) -> dict[int, PartitionEnds]:
-    """The ends of a topic by partition, with a client of its own. Raises BrokerUnavailable."""
-    with TopicReader(kafka, topic) as reader:
-        return read_partition_ends(reader, now_ms)
+__all__ = ["read_partition_ends"]
 
 
 def read_partition_ends(reader: TopicReader, now_ms: int) -> dict[int, PartitionEnds]:
