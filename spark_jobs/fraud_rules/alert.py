@@ -1,6 +1,6 @@
-"""Alerts: from a row of the kernel's output to the JSON that leaves.
+"""Converts rows of the kernel's output into the JSON of alerts.
 
-Numbers are exact: the kernel hands over integers, and they become decimals here.
+Numbers are exact: the kernel returns integers, and this module converts them to decimals.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def alert_id(rule_id: int, rule_version: int, key: dict[str, object], transaction_id: int | str) -> str:
-    """The id of an alert: the same on every replay."""
+    """Derive the id of an alert. Every replay derives the same id."""
     name = _encoder.encode([rule_id, rule_version, sorted(key.items()), transaction_id])
     return str(uuid.uuid5(ALERT_NAMESPACE, name.decode()))
 
@@ -85,7 +85,7 @@ class AlertWriter:
         self._documents: dict[int, msgspec.Raw] = {}
 
     def write(self, in_force: RuleInForce, row: Sequence[int]) -> AlertRecord:
-        """The alert of an output row (O_* ints; O_ROW counts in the batch)."""
+        """Build the alert of an output row (O_* ints; O_ROW is the row's position in the batch)."""
         rule, i = in_force.rule, row[at.O_ROW]
         event = self._batch.row(i, self._schema)
         key = {name: event[name] for name in self._fields}
@@ -125,7 +125,7 @@ class AlertWriter:
         )
 
     def evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:
-        """One evaluation as JSON, for debugging."""
+        """Encode one evaluation as JSON, for debugging."""
         event = self._batch.row(row[at.O_ROW], self._schema)
         outcome = {at.FIRED_NO: "no", at.FIRED_YES: "alert", at.FIRED_SUPPRESSED: "suppressed"}[row[at.O_FIRED]]
         value = triggering_value(in_force, row, self._schema) if row[at.O_VALUES] else None

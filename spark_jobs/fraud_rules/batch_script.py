@@ -1,4 +1,4 @@
-"""What the entry scripts of batch jobs share: where things are, and how a run ends."""
+"""Shared by the entry scripts of batch jobs: the common options, the printed result and the exit code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fraud_rules.project import Project
 
 
 def batch_parser(prog: str, description: str | None, project: Project) -> argparse.ArgumentParser:
-    """A parser with the options that every job on the archive has."""
+    """Create a parser with the options that all archive jobs share."""
     parser = argparse.ArgumentParser(prog=prog, description=description)
     add = parser.add_argument
     add("--bootstrap", default=os.environ.get("FRAUD_BOOTSTRAP", "127.0.0.1:9092"), help="Kafka's address")
@@ -29,7 +29,7 @@ def batch_parser(prog: str, description: str | None, project: Project) -> argpar
 
 
 def run_batch(prog: str, job: Callable[[], object]) -> int:
-    """Run a job and print its result as JSON; the exit code is the error's, see `errors`."""
+    """Run a job, print its result as JSON, and return the exit code: 0, or the error's own (see `errors`)."""
     try:
         result = job()
     except FraudError as error:

@@ -1,8 +1,8 @@
-"""What a rule would cost: the state its grouping retains, estimated from the traffic seen.
+"""Estimates the state that a new rule would add, from the observed traffic.
 
 A grouping keeps every transaction of its widest window plus the allowed lateness, once for all rules that share it. So
-a rule costs something only where it begins a grouping or widens one. Only the driver estimates; refusals are in the
-pin.
+a rule adds state only if it starts a grouping or widens one. Only the driver estimates. It stores its refusals in the
+pin, where the workers read them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from fraud_rules.ruleset import RuleSet
 
 @dataclass(frozen=True, slots=True)
 class TrafficSeen:
-    """What an estimate rests on: the rate in event time, bytes a retained transaction and grouping, lateness, and how
-    many transactions are retained, counted once a grouping."""
+    """The input of an estimate: the event rate, the bytes per retained transaction and grouping, the allowed lateness,
+    and the number of retained transactions, counted once per grouping."""
 
     rate: EventRate
     bytes_per_event: int
@@ -26,7 +26,7 @@ class TrafficSeen:
     retained_events: int = 0
 
     def rows_kept(self, window_ms: int) -> int:
-        """How many transactions a grouping with this widest window retains."""
+        """The number of transactions that a grouping with this widest window retains."""
         return self.rate.rows_in(window_ms + self.lateness_ms)
 
 
@@ -36,11 +36,11 @@ def estimate_state_bytes(window_ms: int, traffic: TrafficSeen) -> int:
 
 
 def over_budget(rule: Rule, in_force: RuleSet, traffic: TrafficSeen, budget_bytes: int) -> Reason | None:
-    """Why a rule is too expensive to take on, or None.
+    """Return the reason why a rule is too expensive, or None.
 
-    Compared is the state of all groupings once the rule is in: what they retain or are expected to retain, whichever is
-    more, and what the rule adds. A rule that adds none passes even when the traffic has outgrown the budget, so that
-    rules can always be edited, paused and narrowed; `force` passes whatever it costs.
+    The budget limits the state of all groupings with the new rule in force: their retained or their expected state,
+    whichever is larger, plus the state that the rule adds. A rule that adds no state passes even if the traffic has
+    outgrown the budget, so that people can always edit, pause and narrow rules. A rule with `force` always passes.
     """
     before = {fields: grouping.widest_window_ms for fields, grouping in in_force.groupings.items()}
     expected = _total_bytes(before, traffic)
@@ -52,13 +52,13 @@ def over_budget(rule: Rule, in_force: RuleSet, traffic: TrafficSeen, budget_byte
     message = (
         f"would keep about {_mebibytes(added)} MiB more ({traffic.rows_kept(rule.window_ms):,} transactions in its "
         f"window), {_mebibytes(total)} MiB in all, over the budget of {_mebibytes(budget_bytes)} MiB; "
-        "shorten the window, use a grouping already in force, or say force: true"
+        "shorten the window, use a grouping already in force, or set force: true"
     )
     return Reason(member, message)
 
 
 def _widest_with(rule: Rule, in_force: RuleSet) -> dict[tuple[str, ...], int]:
-    """The widest window by grouping with the rule in place of what its id stands for now."""
+    """The widest window by grouping, with the new rule in place of the present rule of the same id."""
     widest = {fields: grouping.widest_window_ms for fields, grouping in in_force.groupings.items()}
     known = in_force.rules.get(rule.rule_id)
     if known is not None:

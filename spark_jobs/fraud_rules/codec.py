@@ -1,14 +1,15 @@
-"""Transactions from the bytes of a source batch: exact, fast, and never stopped by a bad record.
+"""Decodes the transactions of a source batch. It is exact and fast, and a bad record does not stop it.
 
-Two readers. The quick one decodes every record with a typed msgspec decoder built from the schema and converts column
-by column; it accepts a record only when it is certain. Every other record, good or bad, goes one by one to the
-careful reader in `record`, which defines what is accepted and names the reason for what is not. So a bad record costs
-some microseconds and slows nothing else.
+There are two readers. The quick reader decodes every record with a typed msgspec decoder built from the schema and
+converts column by column; it accepts a record only when it is certain. Every other record, good or bad, goes one by one
+to the careful reader in `record`, which defines the accepted records and names the reason for each rejection. So a bad
+record costs some microseconds and does not slow down the others.
 
-How the quick reader is certain that no member name occurs twice: each member has a colon of its own, so a record with
-as many colons as declared members were found in it has these members and no other. When the count differs, the record
-is split into its members, declared or not, of which the last of each name remains: with as many colons as remaining
-members plus the colons inside their values, none can have been dropped.
+The quick reader proves by counting colons that no member name occurs twice. Each member has a colon of its own. If a
+record has as many colons as the reader found declared members in it, the record has these members and no other. If the
+counts differ, the reader splits the record into its members, declared or not. Splitting keeps the last member of each
+name. If the colons are as many as the remaining members plus the colons inside their values, splitting has dropped no
+member.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from fraud_rules.transaction import Column, TransactionBatch
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A record for quarantine: its position among the values, a stable reason (see `record`), and detail for people."""
+    """A record for quarantine: its position among the values, a stable reason (see `record`), and a readable detail."""
 
     index: int
     reason: str
@@ -37,9 +38,9 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What became of n values: accepted rows in their order, rejects by index, and the number of tombstones ignored.
+    """The result for n values: accepted rows in their order, rejects by index, and the number of ignored tombstones.
 
-    The three add up to n.
+    The three counts add up to n.
     """
 
     batch: TransactionBatch
@@ -58,8 +59,8 @@ def decode_transactions(
 ) -> Decoded:
     """Read the values of n Kafka records; `partition`, `offset` and `append_ms` hold n integers each.
 
-    A tombstone (None) says nothing about any transaction and is ignored. A record whose eventTime is more than
-    `future_tolerance_ms` ahead of its append time is rejected. Raises nothing for any bytes.
+    A tombstone (None) describes no transaction and is ignored. A record whose eventTime is more than
+    `future_tolerance_ms` ahead of its append time is rejected. No content of a record raises an error.
     """
     source = _Source(np.asarray(append_ms, np.int64), np.asarray(partition, np.int32), np.asarray(offset, np.int64))
     reading = quick_reader(schema).read(values, max_record_bytes)
@@ -82,7 +83,7 @@ def decode_transactions(
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where n values come from."""
+    """The positions of n values in Kafka, and their append times."""
 
     append_ms: NDArray[np.int64]
     partition: NDArray[np.int32]
@@ -95,7 +96,7 @@ class _Source:
 
 @dataclass(slots=True)
 class _Careful:
-    """What the careful reader made of the values given to it."""
+    """The careful reader's result: rows with their positions `at`, rejects, and the number of ignored tombstones."""
 
     at: list[int]
     rows: list[tuple[Value, ...]]
@@ -120,7 +121,7 @@ def _read_carefully(
             row = read_record(value, schema, max_record_bytes)
         except RecordRejected as rejected:
             careful.rejects.append(Reject(i, rejected.reason, rejected.detail))
-        except Exception as error:  # noqa: BLE001 - a fault of ours in one record must not stop the others
+        except Exception as error:  # noqa: BLE001 - a bug that one record triggers must not stop the others
             careful.rejects.append(Reject(i, "internal_error", printable(repr(error))))
         else:
             careful.at.append(i)

@@ -1,6 +1,6 @@
-"""The quick reader of transactions: typed decoding of each record, then conversion column by column.
+"""The quick reader of transactions: it decodes each record with types, then converts column by column.
 
-It accepts a record only when it is certain (see `codec`); the positions of the others are handed back as `unsure`.
+It accepts a record only when it is certain (see `codec`), and returns the positions of the others as `unsure`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fraud_rules.transaction import Column
 Bools: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.int64]
 Cell: TypeAlias = Any
-"""What the decoder gives for a member: int, str, Raw, None for null, UNSET when absent."""
+"""The decoded value of a member: int, str, Raw, None for null, UNSET for an absent member."""
 
 _TYPES: dict[FieldType, Any] = {
     FieldType.LONG: Annotated[int, Meta(ge=INT64_MIN, le=INT64_MAX)],
@@ -39,9 +39,9 @@ _TYPES: dict[FieldType, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the quick reader made of a batch: columns of the rows it accepted, at the positions `at` (ascending).
+    """The quick reader's result for a batch: columns of the accepted rows, whose positions are `at` (ascending).
 
-    `unsure` are the positions it leaves to the careful reader, ascending.
+    `unsure` holds the positions left to the careful reader, ascending.
     """
 
     at: Ints
@@ -51,7 +51,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Decoded:
-    """Records that decoded: their positions, their JSON texts and the structs."""
+    """The records that the decoder could decode: their positions, their JSON texts and the structs."""
 
     at: list[int]
     texts: list[bytes]
@@ -59,7 +59,7 @@ class _Decoded:
 
 
 class QuickReader:
-    """Compiled from a schema; use `quick_reader`, which keeps one for each."""
+    """A reader compiled from a schema. Call `quick_reader`, which caches one reader per schema."""
 
     def __init__(self, schema: TransactionSchema) -> None:
         members = [(field, name) for field in schema.fields for name in field.member_names]
@@ -77,7 +77,7 @@ class QuickReader:
         ]
 
     def read(self, values: Sequence[bytes | None], max_bytes: int) -> Reading:
-        """Read what is certain among the values; tombstones are left to the careful reader as well."""
+        """Read the records that are certain. Tombstones are left to the careful reader as well."""
         decoded, unsure = self._decode_each(values, max_bytes)
         columns, certain = self._convert(decoded)
         at = np.array(decoded.at, np.int64)
@@ -107,7 +107,7 @@ class QuickReader:
         return _Decoded(at, texts, records), unsure
 
     def _decode_line(self, value: bytes) -> tuple[bytes, Any]:
-        """A plain CSV line as JSON, and decoded; None when it is not one."""
+        """Rewrite a plain CSV line as JSON and decode it. Returns the value and None if it is not such a line."""
         text = self._rewrite(value)
         if text is None:
             return value, None
@@ -117,7 +117,7 @@ class QuickReader:
             return value, None
 
     def _convert(self, decoded: _Decoded) -> tuple[dict[str, Column], Bools]:
-        """The columns of decoded records, and which rows are certain."""
+        """Convert decoded records to columns. The mask marks the rows that are certain."""
         n = len(decoded.records)
         certain = np.ones(n, np.bool_)
         members = np.zeros(n, np.int64)
@@ -134,7 +134,7 @@ class QuickReader:
 
 @lru_cache(maxsize=16)
 def quick_reader(schema: TransactionSchema) -> QuickReader:
-    """The reader of this schema."""
+    """Return the cached reader of this schema."""
     return QuickReader(schema)
 
 
@@ -154,7 +154,7 @@ def _is_utf8(value: bytes) -> bool:
 
 
 def _gather(records: list[Any], getters: list[attrgetter[Cell]], members: Ints, certain: Bools) -> list[Cell]:
-    """The cells of one field under whichever of its names was used; counts the members found into `members`."""
+    """The cells of one field, read under the name that each record uses. Adds the members found to `members`."""
     cells = list(map(getters[0], records))
     found = _present(cells)
     for getter in getters[1:]:
@@ -177,7 +177,7 @@ def _present(cells: list[Cell]) -> Bools:
 
 
 def _has_no_other_members(texts: Sequence[bytes], members: Ints) -> Bools:
-    """Which records hold the members found and no other, or at least none twice: by their colons (see `codec`)."""
+    """Mark the records that hold only the members found, or at least no member twice, by their colons (see `codec`)."""
     colons = np.fromiter([text.count(b":") for text in texts], np.int64, len(texts))
     alone: Bools = colons == members
     for i in np.flatnonzero(~alone).tolist():
@@ -186,7 +186,7 @@ def _has_no_other_members(texts: Sequence[bytes], members: Ints) -> Bools:
 
 
 def _has_no_member_twice(text: bytes, colons: int) -> bool:
-    """Whether that is certain of one object: no other object in it, no colon in a name."""
+    """Whether this is certain of one object: it contains no other object, and no name contains a colon."""
     if text.count(b"{") > 1 or text.count(b"[") >= MAX_DEPTH:
         return False
     members = decode_members(text)
@@ -219,7 +219,7 @@ def _strings(field: Field, cells: list[Cell], certain: Bools) -> Column:
 
 
 def _decimals(field: Field, cells: list[Cell], certain: Bools) -> Column:
-    """Plain numbers that surely fit are cast by Arrow, exactly; exponents, long zeros and the like are not certain."""
+    """Cast plain numbers that surely fit with Arrow, exactly. Exponents, long zeros and the like are not certain."""
     valid = _present(cells)
     texts = _arrow_texts(cells if valid.all() else [b"" if cell is UNSET else cell for cell in cells])
     matched = pc.match_substring_regex(texts, _plain_decimal(field))
@@ -234,7 +234,7 @@ def _decimals(field: Field, cells: list[Cell], certain: Bools) -> Column:
 
 
 def _arrow_texts(cells: list[Cell]) -> pa.LargeStringArray:
-    """Texts as an Arrow array, by its buffers: conversions of pyarrow's own load pandas, which takes half a second."""
+    """Build an Arrow array from its buffers: pyarrow's own conversions load pandas, which takes half a second."""
     ends = np.zeros(len(cells) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, cells), np.int64, len(cells)), out=ends[1:])
     return pa.LargeStringArray.from_buffers(len(cells), pa.py_buffer(ends), pa.py_buffer(b"".join(cells)))
@@ -249,7 +249,7 @@ def _plain_decimal(field: Field) -> str:
 
 
 def column_of(field: Field, values: list[Value]) -> Column:
-    """A column of exact values: int (a decimal unscaled, a timestamp in ms), str, or None for null."""
+    """Build a column of exact values: int (a decimal unscaled, a timestamp in ms), str, or None for null."""
     valid = np.array([value is not None for value in values], np.bool_) if None in values else None
     if field.type is not FieldType.STRING:
         return Column(np.array([value or 0 for value in values], np.int64), valid, None)

@@ -1,7 +1,7 @@
 """Comparisons over whole columns, exact to the last digit: the leaves of `predicate`.
 
-A decimal column holds unscaled integers, so a literal is brought to the column's scale as a fraction: where it has more
-digits than the scale, it lies between two values. Strings are decided once for each distinct one.
+A decimal column holds unscaled integers, so a literal is converted to the column's scale as a fraction. A literal with
+more digits than the scale lies between two values. A comparison of strings is evaluated once per distinct string.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _INT64 = np.iinfo(np.int64)
 
 
 def where_known(holds: Mask, valid: Mask | None) -> tuple[Mask, Mask]:
-    """True and false masks of a condition that is unknown where a value is null."""
+    """The masks of true and of false rows, for a condition that is unknown where a value is null."""
     return (holds, ~holds) if valid is None else (holds & valid, ~holds & valid)
 
 
 def both_valid(a: Mask | None, b: Mask | None) -> Mask | None:
-    """Where neither is null; None where nothing is."""
+    """The mask of rows where neither value is null; None if neither column has nulls."""
     if a is None or b is None:
         return b if a is None else a
     return a & b
@@ -83,7 +83,7 @@ def is_one_of(values: NDArray[np.int64], literals: Iterable[Decimal], scale: int
 
 
 def compare_scaled(a: NDArray[np.int64], a_scale: int, sign: str, b: NDArray[np.int64], b_scale: int) -> Mask:
-    """Compare unscaled values of two scales without widening either: the finer side is split by the power of ten."""
+    """Compare unscaled values of two scales without overflow: the finer side is divided by the power of ten."""
     if a_scale == b_scale:
         return COMPARE[sign](a, b)
     if a_scale > b_scale:
@@ -95,13 +95,13 @@ def compare_scaled(a: NDArray[np.int64], a_scale: int, sign: str, b: NDArray[np.
 
 
 def of_strings(column: Column, holds: Callable[[str], bool]) -> Mask:
-    """Decide once for each distinct string, then look up. A column of nulls has an empty dictionary."""
+    """Evaluate each distinct string once, then look up each row. A column of nulls has an empty dictionary."""
     table = np.fromiter((holds(text) for text in column.dictionary or ()), dtype=np.bool_)
     return table[column.values] if len(table) else np.zeros(len(column.values), dtype=np.bool_)
 
 
 def ranks(a: Column, b: Column) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Both string columns as positions in their one sorted vocabulary (sorted by code point)."""
+    """Both string columns as positions in their joint vocabulary, sorted by code point."""
     vocabulary = sorted({*(a.dictionary or ()), *(b.dictionary or ())})
     rank = {text: position for position, text in enumerate(vocabulary)}
     return _ranked(a, rank), _ranked(b, rank)

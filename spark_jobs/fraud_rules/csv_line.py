@@ -1,7 +1,7 @@
 """CSV lines of transactions.
 
-A plain line (numbers and unquoted text) is rewritten as the JSON object it stands for, so that the quick reader
-decodes it like any other record. What is not plain is split by the `csv` module and read with care.
+A plain line (numbers and unquoted text) is rewritten as the equivalent JSON object, so that the quick reader decodes it
+like any other record. The `csv` module splits every other line for the careful reader.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fraud_rules.errors import RecordRejected
 from fraud_rules.schema import Field, FieldType, TransactionSchema
 
 BLANKS: Final = b" \t\r\n"
-"""What may stand around a record, JSON or CSV."""
+"""The bytes that are stripped from both ends of a record, JSON or CSV."""
 
 _INTEGER = rb"-?(?:0|[1-9][0-9]{0,18})"
 _PLAIN: Final = {
@@ -28,7 +28,7 @@ _PLAIN: Final = {
 
 
 def split_line(text: str, schema: TransactionSchema) -> list[str]:
-    """The cells of a CSV line, one for each field; trailing nullable ones may be left out. Raises RecordRejected."""
+    """Split a CSV line into one cell per field. A line may omit trailing nullable cells. Raises RecordRejected."""
     if "\n" in text or "\r" in text:
         raise RecordRejected("bad_csv", "more than one line")
     try:
@@ -43,7 +43,7 @@ def split_line(text: str, schema: TransactionSchema) -> list[str]:
 
 @lru_cache(maxsize=16)
 def line_rewriter(schema: TransactionSchema) -> Callable[[bytes], bytes | None]:
-    """A function from a plain CSV line to its JSON object, and from anything else to None."""
+    """Return a function that rewrites a plain CSV line as its JSON object. It returns None for any other input."""
     required = _required_cells(schema)
     cells = [_cell_pattern(field) for field in schema.fields]
     optional = b"".join(b"(?:," + cell for cell in cells[required:]) + b")?" * (len(cells) - required)
@@ -64,7 +64,7 @@ def line_rewriter(schema: TransactionSchema) -> Callable[[bytes], bytes | None]:
 
 
 def _required_cells(schema: TransactionSchema) -> int:
-    """How many cells a line has at least: up to the last field that is not nullable."""
+    """The least number of cells in a line: up to the last field that is not nullable."""
     return max(position for position, field in enumerate(schema.fields, 1) if not field.nullable)
 
 

@@ -1,4 +1,4 @@
-"""Days of event time: UTC, from midnight to midnight."""
+"""Days of event time, from midnight to midnight in UTC."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Day:
 
     @classmethod
     def parse(cls, text: str) -> Day:
-        """From `2026-11-20`. Raises InputInvalid."""
+        """Parse a date such as `2026-11-20`. Raises InputInvalid."""
         try:
             return cls((date.fromisoformat(text) - _EPOCH).days)
         except ValueError as error:
@@ -40,20 +40,20 @@ class Day:
 
     @property
     def start_ms(self) -> int:
-        """Its first millisecond."""
+        """The first millisecond of the day."""
         return self.number * DAY_MS
 
     @property
     def end_ms(self) -> int:
-        """The first millisecond after it."""
+        """The first millisecond after the day."""
         return self.start_ms + DAY_MS
 
     def plus(self, days: int) -> Day:
-        """So many days later."""
+        """The day this many days later."""
         return Day(self.number + days)
 
     def __str__(self) -> str:
-        """As ISO 8601, or by number where Python's calendar ends."""
+        """Format as ISO 8601, or as `day` and the number outside Python's calendar."""
         try:
             return (_EPOCH + timedelta(days=self.number)).isoformat()
         except OverflowError:

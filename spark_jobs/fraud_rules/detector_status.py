@@ -1,4 +1,4 @@
-"""What the detector's progress records say: decoded, and summed up for people. Pure; the clock is passed in."""
+"""Decodes the detector's progress records and summarizes them for people. Pure: the caller passes the clock in."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ __all__ = [
 ]
 
 _GRACE_MS = 15_000
-"""How long after the time for a tick a detector may be silent and still count as alive."""
+"""A detector counts as alive for this long after its next tick was due."""
 
-_MOST = 2**53  # what JSON readers keep exactly
+_MOST = 2**53  # the largest integers that all JSON readers keep exact
 _SPAN_MS = 10_000
 _TRAFFIC_SPAN_MS = 300_000
 
 Whole = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
-"""A whole number of a record. A record with a larger one was not written by a detector."""
+"""A whole number in a record. No detector writes larger numbers, so a record with one comes from another program."""
 
 _Partition = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}$")]
 
 
 class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
-    """Of one batch, in ms: its parts, and from append time to readable alerts (None where it had no transactions)."""
+    """The times of one batch in ms: its parts, and the latency from append time to readable alerts (None without
+    transactions)."""
 
     batch_id: Whole
     rows: Whole
@@ -48,13 +49,13 @@ class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def batch_ms(self) -> int:
-        """The time the driver spent on it."""
+        """The time that the driver spent on the batch."""
         return self.pin_ms + self.evaluate_ms + self.write_ms
 
 
 class Traffic(msgspec.Struct, frozen=True, rename="camel"):
-    """Records that a detector has read since `since_ms`: transactions, those of them that were late in at least one
-    grouping, and records that went to quarantine, which are not in `rows`."""
+    """Counts of the records that a detector has read since `since_ms`: transactions (`rows`), the transactions that
+    were late in at least one grouping, and the records that went to quarantine, which `rows` does not include."""
 
     since_ms: Whole
     rows: Whole
@@ -74,13 +75,14 @@ class Traffic(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Progress(msgspec.Struct, frozen=True, rename="camel"):
-    """One batch, as its record in `detector-progress` says. End offsets by topic and partition (as text).
+    """The record of one batch in `detector-progress`. `end_offsets` are by topic and partition (as text).
 
-    `late` counts a transaction once for each grouping in which it was late, `late_transactions` once. `since_start`
-    counts what this start of the detector has written so far. `rebuilt` says that the query's state is that of the
-    batches before it too; `attempt` is the id of the intent that the detector executes, if it executes one. `lost` are
-    the records that it goes on without from this batch on, because a person has accepted the loss.
-    `retained_marks` counts what is kept of alerts for cool-downs and resets, once a rule and key.
+    `late` counts a transaction once for each grouping in which it was late; `late_transactions` counts it once.
+    `since_start` counts the records read since this start of the detector. `rebuilt`: a rebuild made the query's
+    state, which includes the batches of earlier queries. `attempt` is the id of the intent that the detector executes,
+    if it executes one. `lost` lists the records that the detector skips from this batch on, because a person has
+    accepted the loss. `retained_marks` counts the marks that alerts leave for cool-downs and resets, once per rule and
+    key.
     """
 
     query_id: str
@@ -117,8 +119,8 @@ decode_progress = msgspec.json.Decoder(Progress).decode
 
 
 class DetectorStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How the detector is doing. Rate, latency and batch time are over the last ten seconds before its last batch,
-    `recent` over the last five minutes before it, or over fewer records when no more are given."""
+    """A summary of the detector's state. Rate, latency and batch time cover the last ten seconds before the last batch,
+    and `recent` the last five minutes before it, or less if the given records cover less."""
 
     alive: bool
     last_batch_age_ms: int
@@ -137,7 +139,7 @@ class DetectorStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def traffic_since(records: Sequence[tuple[int, Progress]], since_ms: int) -> Traffic:
-    """What the batches written after a time have read, by (append time, progress) records, ascending."""
+    """Count the records of the batches written after `since_ms`. `records` are (append time, progress), ascending."""
     counted = [(at_ms, each) for at_ms, each in records if at_ms > since_ms]
     known_since_ms = max(since_ms, records[0][0]) if records else since_ms
     return Traffic(
@@ -149,14 +151,14 @@ def traffic_since(records: Sequence[tuple[int, Progress]], since_ms: int) -> Tra
 
 
 def longest_silence_ms(tick_ms: int) -> int:
-    """How far apart two batches of a live detector can be: it writes one at least every `tick_ms`."""
+    """The longest time between two batches of a live detector, which writes at least one every `tick_ms`."""
     return tick_ms + _GRACE_MS
 
 
 def detector_status(records: Sequence[tuple[int, Progress]], now_ms: int, tick_ms: int) -> DetectorStatus | None:
-    """The status by the newest (append time, progress) records, ascending; None when there are none.
+    """Summarize the newest (append time, progress) records, ascending. Returns None without records.
 
-    A detector writes at least every `tick_ms`; one that has been silent much longer is not alive.
+    A detector writes at least every `tick_ms`. If it has been silent much longer, it is not alive.
     """
     if not records:
         return None

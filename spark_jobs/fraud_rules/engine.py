@@ -1,9 +1,9 @@
-"""Evaluates one key group's part of a batch: the same code under the stream, the nightly job and replays.
+"""Evaluates one key group's part of a batch. The stream, the nightly job and replays run the same code.
 
-Each grouping's rows are taken in by a cell, the state of one (grouping, epoch): a clear, or a new beginning of the
-grouping, starts another cell, so that "nothing that arrived before counts" needs no sweep. Which epoch a row belongs
-to is a function of the rule log and the row's append time. A superseded cell stays for `EPOCH_GRACE_MS` of append
-time, for rows of another partition that were appended before the boundary but are read after it.
+A grouping state holds the rows of one (grouping, epoch). A clear or a restart of the grouping starts another grouping
+state, so that earlier rows stop counting without a sweep over them. The rule log and a row's append time determine the
+row's epoch. A superseded grouping state stays for `EPOCH_GRACE_MS` of append time, for rows of another partition that
+were appended before the boundary but are read after it.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """In which order an engine takes rows in, and what tells it the time.
+    """The order in which an engine accepts rows, and the clock that ends its epochs.
 
-    `arranged` orders a batch's rows of one grouping. `reached_ms` of these says how far the log is known to be read,
-    and `grace_ms` how long after its end an epoch is kept, by that clock.
+    `arranged` orders a batch's rows of one grouping. `reached_ms` derives from these rows the time up to which the log
+    has been read. The engine keeps an epoch for `grace_ms` of that time after the epoch's end.
     """
 
     arranged: Callable[[TransactionBatch], TransactionBatch]
@@ -57,10 +57,10 @@ def _newest_append_ms(batch: TransactionBatch) -> int:
 
 
 BY_ARRIVAL = Pace(in_arrival_order, _newest_append_ms, EPOCH_GRACE_MS)
-"""As a stream takes rows in."""
+"""The pace of a stream: rows in arrival order, epochs by append time."""
 
 Observer = Callable[[TransactionBatch, Grouping, Plan, Taken], None]
-"""Told of every run of rows what became of it, in place of writing alerts."""
+"""A function that receives every run of rows with its results. An engine with an observer writes no alerts."""
 
 
 class KeyGroupEngine:
@@ -89,9 +89,9 @@ class KeyGroupEngine:
     def process(
         self, blobs: Iterable[bytes], timeline: RuleTimeline, batch_id: int, detection_ms: int
     ) -> KeyGroupOutput:
-        """Take one batch's blobs (see `fanout`) in and give what comes of them.
+        """Evaluate one batch's blobs (see `fanout`) and return the outputs.
 
-        `detection_ms` is the wall clock that alerts carry; nothing else depends on it.
+        `detection_ms` is the wall-clock time that alerts carry. The evaluation does not depend on it.
         """
         with self._views.hold(self._key_group) as view:
             longest_cooldown_ms = self._settings.limits.max_cooldown_seconds * _MS_A_S
@@ -114,7 +114,7 @@ class KeyGroupEngine:
 
 
 class _Batch:
-    """One batch of one key group, while it is being taken in."""
+    """The evaluation of one batch for one key group, with the outputs so far."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _Batch:
         self._evaluations: list[bytes] = []
 
     def output(self, key_group: int) -> KeyGroupOutput:
-        """What came of the batch."""
+        """Collect the outputs of the batch."""
         heads = self._journal.head.cells
         cells = [self._journal.open(info) for info in heads]
         watermarks = [info.watermark_ms for info in heads if info.watermark_ms != at.NONE]
@@ -160,7 +160,7 @@ class _Batch:
         )
 
     def take(self, fields: Grouping, batch: TransactionBatch) -> None:
-        """Take a grouping's rows in, in the order given: one run of rows after the other that share an epoch."""
+        """Accept a grouping's rows in the given order, split into runs of rows that share an epoch."""
         self._rows += len(batch)
         head = self._journal.head
         head.newest_append_ms = max(head.newest_append_ms, self._pace.reached_ms(batch))
@@ -194,7 +194,7 @@ class _Batch:
         self._report(batch, info, plan, taken)
 
     def _cell_of(self, grouping: GroupingInForce) -> CellHead:
-        """The cell of the grouping's epoch, with the watermark and bound of its incarnation."""
+        """The state of the grouping's epoch, with the watermark and bound of its incarnation."""
         siblings = self._journal.cells_of(grouping.fields)
         for info in siblings:
             if info.epoch == grouping.epoch:
@@ -203,8 +203,8 @@ class _Batch:
         return self._begin(grouping, siblings)
 
     def _begin(self, grouping: GroupingInForce, siblings: Sequence[CellHead]) -> CellHead:
-        """A new cell. What an earlier one accepted after this epoch's boundary (its batch did not see it) moves
-        along."""
+        """Create the state of a new epoch. It takes over the rows that an earlier state accepted after this epoch's
+        boundary, because their batch had not seen the boundary."""
         info = self._journal.create(grouping.fields, grouping.incarnation, grouping.epoch, grouping.epoch_ms)
         cell = self._journal.open(info)
         self._share_clock(info, [*siblings, info])
@@ -222,9 +222,11 @@ class _Batch:
         return info
 
     def _tell_later(self, info: CellHead, rows: TransactionBatch) -> None:
-        """Rows whose batch did not see a boundary before them count behind it too.
+        """Copy rows into the states of later epochs: a row also counts as after the boundary if its batch had not seen
+        the boundary.
 
-        A stream has no later cell yet when such rows come; by event time, rows behind the boundary may have come first.
+        A stream has no later state yet when such rows arrive. In a replay by event time, rows after the boundary may
+        have arrived first.
         """
         for later in self._journal.cells_of(info.fields):
             if later.epoch <= info.epoch:
@@ -243,7 +245,7 @@ class _Batch:
                 self._journal.record(later, added, None)
 
     def _share_clock(self, info: CellHead, siblings: Iterable[CellHead]) -> None:
-        """Watermark and bound belong to the grouping's incarnation: they survive a clear."""
+        """Copy watermark and bound from other epochs of the same incarnation, because both survive a clear."""
         header = self._journal.open(info).header
         for sibling in siblings:
             if sibling.incarnation == info.incarnation:
@@ -252,7 +254,7 @@ class _Batch:
                     header[scalar] = max(header[scalar], other[scalar])
 
     def retire_superseded(self) -> None:
-        """Let go of cells whose epoch has ended a while ago."""
+        """Remove the grouping states whose epoch ended longer than the grace period ago."""
         latest = self._timeline.latest.groupings
         now_ms = self._journal.head.newest_append_ms
         ended_ms = self._timeline.entries[-1].time_ms if self._timeline.entries else 0
@@ -280,7 +282,7 @@ class _Batch:
         self._report_unevaluated(batch, info, taken)
 
     def _report_unevaluated(self, batch: TransactionBatch, info: CellHead, taken: Taken) -> None:
-        """Duplicates and late rows."""
+        """Record the duplicates and the late rows."""
         grouping = "&".join(info.fields)
         for i in np.flatnonzero(taken.outcomes >= at.ROW_DUPLICATE).tolist():
             place = int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i]), grouping
@@ -295,9 +297,10 @@ _plans: dict[tuple[int, ...], tuple[Plan, Sequence[GroupingInForce], Measures]] 
 
 
 def _plan_of(cell: Cell, groupings: Sequence[GroupingInForce]) -> Plan:
-    """The compiled plan, from the cache where the same versions meet the same measures.
+    """The compiled plan, from the cache if the same versions were compiled for the same measures.
 
-    Keyed by identity: rule sets share the objects of what did not change. The entry keeps them, so ids stay theirs.
+    The key consists of object identities, because rule sets share the objects of unchanged groupings. The entry holds
+    the objects, so no other object can get their ids.
     """
     measures = cell.measures
     key = (id(measures), *map(id, groupings))
@@ -310,7 +313,7 @@ def _plan_of(cell: Cell, groupings: Sequence[GroupingInForce]) -> Plan:
 
 
 def _numbered(rows: TransactionBatch, sequence: int) -> TransactionBatch:
-    """The rows as the log keeps them: `offset` is the arrival number, counted from `sequence`."""
+    """The rows as the log stores them: `offset` is the arrival number, counted from `sequence`."""
     return _with_sequence(rows, np.arange(sequence, sequence + len(rows), dtype=np.int64))
 
 
@@ -319,7 +322,7 @@ def _with_sequence(rows: TransactionBatch, sequence: Ints) -> TransactionBatch:
 
 
 def _changed_marks(cell: Cell, batch: TransactionBatch, plan: Plan, taken: Taken) -> Marks | None:
-    """The marks that alerts and suppressed alerts have changed."""
+    """The marks changed by alerts and suppressed alerts; None if there are no such alerts."""
     output = taken.output[taken.output[:, at.O_FIRED] != at.FIRED_NO]
     if not len(output):
         return None

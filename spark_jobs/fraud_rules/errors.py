@@ -1,8 +1,8 @@
-"""The one exception tree.
+"""The exception tree of the product.
 
-Every error this product raises on purpose derives from `FraudError`; foreign errors are mapped to it in one place and
-kept as the cause. A message says what happened and what to do about it, on one line. `exit_code` is what the `fraud`
-command ends with; the numbers are documented there and never reused.
+Every error that the product raises on purpose derives from `FraudError`. One place per library maps the library's
+errors to it and keeps them as the cause. A message is one line that names the problem and the remedy. The `fraud`
+command exits with the error's `exit_code`. The numbers are documented and never reused.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Self
 
 
 class FraudError(Exception):
-    """Anything that stops a command on purpose."""
+    """The base of all errors that end a command on purpose."""
 
     exit_code: int = 1
 
     @classmethod
     def of_message(cls, message: str) -> Self:
-        """The error that another process reported by its name and this message."""
+        """Recreate the error that another process reported by its name and this message."""
         return cls(message)
 
 
 class ConfigError(FraudError):
-    """A configuration file or an environment override is wrong; lists every wrong key."""
+    """A configuration file or an environment override is wrong. The message lists every wrong key."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Reason:
-    """One thing wrong with a rule: the member it is about (`record` for the record as a whole) and what to change."""
+    """One fault of a rule: the faulty member (`record` for the whole record) and the change that corrects it."""
 
     field: str
     message: str
@@ -41,7 +41,7 @@ class Reason:
 
 
 class RuleRejected(FraudError):
-    """A rule record that is not a valid change; carries every reason at once, and the `rule_id` where it has one."""
+    """A rule record is not a valid change. The error carries all reasons, and the `rule_id` if the record has one."""
 
     exit_code = 4
 
@@ -61,7 +61,7 @@ class RuleRejected(FraudError):
 
 
 class RecordRejected(FraudError):
-    """A transaction record that goes to quarantine: a short stable `reason` for counting, and the `detail`."""
+    """A transaction record goes to quarantine. The error has a short, stable `reason` for counting, and a `detail`."""
 
     exit_code = 5
 
@@ -81,7 +81,7 @@ class RecordRejected(FraudError):
 
 
 class InputInvalid(FraudError):
-    """A file given to a command cannot be read as what it should be: a wrong argument, like a wrong option."""
+    """A command's argument, or a file named by it, is malformed. The exit code is that of a wrong option."""
 
     exit_code = 2
 
@@ -93,19 +93,19 @@ class BrokerUnavailable(FraudError):
 
 
 class CheckpointDamaged(FraudError):
-    """The checkpoint has been changed or has lost files; it is never replaced by an empty one."""
+    """The checkpoint was changed or has lost files. The detector never replaces it by an empty checkpoint."""
 
     exit_code = 8
 
 
 class CheckpointForeign(FraudError):
-    """The checkpoint belongs to another job, or was made with settings that are fixed with it."""
+    """The checkpoint belongs to another job, or it fixes settings that have since changed."""
 
     exit_code = 9
 
 
 class Fenced(FraudError):
-    """Another detector with the same name has taken over; this one must end without writing."""
+    """Another detector with the same name has taken over. This detector must end without writing."""
 
     exit_code = 10
 
@@ -117,19 +117,19 @@ class StateDamaged(FraudError):
 
 
 class PortInUse(FraudError):
-    """A port this product was told to use belongs to another process."""
+    """Another process uses a port that this product is configured to use."""
 
     exit_code = 12
 
 
 class DetectorStopped(FraudError):
-    """A CLEAR_STATE_ALL_STOP in the rule log holds the detector stopped until somebody starts it explicitly."""
+    """A CLEAR_STATE_ALL_STOP in the rule log keeps the detector stopped until a person starts it explicitly."""
 
     exit_code = 13
 
 
 class DetectorFailed(FraudError):
-    """The detector's query ended by an error that has no name of its own; the next start repeats the batch."""
+    """An error without a class in this tree ended the detector's query. The next start repeats the batch."""
 
     exit_code = 14
 
@@ -141,73 +141,73 @@ class AirflowFailed(FraudError):
 
 
 class Superseded(FraudError):
-    """Somebody else's decision about the detector came first, or a newer one has come since."""
+    """Another decision about the detector was recorded first, or a newer decision has replaced this one."""
 
     exit_code = 15
 
 
 class Stalled(FraudError):
-    """A check, a start or a batch made no progress for so long that it was ended; the next attempt gets more time."""
+    """A check, a start or a batch made no progress for too long and was ended. The next attempt gets more time."""
 
     exit_code = 53
 
 
 class ShutdownStalled(FraudError):
-    """Spark did not stop in time after an end that was asked for, and was killed; nothing is lost."""
+    """Spark did not stop in time after a requested shutdown and was killed. No data is lost."""
 
     exit_code = 54
 
 
 class MemoryExhausted(FraudError):
-    """A JVM of Spark has run out of memory and has ended; the next start repeats the batch in hand."""
+    """A JVM of Spark ran out of memory and ended. The next start repeats the unfinished batch."""
 
     exit_code = 55
 
 
 class ReleaseInvalid(FraudError):
-    """A release whose code is not what it should be, or fails its self-check; nothing was touched."""
+    """A release's code differs from its declaration or fails the self-check. The running detector was not touched."""
 
     exit_code = 16
 
 
 class MasterUnavailable(FraudError):
-    """Spark's master cannot be reached, or is none that Spark knows."""
+    """Spark's master cannot be reached, or Spark does not know this kind of master."""
 
     exit_code = 17
 
 
 class HistoryLost(FraudError):
-    """A rebuild needs records that retention has removed; it goes on without them only when told to."""
+    """A rebuild needs records that retention has removed. It continues without them only if a person accepts this."""
 
     exit_code = 18
 
 
 class AttemptUnreachable(FraudError):
-    """A detector runs on this checkout's files where this agent can neither see nor end it."""
+    """A detector runs on this checkout's files in a place where the agent can neither see nor end it."""
 
     exit_code = 19
 
 
 class ArchiveDamaged(FraudError):
-    """The archive misses a file or has one that is not what was written; nothing was published from it."""
+    """A file of the archive is missing or differs from the written one. No result was published from it."""
 
     exit_code = 21
 
 
 class ArchiveBusy(FraudError):
-    """Another run archives into the same folder."""
+    """Another run is archiving into the same folder."""
 
     exit_code = 22
 
 
 class ArchiveBehind(FraudError):
-    """The archive is so far behind that the topic's retention removes, or has removed, what it has not copied."""
+    """The archive is so far behind that the topic's retention removes, or has removed, records before their copy."""
 
     exit_code = 23
 
 
 class ArchiveFailed(FraudError):
-    """The archive's query ended by an error that has no name of its own; nothing of its batch was committed."""
+    """An error without a class in this tree ended the archive's query. No part of its batch was committed."""
 
     exit_code = 24
 
@@ -219,84 +219,84 @@ class DayNotArchived(FraudError):
 
 
 class DayEmpty(FraudError):
-    """The archive holds nothing of the day: no transaction, no alert."""
+    """The archive holds no transaction and no alert of the day."""
 
     exit_code = 26
 
 
 class DayTooOld(FraudError):
-    """The day lies before what the archive keeps."""
+    """The day is before the first day that the archive keeps."""
 
     exit_code = 27
 
 
 class DayBusy(FraudError):
-    """Another run evaluates the same day."""
+    """Another run is evaluating the same day."""
 
     exit_code = 28
 
 
 class RuleUnknown(FraudError):
-    """A rule that is named is neither a file nor in the rule log."""
+    """The name of a rule is neither a file nor the id of a rule in the rule log."""
 
     exit_code = 29
 
 
 class RuleLogForeign(FraudError):
-    """Published alerts name rule versions that the rule log does not have: it is another log than theirs."""
+    """Published alerts name rule versions that are not in the rule log, so they stem from another rule log."""
 
     exit_code = 30
 
 
 class StorageFull(FraudError):
-    """A disk is full; nothing half-written counts."""
+    """A disk is full. Readers ignore partly written files."""
 
     exit_code = 31
 
 
 class ReevaluationFailed(FraudError):
-    """The evaluation of a day ended by an error that has no name of its own; nothing was published."""
+    """An error without a class in this tree ended the evaluation of a day. No result was published."""
 
     exit_code = 32
 
 
 class ArchiveForeign(FraudError):
-    """The archive has copied more of a topic than there is: it is of another Kafka, or the topic was made anew."""
+    """The archive holds more of a topic than the topic itself: it is of another Kafka, or the topic was recreated."""
 
     exit_code = 40
 
 
 class StillUnreadable(FraudError):
-    """Quarantined records were not fed again, because the detector cannot read them; others may have been."""
+    """Quarantined records were not sent again, because the detector cannot read them. Others may have been sent."""
 
     exit_code = 47
 
 
 class HistoryTooLate(FraudError):
-    """History would reach the detector after newer payments, so it would be late; nothing was sent."""
+    """History would reach the detector after newer payments and would therefore be late. No record was sent."""
 
     exit_code = 48
 
 
 class OffsetsLost(FraudError):
-    """Records are gone before the detector has read them; it goes on without them only when told to."""
+    """Records were removed before the detector read them. It continues without them only if a person accepts this."""
 
     exit_code = 41
 
 
 class TopicUnsuitable(FraudError):
-    """A topic that the detector reads is configured so that results would be wrong or records would vanish."""
+    """The configuration of a topic that the detector reads would make results wrong or records vanish."""
 
     exit_code = 42
 
 
 def kinds_of_error(root: type[FraudError] = FraudError) -> Iterator[type[FraudError]]:
-    """The exception tree, flat."""
+    """List the exception tree, depth first."""
     yield root
     for kind in root.__subclasses__():
         yield from kinds_of_error(kind)
 
 
 def error_name(exit_code: int) -> str | None:
-    """The error that a process ended with; None for 0, for a signal, and for what is none of this product's."""
+    """The name of the error that a process ended with; None for 0, for a signal, and for foreign exit codes."""
     return next((kind.__name__ for kind in kinds_of_error() if kind.exit_code == exit_code), None)

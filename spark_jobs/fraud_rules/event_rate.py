@@ -1,7 +1,7 @@
-"""How many transactions a stretch of event time holds, from those seen so far. Pure, and a value.
+"""Estimates the number of transactions in a span of event time from earlier traffic. Pure; the rate is a value.
 
-Windows are of event time, and so is this rate: a history loaded in a minute counts as the months that it covers. The
-rate ages with event time: of two averages one follows the last minutes and one the last day.
+Windows are in event time, and so is this rate: a history loaded in a minute counts as the months that it covers. The
+rate ages with event time. One average follows the last minutes and another the last day.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ __all__ = ["EventRate"]
 _MEMORIES_MS: Final = (600_000, 86_400_000)
 _LEAST_SPAN_MS: Final = 60_000
 _HORIZON: Final = 100
-"""How many times longer than it was observed a rate is taken to hold: ten minutes say nothing about a month."""
+"""An average extrapolates to at most this multiple of its observed span: ten minutes do not predict a month."""
 
 
 class _Average(msgspec.Struct, frozen=True, array_like=True):
-    """Rows, and the event time they took; both shrink together as they age."""
+    """A number of rows and the event time that they span. Both shrink together with age."""
 
     rows: float = 0.0
     span_ms: float = 0.0
@@ -35,14 +35,14 @@ class _Average(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EventRate(msgspec.Struct, frozen=True, rename="camel"):
-    """What has been seen up to the event time `until_ms`; None before any traffic."""
+    """The observed traffic up to the event time `until_ms`, which is None before any traffic."""
 
     until_ms: int | None = None
     averages: tuple[_Average, ...] = (_Average(), _Average())
 
     def after(self, rows: int, first_ms: int, last_ms: int) -> EventRate:
-        """The rate after a batch whose event times lie between these two. Event time that has passed is not counted
-        again; a burst counts as spread over a minute."""
+        """The rate after a batch whose event times are between `first_ms` and `last_ms`. Event time before `until_ms`
+        does not count again; a burst counts as spread over a minute."""
         until_ms = first_ms if self.until_ms is None else self.until_ms
         gap_ms = max(0, first_ms - until_ms)
         own_ms = max(0, last_ms - max(first_ms, until_ms))
@@ -53,5 +53,5 @@ class EventRate(msgspec.Struct, frozen=True, rename="camel"):
         return EventRate(max(until_ms, last_ms), averages)
 
     def rows_in(self, length_ms: int) -> int:
-        """How many transactions this much event time is expected to hold; 0 before any traffic."""
+        """The expected number of transactions in `length_ms` of event time; 0 before any traffic."""
         return round(max(average.rows_in(length_ms) for average in self.averages))

@@ -1,8 +1,8 @@
-"""Spreads a source batch over key groups: once a grouping in force, not once a rule.
+"""Spreads a source batch over key groups, once per grouping in force instead of once per rule.
 
-A transaction goes to a grouping when the grouping is in force at its own append time, and has no null among its
-fields. The empty grouping has one key, so one key group gets all its transactions.
-The rows of one key group travel as one blob.
+A transaction goes to a grouping if the grouping is in force at the transaction's append time and the transaction has no
+null in the grouping's fields. The empty grouping has one key, so one key group gets all its transactions. The rows of
+one key group are packed into one blob.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 class _Blob(msgspec.Struct, array_like=True, gc=False):
-    """Rows ordered by grouping: `counts[i]` rows of `groupings[i]`, one after the other."""
+    """Rows ordered by grouping: `batch` holds `counts[0]` rows of `groupings[0]`, then `counts[1]` of the next."""
 
     groupings: list[Grouping]
     counts: list[int]
@@ -34,13 +34,13 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Blob).decode
 
 EMPTY_BLOB = _encode(_Blob([], [], b""))
-"""Nothing for a key group but the occasion to clean up."""
+"""A blob without rows. It makes a key group clean up its state."""
 
 
 def fan_out(
     batch: TransactionBatch, timeline: RuleTimeline, key_groups: int, wanted: Collection[int] | None = None
 ) -> dict[int, bytes]:
-    """The packed rows, in the batch's order, of each key group that gets any; of those in `wanted` only, if given."""
+    """Pack the rows of each key group that gets any, in the batch's order. `wanted` restricts the key groups."""
     hashes: dict[str, NDArray[np.uint64]] = {}
     groupings: list[Grouping] = []
     rows_of: list[Ints] = []
@@ -63,7 +63,7 @@ def fan_out(
 
 
 def in_arrival_order(batch: TransactionBatch) -> TransactionBatch:
-    """The rows by (append time, partition, offset)."""
+    """Sort the rows by (append time, partition, offset)."""
     order = np.lexsort((batch.offset, batch.partition, batch.append_ms))
     if np.array_equal(order, np.arange(len(order))):
         return batch
@@ -73,7 +73,7 @@ def in_arrival_order(batch: TransactionBatch) -> TransactionBatch:
 def collect(
     blobs: Iterable[bytes], arranged: Callable[[TransactionBatch], TransactionBatch] = in_arrival_order
 ) -> dict[Grouping, TransactionBatch]:
-    """The rows of a key group's blobs by grouping, as `arranged` puts those of one grouping in order."""
+    """Unpack the rows of a key group's blobs by grouping. `arranged` orders the rows of one grouping."""
     parts: dict[Grouping, list[TransactionBatch]] = {}
     for blob in blobs:
         decoded = _decode(blob)
@@ -88,7 +88,7 @@ def collect(
 
 
 def _groupings_in_force(batch: TransactionBatch, timeline: RuleTimeline) -> dict[Grouping, Ints]:
-    """For each grouping the rows at whose append time it is in force."""
+    """For each grouping, the rows at whose append time the grouping is in force."""
     versions, inverse = np.unique(timeline.versions_of(batch), return_inverse=True)
     in_force = [timeline.rule_set(int(version)).groupings for version in versions]
     everything = np.arange(len(batch))
@@ -108,7 +108,7 @@ def _without_null_keys(batch: TransactionBatch, fields: Grouping, rows: Ints) ->
 
 
 def _hashes(column: Column) -> NDArray[np.uint64]:
-    """What `keygroup` hashes: values, or the hashes of the strings."""
+    """The input of `keygroup`: the values of a number column, or the hashes of the strings."""
     if column.dictionary is None:
         return column.values.astype(np.int64, copy=False).view(np.uint64)
     table = np.array([hash_text(text) for text in column.dictionary] or [0], dtype=np.uint64)
@@ -122,7 +122,7 @@ def _packed(
     key_groups_by_row: Sequence[Ints],
     key_groups: int,
 ) -> dict[int, bytes]:
-    """Gather once, ordered by (key group, grouping, row), then cut."""
+    """Gather all rows once, ordered by (key group, grouping, row), then cut them into blobs."""
     target = np.concatenate(key_groups_by_row)
     order = np.argsort(target.astype(np.uint16), kind="stable")
     gathered = batch.take(np.concatenate(rows_of)[order])
@@ -140,7 +140,7 @@ def _packed(
 
 
 def _slice(batch: TransactionBatch, start: int, end: int) -> TransactionBatch:
-    """Rows [start, end), as views."""
+    """Rows [start, end) as views, without a copy."""
     cut: Any = slice(start, end)
     return batch.take(cut)
 
