@@ -15,6 +15,7 @@ from dataclasses import replace
 from confluent_kafka import Producer
 
 from bench.loads import PARTITIONS, RATE_UNIFORM, Load, Made, transactions
+from fraud_rules.runtime.clock import now_ms
 
 _POLL_EVERY = 20_000
 _FLUSH_S = 120.0
@@ -24,11 +25,6 @@ _SETTINGS = {
     "queue.buffering.max.kbytes": 1_048_576,
     "log_level": 2,
 }
-
-
-def now_ms() -> int:
-    """The wall clock, epoch ms."""
-    return time.time_ns() // 1_000_000
 
 
 class Backlog:

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from fraud_ops.health import Health, Limits, Verdict, health
-from fraud_ops.hooks.watch import DetectorWatch, now_ms
+from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.observation import DetectorObservation
 from fraud_rules.cli.configured import Configured, configured
 from fraud_rules.demo.airflow import USER, Component
@@ -32,6 +32,7 @@ from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.recorder import record_run
 from fraud_rules.project import Project
 from fraud_rules.replay import replay_recording
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.traffic import TrafficSettings
 from tests.ports import free_ports
 from tests.waiting import until

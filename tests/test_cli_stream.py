@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from fraud_rules.runtime import clock
 from tests.conformance import Case, differences, load_cases
 from tests.conftest import OwnTopics
 from tests.fraud_command import environment, fraud
@@ -35,7 +36,7 @@ COUNT_RULE = {
 
 
 def payment(transaction_id: int) -> bytes:
-    now_ms = int(time.time() * 1_000)
+    now_ms = clock.now_ms()
     about = b'"payeeId":1,"beneficiaryId":2,"paymentType":"CSH","paymentAmount":0.10'
     return b'{"transactionId":%d,"eventTime":%d,%b}' % (transaction_id, now_ms, about)
 
@@ -87,7 +88,7 @@ def test_alerts_shows_the_last_ones(topics: OwnTopics) -> None:
         {
             "ruleId": 4, "shadow": False, "violatedRule": {"name": "Huge", "limitOperatorType": ">", "limit": 5},
             "key": {"payeeId": place}, "triggeringValue": "72123.45", "windowCount": 1, "suppressed": 0,
-            "eventTime": 1_700_000_000_000, "ingestionTime": int(time.time() * 1_000),
+            "eventTime": 1_700_000_000_000, "ingestionTime": clock.now_ms(),
         }
         for place in range(5)
     ]  # fmt: skip
@@ -167,7 +168,7 @@ def test_a_dead_detector_is_said_to_be_dead_since_when_and_how_many_payments_wai
 ) -> None:
     env = environment(topics)
     date_by_producer(topics.bootstrap, topics.names.detector_progress)
-    since_ms = int(time.time() * 1_000) - 900_000
+    since_ms = clock.now_ms() - 900_000
     timed = {"batchId": 0, "rows": 4, "pinMs": 5, "evaluateMs": 150, "writeMs": 20, "p50Ms": 102_107, "p99Ms": 130_000}
     last = progress(topics, 1, {"0": 4}, 1, rows=4, lag=0, previous=timed, lateTransactions=1)
     produce(topics.bootstrap, topics.names.detector_progress, [last], key=b"detector", at_ms=since_ms)
@@ -192,7 +193,7 @@ def test_a_dead_detector_is_said_to_be_dead_since_when_and_how_many_payments_wai
     with following(env, tmp_path) as said:
         until(lambda: f"No payment evaluated since {since}. 12 are waiting." in said(), "the outage is said")
         again = progress(topics, 2, {"0": 16}, 1, rows=12)
-        now_ms = int(time.time() * 1_000)
+        now_ms = clock.now_ms()
         produce(topics.bootstrap, topics.names.detector_progress, [again], key=b"detector", at_ms=now_ms)
         until(lambda: "Payments are evaluated again." in said(), "its end is said")
 

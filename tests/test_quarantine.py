@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from fraud_rules.errors import InputInvalid
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.project import Project
 from fraud_rules.quarantine import Quarantined, from_line, quarantined, to_line
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.spark.records import quarantine_records
 from fraud_rules.spark.rows import Refused
 from tests.conftest import OwnTopics
@@ -20,7 +20,7 @@ from tests.kafka_records import produce, read_all
 
 
 def payment(number: int, payee: str = "payeeId", **members: object) -> bytes:
-    plain = {"transactionId": number, "eventTime": time.time_ns() // 1_000_000, payee: 1, "beneficiaryId": 2}
+    plain = {"transactionId": number, "eventTime": now_ms(), payee: 1, "beneficiaryId": 2}
     return json.dumps({**plain, "paymentType": "CSH", "paymentAmount": 1, **members}).encode()
 
 

@@ -14,10 +14,11 @@ from bench.detector import command
 from bench.figures import Figure, Rows, Scale, at_most
 from bench.lab import Lab, Session
 from bench.loads import UNIFORM_500K, transactions
-from bench.producing import Backlog, now_ms
+from bench.producing import Backlog
 from bench.rulesets import FIRE_ALL, Document, encoded, rule
 from bench.watching import quantile
 from fraud_rules.kafka.consume import Received
+from fraud_rules.runtime.clock import now_ms
 
 _RATE = 1_000
 _CHANGES = 20

@@ -14,7 +14,6 @@ import numpy as np
 from bench.figures import Figure, Rows, Scale
 from bench.lab import Lab
 from bench.loads import UNIFORM_500K, transactions
-from bench.producing import now_ms
 from bench.rulesets import RULES_1, RULES_10, Document, encoded
 from fraud_rules.codec import decode_transactions
 from fraud_rules.engine import KeyGroupEngine
@@ -22,6 +21,7 @@ from fraud_rules.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.project import Project
 from fraud_rules.rule_codec import read_entry
 from fraud_rules.ruleset import RuleTimeline
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.statelog import MemoryLog

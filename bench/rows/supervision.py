@@ -18,6 +18,7 @@ from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.rule_status import await_operations
 from fraud_rules.project import Project
+from fraud_rules.runtime.clock import now_ms
 from tests.supervised import Supervised, supervised
 
 _FIRES: Document = rule(9_001, ("payeeId", "beneficiaryId"), "SUM", -1)
@@ -44,7 +45,7 @@ def _redeployed(world: Supervised) -> float:
     versions = append_records(kafka, topics.rules, encoded((_FIRES,)))
     await_operations(kafka, topics.rule_operations, set(versions), _PATIENCE_S)
     world.await_batches(_SETTLED_BATCHES)
-    began_ms = time.time_ns() // 1_000_000
+    began_ms = now_ms()
     world.redeploy()
     world.await_batches(_SETTLED_BATCHES)
     records = read_topic(kafka, topics.alerts).values()

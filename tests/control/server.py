@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 
 from fraud_ops.control_plane.background import Background
 from fraud_ops.control_plane.desk import ControlDesk
@@ -20,16 +19,13 @@ from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.project import Project
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 from tests.control.desks import given
 
 WRITERS = 8
 SHARED = 1_000
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def rules_of(writer: int, count: int) -> list[int]:

@@ -6,7 +6,6 @@ The publisher writes in transactions, whose markers take offsets too: also the l
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.views import RuleDetail
 from fraud_rules.kafka.rule_status import await_operations
 from fraud_rules.project import Project
+from fraud_rules.runtime import clock
 from tests.conftest import OwnTopics
 from tests.control.desks import ADA, SCHEMA, Scene, given
 from tests.kafka_records import produce, read_all
@@ -69,7 +69,7 @@ def abort_one(topics: OwnTopics) -> None:
 
 
 def pay(topics: OwnTopics, number: int) -> None:
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = clock.now_ms()
     transaction = {
         "transactionId": number, "eventTime": now_ms, "payeeId": 1, "beneficiaryId": 2, "paymentType": "CSH",
         "paymentAmount": 50, "ingestionTimestamp": now_ms,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -15,6 +14,7 @@ from playwright.sync_api import Page, expect
 from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deployment.intent import NO_EPOCH, Intent, IntentKind
 from fraud_rules.kafka.deployment_log import DeploymentLog, append_intent
+from fraud_rules.runtime.clock import now_ms
 from tests.e2e.accessibility import visit
 from tests.e2e.people import People
 from tests.e2e.world import World
@@ -105,10 +105,6 @@ def _agent(running: World) -> Callable[[], None]:
 
     beat()
     return beat
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _keep(page: Page, name: str) -> None:

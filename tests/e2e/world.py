@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
+from fraud_rules.runtime import clock
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import TopicNames
 from tests.conftest import OwnTopics
@@ -90,7 +90,7 @@ class World:
 
     def pay(self, payer: int, *amounts: float, beneficiary: int = 7, kind: str = "CRD") -> None:
         """Payments of one payer, now."""
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = clock.now_ms()
         records = []
         for amount in amounts:
             self._sent += 1
@@ -168,7 +168,7 @@ def _site(project: Project, folder: Path, broker: Broker) -> AirflowSite:
 
 def archived(folder: Path, project: Project) -> None:
     """Two days of the past: each minute one of ten payers pays 10, 20, ... 100 to somebody."""
-    yesterday = Day.of(time.time_ns() // 1_000_000).plus(-1)
+    yesterday = Day.of(clock.now_ms()).plus(-1)
     steps: list[dict[str, Any]] = []
     for number in range(ARCHIVED):
         at_ms = yesterday.start_ms + (number - ARCHIVED // 2) * 60_000

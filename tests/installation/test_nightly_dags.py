@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from fraud_ops.hooks.watch import now_ms
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.day import Day
 from fraud_rules.fraud_patterns import FRAUDS
@@ -24,6 +23,7 @@ from fraud_rules.late_frauds import late_frauds
 from fraud_rules.project import Project
 from fraud_rules.reevaluation.daystore import DayStore
 from fraud_rules.reevaluation.report import DayResult
+from fraud_rules.runtime.clock import now_ms
 from tests.supervised import Supervised, supervised
 from tests.waiting import until
 

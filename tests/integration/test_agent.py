@@ -14,7 +14,7 @@ import pytest
 
 from fraud_ops.act import next_step
 from fraud_ops.health import Health, Limits, Verdict, health
-from fraud_ops.hooks.watch import DetectorWatch, now_ms
+from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.patience import patience_ms
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.deployment.intent import SUPERVISOR
@@ -22,6 +22,7 @@ from fraud_rules.deployment.plan import outlook
 from fraud_rules.errors import AttemptUnreachable, Fenced, Superseded
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.settings import DetectorSettings
 from tests.conftest import OwnTopics
 from tests.fraud_command import environment, fraud

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.settings import TopicNames
 from tests.conftest import OwnTopics
 from tests.ports import free_ports
@@ -132,7 +132,7 @@ def test_a_detector_at_a_broker_that_asks(locked: LockedBroker, project: Project
         append_records(kafka, names.rules, [(b"1", json.dumps(RULE).encode())])
         detector.wait_ready()
         until(lambda: read_topic(kafka, names.rule_operations)[0], "the rule is live")
-        tx = {"transactionId": 1, "eventTime": int(time.time() * 1_000), "payeeId": 1, "beneficiaryId": 2}
+        tx = {"transactionId": 1, "eventTime": now_ms(), "payeeId": 1, "beneficiaryId": 2}
         record = json.dumps({**tx, "paymentType": "CSH", "paymentAmount": 5}).encode()
         append_records(kafka, names.transactions, [(b"", record)])
         until(lambda: read_topic(kafka, names.alerts)[0], "the alert is there")

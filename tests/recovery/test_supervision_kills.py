@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from fraud_ops.hooks.watch import now_ms
 from fraud_rules.demo.airflow import Component
 from fraud_rules.project import Project
+from fraud_rules.runtime.clock import now_ms
 from tests.supervised import Supervised, restart, supervised
 
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(3_600)]

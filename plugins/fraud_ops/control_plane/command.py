@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated
@@ -26,6 +25,7 @@ from fraud_rules.cli.options import Kafka, default_bootstrap
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.project import Project
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 
@@ -50,7 +50,7 @@ class _Opened:
 
     @property
     def desk(self) -> ControlDesk:
-        return ControlDesk(self.database, self.schema, self.detector.limits, self.settings, _now_ms)
+        return ControlDesk(self.database, self.schema, self.detector.limits, self.settings, now_ms)
 
 
 @audit_app.command()
@@ -83,7 +83,7 @@ def outbox() -> None:
       fraud control outbox
     """
     state = _open().desk.outbox()
-    since = "" if state.oldest_ms is None else f", the oldest for {(_now_ms() - state.oldest_ms) / 1_000:.1f} s"
+    since = "" if state.oldest_ms is None else f", the oldest for {(now_ms() - state.oldest_ms) / 1_000:.1f} s"
     typer.echo(f"{state.pending} waiting{since}")
 
 
@@ -120,7 +120,7 @@ def publish(kafka: Kafka) -> None:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    background = Background(opened.database, kafka, opened.detector, opened.schema, opened.settings, _now_ms)
+    background = Background(opened.database, kafka, opened.detector, opened.schema, opened.settings, now_ms)
     background.start()
     typer.echo("publishing")
     stop.wait()
@@ -164,7 +164,3 @@ def _behind(found: Drift) -> str:
 
 def _said(side: Side | None) -> str:
     return "none in force" if side is None else f"{side.document.get('ruleState')} of version {side.version}"
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

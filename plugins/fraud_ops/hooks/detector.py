@@ -12,7 +12,7 @@ from airflow.sdk import BaseHook, conf
 
 from fraud_ops.hooks.connections import KAFKA, SPARK, async_connection, connection, kafka_of
 from fraud_ops.hooks.release import declared_release
-from fraud_ops.hooks.watch import DetectorWatch, now_ms
+from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.observation import DetectorObservation
 from fraud_rules.deployment.attempt import Supervision
 from fraud_rules.deployment.intent import Intent, IntentKind, IntentRecord, Rebuild
@@ -21,6 +21,7 @@ from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.deployment_log import append_intent, write_supervision
 from fraud_rules.project import Project
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.settings import DetectorSettings
 
 __all__ = ["FraudDetectorHook", "supervisor_id"]

@@ -21,18 +21,14 @@ from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.deployment_log import deployment_after
 from fraud_rules.kafka.reader import Record, newest_append_ms
 from fraud_rules.kafka.tail import TopicsTail
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.settings import DetectorSettings
 
-__all__ = ["DetectorWatch", "now_ms"]
+__all__ = ["DetectorWatch"]
 
 _WRITERS = 60
 _OFFSETS_A_S = 8  # a busy detector finishes up to four batches a second, each with the marker of its transaction
 _ARRIVAL_LOOK_MS = 30_000
-
-
-def now_ms() -> int:
-    """This host's clock, in epoch ms."""
-    return time.time_ns() // 1_000_000
 
 
 def monotonic_ms() -> int:

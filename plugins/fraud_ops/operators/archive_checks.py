@@ -12,6 +12,7 @@ from fraud_ops.archive_place import archive_folder
 from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
 from fraud_ops.links import Runbook
 from fraud_ops.named import named
+from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -30,8 +31,6 @@ class ArchiveAheadOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, float]:
         """Give, by topic, the share of its retention that has passed since the archive was complete."""
-        import time
-
         from fraud_rules.archive.ahead import used_share
         from fraud_rules.archive.store import ArchiveStore
         from fraud_rules.errors import ArchiveBehind
@@ -46,7 +45,7 @@ class ArchiveAheadOperator(BaseOperator):
             manifest = ArchiveStore(archive_folder()).latest()
             check_kept(kafka_of(connection(self.kafka_conn_id)), settings.topics, manifest)
             retention = {topic.name: topic.retention_ms for topic in load_topics(project.config / "topics.yaml")}
-            shares = used_share(manifest, retention, time.time_ns() // 1_000_000)
+            shares = used_share(manifest, retention, now_ms())
             late = [f"{topic}: {share:.0%}" for topic, share in shares.items() if share > 0.5]
             if late:
                 raise ArchiveBehind(f"of the retention have passed since the last archive: {', '.join(late)}")

@@ -9,13 +9,13 @@ from fraud_ops.alarms import Alarm
 from fraud_ops.health import Health, Verdict, health
 from fraud_ops.hooks.alarms import AlarmHook
 from fraud_ops.hooks.detector import supervisor_id
-from fraud_ops.hooks.watch import now_ms
 from fraud_ops.links import publish_links
 from fraud_ops.named import named
 from fraud_ops.operators.detector import DetectorOperator
 from fraud_ops.triggers.detector import NEWS, OVER, SupervisionTrigger, is_well
 from fraud_rules.deployment.release import fingerprint
 from fraud_rules.errors import ConfigError
+from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -10,6 +10,7 @@ from airflow.sdk import BaseSensorOperator
 from fraud_ops.archive_place import archive_folder, day_of
 from fraud_ops.links import Runbook
 from fraud_ops.named import named
+from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -29,8 +30,6 @@ class DayArchivedSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> bool:
         """Look once."""
-        import time
-
         from fraud_rules.archive.store import ArchiveStore
         from fraud_rules.project import Project
         from fraud_rules.settings import DetectorSettings
@@ -41,4 +40,4 @@ class DayArchivedSensor(BaseSensorOperator):
             reached_ms = ArchiveStore(archive_folder()).latest().complete_until_ms
         settled_ms = day.end_ms + settings.max_out_of_orderness_ms
         self.log.info("%s is settled at %d, the archive reaches to %d", day, settled_ms, reached_ms)
-        return reached_ms >= settled_ms or time.time() * 1_000 < day.end_ms
+        return reached_ms >= settled_ms or now_ms() < day.end_ms

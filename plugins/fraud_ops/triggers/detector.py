@@ -17,13 +17,13 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from fraud_ops.act import Step, next_step
 from fraud_ops.health import Health, Limits, Verdict, health, rival
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
-from fraud_ops.hooks.watch import now_ms
 from fraud_ops.observation import DetectorObservation
 from fraud_ops.until import Until, outcome
 from fraud_rules.deployment.intent import SUPERVISOR
 from fraud_rules.deployment.plan import outlook
 from fraud_rules.deployment.release import Release, fingerprint
 from fraud_rules.errors import FraudError
+from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["NEWS", "OVER", "SETTLE_S", "OutcomeTrigger", "SupervisionTrigger", "is_well", "known_as"]
 

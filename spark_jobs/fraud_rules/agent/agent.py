@@ -8,7 +8,6 @@ with it, so heartbeats come whatever takes long.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -346,8 +345,3 @@ def _last_words(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     own = [line.removeprefix(_SAYS) for line in lines if line.startswith(_SAYS)]
     return (own or lines or ["it says nothing"])[-1][:_MESSAGE_CHARS]
-
-
-def now_ms() -> int:
-    """The clock of this host."""
-    return time.time_ns() // 1_000_000

@@ -29,6 +29,7 @@ from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid
 from fraud_rules.kafka.connection import ENV_PREFIX as KAFKA_PREFIX
 from fraud_rules.kafka.connection import PROPERTIES_VARIABLE
 from fraud_rules.project import HOME_VARIABLE
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.settings import ENV_PREFIX as SETTINGS_PREFIX
 
 __all__ = ["Launcher", "LocalAttempt", "ProcessLauncher", "ReleaseCheck"]
@@ -135,7 +136,7 @@ class ProcessAttempt:
     order: AttemptOrder
 
     def end(self) -> AttemptEnd | None:
-        return self.folder.end() or self._close(AttemptEnd(_now_ms()))
+        return self.folder.end() or self._close(AttemptEnd(now_ms()))
 
     def drain(self) -> None:
         """Through its starter; itself where that is gone, or was going when it was told. Told twice, it ends now."""
@@ -155,7 +156,7 @@ class ProcessAttempt:
 
     def kill(self) -> None:
         kill_members(self.order.intent.attempt_id)
-        self._close(AttemptEnd(_now_ms(), -signal.SIGKILL))
+        self._close(AttemptEnd(now_ms(), -signal.SIGKILL))
 
     def release(self, now_ms: int) -> ProcessAttempt:
         order = msgspec.structs.replace(self.order, held=False, created_ms=now_ms)
@@ -328,7 +329,3 @@ def _words(process: psutil.Process) -> Sequence[str]:
         return process.cmdline()
     except psutil.Error:
         return ()
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fraud_rules.agent.agent import Agent, AgentLimits, now_ms
+from fraud_rules.agent.agent import Agent, AgentLimits
 from fraud_rules.agent.home import AgentHome
 from fraud_rules.agent.launcher import ProcessLauncher
 from fraud_rules.agent.metrics import AgentMetrics
@@ -28,6 +28,7 @@ from fraud_rules.kafka.deployment_log import DeploymentLog, read_deployment
 from fraud_rules.kafka.reader import Record
 from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.metrics_server import serving
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.settings import DetectorSettings
 
 __all__ = ["AgentJob", "run_agent"]

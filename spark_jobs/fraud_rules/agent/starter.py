@@ -18,6 +18,7 @@ from typing import IO, Final
 
 from fraud_rules.agent.home import AttemptEnd, AttemptFolder, AttemptOrder
 from fraud_rules.agent.members import kill_members
+from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["LOG_BYTES", "main"]
 
@@ -52,7 +53,7 @@ def main(path: str) -> int:
     kill_members(order.intent.attempt_id, spare=[os.getpid()])
     while log.take(child.stdout, _LOOK_S):
         pass
-    folder.write_end(AttemptEnd(time.time_ns() // 1_000_000, child.returncode, log.said))
+    folder.write_end(AttemptEnd(now_ms(), child.returncode, log.said))
     return 0
 
 

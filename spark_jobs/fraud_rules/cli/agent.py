@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import sys
 import threading
-import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ import typer
 from fraud_rules.cli.configured import configured
 from fraud_rules.cli.interrupts import interrupts_set
 from fraud_rules.cli.options import Jars, Kafka, Metrics
+from fraud_rules.runtime import clock
 
 if TYPE_CHECKING:
     from fraud_rules.deployment.attempt import DeploymentSeen
@@ -110,7 +110,7 @@ def status(
     settings = configured().settings
     intents = read_intent_log(kafka, settings.topics.detector_intents, settings.detector)
     seen = read_deployment(kafka, settings.topics.detector_attempts, settings.detector)
-    now_ms = int(time.time() * _MS_A_S)
+    now_ms = clock.now_ms()
     attempts = sorted(seen.attempts.values(), key=lambda each: each.status.epoch)
     if as_json:
         print_json(

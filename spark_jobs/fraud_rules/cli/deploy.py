@@ -26,6 +26,7 @@ from fraud_rules.cli.options import (
     ShufflePartitions,
 )
 from fraud_rules.errors import FraudError
+from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
     from fraud_rules.deployment.attempt import AttemptStatus
@@ -138,7 +139,7 @@ def heartbeat(
     try:
         require_broker(kafka)
         seen = read_deployment(kafka, settings.topics.detector_attempts, settings.detector)
-        faults = faults_of(seen, int(time.time() * _MS_A_S), round(max_age_s * _MS_A_S))
+        faults = faults_of(seen, now_ms(), round(max_age_s * _MS_A_S))
     except BrokerUnavailable as error:
         faults = [str(error)]
     if not faults:
@@ -162,7 +163,7 @@ def _intent(context: Configured, kind: IntentKind, reason: str, log: IntentLog, 
         reason=reason,
         requested_by=f"{getpass.getuser()}@{socket.gethostname()}",
         supervisor="cli",
-        requested_ms=int(time.time() * _MS_A_S),
+        requested_ms=now_ms(),
         **members,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-import time
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -15,6 +14,7 @@ import typer
 from fraud_rules.cli.configured import Configured, configured
 from fraud_rules.cli.options import Kafka
 from fraud_rules.errors import HistoryTooLate
+from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
     from fraud_rules.kafka.connection import KafkaConnection
@@ -45,7 +45,7 @@ def load(
     topic = context.settings.topics.transactions
     name = load_name(files)
     with tempfile.TemporaryDirectory(prefix="fraud-load-") as folder:
-        history = OrderedHistory(Path(folder), context.schema, context.settings, time.time_ns() // 1_000_000)
+        history = OrderedHistory(Path(folder), context.schema, context.settings, now_ms())
         for file in files:
             history.add(history_records(file, context.schema))
         done = loaded_records(kafka, topic, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from fraud_rules.cli.configured import configured
 from fraud_rules.cli.options import Kafka
+from fraud_rules.runtime.clock import now_ms
 
 Archive = Annotated[Path | None, typer.Option("--archive", help="The archive's folder.", show_default="var/archive")]
 Master = Annotated[str, typer.Option(help="Spark's master.")]
@@ -84,7 +84,7 @@ def import_files(
     here = configured()
     store = ArchiveStore(folder or here.project.var / "archive")
     for file in files:
-        result = import_file(file, store, here.schema, here.settings, time.time_ns() // 1_000_000)
+        result = import_file(file, store, here.schema, here.settings, now_ms())
         if as_json:
             print_json(result)
             continue

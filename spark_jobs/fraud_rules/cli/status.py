@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,7 @@ from fraud_rules.cli.configured import Configured, configured
 from fraud_rules.cli.options import Kafka
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
     from fraud_rules.detector_status import DetectorStatus
@@ -98,7 +98,7 @@ def read_status(kafka: KafkaConnection, context: Configured) -> StatusSeen:
     agent = read_deployment(kafka, topics.detector_attempts, settings.detector).agent
     attempt = None if agent is None else agent[1].current
     return StatusSeen(
-        detector_status(records, int(time.time() * 1_000), settings.tick_ms),
+        detector_status(records, now_ms(), settings.tick_ms),
         live,
         str(attempt.work) if attempt is not None and attempt.work is not None else None,
         read_refused(kafka, topics.rule_operations),

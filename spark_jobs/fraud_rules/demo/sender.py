@@ -13,6 +13,7 @@ from fraud_rules.demo.screen import Sending
 from fraud_rules.demo.steering import Steering, TrafficState
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.traffic_writer import Sent, TrafficWriter
+from fraud_rules.runtime import clock
 from fraud_rules.traffic import TrafficRecord, TrafficSettings, generate, planted_fraud
 
 _LOOK_S = 0.2
@@ -95,7 +96,7 @@ class Sender:
         planted: list[TrafficRecord] = []
         while not self._stop.is_set():
             steering.say(TrafficState(per_s))
-            now_ms = time.time_ns() // 1_000_000
+            now_ms = clock.now_ms()
             ordinary = generate(replace(self._settings, rate_per_s=per_s), now_ms) if per_s else iter(())
             wished = per_s
             while wished == per_s and not self._stop.is_set():
@@ -112,7 +113,7 @@ class Sender:
 
     def _wishes(self, steering: Steering) -> Iterator[TrafficRecord]:
         for wish in steering.wishes():
-            now_ms = time.time_ns() // 1_000_000
+            now_ms = clock.now_ms()
             yield from planted_fraud(wish.pattern, wish.label, now_ms, seed=now_ms)
 
     def _note(self, record: TrafficRecord) -> None:

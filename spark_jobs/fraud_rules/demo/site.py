@@ -25,6 +25,7 @@ from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.deployment_log import append_intent, read_deployment, read_intent_log
 from fraud_rules.process import ProcessHandle
 from fraud_rules.project import port_setting
+from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["Places", "Site"]
 
@@ -140,7 +141,7 @@ class Site:
             reason="the demo ends",
             requested_by="drain by demo",
             supervisor="demo",
-            requested_ms=time.time_ns() // 1_000_000,
+            requested_ms=now_ms(),
         )
         epoch = append_intent(kafka, topics.detector_intents, intent).epoch
         deadline = time.monotonic() + _DRAIN_S

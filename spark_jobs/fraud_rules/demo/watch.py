@@ -17,6 +17,7 @@ from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.liveness_reader import LivenessWatch
 from fraud_rules.liveness import Liveness
 from fraud_rules.replay import decode_exactly
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import ID_FIELD
 from fraud_rules.settings import DetectorSettings
 
@@ -111,7 +112,7 @@ class Watch:
             shadow_alerts=self._counts[topics.shadow_alerts],
             found=frozenset(self._found),
             latencies_ms=tuple(self._latencies_ms),
-            status=detector_status(list(self._progress), int(time.time() * 1_000), self._settings.tick_ms),
+            status=detector_status(list(self._progress), now_ms(), self._settings.tick_ms),
             liveness=self._liveness.liveness(),
             judged={} if newest is None else newest.ends_of(topics.transactions),
             rules_live=0 if newest is None else newest.rules_end,

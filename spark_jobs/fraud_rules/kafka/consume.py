@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader, describe, record_of, uncommitted_end, waiting
+from fraud_rules.runtime import clock
 
 __all__ = [
     "Received",
@@ -143,7 +144,7 @@ def _received(
 ) -> Iterator[Received | None]:
     while wanted():
         messages = waiting(consumer, poll_s)
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = clock.now_ms()
         records = [message for message in messages if _is_record(message)]
         for message in records:
             yield Received(str(message.topic()), int(message.partition() or 0), record_of(message), now_ms)

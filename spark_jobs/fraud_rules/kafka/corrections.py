@@ -6,7 +6,6 @@ fences a run that is still at it; what is in effect is read after that, so no tw
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.reevaluation.compare import Verdict, compare
 from fraud_rules.reevaluation.published import AlertView, Published, view_of
+from fraud_rules.runtime import clock
 from fraud_rules.settings import DetectorSettings, TopicNames
 
 __all__ = ["Correcting", "Ends", "read_tails"]
@@ -77,7 +77,7 @@ class Correcting:
         self, verdicts: Mapping[str, Verdict], topics: TopicNames, published: Published
     ) -> Iterator[OutRecord]:
         """Corrections in the order of event time; with each, what it does to a restriction."""
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = clock.now_ms()
         rows: list[tuple[int, str, Verdict, bytes | None]] = []
         for alert_id, verdict in verdicts.items():
             text = self.found.get(alert_id) or published.text_of(alert_id)

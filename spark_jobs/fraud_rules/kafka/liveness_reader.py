@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self
@@ -18,6 +17,7 @@ from fraud_rules.kafka.partition_ends import read_partition_ends
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.liveness import Liveness, PartitionEnds, liveness, starts_since
+from fraud_rules.runtime import clock
 from fraud_rules.settings import DetectorSettings
 
 __all__ = ["LivenessReader", "LivenessWatch"]
@@ -62,7 +62,7 @@ class LivenessReader:
         try:
             tail, reader = self._opened()
             new = tail.new()
-            now_ms = _now_ms()
+            now_ms = clock.now_ms()
             self._ends = now_ms, read_partition_ends(reader, now_ms)
         except BrokerUnavailable:
             self.close()
@@ -77,7 +77,7 @@ class LivenessReader:
         """What the last look means now. `skew_ms` is how far this machine's clock is ahead of the broker's."""
         newest, ends, intents = self._newest, self._ends, self._intents
         since_ms = None if newest is None else newest[0]
-        now_ms = _now_ms()
+        now_ms = clock.now_ms()
         return liveness(
             newest,
             ends[1] if ends is not None and now_ms - ends[0] <= _ENDS_KEPT_MS else None,
@@ -138,7 +138,3 @@ class LivenessWatch:
                         _log.warning("the waiting payments cannot be counted: %s", error)
                     self._fault = str(error)
                 self._stop.wait(_LOOK_S)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

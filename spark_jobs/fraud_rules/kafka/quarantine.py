@@ -6,7 +6,6 @@ id is that of the quarantine, so a second replay fences the first; the marks are
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +17,7 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.quarantine import Quarantined, quarantined
+from fraud_rules.runtime import clock
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 
@@ -71,7 +71,7 @@ def replay(
     for chunk in _chunks(records):
         fresh = {each.mark: each for each in chunk if each.mark not in marks}
         result.before += len(chunk) - len(fresh)
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = clock.now_ms()
         refused = _refused(list(fresh.values()), schema, settings, now_ms)
         result.unreadable += refused.items()
         feed = [each for each in fresh.values() if each.position not in refused]

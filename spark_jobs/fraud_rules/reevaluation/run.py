@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,7 @@ from fraud_rules.reevaluation.published import check_versions, judged_ids, unkno
 from fraud_rules.reevaluation.report import DayResult
 from fraud_rules.reevaluation.summing import Difference, Findings
 from fraud_rules.ruleset import LogEntry
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 
@@ -156,7 +156,7 @@ def _evaluate(
         case.cuts,
         start,
         folder,
-        int(time.time() * 1_000),
+        now_ms(),
     )
     try:
         accounts = sorted(spread(work, shares(options.settings.key_groups, options.tasks)), key=_first_group)

@@ -25,6 +25,7 @@ from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.errors import ArchiveBehind, ArchiveFailed, ArchiveForeign, FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import topic_ends, topic_starts
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings, TopicNames
 from fraud_rules.spark.archive_stage import ARCHIVE_ROW, ArchiveStage, decode_written
@@ -78,7 +79,7 @@ def archive(job: ArchiveJob) -> ArchiveResult:
 
     Raises ArchiveBusy, ArchiveBehind, ArchiveForeign, ArchiveDamaged, StorageFull, BrokerUnavailable, ArchiveFailed.
     """
-    started_ms, started = int(time.time() * 1_000), time.monotonic()
+    started_ms, started = now_ms(), time.monotonic()
     with job.store.writing(), ExitStack() as stack:
         before = job.store.latest()
         starts = _starting_offsets(job, before)

@@ -19,6 +19,7 @@ from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.lost_records import LostRecords
 from fraud_rules.output import KeyGroupOutput
+from fraud_rules.runtime import clock
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.spark.checkpoint import end_offsets, is_committed, query_id
 from fraud_rules.spark.latency_meter import LatencyMeter
@@ -93,7 +94,7 @@ class BatchRunner:
         self._written = marker
         self._resumed_at = resumed_at
         self._origin = origin
-        self._account = Account(Traffic(int(time.time() * _MS_A_S), 0, 0, 0))
+        self._account = Account(Traffic(clock.now_ms(), 0, 0, 0))
         self._before: Latency | None = None
         self._query_id: str | None = None
         self._busy = False
@@ -141,7 +142,7 @@ class BatchRunner:
             self._parts.spill.clean()
         written = time.monotonic()
         if self._parts.meter is not None:
-            self._parts.meter.note(outputs.rows, outputs.append_total_ms, int(time.time() * _MS_A_S))
+            self._parts.meter.note(outputs.rows, outputs.append_total_ms, clock.now_ms())
         self._before = _latency(batch_id, outputs, (started, pinned, evaluated, written))
         self._parts.pulse.beat()
         self._last_batch = batch_id
@@ -169,7 +170,7 @@ class BatchRunner:
     ) -> Iterator[OutRecord]:
         """Everything a batch writes, in its order; the marker last."""
         topics = self._parts.settings.topics
-        at = Occasion(place.batch_id, int(time.time() * _MS_A_S))
+        at = Occasion(place.batch_id, clock.now_ms())
         yield from alert_records(outputs.groups, topics)
         yield from late_records(outputs.groups, topics)
         refused = [record for aside in outputs.asides for record in aside.refused]
@@ -211,7 +212,7 @@ def _collect(frame: DataFrame, spill: Spill) -> tuple[BatchOutputs, bool]:
 
 
 def _latency(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float, float]) -> Latency:
-    now_ms = int(time.time() * _MS_A_S)
+    now_ms = clock.now_ms()
 
     def behind_ms(q: float) -> int | None:
         append_ms = outputs.append_ms(q)

@@ -28,6 +28,7 @@ from fraud_rules.reevaluation.published import Published
 from fraud_rules.reevaluation.report import DayResult
 from fraud_rules.reevaluation.run import Case, DayOptions, Spread, decided, evaluate, nothing_found, prepare
 from fraud_rules.reevaluation.summing import Findings, differences, summed
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.spark.endings import named_as, stop_spark
 from fraud_rules.spark.session import SparkOptions, build_session
 
@@ -94,9 +95,9 @@ def reevaluate(job: ReevaluationJob, spread: Spread | None = None) -> DayResult:
 def _prepare(job: ReevaluationJob) -> Case:
     """Look at the archive; that there is nothing of the day is kept too."""
     try:
-        return prepare(job.options, _now_ms())
+        return prepare(job.options, now_ms())
     except DayEmpty:
-        result = nothing_found(job.options, _now_ms(), publishes=job.publish)
+        result = nothing_found(job.options, now_ms(), publishes=job.publish)
         job.options.store.save_result(result, day_page(result))
         raise
 
@@ -120,7 +121,7 @@ def _conclude(
     return DayResult(
         day=str(options.day),
         provisional=case.provisional,
-        evaluated_ms=_now_ms(),
+        evaluated_ms=now_ms(),
         transactions=account.transactions,
         out_of_order=account.out_of_order,
         published=len(published.live),
@@ -180,10 +181,6 @@ def _spark(job: ReevaluationJob, stack: ExitStack) -> SparkSession:
     )
     stack.callback(stop_spark, spark)
     return spark
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _row(blob: bytes) -> pa.RecordBatch:

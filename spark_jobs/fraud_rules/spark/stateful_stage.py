@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.spark.rebuild import restored_state
 from fraud_rules.spark.rows import ASIDE
 from fraud_rules.spark.squeeze import expand
@@ -16,8 +16,6 @@ from fraud_rules.spark.state import StateStoreLog
 from fraud_rules.spark.task_work import TaskWork
 from fraud_rules.spark.worker import WorkerContext, settle
 from fraud_rules.statelog import restore_image
-
-_MS_A_S = 1_000
 
 
 class KeyGroupProcessor(StatefulProcessor):
@@ -45,7 +43,7 @@ class KeyGroupProcessor(StatefulProcessor):
             restore_image(self._log, image)
         work = self._work = self._work or TaskWork(context.spill(), context.batch_id())
         engine = KeyGroupEngine(key_group, context.schema, context.settings, self._log, context.views(), progress=work)
-        detection_ms = int(time.time() * _MS_A_S)
+        detection_ms = now_ms()
         blobs = [expand(bytes(row[2])) for row in rows]
         output = engine.process(blobs, context.timeline(), context.batch_id(), detection_ms)
         yield Row(key_group=key_group, blob=context.spill().pack(output.encode(), context.batch_id()))

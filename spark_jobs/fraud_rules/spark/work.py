@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from fraud_rules.deployment.work import WORK_VARIABLE, Work, WorkPhase
+from fraud_rules.runtime import clock
 
 __all__ = ["BatchProgress", "BatchWatch", "WorkReport", "named_report", "work_file", "work_lines"]
 
@@ -53,7 +54,7 @@ class WorkReport:
 
     def begin(self, phase: WorkPhase, unit: str = "", total: int | None = None, batch_id: int | None = None) -> None:
         """Another phase begins."""
-        now_ms = _now_ms()
+        now_ms = clock.now_ms()
         with self._lock:
             self._work = Work(phase, now_ms, now_ms, 0, total, unit, batch_id)
             self._put()
@@ -63,7 +64,9 @@ class WorkReport:
         with self._lock:
             work = self._work
             if work is not None and (done, total or work.total) != (work.done, work.total):
-                self._work = msgspec.structs.replace(work, done=done, total=total or work.total, changed_ms=_now_ms())
+                self._work = msgspec.structs.replace(
+                    work, done=done, total=total or work.total, changed_ms=clock.now_ms()
+                )
                 if time.monotonic() >= self._written_s + _QUIET_S:
                     self._put()
 
@@ -124,7 +127,7 @@ class BatchWatch:
     def began(self, batch_id: int) -> None:
         """A batch begins."""
         with self._lock:
-            self._batch, self._seen, self._progress = (batch_id, _now_ms()), None, BatchProgress()
+            self._batch, self._seen, self._progress = (batch_id, clock.now_ms()), None, BatchProgress()
 
     def ended(self) -> bool:
         """The batch has ended; whether it was reported."""
@@ -142,7 +145,7 @@ class BatchWatch:
 
     def _look_once(self) -> None:
         batch = self._batch
-        if batch is None or _now_ms() - batch[1] < _QUIET_S * _MS_A_S:
+        if batch is None or clock.now_ms() - batch[1] < _QUIET_S * _MS_A_S:
             return
         batch_id, since_ms = batch
         progress = self._look(batch_id)
@@ -156,7 +159,7 @@ class BatchWatch:
         before = self._seen
         changed_ms = since_ms if before is None else before.changed_ms
         if progress != self._progress:
-            changed_ms = _now_ms()
+            changed_ms = clock.now_ms()
         if progress.restores:
             work = Work(WorkPhase.STATE, since_ms, changed_ms, progress.restored, self._total, "events", batch_id)
         else:
@@ -198,7 +201,3 @@ def named_report(otherwise: Write = lambda work: None) -> WorkReport:
     """A report to the file that the environment names; `otherwise` where it names none."""
     path = os.environ.get(WORK_VARIABLE)
     return WorkReport(work_file(Path(path)) if path else otherwise)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // _MS_A_S // _MS_A_S

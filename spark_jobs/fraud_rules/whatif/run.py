@@ -17,6 +17,7 @@ from fraud_rules.reevaluation.evidence import Evidence
 from fraud_rules.reevaluation.published import Published, view_of
 from fraud_rules.rule import Rule
 from fraud_rules.ruleset import LogEntry
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.whatif.draft import find_draft
@@ -80,7 +81,7 @@ def what_if(
         busiest=[(_key(draft, key), count) for key, count in fires.by_key.most_common(MOST_KEYS)],
         overlap=_overlap(archive, manifest, days, fires, entries),
         first=_first(draft, fires),
-        evaluated_ms=time.time_ns() // 1_000_000,
+        evaluated_ms=now_ms(),
         seconds=round(time.monotonic() - started, 3),
     )
 

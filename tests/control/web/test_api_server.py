@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
+from fraud_rules.runtime.clock import now_ms
 from tests.control.web.api_server import ApiServer, api_server
 from tests.control.web.server import RULE
 from tests.control.web.streams import StreamReader
@@ -141,7 +141,7 @@ def _activation(served: ApiServer, rule_id: int) -> tuple[str, int] | None:
 
 
 def _live(version: int, rule_id: int) -> bytes:
-    said = {"ruleId": rule_id, "ruleVersion": version, "status": "LIVE", "batchId": 1, "time": int(time.time() * 1_000)}
+    said = {"ruleId": rule_id, "ruleVersion": version, "status": "LIVE", "batchId": 1, "time": now_ms()}
     return json.dumps(said).encode()
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from typing import Any
 
 from fraud_ops.control_plane.evidence import EvidenceReader
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
+from fraud_rules.runtime import clock
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 from tests.conftest import OwnTopics
@@ -31,7 +31,7 @@ def payment(number: int, event_ms: int, payer: int = 7, kind: str = "CSH") -> by
 
 
 def test_what_was_counted_is_found_and_nothing_else(topics: OwnTopics, project: Project) -> None:
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = clock.now_ms()
     minute_ms = 60_000
     payments = [
         payment(1, now_ms - 20 * minute_ms - 1),  # before the window
@@ -51,7 +51,7 @@ def test_what_was_counted_is_found_and_nothing_else(topics: OwnTopics, project: 
     def asked(**members: Any) -> bytes:
         facts = {"key": {"payeeId": 7}, "windowStart": now_ms - 20 * minute_ms, "windowEnd": now_ms, "windowCount": 3}
         rule = {**RULE, "ruleId": 1, "ruleState": "ACTIVE", "filter": "paymentType = 'CSH'"}
-        later_ms = time.time_ns() // 1_000_000 + minute_ms
+        later_ms = clock.now_ms() + minute_ms
         return alert_json(1, **{"violatedRule": rule, "ingestionTime": later_ms, **facts, **members})
 
     found = reader.read(asked())

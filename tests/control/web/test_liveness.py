@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fraud_ops.hooks.watch import now_ms
+from fraud_rules.runtime.clock import now_ms
 from tests.control.web.server import Server
 from tests.kafka_records import produce
 from tests.waiting import until

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from fraud_rules.kafka.broker import Broker
 from fraud_rules.project import Project
 from fraud_rules.reevaluation.published import Published
 from fraud_rules.reevaluation.run import DayOptions, evaluate, in_process, prepare
+from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
 from tests.conftest import OwnTopics, own_topics
 from tests.control.test_cdc import ROW, envelope
@@ -52,7 +52,7 @@ def rule(rule_id: int) -> bytes:
 
 def payment(number: int) -> bytes:
     return json.dumps(
-        {"transactionId": number, "eventTime": time.time_ns() // 1_000_000, "payeeId": number, "beneficiaryId": 2,
+        {"transactionId": number, "eventTime": now_ms(), "payeeId": number, "beneficiaryId": 2,
          "paymentType": "CSH", "paymentAmount": 60}
     ).encode()  # fmt: skip
 
@@ -194,7 +194,7 @@ def test_archive_and_nights_take_what_is_readable(world: World) -> None:
     store, context = archive_of(world.installation), world.installation
     schema = TransactionSchema.load(context.schema)
     options = DayOptions(Day.today(), store, context.settings, schema)
-    case = prepare(options, time.time_ns() // 1_000_000)
+    case = prepare(options, now_ms())
     findings, account = evaluate(case, in_process, "test")
     assert account.transactions >= 6 and len(findings.live) >= 2
     Published.archived(store, store.latest(), Day.today())

@@ -11,7 +11,7 @@ from fraud_ops.control_plane.parts import Parts
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.convert import activation_of, approval_shown, pending_activation
 from fraud_ops.control_plane.web.shapes import rules as shapes
-from fraud_ops.hooks.watch import now_ms
+from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["activation", "detail", "quality_of", "rows", "versions"]
 

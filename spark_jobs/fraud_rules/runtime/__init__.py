@@ -1,0 +1,1 @@
+"""What every process needs from its host: clock, files, locks, processes, retries and caches."""
