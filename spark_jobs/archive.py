@@ -1,4 +1,4 @@
-"""Archives what the logs have gained, and ends: `python archive.py --help`, or through `spark-submit`."""
+"""Copy the new records of the logs to the archive: `python archive.py --help`, or through `spark-submit`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from fraud_rules.spark.archive import ArchiveJob, archive
 
 
 def parse(arguments: list[str], project: Project) -> ArchiveJob:
-    """The job that the arguments ask for. Raises ConfigError."""
+    """Parse the arguments into a job. Raises ConfigError."""
     parser = batch_parser("archive", __doc__, project)
     add = parser.add_argument
-    add("--records-a-batch", type=int, default=1_000_000)
-    add("--retired-for-ms", type=int, default=3_600_000, help="how long files stay that a compaction has replaced")
+    add("--records-a-batch", type=int, default=1_000_000, help="most records in a batch")
+    add("--retired-for-ms", type=int, default=3_600_000, help="time to keep files that a compaction replaced")
     add(
         "--accept-loss",
         action="store_true",
-        help="go on behind records that retention removed before they were archived",
+        help="skip records that retention removed before they were archived",
     )
     given = parser.parse_args(arguments)
     return ArchiveJob(
@@ -40,7 +40,7 @@ def parse(arguments: list[str], project: Project) -> ArchiveJob:
 
 
 def main() -> int:
-    """Run; prints what came of it as JSON."""
+    """Run the job and print its result as JSON."""
     return run_batch("archive", lambda: archive(parse(sys.argv[1:], Project.find())))
 
 

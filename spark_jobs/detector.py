@@ -1,4 +1,4 @@
-"""Starts the detector: `python detector.py --help`, or through `spark-submit`."""
+"""Start the detector: `python detector.py --help`, or through `spark-submit`."""
 
 from __future__ import annotations
 
@@ -21,36 +21,42 @@ from fraud_rules.spark.streaming import Hold, check_start, run
 def _parser(project: Project) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="detector", description=__doc__)
     add = parser.add_argument
-    add("--bootstrap", default=os.environ.get("FRAUD_BOOTSTRAP", "127.0.0.1:9092"), help="Kafka's address")
+    add("--bootstrap", default=os.environ.get("FRAUD_BOOTSTRAP", "127.0.0.1:9092"), help="Kafka's bootstrap servers")
     add("--checkpoint", default=str(project.var / "checkpoint"), help="a folder, or a URI of a shared file system")
     add("--settings", type=Path, default=project.config / "detector.yaml")
     add("--schema", type=Path, default=project.config / "schema.yaml")
     add("--jars", type=Path, default=project.jars / "connector")
-    add("--master", default="local[2,4]", help="Spark's master; local[2,4]: two at a time, each task tried four times")
+    add("--master", default="local[2,4]", help="Spark's master; local[2,4]: two tasks at once, four tries each")
     add(
         "--shuffle-partitions",
         type=int,
         default=2,
-        help="parallel tasks of the stateful stage; fixed with a checkpoint",
+        help="parallel tasks of the stateful stage; fixed for the life of a checkpoint",
     )
     add("--driver-memory", default="1536m")
-    add("--spark-conf", action="append", default=[], metavar="NAME=VALUE", help="a further setting of Spark")
+    add(
+        "--spark-conf", action="append", default=[], metavar="NAME=VALUE", help="another Spark setting; may be repeated"
+    )
     add("--ui-port", type=int, default=None, help="serve Spark's UI on this port (default: no UI)")
-    add("--metrics", default="", metavar="HOST:PORT", help="serve metrics there (default: nowhere)")
-    add("--resume", action="store_true", help="lift a stop that the rule log asked for")
-    add("--adopt", action="store_true", help="begin an empty checkpoint where the outputs written so far end")
-    add("--rebuild", metavar="ORDER", help="set the checkpoint aside and recompute it from the topics, once an order")
-    add("--partial", action="store_true", help="rebuild although retention has removed the topics' beginning")
-    add("--accept-loss", action="store_true", help="go on without transactions that are gone before they were read")
-    add("--attempt", metavar="ID", help="the intent this start executes")
-    add("--epoch", type=int, default=0, help="its epoch: a newer intent refuses the start")
-    add("--hold", type=Path, metavar="FILE", help="make ready, then wait for FILE before anything is touched")
-    add("--check", action="store_true", help="only say whether a start would be refused; nothing is touched")
+    add("--metrics", default="", metavar="HOST:PORT", help="serve metrics at this address (default: no metrics)")
+    add("--resume", action="store_true", help="lift a stop that the rule log requested")
+    add("--adopt", action="store_true", help="start a new, empty checkpoint behind the last written output")
+    add("--rebuild", metavar="ORDER", help="set the checkpoint aside and recompute it from the topics, once per ORDER")
+    add("--partial", action="store_true", help="rebuild even if retention has removed the beginning of the topics")
+    add(
+        "--accept-loss",
+        action="store_true",
+        help="continue without transactions that were removed before they were read",
+    )
+    add("--attempt", metavar="ID", help="the attempt that executes the intent")
+    add("--epoch", type=int, default=0, help="the intent's epoch; the start is refused if a newer intent exists")
+    add("--hold", type=Path, metavar="FILE", help="prepare the start, then wait for FILE before changing anything")
+    add("--check", action="store_true", help="report whether a start would be refused, and change nothing")
     return parser
 
 
 def parse(arguments: list[str], project: Project) -> DetectorJob:
-    """The job that the arguments ask for. Raises ConfigError."""
+    """Parse the arguments into a job. Raises ConfigError."""
     return _job(_parser(project).parse_args(arguments))
 
 
@@ -86,7 +92,7 @@ def _pairs(texts: list[str]) -> Mapping[str, str]:
 
 
 def main() -> int:
-    """Run; the exit code is the error's, see `fraud_rules.errors`."""
+    """Run the detector. An error ends it with the exit code of the error, see `fraud_rules.errors`."""
     project = Project.find()
     given = _parser(project).parse_args()
     try:

@@ -1,4 +1,4 @@
-"""Tries whether a checkpoint can be restored: `spark-submit drill.py --checkpoint DIR`. Prints a report as JSON."""
+"""Test whether a checkpoint can be restored: `spark-submit drill.py --checkpoint DIR`. Prints a report as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WRONG_EXIT_CODE = 1
 
 
 def main() -> int:
-    """Run; 0 when the copy equals the original, 1 when it does not, else the error's exit code."""
+    """Run the drill. The exit code is 0 if the copy equals the original, 1 if it differs, else the error's."""
     project = Project.find()
     parser = argparse.ArgumentParser(prog="drill", description=__doc__)
     parser.add_argument("--checkpoint", type=Path, required=True)

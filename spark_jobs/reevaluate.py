@@ -1,4 +1,4 @@
-"""Re-evaluates one day from the archive, and ends: `python reevaluate.py --help`, or through `spark-submit`."""
+"""Re-evaluate one day from the archive: `python reevaluate.py --help`, or through `spark-submit`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from fraud_rules.spark.reevaluation import ReevaluationJob, reevaluate
 
 
 def parse(arguments: list[str], project: Project) -> ReevaluationJob:
-    """The job that the arguments ask for. Raises ConfigError, InputInvalid."""
+    """Parse the arguments into a job. Raises ConfigError, InputInvalid."""
     parser = batch_parser("reevaluate", __doc__, project)
     add = parser.add_argument
-    add("--day", required=True, help="the day of event time, as 2026-11-20 (UTC)")
-    add("--tasks", type=int, default=2, help="parts of the key groups; more of them take less memory each")
-    add("--incomplete-history", action="store_true", help="go on where windows reach back behind the archive")
-    add("--report-only", action="store_true", help="publish nothing")
+    add("--day", required=True, help="the day of event time, for example 2026-11-20 (UTC)")
+    add("--tasks", type=int, default=2, help="number of tasks; with more tasks, each needs less memory")
+    add("--incomplete-history", action="store_true", help="continue if windows start before the archive does")
+    add("--report-only", action="store_true", help="write the report, but publish no corrections")
     given = parser.parse_args(arguments)
     options = DayOptions(
         Day.parse(given.day),
@@ -37,7 +37,7 @@ def parse(arguments: list[str], project: Project) -> ReevaluationJob:
 
 
 def main() -> int:
-    """Run; prints what came of it as JSON."""
+    """Run the job and print its result as JSON."""
     return run_batch("reevaluate", lambda: reevaluate(parse(sys.argv[1:], Project.find())))
 
 

@@ -75,10 +75,10 @@ def test_records_are_fed_once_when_the_schema_can_read_them(topics: OwnTopics, h
 
     env = {**env, "FRAUD_HOME": str(home)}
     one = fraud("quarantine", "replay", "0:1", env=env)
-    assert one.out == f"1 records fed to {topics.names.transactions}, 0 were fed before\n"
+    assert one.out == f"1 records sent to {topics.names.transactions}, 0 were sent before\n"
     rest = fraud("quarantine", "replay", "--reason", "missing_field", env=env)
-    assert (rest.exit_code, rest.out) == (0, f"2 records fed to {topics.names.transactions}, 1 were fed before\n")
-    assert "0 records fed" in fraud("quarantine", "replay", env=env).out
+    assert (rest.exit_code, rest.out) == (0, f"2 records sent to {topics.names.transactions}, 1 were sent before\n")
+    assert "0 records sent" in fraud("quarantine", "replay", env=env).out
     fed = read_all(topics.bootstrap, topics.names.transactions)
     assert sorted(message.value() or b"" for message in fed) == sorted(renamed)
     assert {dict(message.headers() or ())["quarantine"] for message in fed} == {b"0:0", b"0:1", b"0:2"}
@@ -96,7 +96,7 @@ def test_repaired_records_are_fed_in_place_of_what_was_quarantined(topics: OwnTo
     repaired.write_text("\n".join(map(json.dumps, listed)) + "\n")
     for fed, before in ((1, 0), (0, 1)):
         ended = fraud("quarantine", "replay", "--from", str(repaired), env=env)
-        assert ended.out.startswith(f"{fed} records fed to {topics.names.transactions}, {before} were fed before\n")
+        assert ended.out.startswith(f"{fed} records sent to {topics.names.transactions}, {before} were sent before\n")
         assert (ended.exit_code, "2 records are still unreadable" in ended.err) == (47, True)
     assert [message.value() for message in read_all(topics.bootstrap, topics.names.transactions)] == [good]
 

@@ -1,7 +1,7 @@
 """The `fraud` command.
 
-Each group of commands is a module of this package with a typer app of its own, added here by one line. A module imports
-what is heavy (Spark, numba, Kafka clients) inside its commands, so that `fraud --help` stays instant.
+Each group of commands is a module of this package with its own typer app, added here by one line. A module imports
+heavy libraries (Spark, numba, Kafka clients) inside its commands, so that `fraud --help` is instant.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["app", "main"]
 
 
 def _exit_codes() -> str:
-    """What each exit code means, from the errors themselves."""
+    """List the exit codes with their meanings, taken from the error classes."""
     codes: dict[int, str] = {0: "done", 2: "usage: an unknown command or option"}
     for kind in kinds_of_error():
         codes.setdefault(kind.exit_code, f"{kind.__name__}: {(kind.__doc__ or '').strip().splitlines()[0]}")
@@ -78,7 +78,7 @@ app.command()(nightly.whatif)
 
 
 def main() -> None:
-    """Run the command; an error of ours is one line on stderr and its exit code."""
+    """Run the command. A FraudError ends it with one line on stderr and the exit code of the error."""
     try:
         app()
     except FraudError as error:

@@ -1,4 +1,4 @@
-"""`python -m fraud_rules.cli`: the `fraud` command where no script is installed, and for processes we start."""
+"""`python -m fraud_rules.cli`: the `fraud` command for hosts without the script, and for our child processes."""
 
 from fraud_rules.cli import main
 

@@ -1,4 +1,4 @@
-"""`fraud agent`: the process beside Spark that executes what is decided about the detector."""
+"""`fraud agent`: the process beside Spark that executes the intents for the detector."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fraud_rules.deployment.intent import IntentLog
 
 app = typer.Typer(
-    help="The agent: executes the decisions in the intent log, beside Spark.",
+    help="Run the agent, which executes the intent log beside Spark, and show its status.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -37,9 +37,9 @@ _SHOWN = 10
 def run(
     kafka: Kafka,
     home: Annotated[
-        Path | None, typer.Option(help="Where attempts, their logs and handles are kept.", show_default="var/agent")
+        Path | None, typer.Option(help="Folder of the attempts, their logs and handles.", show_default="var/agent")
     ] = None,
-    name: Annotated[str, typer.Option(help="How the agent is called.", show_default="the host's name")] = "",
+    name: Annotated[str, typer.Option(help="Name of the agent.", show_default="the host's name")] = "",
     jars: Jars = None,
     metrics: Metrics = "",
     drain_s: Annotated[
@@ -47,19 +47,20 @@ def run(
         typer.Option(
             "--drain-s",
             min=1,
-            help="A detector that has not ended by then is killed.",
+            help="Seconds that a detector may take to drain; then the agent kills it.",
             show_default="agent.drain_ms of config/detector.yaml",
         ),
     ] = None,
     drain_on_exit: Annotated[
-        bool, typer.Option("--drain-on-exit", help="End the detector with the agent; else the next agent adopts it.")
+        bool,
+        typer.Option("--drain-on-exit", help="Drain the detector when the agent ends. Else the next agent adopts it."),
     ] = False,
 ) -> None:
     """Run the agent until SIGTERM or Ctrl-C.
 
-    It starts, drains and watches the one detector that config/detector.yaml names, as the intent log says, and reports
-    to the topic detector-attempts. A second agent takes over from the first. Airflow, `fraud deploy` and `fraud drain`
-    decide.
+    The agent starts, drains and watches the one detector that config/detector.yaml names. It executes the intent log,
+    which Airflow, `fraud deploy` and `fraud drain` write, and reports to the topic detector-attempts. A second agent
+    fences the first.
 
     \b
     Examples:
@@ -85,7 +86,7 @@ def run(
     )
     stop = threading.Event()
     with interrupts_set(stop):
-        _tell(f"the agent of {context.settings.detector} works in {job.home}")
+        _tell(f"the agent of {context.settings.detector} runs, home folder {job.home}")
         run_agent(job, stop, _tell)
 
 
@@ -93,9 +94,9 @@ def run(
 def status(
     kafka: Kafka, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
 ) -> None:
-    """Say what is wanted, what runs, and how the last attempts went.
+    """Show the newest intent, the agent and the last attempts.
 
-    Exit code 0 when the agent's heartbeat is young and the newest intent is executed, else 1.
+    The exit code is 0 if the agent reported within 30 s and has executed the newest intent, else 1.
 
     \b
     Examples:
@@ -136,7 +137,7 @@ def _tell(line: str) -> None:
 def _lines(intents: IntentLog, seen: DeploymentSeen, now_ms: int) -> list[str]:
     newest = intents.newest
     wanted = (
-        "nothing yet (fraud deploy)" if newest is None else f"{newest.intent.kind} since {_clock(newest.append_ms)}"
+        "no intent yet (fraud deploy)" if newest is None else f"{newest.intent.kind} since {_clock(newest.append_ms)}"
     )
     if newest is not None:
         wanted += f", epoch {newest.epoch}, by {newest.intent.requested_by}: {newest.intent.reason}"
@@ -145,7 +146,7 @@ def _lines(intents: IntentLog, seen: DeploymentSeen, now_ms: int) -> list[str]:
         lines.append("agent     has never reported (fraud agent run)")
     else:
         at_ms, agent = seen.agent
-        lines.append(f"agent     {agent.agent} on {agent.host}, heard {(now_ms - at_ms) / _MS_A_S:.0f} s ago")
+        lines.append(f"agent     {agent.agent} on {agent.host}, last report {(now_ms - at_ms) / _MS_A_S:.0f} s ago")
     for attempt in sorted(seen.attempts.values(), key=lambda each: each.status.epoch)[-_SHOWN:]:
         status = attempt.status
         said = "" if status.message is None else f": {status.error_name or ''} {status.message}"

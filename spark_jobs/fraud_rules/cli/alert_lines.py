@@ -1,4 +1,4 @@
-"""Alerts as lines for people."""
+"""Formats alerts and corrections as lines of a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low":
 
 
 class _Alert(msgspec.Struct, rename="camel"):
-    """The members of an alert that a line shows."""
+    """The members of an alert that `alert_line` needs."""
 
     rule_id: int
     violated_rule: dict[str, Any]
@@ -28,7 +28,7 @@ class _Alert(msgspec.Struct, rename="camel"):
 
 
 class _Correction(msgspec.Struct, rename="camel"):
-    """The members of a correction that a line shows."""
+    """The members of a correction that `correction_line` needs."""
 
     kind: str
     alert_id: str
@@ -37,23 +37,23 @@ class _Correction(msgspec.Struct, rename="camel"):
 
 
 def read_alert_line(value: bytes, received_ms: int) -> Text:
-    """The line of an alert's record. Raises msgspec.MsgspecError, ValueError or OverflowError if it is unreadable."""
+    """Decode an alert record into a line. Raises msgspec.MsgspecError, ValueError or OverflowError if unreadable."""
     document = msgspec.json.decode(value)
     msgspec.convert(document, _Alert)
     return alert_line(document, received_ms)
 
 
 def read_correction_line(value: bytes, received_ms: int) -> Text:
-    """The line of a correction's record. Raises like `read_alert_line`."""
+    """Decode a correction record into a line. Raises the same errors as `read_alert_line`."""
     document = msgspec.json.decode(value)
     msgspec.convert(document, _Correction)
     return correction_line(document, received_ms)
 
 
 def alert_line(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> Text:
-    """One alert: when, which rule, about whom, what and how much, and how long after its arrival it could be read.
+    """Format an alert: time, severity, rule, key, value, remarks and latency (transaction's arrival to reading).
 
-    `mark` is put at the end; an alert of a shadow rule is dimmed and says so.
+    `mark` is the last remark. An alert of a shadow rule is dimmed and has the remark "shadow".
     """
     when, severity, rule, who, value, remarks, latency = alert_cells(alert, received_ms, mark)
     severity.pad_right(max(0, 8 - len(severity)))
@@ -63,7 +63,7 @@ def alert_line(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> Te
 
 
 def correction_line(correction: Mapping[str, Any], _: int) -> Text:
-    """One correction: what became of which alert of which day."""
+    """Format a correction: its kind (ADDED or RETRACTED), the day and the alert."""
     kind = Text(correction["kind"], "green" if correction["kind"] == "ADDED" else "red")
     kind.pad_right(max(0, 9 - len(kind)))
     alert = correction.get("alert")
@@ -72,7 +72,7 @@ def correction_line(correction: Mapping[str, Any], _: int) -> Text:
 
 
 def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> tuple[Text, ...]:
-    """The parts of an alert's line: when, severity, rule, key, value, remarks, latency."""
+    """The parts of an alert's line: time, severity, rule, key, value, remarks, latency."""
     rule = alert["violatedRule"]
     severity = str(rule.get("severity", "alert"))
     value = Text(f"{_aggregator(rule)} {_amount(alert['triggeringValue'])}", "bold")
@@ -97,7 +97,7 @@ def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> t
 
 
 def _aggregator(rule: Mapping[str, Any]) -> str:
-    """The aggregate; the Flink demo's rules name a count as the field that they sum."""
+    """The name of the aggregate. Rules of the Flink demo write a count as a field, for example COUNT_FLINK."""
     field = str(rule.get("aggregateFieldName", ""))
     return field.removesuffix("_FLINK") if field.endswith("_FLINK") else str(rule.get("aggregatorFunctionType", ""))
 

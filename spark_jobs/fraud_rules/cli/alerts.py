@@ -1,4 +1,4 @@
-"""`fraud alerts`: what the detector has found, and finds."""
+"""`fraud alerts`: shows the detector's alerts, past and new."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ if TYPE_CHECKING:
 
     from fraud_rules.kafka.consume import Received
 
-# A batch's marker takes an offset too: with one alert a batch, every other offset is a marker.
+# A transaction marker occupies an offset: with one alert per batch, every other offset is a marker.
 _OFFSETS_EACH = 2
 
 
 def alerts(
     kafka: Kafka,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")] = False,
-    last: Annotated[int, typer.Option("--last", "-n", min=0, help="How many of those there are already.")] = 10,
-    shadow: Annotated[bool, typer.Option("--shadow", help="Those of shadow rules too.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show new alerts until Ctrl-C.")] = False,
+    last: Annotated[int, typer.Option("--last", "-n", min=0, help="Number of past alerts to show.")] = 10,
+    shadow: Annotated[bool, typer.Option("--shadow", help="Include alerts of shadow rules.")] = False,
     corrections: Annotated[
-        bool, typer.Option("--corrections", help="Instead, what re-evaluations have added and retracted.")
+        bool, typer.Option("--corrections", help="Show the corrections of re-evaluations instead.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each as JSON, as published.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the published JSON, one alert per line.")] = False,
 ) -> None:
     """Show alerts, each exactly once.
 
-    As any reader of committed records sees them; the milliseconds are from a transaction's arrival to its alert here.
-    With --follow, stderr says when the detector evaluates no payments, and when it evaluates them again.
+    The command reads committed records only. The milliseconds at the end of a line are the time from the arrival of
+    the transaction to the display of its alert. With --follow, stderr reports when the detector stops evaluating
+    payments, and when it resumes.
 
     \b
     Examples:
@@ -78,7 +79,7 @@ def alerts(
 
 
 def _print(received: Received, line: Callable[[bytes, int], Text], as_json: bool) -> None:
-    """Print a record; one that is unreadable is reported on stderr."""
+    """Print a record. An unreadable record is reported on stderr instead."""
     from fraud_rules.cli.output import console
     from fraud_rules.kafka.decoding import decode_or_skip
 

@@ -7,7 +7,7 @@ import typer
 from fraud_rules.project import Project
 
 app = typer.Typer(
-    help="A local Kafka broker: one real KRaft node on loopback, its data under var/broker.",
+    help="Run a local Kafka broker: one KRaft node on loopback, with its data in var/broker.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -17,9 +17,9 @@ _STOPPED_EXIT_CODE = 1
 
 @app.command()
 def start() -> None:
-    """Start the broker and return once it answers. Safe to repeat, also after a kill.
+    """Start the broker and return once it answers. You can repeat the command, also after a kill.
 
-    FRAUD_BROKER_PORT (9092) and FRAUD_BROKER_CONTROLLER_PORT (the port after it) choose its ports.
+    FRAUD_BROKER_PORT (9092) and FRAUD_BROKER_CONTROLLER_PORT (default: the next port) set its ports.
 
     \b
     Examples:
@@ -29,13 +29,13 @@ def start() -> None:
     from fraud_rules.kafka.broker import Broker
 
     broker = Broker.of_project(Project.find())
-    did = "started" if broker.start() else "runs already"
+    did = "started" if broker.start() else "is already running"
     print(f"broker {did} at {broker.bootstrap} (process {broker.status().pid}, log {broker.log})")
 
 
 @app.command()
 def stop() -> None:
-    """Stop the broker in order and return once it is gone. Its data stays.
+    """Stop the broker and return once its process has ended. Its data stays.
 
     \b
     Example:
@@ -49,7 +49,7 @@ def stop() -> None:
 
 @app.command()
 def status() -> None:
-    """Say whether the broker runs and answers. Exit code 0 when it answers, else 1.
+    """Show whether the broker runs and answers. The exit code is 0 if it answers, else 1.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""What most commands read before they start: the configuration of the project they run in."""
+"""The configuration that most commands read first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Configured:
 
 
 def configured() -> Configured:
-    """The configuration in force here. Raises ConfigError with everything wrong in it."""
+    """Load the configuration of the current project. Raises ConfigError, which lists every fault."""
     project = Project.find()
     settings = DetectorSettings.load(project.config / "detector.yaml")
     return Configured(project, settings, TransactionSchema.load(project.config / "schema.yaml"))

@@ -1,6 +1,4 @@
-"""`fraud control`: the commands of the rule control plane, which lives with Airflow's plugins and not in this
-package.
-"""
+"""`fraud control`: the commands of the rule control plane, which is part of the Airflow plugins."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ _MODULE = "fraud_ops.control_plane"
 
 
 def control(context: typer.Context) -> None:
-    """The rule control plane's store: audit chain, outbox, drift. `fraud control --help` lists the commands.
+    """Inspect the store of the rule control plane: audit chain, outbox, drift. See `fraud control --help`.
 
     \b
     Examples:
@@ -25,7 +23,7 @@ def control(context: typer.Context) -> None:
     """
     plugins = Project.find().root / "plugins"
     if not (plugins / "fraud_ops" / "control_plane").is_dir():
-        raise ConfigError(f"{plugins} has no control plane: run this where Airflow's plugins are")
+        raise ConfigError(f"{plugins} has no control plane: run this command in a checkout with the Airflow plugins")
     if str(plugins) not in sys.path:
         sys.path.insert(0, str(plugins))
     sys.argv = ["fraud control", *context.args]

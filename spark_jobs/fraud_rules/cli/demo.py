@@ -1,4 +1,4 @@
-"""`fraud demo`: everything at work on this machine; see the package `demo`."""
+"""`fraud demo`: runs the whole product on this machine with generated traffic; see the package `demo`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from fraud_rules.cli.configured import configured
 
 def demo(
     seconds: Annotated[
-        float | None, typer.Option(min=10, help="End by itself after so long.", show_default="until Ctrl-C")
+        float | None, typer.Option(min=10, help="Length of the demo in seconds.", show_default="until Ctrl-C")
     ] = None,
-    rate: Annotated[float, typer.Option(help="Ordinary transactions a second.")] = 100,
-    seed: Annotated[int, typer.Option(help="Same seed, same traffic (ids and times aside).")] = 1,
-    stop: Annotated[bool, typer.Option("--stop", help="Only stop what an earlier demo left running.")] = False,
+    rate: Annotated[float, typer.Option(help="Ordinary transactions per second.")] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of the traffic. Ids and times differ from run to run.")] = 1,
+    stop: Annotated[bool, typer.Option("--stop", help="Only stop the processes of an earlier demo.")] = False,
 ) -> None:
-    """Show it all: broker, detector, traffic, planted frauds.
+    """Run the whole product: broker, Airflow, detector, and traffic with planted frauds.
 
-    With --seconds it ends by itself, and exits with 0 only if the alerts published equal a replay of the recorded logs,
-    every planted fraud raised one, and hardly anything else did. Files are under var/demo, made anew each time.
+    With --seconds the demo ends by itself. Then the exit code is 0 only if the published alerts equal a replay of the
+    recorded logs, every planted fraud raised an alert, and at most one ordinary transaction in a thousand did. Each
+    run writes its files to a new var/demo.
 
     \b
     Examples:
@@ -34,7 +35,7 @@ def demo(
     context = configured()
     if stop:
         stopped = stop_left_over(context)
-        print(f"stopped: {', '.join(stopped)}" if stopped else "no demo was running")
+        print(f"stopped: {', '.join(stopped)}" if stopped else "no demo is running")
         return
     traffic = TrafficSettings(
         rate_per_s=rate,

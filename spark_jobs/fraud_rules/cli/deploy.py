@@ -1,5 +1,4 @@
-"""`fraud deploy` and `fraud drain`: decide about the detector by hand; and `fraud heartbeat`, which looks after those
-who decide."""
+"""`fraud deploy` and `fraud drain` write intents for the detector; `fraud heartbeat` checks its supervisors."""
 
 from __future__ import annotations
 
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
     from fraud_rules.deployment.intent import Intent, IntentKind, IntentLog
     from fraud_rules.kafka.connection import KafkaConnection
 
-Reason = Annotated[str, typer.Option("--reason", help="Why: kept with the decision.", prompt=True)]
+Reason = Annotated[str, typer.Option("--reason", help="Reason, stored with the intent.", prompt=True)]
 Wait = Annotated[
-    float, typer.Option("--wait", min=0, max=3600, help="Wait so many seconds for the agent to have done it.")
+    float, typer.Option("--wait", min=0, max=3600, help="Seconds to wait for the agent to execute the intent.")
 ]
 
 _MS_A_S = 1_000
@@ -48,12 +47,14 @@ def deploy(
     kafka: Kafka,
     reason: Reason,
     checkpoint: Checkpoint = None,
-    wheel: Annotated[str, typer.Option(help="A wheel on the agent's host.", show_default="the agent's own code")] = "",
+    wheel: Annotated[
+        str, typer.Option(help="Path of a wheel on the agent's host.", show_default="the agent's code")
+    ] = "",
     master: Master = "local[2,4]",
     shuffle_partitions: ShufflePartitions = 2,
     driver_memory: DriverMemory = "1536m",
     kafka_properties: Annotated[
-        str, typer.Option(help="A file on the agent's host with the broker's SASL and TLS properties.")
+        str, typer.Option(help="Path of a file with SASL and TLS properties on the agent's host.")
     ] = "",
     metrics: Metrics = "",
     resume: Resume = False,
@@ -64,10 +65,11 @@ def deploy(
     accept_loss: AcceptLoss = False,
     wait: Wait = 0,
 ) -> None:
-    """Decide that the detector runs with the configuration and the code here, through the agent.
+    """Deploy the detector with the local configuration, through the agent.
 
-    What runs is drained once the new release has passed the agent's check; an invalid one is refused, and what runs
-    goes on. Given again, it starts the detector anew.
+    The agent checks the new release first. If the release is valid, the agent drains the running detector and starts
+    the new one. If it is invalid, the agent refuses it and the running detector continues. A repeated deploy restarts
+    the detector.
 
     \b
     Examples:
@@ -100,7 +102,7 @@ def deploy(
 
 
 def drain(kafka: Kafka, reason: Reason, wait: Wait = 0) -> None:
-    """Decide that the detector ends after the batch in hand, and stays so until somebody deploys it.
+    """Stop the detector after its current batch, until the next deploy.
 
     \b
     Example:
@@ -115,15 +117,15 @@ def drain(kafka: Kafka, reason: Reason, wait: Wait = 0) -> None:
 def heartbeat(
     kafka: Kafka,
     max_age_s: Annotated[
-        float, typer.Option("--max-age-s", min=1, help="How old a supervisor's last look may be.")
+        float, typer.Option("--max-age-s", min=1, help="Maximum age of a supervisor's last check, in seconds.")
     ] = 120,
     notify: Annotated[
-        str, typer.Option(metavar="URL", help="Post what is wrong there, as JSON.", show_default="only say it")
+        str, typer.Option(metavar="URL", help="Post the faults to this URL, as JSON.", show_default="only print them")
     ] = "",
 ) -> None:
-    """Look after those who look after the detector: run this outside Airflow, from cron say.
+    """Raise an alarm when nothing supervises the detector. Run this command outside Airflow, for example from cron.
 
-    Exit code 0 while a supervisor has looked at the detector lately and an agent is heard, else 1.
+    The exit code is 0 if a supervisor has checked the detector and an agent has reported within --max-age-s, else 1.
 
     \b
     Examples:
@@ -176,20 +178,20 @@ def _decide(context: Configured, kafka: KafkaConnection, decide: Callable[[Inten
     topics = context.settings.topics
     log = read_intent_log(kafka, topics.detector_intents, context.settings.detector)
     record = append_intent(kafka, topics.detector_intents, decide(log))
-    print(f"decided: {record.intent.kind}, epoch {record.epoch}, attempt {record.intent.attempt_id}")
+    print(f"intent written: {record.intent.kind}, epoch {record.epoch}, attempt {record.intent.attempt_id}")
     if wait_s > 0:
         status = _await_done(context, kafka, record.intent, wait_s)
         print(f"{status.phase.value} on {status.host}" + (f" (log: {status.log})" if status.log else ""))
 
 
 def _await_done(context: Configured, kafka: KafkaConnection, intent: Intent, wait_s: float) -> AttemptStatus:
-    """The attempt once it runs, or has been drained. Raises FraudError when it ended otherwise, or takes longer."""
+    """Wait until the attempt runs, or has been drained. Raises FraudError if it ends otherwise, or after `wait_s`."""
     from fraud_rules.deployment.attempt import AttemptPhase
     from fraud_rules.deployment.intent import IntentKind
     from fraud_rules.kafka.deployment_log import read_deployment
 
     wanted = AttemptPhase.RUNNING if intent.kind is IntentKind.RUN else AttemptPhase.STOPPED
-    deadline, phase = time.monotonic() + wait_s, "not seen by any agent"
+    deadline, phase = time.monotonic() + wait_s, "not reported by any agent"
     while time.monotonic() < deadline:
         seen = read_deployment(kafka, context.settings.topics.detector_attempts, context.settings.detector)
         attempt = seen.attempts.get(intent.attempt_id)
@@ -212,4 +214,4 @@ def _notify(url: str, detector: str, faults: Sequence[str]) -> None:
         with urllib.request.urlopen(request, timeout=_NOTIFY_S):  # noqa: S310
             pass
     except OSError as error:
-        raise FraudError(f"{url} did not take the alarm: {error}") from error
+        raise FraudError(f"the alarm was not delivered to {url}: {error}") from error

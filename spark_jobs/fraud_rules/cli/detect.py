@@ -1,4 +1,4 @@
-"""`fraud detect` and `fraud rebuild`: the detector in the foreground."""
+"""`fraud detect` and `fraud rebuild`: run the detector in the foreground."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def detect(
     metrics: Metrics = "",
     resume: Resume = False,
     adopt: Annotated[
-        bool, typer.Option("--adopt", help="Begin an empty checkpoint, with no state, where the outputs end.")
+        bool, typer.Option("--adopt", help="Start a new checkpoint, without state, behind the last written output.")
     ] = False,
     accept_loss: AcceptLoss = False,
 ) -> None:
     """Run the detector until Ctrl-C or SIGTERM.
 
-    They end it after the batch in hand. Started again, it goes on where it ended, however it ended.
+    Both end it after the current batch. The next start continues there, even after a kill.
 
     \b
     Examples:
@@ -86,14 +86,14 @@ def rebuild(
     partial: Partial = False,
     accept_loss: AcceptLoss = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say whether it can be done; nothing is touched.")
+        bool, typer.Option("--check", help="Only report whether a rebuild is possible, and change nothing.")
     ] = False,
 ) -> None:
-    """Recompute a checkpoint from the topics, and run on it: the way out of a damaged one, and to other `key_groups`.
+    """Recompute the checkpoint from the topics and run on it. Use it for a damaged checkpoint or new `key_groups`.
 
-    The old checkpoint is set aside beside the new one, never deleted. Nothing is written twice: state is recomputed by
-    the batches and rules recorded in detector-progress, and outputs go on where they are. When it is killed, `fraud
-    detect` goes on with it. Under an agent: `fraud deploy --rebuild`.
+    The old checkpoint is set aside beside the new one, never deleted. The rebuild replays the batches and rules that
+    are recorded in detector-progress and writes no output twice. After a kill, `fraud detect` continues the rebuild.
+    Under an agent, use `fraud deploy --rebuild`.
 
     \b
     Examples:
@@ -126,10 +126,10 @@ def _run(job: DetectorJob) -> None:
     from fraud_rules.spark.work import named_report, work_lines
 
     def on_running() -> None:
-        _say(f"the detector runs, checkpoint {job.spark.checkpoint}")
+        _say(f"the detector is running, checkpoint {job.spark.checkpoint}")
 
     run(job, on_running, work=named_report(work_lines(_say)), say=_say)
-    _say("the detector has ended in order")
+    _say("the detector has stopped")
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""`fraud generate`: plausible traffic, with planted frauds and whatever can go wrong with records."""
+"""`fraud generate`: sends generated traffic with planted frauds and faulty records."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ _NEVER_S = 1e9
 
 def generate(
     kafka: Kafka,
-    rate: Annotated[float, typer.Option(help="Ordinary transactions a second.")] = 100,
-    seconds: Annotated[float | None, typer.Option(help="How long.", show_default="until Ctrl-C")] = None,
-    keys: Annotated[int, typer.Option(help="Payers; fewer than ten a transaction a second look suspicious.")] = 20_000,
-    out_of_order: Annotated[float, typer.Option(help="Fraction that comes up to a minute late, in time.")] = 0,
-    late: Annotated[float, typer.Option(help="Fraction that comes later than the detector waits.")] = 0,
-    duplicates: Annotated[float, typer.Option(help="Fraction sent a second time.")] = 0,
-    malformed: Annotated[float, typer.Option(help="Fraction that does not parse.")] = 0,
-    seed: Annotated[int, typer.Option(help="Same seed, same traffic (ids and times aside).")] = 1,
+    rate: Annotated[float, typer.Option(help="Ordinary transactions per second.")] = 100,
+    seconds: Annotated[
+        float | None, typer.Option(help="Length of the run in seconds.", show_default="until Ctrl-C")
+    ] = None,
+    keys: Annotated[int, typer.Option(help="Number of payers; below ten times the rate, seed rules fire.")] = 20_000,
+    out_of_order: Annotated[float, typer.Option(help="Fraction that arrives out of order, but not late.")] = 0,
+    late: Annotated[float, typer.Option(help="Fraction that arrives too late for the detector.")] = 0,
+    duplicates: Annotated[float, typer.Option(help="Fraction that is sent twice.")] = 0,
+    malformed: Annotated[float, typer.Option(help="Fraction that is unreadable.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the traffic. Ids and times differ from run to run.")] = 1,
     frauds: Annotated[bool, typer.Option("--frauds/--no-frauds", help="Plant frauds that the seed rules find.")] = True,
-    fraud_every: Annotated[float, typer.Option(help="Seconds from one planted fraud to the next.")] = 6,
+    fraud_every: Annotated[float, typer.Option(help="Seconds between planted frauds.")] = 6,
 ) -> None:
-    """Write generated transactions at a steady pace.
+    """Send generated transactions at a steady rate.
 
-    Event times are the wall clock. Planted frauds come on top of the rate.
+    Event times are the wall clock. The planted frauds are not part of the rate.
 
     \b
     Examples:
@@ -64,6 +66,6 @@ def generate(
         sent = writer.send(traffic(wanted, int(started_s * 1_000)), stop)
     took_s = max(time.time() - started_s, 1e-3)
     pace = f"{took_s:.1f} s ({sent.records / took_s:.0f}/s)"
-    print(f"sent {sent.records} records in {pace}: {sent.planted} of planted frauds, {sent.malformed} malformed")
+    print(f"sent {sent.records} records in {pace}; planted frauds: {sent.planted}, malformed: {sent.malformed}")
     if stop.is_set():
         raise typer.Exit(130)

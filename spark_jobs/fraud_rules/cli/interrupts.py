@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as an event: commands that run on end in order."""
+"""Turns Ctrl-C and SIGTERM into an event, so that a long command can end cleanly."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from types import FrameType
 
 @contextmanager
 def interrupts_set(stop: threading.Event) -> Iterator[None]:
-    """Within the block SIGINT and SIGTERM set the event; a second one ends the process at once.
+    """Within the block, SIGINT and SIGTERM set the event. A second signal ends the process at once.
 
-    Does nothing in a thread that is not the main one, where no handler can be set.
+    Only the main thread can set a signal handler. In another thread the block changes nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

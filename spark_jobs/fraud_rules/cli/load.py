@@ -1,4 +1,4 @@
-"""`fraud load`: past transactions through the detector, in the order in which they happened."""
+"""`fraud load`: sends past transactions to the detector in the order of event time."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def load(
 ) -> None:
     """Send past transactions to the detector in the order of their event times, each once.
 
-    All records go to one partition, the only order that a detector keeps; the files may be in any order. Load before
-    payments arrive: the detector counts a transaction as late that is older than what it has seen, and this command
-    refuses to send one (exit code 48). A load that was interrupted continues where it ended.
+    All records go to one partition, because Kafka keeps the order only within a partition. The files may be in any
+    order. Load history before payments arrive: the detector treats a transaction that is older than its watermark as
+    late, and this command refuses to send it (exit code 48). An interrupted load continues where it ended.
 
     \b
     Examples:
@@ -55,20 +55,20 @@ def load(
             rest = islice(enumerate(history.rows()), done, None)
             send_history(kafka, topic, name, ((position, row[2]) for position, row in rest))
     sent = f"{history.records - done} records sent to {topic}"
-    print(f"{sent}, {done} were there before" if done else sent)
+    print(f"{sent}, {done} were sent before" if done else sent)
     for reason, count in history.refused.most_common():
-        print(f"  {count} of them are no transactions, so the detector quarantines them: {reason}")
+        print(f"  {count} of them are unreadable, so the detector quarantines them: {reason}")
 
 
 def load_name(files: list[Path]) -> str:
-    """The name of a load, from the content of its files in their order. Raises InputInvalid."""
+    """Name a load by a digest of its files, in their order. Raises InputInvalid."""
     from fraud_rules.history_files import digest_of
 
     return hashlib.sha256("".join(map(digest_of, files)).encode()).hexdigest()[:16]
 
 
 def _require_in_time(kafka: KafkaConnection, context: Configured, first_ms: int) -> None:
-    """Raise HistoryTooLate when the detector has seen payments that are newer than the history."""
+    """Raise HistoryTooLate if the detector's watermark is newer than the first record of the history."""
     from fraud_rules.cli.status import read_status
 
     detector = read_status(kafka, context).detector

@@ -1,4 +1,4 @@
-"""`fraud archive`, `fraud reevaluate`, `fraud whatif`: the batch side, on this machine."""
+"""`fraud archive`, `fraud reevaluate`, `fraud whatif`: run the batch jobs on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fraud_rules.cli.configured import configured
 from fraud_rules.cli.options import Kafka
 from fraud_rules.runtime.clock import now_ms
 
-Archive = Annotated[Path | None, typer.Option("--archive", help="The archive's folder.", show_default="var/archive")]
+Archive = Annotated[Path | None, typer.Option("--archive", help="Folder of the archive.", show_default="var/archive")]
 Master = Annotated[str, typer.Option(help="Spark's master.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -29,11 +29,11 @@ def archive(
     master: Master = "local[2]",
     accept_loss: Annotated[
         bool,
-        typer.Option("--accept-loss", help="Go on behind records that retention removed before they were archived."),
+        typer.Option("--accept-loss", help="Skip records that retention removed before they were archived."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Copy what the logs have gained to the archive, exactly once, and end.
+    """Copy the new records of the logs to the archive, exactly once.
 
     \b
     Examples:
@@ -67,9 +67,9 @@ def import_files(
     folder: Archive = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import files of past transactions into the archive, for what-ifs; needs no Kafka.
+    """Import files of past transactions into the archive, for what-ifs. Needs no Kafka.
 
-    The detector's own reader decides what a transaction is: the names, aliases and types of config/schema.yaml. Other
+    The command reads records as the detector does, with the names, aliases and types of config/schema.yaml. Unreadable
     records go to the archived quarantine (`fraud quarantine list --archive`). A file is imported once.
 
     \b
@@ -97,16 +97,20 @@ def import_files(
 
 def reevaluate(
     kafka: Kafka,
-    day: Annotated[str, typer.Argument(help="The day of event time, as 2026-11-20 (UTC).", show_default=False)],
+    day: Annotated[
+        str, typer.Argument(help="The day of event time, for example 2026-11-20 (UTC).", show_default=False)
+    ],
     folder: Archive = None,
     master: Master = "local[2]",
-    report_only: Annotated[bool, typer.Option("--report-only", help="Publish nothing.")] = False,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Write the report, but publish no corrections.")
+    ] = False,
     incomplete_history: Annotated[
-        bool, typer.Option("--incomplete-history", help="Go on where windows reach back behind the archive.")
+        bool, typer.Option("--incomplete-history", help="Continue if windows start before the archive does.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate an archived day again with all its data, and publish what the live answer lacked or had too much.
+    """Evaluate an archived day again with all its data, and publish missing and spurious alerts as corrections.
 
     \b
     Examples:
@@ -143,21 +147,24 @@ def reevaluate(
 
 def whatif(
     rule: Annotated[str, typer.Argument(help="A rule file, or the id of a rule in force.", show_default=False)],
-    days: Annotated[int, typer.Option("--days", min=1, max=400, help="How many days.")] = 7,
+    days: Annotated[int, typer.Option("--days", min=1, max=400, help="Number of days.")] = 7,
     until: Annotated[
-        str | None, typer.Option(help="The last day, as 2026-11-20 (UTC).", show_default="the last archived day")
+        str | None,
+        typer.Option(help="The last day, for example 2026-11-20 (UTC).", show_default="the last archived day"),
     ] = None,
     limits: Annotated[
-        str, typer.Option(help="Limits to try, with commas.", show_default="50 around the rule's own")
+        str, typer.Option(help="Limits to try, separated by commas.", show_default="50 around the rule's limit")
     ] = "",
-    windows: Annotated[bool, typer.Option("--windows/--no-windows", help="Try shorter and longer windows too.")] = True,
+    windows: Annotated[
+        bool, typer.Option("--windows/--no-windows", help="Also try shorter and longer windows.")
+    ] = True,
     folder: Archive = None,
-    processes: Annotated[int, typer.Option(min=1, max=64, help="Processes to evaluate with.")] = 2,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Number of processes.")] = 2,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what a rule would have done on past days: how often, for whom, when, and beside which other rules.
+    """Evaluate a rule on past days: its alerts by count, key and time, and its overlap with other rules.
 
-    Reads the archive only, and publishes nothing.
+    The command reads the archive only and publishes nothing.
 
     \b
     Examples:
@@ -181,7 +188,7 @@ def whatif(
         return
     print(
         f"{result.days[0]} to {result.days[-1]}: {result.transactions} transactions, would have fired "
-        f"{result.fires} times for {result.keys} keys ({result.suppressed} more held by its cool-down), "
+        f"{result.fires} times for {result.keys} keys ({result.suppressed} more suppressed by its cool-down), "
         f"in {result.seconds} s"
     )
     for key, count in result.busiest[:MOST_SHOWN]:

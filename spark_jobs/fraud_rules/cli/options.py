@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""The command-line options that several commands share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOOTSTRAP_VARIABLE = "FRAUD_BOOTSTRAP"
 
 
 def default_bootstrap(environ: Mapping[str, str] = os.environ) -> str:
-    """Where Kafka is when no option says so: FRAUD_BOOTSTRAP, else the broker that `fraud broker start` starts."""
+    """The default bootstrap servers: FRAUD_BOOTSTRAP, else the broker that `fraud broker start` starts."""
     from fraud_rules.kafka.broker import HOST, PORT_VARIABLE
     from fraud_rules.project import port_setting
 
@@ -41,18 +41,21 @@ Checkpoint = Annotated[
 Master = Annotated[str, typer.Option("--master", help="Spark's master.")]
 ShufflePartitions = Annotated[
     int,
-    typer.Option("--shuffle-partitions", min=1, help="Parallel tasks of the stateful stage; fixed with a checkpoint."),
+    typer.Option("--shuffle-partitions", min=1, help="Parallel tasks of the stateful stage; a checkpoint fixes it."),
 ]
 DriverMemory = Annotated[str, typer.Option("--driver-memory", help="Memory of the driver's JVM, 512m or more.")]
 Jars = Annotated[
-    Path | None, typer.Option("--jars", help="The folder of the connector's jars.", show_default="lib/connector")
+    Path | None, typer.Option("--jars", help="Folder of the connector's jars.", show_default="lib/connector")
 ]
 Metrics = Annotated[
-    str, typer.Option("--metrics", metavar="HOST:PORT", help="Serve metrics there.", show_default="nowhere")
+    str,
+    typer.Option("--metrics", metavar="HOST:PORT", help="Serve metrics at this address.", show_default="no metrics"),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Lift a stop that the rule log asked for.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Lift a stop that the rule log requested.")]
 AcceptLoss = Annotated[
     bool,
-    typer.Option("--accept-loss", help="Go on without transactions that are gone before they were read; report them."),
+    typer.Option("--accept-loss", help="Continue without transactions that were removed before they were read."),
 ]
-Partial = Annotated[bool, typer.Option("--partial", help="Go on although retention has removed the topics' beginning.")]
+Partial = Annotated[
+    bool, typer.Option("--partial", help="Rebuild even if retention has removed the beginning of the topics.")
+]

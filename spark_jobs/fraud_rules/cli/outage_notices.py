@@ -1,4 +1,4 @@
-"""What a command that follows alerts says about an outage: at its start, every minute, and at its end."""
+"""The outage notices of a command that follows alerts: at the start of an outage, every minute, and at its end."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _REPEAT_MS: Final = 60_000
 
 
 class OutageNotices:
-    """Remembers the last notice."""
+    """Decides which notices are due. It keeps the severity and the time of the last notice."""
 
     def __init__(self) -> None:
         self._severity = Severity.NONE
         self._said_ms = 0
 
     def of(self, live: Liveness | None) -> Iterator[Text]:
-        """The notice that is due now, if any."""
+        """Yield the notice that is due at `live.at_ms`, if any."""
         if live is None:
             return
         over = live.severity is Severity.NONE

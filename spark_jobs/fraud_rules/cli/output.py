@@ -1,4 +1,4 @@
-"""Writing results: JSON exactly, and rich text no narrower than people's terminals when nobody is watching."""
+"""Prints results: JSON with exact decimals, and rich text with a fixed width in pipes and files."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def error_console() -> Console:
 
 
 def print_json(document: object) -> None:
-    """A document on one line, decimals exact."""
+    """Print a document as one line of JSON, with exact decimals."""
     print(_encode(document).decode())

@@ -1,4 +1,4 @@
-"""`fraud quarantine`: the records that the detector could not read, and feeding them again."""
+"""`fraud quarantine`: lists the records that the detector could not read, and replays them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from fraud_rules.kafka.connection import KafkaConnection
     from fraud_rules.quarantine import Quarantined, Selection
 
-app = typer.Typer(help="List quarantined records and feed them again.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="List and replay quarantined records.", no_args_is_help=True, rich_markup_mode=None)
 
 _SHOWN = 50
 _MOST_NAMED = 10
 
 Since = Annotated[
-    str, typer.Option("--since", help="Quarantined since: 30m, 12h, 7d, or a time such as 2026-11-20T12:00 (UTC).")
+    str, typer.Option("--since", help="Earliest time: 30m, 12h, 7d ago, or for example 2026-11-20T12:00 (UTC).")
 ]
-Reasons = Annotated[list[str], typer.Option("--reason", help="With this reason; may be repeated.")]
+Reasons = Annotated[list[str], typer.Option("--reason", help="Only records with this reason; may be repeated.")]
 Archive = Annotated[
     Path | None, typer.Option("--archive", help="Read the archive in this folder.", show_default="read the topic")
 ]
@@ -39,14 +39,15 @@ def list_records(
     since: Since = "",
     reason: Reasons = [],  # noqa: B006 - typer copies it
     last: Annotated[
-        int | None, typer.Option("--last", "-n", min=1, help="Only the newest.", show_default="50; all with --json")
+        int | None,
+        typer.Option("--last", "-n", min=1, help="Number of newest records.", show_default="50; all with --json"),
     ] = None,
     archive: Archive = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One line each, which `replay --from` reads.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines, which `replay --from` reads.")] = False,
 ) -> None:
-    """List quarantined records: position, time, reason, where each came from, and how it begins.
+    """List quarantined records with position, time, origin, reason and first characters.
 
-    A record that `fraud quarantine replay` has fed again is marked as replayed.
+    Records that `fraud quarantine replay` has sent are marked as replayed.
 
     \b
     Examples:
@@ -80,21 +81,23 @@ def list_records(
 def replay(
     kafka: Kafka,
     positions: Annotated[
-        list[str], typer.Argument(metavar="[POSITION]...", help="As listed, for example 0:17.", show_default="all")
+        list[str],
+        typer.Argument(metavar="[POSITION]...", help="Positions as listed, for example 0:17.", show_default="all"),
     ] = [],  # noqa: B006 - typer copies it
     since: Since = "",
     reason: Reasons = [],  # noqa: B006 - typer copies it
     repaired: Annotated[
-        Path | None, typer.Option("--from", help="Lines of `list --json` whose records are repaired.")
+        Path | None, typer.Option("--from", help="File of `list --json` lines with repaired records.")
     ] = None,
     archive: Archive = None,
 ) -> None:
-    """Feed quarantined records to the transactions again: all that the detector can read now, or those selected.
+    """Send quarantined records to the topic of transactions again: the selected ones, or all.
 
-    Correct the cause first, for example by an alias in config/schema.yaml, and deploy it. Each quarantined record is
-    fed once, however often this runs. A record is judged by its event time and its new arrival: one that is older
-    than max_out_of_orderness_ms is late, and the nightly re-evaluation adds the alerts that it misses. Exit code 47
-    when records are still unreadable.
+    Correct the cause first, for example by an alias in config/schema.yaml, and deploy the correction. The command
+    sends each quarantined record once, even if you repeat it, and skips records that are still unreadable. The
+    detector evaluates a record by its event time and its new arrival time. A record older than
+    max_out_of_orderness_ms is late, and the nightly re-evaluation adds its missing alerts. The exit code is 47 if
+    records are still unreadable.
 
     \b
     Examples:
@@ -111,13 +114,13 @@ def replay(
     selection = _selection(positions, reason, since)
     records = _records(kafka, archive, selection) if repaired is None else selection.of(_lines(repaired))
     result = feed(kafka, context.settings, context.schema, records)
-    print(f"{result.fed} records fed to {context.settings.topics.transactions}, {result.before} were fed before")
+    print(f"{result.fed} records sent to {context.settings.topics.transactions}, {result.before} were sent before")
     if result.unreadable:
         for position, why in result.unreadable[:_MOST_NAMED]:
             print(f"{position}  {why}")
         raise StillUnreadable(
-            f"{len(result.unreadable)} records are still unreadable and were not fed: correct the schema, or repair "
-            "them in the output of `fraud quarantine list --json` and use --from"
+            f"{len(result.unreadable)} records are still unreadable and were not sent: correct the schema, or repair "
+            "the records in the output of `fraud quarantine list --json` and use --from"
         )
 
 
@@ -169,5 +172,5 @@ def _line(record: Quarantined, *, replayed: bool) -> str:
     when = datetime.fromtimestamp(record.time_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     about = f"{record.reason} ({record.detail[:80]})" if record.detail else record.reason
     state = "  replayed" if replayed else ""
-    told = ascii(f"{record.source}  {about}")[1:-1]
-    return f"{record.position}  {when}  {told}{state}\n    {record.excerpt}"
+    origin = ascii(f"{record.source}  {about}")[1:-1]
+    return f"{record.position}  {when}  {origin}{state}\n    {record.excerpt}"

@@ -1,4 +1,4 @@
-"""`fraud record`: a live run as a file that `fraud replay` recomputes."""
+"""`fraud record`: writes a live run to a file that `fraud replay` recomputes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from fraud_rules.cli.options import Kafka
 
 def record(
     kafka: Kafka,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file.", show_default="stdout")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.", show_default="stdout")] = None,
 ) -> None:
-    """Write what the detector has judged as a recording.
+    """Write the detector's input as a recording.
 
-    That is both logs since its checkpoint was made, and the cuts and pins it noted, up to its last batch; `fraud
-    replay` of the file gives the alerts that the detector published.
+    A recording holds the transactions and the rule log from the start of the checkpoint to the last batch, and the
+    offsets and pins of each batch. `fraud replay` of the file gives the alerts that the detector published.
 
     \b
     Examples:

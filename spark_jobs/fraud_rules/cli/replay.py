@@ -1,4 +1,4 @@
-"""`fraud replay`: evaluate a recorded stream without any server."""
+"""`fraud replay`: evaluates a recording without any server."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ Schema = Annotated[
 
 
 def replay(file: File, schema: Schema = None) -> None:
-    """Evaluate a recording with the detector's own engine.
+    """Evaluate a recording with the detector's engine.
 
-    Prints the answer as one JSON object.
-    The recording is {"keyGroups": 1, "steps": [{"at": ms, "rule": {...}}, {"at": ms, "tx": {...}}, ...]}, in append
-    order. With "batches" it follows recorded cuts and pins, so that a live run is recomputed exactly; `fraud record`
-    writes such a file. The answer holds alerts, the ids of late, quarantined and ignored transactions, and rejected
-    rules. A file that is not a recording is refused in one line with exit code 2.
+    A recording is {"keyGroups": 1, "steps": [{"at": ms, "rule": {...}}, {"at": ms, "tx": {...}}, ...]}, in append
+    order. With "batches", the replay uses the recorded offsets and pins, so it recomputes a live run exactly; `fraud
+    record` writes such a file. The command prints one JSON object with the alerts, the ids of late, quarantined and
+    ignored transactions, and the rejected rules. The exit code is 2 if the file is not a recording.
 
     \b
     Examples:

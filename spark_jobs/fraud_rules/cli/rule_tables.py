@@ -1,4 +1,4 @@
-"""How the rule commands show rules: tables for people, JSON for programs, reasons on stderr."""
+"""The output of the rule commands: tables or JSON on stdout, reasons of rejection on stderr."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REFUSED_SHOWN = 10
 
 
 def summary(change: RuleChange) -> str:
-    """A change in a line."""
+    """Describe a change in one line."""
     match change:
         case Rule() as rule:
             name = rule.document.get("name")
@@ -36,7 +36,7 @@ def summary(change: RuleChange) -> str:
 
 
 def print_judged(judged: Sequence[Judged], as_json: bool) -> None:
-    """Every record with what it is, or why it is nothing."""
+    """Print each record with its change, or with the reasons of its rejection."""
     if as_json:
         print_json([_judged_document(each) for each in judged])
         return
@@ -50,14 +50,14 @@ def print_judged(judged: Sequence[Judged], as_json: bool) -> None:
 
 
 def print_rejected(rejected: Sequence[Judged]) -> None:
-    """Why records were rejected, a reason a line, on stderr."""
+    """Print the reasons of rejection on stderr, one per line."""
     for each in rejected:
         for reason in each.reasons:
             sys.stderr.write(f"{each.where}: {reason.field}: {reason.message}\n")
 
 
 def print_applied(applied: Sequence[Applied], versions: Mapping[int, int], mood: str) -> None:
-    """What was done, with versions by position; `mood` goes before each word (`would be `)."""
+    """Print the effect of each record. `versions` are by position; `mood` precedes the effect (`would be `)."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("rule", justify="right")
     table.add_column("what")
@@ -73,7 +73,7 @@ def print_applied(applied: Sequence[Applied], versions: Mapping[int, int], mood:
 
 
 def print_rules(seen: RulesSeen, as_json: bool) -> None:
-    """The rules in force, by id."""
+    """Print the rules in force, by id, and the refused records."""
     in_force = seen.timeline.latest.rules
     chosen = [in_force[rule_id] for rule_id in sorted(in_force)]
     if as_json:
@@ -105,7 +105,7 @@ def print_rules(seen: RulesSeen, as_json: bool) -> None:
 
 
 def _print_refused(refused: Sequence[RuleOperation]) -> None:
-    """The newest records that the detector refused, newest first. Nothing if there is none."""
+    """Print the newest records that the detector refused, newest first. Print nothing if there are none."""
     if not refused:
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Refused records, newest first", title_justify="left")
@@ -118,7 +118,7 @@ def _print_refused(refused: Sequence[RuleOperation]) -> None:
         table.add_row(str(report.rule_version), rule_id, _clock(report.time), Text(reasons))
     console().print(table)
     if len(refused) > _REFUSED_SHOWN:
-        print(f"{len(refused) - _REFUSED_SHOWN} older refused records are in the topic of rule operations")
+        print(f"{len(refused) - _REFUSED_SHOWN} older refused records are in the topic rule-operations")
 
 
 def _judged_document(judged: Judged) -> Mapping[str, object]:
@@ -128,7 +128,7 @@ def _judged_document(judged: Judged) -> Mapping[str, object]:
 
 
 def _since(operation: RuleOperation | None) -> str | None:
-    """When a version went live, in UTC."""
+    """The time when a version went live, in UTC. None while it is not live."""
     if operation is None or operation.rejected:
         return None
     return _clock(operation.time)

@@ -1,4 +1,4 @@
-"""`fraud rules`: write rules to the rule log, look at those in force, and judge files without any broker."""
+"""`fraud rules`: writes rules to the rule log, lists the rules in force, and checks rule files."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ app = typer.Typer(
 _REJECTED_EXIT_CODE = 1
 
 Paths = Annotated[
-    list[Path], typer.Argument(help="Files of rules (JSON, YAML or text form), or folders of them.", show_default=False)
+    list[Path], typer.Argument(help="Files of rules (JSON, YAML or text form), or their folders.", show_default=False)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[
     str | None,
-    typer.Option("--source", help="Who writes, for each record.", show_default="what a record says, else cli"),
+    typer.Option("--source", help="Source of the records.", show_default="the record's source, else cli"),
 ]
 Wait = Annotated[
-    float, typer.Option("--wait", min=0, max=3600, help="Wait so many seconds for the detector to report on them.")
+    float, typer.Option("--wait", min=0, max=3600, help="Seconds to wait until the detector has the rules live.")
 ]
 
 
 @app.command()
 def check(paths: Paths, as_json: AsJson = False) -> None:
-    """Judge rules without a broker: every reason by field. Exit code 1 when any is rejected.
+    """Check rule files without a broker. Print every fault by field. The exit code is 1 if a rule is rejected.
 
     \b
     Examples:
@@ -62,12 +62,13 @@ def apply(
     paths: Paths,
     kafka: Kafka,
     source: Source = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, but write nothing.")] = False,
     wait: Wait = 0,
 ) -> None:
-    """Write rules to the rule log, in order. All are judged before any is written; those in force already are skipped.
+    """Write rules to the rule log, in order.
 
-    A rule ends with a record whose ruleState is DELETE.
+    The command writes nothing if a rule is invalid, and skips rules that are already in force. A record whose
+    ruleState is DELETE deletes its rule.
 
     \b
     Examples:
@@ -94,9 +95,9 @@ def apply(
 
 @app.command(name="list")
 def list_rules(kafka: Kafka, as_json: AsJson = False) -> None:
-    """List the rules in force, since when the detector has them live, and the newest records that it refused.
+    """List the rules in force with the time when they went live, and the newest refused records.
 
-    With --json, the rules in force only; `fraud status --json` has the refused records.
+    With --json, the command lists only the rules in force; `fraud status --json` has the refused records.
 
     \b
     Examples:
@@ -109,10 +110,10 @@ def list_rules(kafka: Kafka, as_json: AsJson = False) -> None:
 @app.command()
 def export(
     kafka: Kafka,
-    form: Annotated[RuleFormat, typer.Option("--format", help="How to write them.")] = RuleFormat.YAML,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file.", show_default="stdout")] = None,
+    form: Annotated[RuleFormat, typer.Option("--format", help="Format of the file.")] = RuleFormat.YAML,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.", show_default="stdout")] = None,
 ) -> None:
-    """Write the rules in force as a file that `fraud rules apply` takes.
+    """Write the rules in force to a file that `fraud rules apply` accepts.
 
     \b
     Examples:
@@ -135,12 +136,12 @@ def control(
     kind: Annotated[ControlType, typer.Argument(metavar="TYPE", help=", ".join(ControlType), show_default=False)],
     kafka: Kafka,
     source: Source = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before something is cleared or deleted.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Clear or delete without confirmation.")] = False,
 ) -> None:
-    """Write a control to the rule log: it acts on all rules, or on all state.
+    """Write a control record to the rule log. It acts on all rules or on all state.
 
-    CLEAR_STATE_ALL forgets every window, CLEAR_STATE_ALL_STOP also stops the detector, DELETE_RULES_ALL removes every
-    rule, EXPORT_RULES_CURRENT makes the detector write the rules in force to the topic current-rules.
+    CLEAR_STATE_ALL clears every window. CLEAR_STATE_ALL_STOP also stops the detector. DELETE_RULES_ALL deletes every
+    rule. EXPORT_RULES_CURRENT makes the detector write the rules in force to the topic current-rules.
 
     \b
     Examples:
@@ -152,14 +153,14 @@ def control(
 
     require_broker(kafka)
     if kind is not ControlType.EXPORT_RULES_CURRENT and not yes:
-        typer.confirm(f"{kind} cannot be taken back. Write it?", abort=True)
+        typer.confirm(f"{kind} cannot be undone. Write it?", abort=True)
     topic = configured().settings.topics.rules
     (version,) = append_records(kafka, topic, [(b"control", control_record(kind.value, source))])
     print(f"{kind} written to {topic} as version {version}")
 
 
 def write(context: Configured, kafka: KafkaConnection, applied: list[Applied]) -> dict[int, int]:
-    """Append what is to be written; the version of each, by its position in `applied`."""
+    """Append the records that have an effect. Return the version of each, by its position in `applied`."""
     from fraud_rules.kafka.record_writer import append_records
 
     positions = [position for position, each in enumerate(applied) if each.effect.writes]
@@ -169,7 +170,7 @@ def write(context: Configured, kafka: KafkaConnection, applied: list[Applied]) -
 
 
 def _await_live(context: Configured, kafka: KafkaConnection, versions: set[int], timeout_s: float) -> None:
-    """Return once the detector has all live. Raises RulesRejected, and FraudError when it has not reported in time."""
+    """Wait until all versions are live. Raises RulesRejected, and FraudError if no report comes within `timeout_s`."""
     from fraud_rules.kafka.rule_status import await_operations
 
     reports = await_operations(kafka, context.settings.topics.rule_operations, versions, timeout_s)
@@ -179,7 +180,7 @@ def _await_live(context: Configured, kafka: KafkaConnection, versions: set[int],
         raise RulesRejected(f"the detector refused {len(refused)} of {len(versions)} records: {why}")
     if len(reports) < len(versions):
         missing = ", ".join(map(str, sorted(versions - reports.keys())))
-        raise FraudError(f"no word from the detector about version {missing} in {timeout_s:g} s (see fraud status)")
+        raise FraudError(f"the detector did not report on version {missing} within {timeout_s:g} s (see fraud status)")
     print(f"live since batch {max(report.batch_id for report in reports.values())}")
 
 

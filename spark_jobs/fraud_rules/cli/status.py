@@ -1,4 +1,4 @@
-"""`fraud status`: how broker and detector are doing, at one glance."""
+"""`fraud status`: shows the state of the broker and the detector."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _NOT_ALIVE_EXIT_CODE = 1
 
 @dataclass(frozen=True, slots=True)
 class StatusSeen:
-    """What Kafka holds about a detector. `work` is what a start is doing; `refused` are rule records, newest first."""
+    """A detector's status as read from Kafka.
+
+    `work` is the current work of a start. `refused` are the refused rule records, newest first.
+    """
 
     detector: DetectorStatus | None
     liveness: Liveness
@@ -36,11 +39,11 @@ class StatusSeen:
 def status(
     kafka: Kafka, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
 ) -> None:
-    """Say how broker and detector are doing, and whether payments are evaluated.
+    """Show whether the broker answers, the detector is alive and payments are evaluated.
 
-    Exit code 0 when the broker answers and the detector is alive, else 1. The detector reports with every batch, and
-    makes one at least every `tick_ms` (config/detector.yaml). The number of waiting payments comes from the ends of
-    the topic of transactions, so it is right while the detector is down.
+    The exit code is 0 if the broker answers and the detector is alive, else 1. The detector reports with every batch,
+    and runs one at least every `tick_ms` (config/detector.yaml). The number of waiting payments comes from the end
+    offsets of the topic of transactions, so it is also right while the detector is down.
 
     \b
     Examples:
@@ -66,7 +69,7 @@ def status(
             }
         )
     else:
-        print(f"broker    {kafka} {'answers' if fault is None else f'is away: {fault}'}")
+        print(f"broker    {kafka} {'answers' if fault is None else f'does not answer: {fault}'}")
         if seen is not None:
             for line in status_lines(seen.detector, seen.liveness, seen.work, seen.refused[:_REFUSED_SHOWN]):
                 console().print(line, soft_wrap=True)
@@ -75,7 +78,7 @@ def status(
 
 
 def read_status(kafka: KafkaConnection, context: Configured) -> StatusSeen:
-    """The detector's status, as Kafka has it. Raises BrokerUnavailable."""
+    """Read the detector's status from Kafka. Raises BrokerUnavailable."""
     from fraud_rules.detector_status import decode_progress, detector_status
     from fraud_rules.kafka.consume import tail_of
     from fraud_rules.kafka.decoding import decode_or_skip

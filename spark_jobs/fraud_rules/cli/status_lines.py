@@ -1,4 +1,4 @@
-"""A detector's status as lines for people."""
+"""Formats a detector's status as lines of a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEVERITY_STYLES = {Severity.NONE: "", Severity.AMBER: "bold yellow", Severity.RE
 def status_lines(
     detector: DetectorStatus | None, live: Liveness, work: str | None, refused: Sequence[RuleOperation]
 ) -> Iterator[Text]:
-    """The lines, most important first. During an outage the figures of the last batch are dimmed."""
+    """Yield the lines, the most important first. During an outage the figures of the last batch are dimmed."""
     yield Text.assemble("payments  ", _payments(live))
     if live.severity is not Severity.NONE:
         if live.starts:
@@ -27,12 +27,12 @@ def status_lines(
         if work is not None:
             yield Text(f"work      {work}")
     if detector is None:
-        yield Text("detector  has never reported here (fraud detect starts it)")
+        yield Text("detector  has never reported (start it with fraud detect)")
     else:
         age = duration(detector.last_batch_age_ms)
         yield Text(f"detector  {'alive' if detector.alive else 'NOT ALIVE'}, batch {detector.batch_id} ended {age} ago")
         if live.severity is not Severity.NONE:
-            yield Text("figures   of the last batch, so they are old:", "dim")
+            yield Text("figures   of the last batch (out of date):", "dim")
         style = "" if live.severity is Severity.NONE else "dim"
         yield from (Text(line, style) for line in _figures(detector))
     for report in refused:
@@ -59,9 +59,9 @@ def _figures(detector: DetectorStatus) -> Iterator[str]:
 
 
 def _latency(detector: DetectorStatus) -> str:
-    """From append to readable alert. A backlog makes it long, which is no fault of the batches."""
+    """The time from append to readable alert. A backlog lengthens it, even if the batches are fast."""
     if detector.latency_p50_ms is None or detector.latency_p99_ms is None:
-        return "unknown: no batch of the last 10 s has reported one"
+        return "unknown: no batch of the last 10 s has reported it"
     batch = "" if detector.batch_ms is None else f", batch {duration(detector.batch_ms)}"
     text = f"p50 {duration(detector.latency_p50_ms)}, p99 {duration(detector.latency_p99_ms)}{batch}"
     return text if detector.latency_p50_ms <= AMBER_MS else f"{text} (backlog: payments waited before they were read)"
@@ -83,7 +83,7 @@ def _refused(report: RuleOperation) -> Text:
 
 
 def duration(span_ms: int) -> str:
-    """212 ms, 12.3 s, 1 min 42 s, 2 h 5 min."""
+    """Format a time span: 212 ms, 12.3 s, 1 min 42 s, 2 h 5 min."""
     if span_ms < 1_000:
         return f"{span_ms} ms"
     if span_ms < 60_000:

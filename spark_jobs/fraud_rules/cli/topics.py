@@ -1,4 +1,4 @@
-"""`fraud topics`: bring a Kafka's topics to what config/topics.yaml declares."""
+"""`fraud topics`: creates and changes topics as config/topics.yaml declares."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ import typer
 from fraud_rules.cli.options import Kafka
 from fraud_rules.project import Project
 
-app = typer.Typer(help="The topics that config/topics.yaml declares.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Create and change the topics that config/topics.yaml declares.", no_args_is_help=True, rich_markup_mode=None
+)
 
-File = Annotated[Path | None, typer.Option("--file", help="The declaration.", show_default="config/topics.yaml")]
+File = Annotated[
+    Path | None, typer.Option("--file", help="File that declares the topics.", show_default="config/topics.yaml")
+]
 
 
 @app.command()
 def apply(kafka: Kafka, file: File = None) -> None:
-    """Create what is missing and make safe changes; refuse, by name and before doing anything, what would lose data.
+    """Create missing topics and make safe changes. Refuse the whole run, by name, if a change would lose data.
 
     \b
     Examples:
@@ -34,7 +38,7 @@ def apply(kafka: Kafka, file: File = None) -> None:
 
 @app.command()
 def plan(kafka: Kafka, file: File = None) -> None:
-    """Show what apply would do, and what it would refuse, without doing it.
+    """Show the changes that apply would make or refuse, but change nothing.
 
     \b
     Example:
