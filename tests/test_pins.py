@@ -149,7 +149,7 @@ def test_a_rule_over_budget_stays_refused_for_whoever_reads_the_log(schema: Tran
     log = Log()
     desk = desk_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
     desk.rules_of(0)
-    desk.saw(600_000, (1_000, 1_000), 0)
+    desk.saw(600_000, (1_000, 1_000), 0, 0)
 
     log.add(ruleId=1)
     log.add(ruleId=2, force=True)
@@ -204,7 +204,7 @@ def test_a_start_goes_on_from_the_last_known_rate(schema: TransactionSchema, tmp
     log = Log()
     first = desk_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
     first.rules_of(0)
-    first.saw(600_000, (0, 60_000), 0)
+    first.saw(600_000, (0, 60_000), 0, 0)
     marker = Marker.decode(Marker("q", 0, {}, Pin(0, 0), first.rate).encode())
 
     log.add(ruleId=1)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from fraud_rules.budget import TrafficSeen, estimate_state_bytes, over_budget
+from fraud_rules.budget import BYTES_PER_MARK, TrafficSeen, estimate_state_bytes, over_budget
 from fraud_rules.event_rate import EventRate
 from fraud_rules.rule import Aggregator, Operator, Rule, RuleState
 from fraud_rules.ruleset import LogEntry, RuleSet, RuleTimeline
@@ -87,6 +87,17 @@ def test_what_is_retained_counts_where_it_is_more_than_expected() -> None:
     reason = over_budget(rule(2, B, 20), in_force(rule(1, A, 20)), quiet, 64 * MIB)
     assert reason is not None
     assert "64 MiB in all" in reason.message
+
+
+def test_marks_count_beside_transactions() -> None:
+    marks = 44 * MIB // BYTES_PER_MARK
+    added = rule(2, B, 20), in_force(rule(1, A, 20))
+    within = TrafficSeen(TRAFFIC.rate, 16, 0, retained_marks=marks // 2)
+    assert over_budget(*added, within, 64 * MIB) is None
+    reason = over_budget(*added, TrafficSeen(TRAFFIC.rate, 16, 0, retained_marks=marks), 64 * MIB)
+    assert reason is not None
+    assert "20 MiB more" in reason.message
+    assert "84 MiB in all" in reason.message
 
 
 DEMO_WINDOW_MS = 30 * DAY_MS

@@ -135,7 +135,8 @@ class BatchRunner:
         outputs, spilled = _collect(frame, self._parts.spill)
         evaluated = time.monotonic()
         self._account.note(outputs)
-        self._parts.desk.saw(outputs.rows, outputs.event_span_ms, self._account.retained_events)
+        account = self._account
+        self._parts.desk.saw(outputs.rows, outputs.event_span_ms, account.retained_events, account.retained_marks)
         if self._written is None or not self._written.covers(batch_id):
             self._write(batch_id, rules, outputs)
         if self._parts.watch.ended() or spilled:

@@ -42,7 +42,7 @@ class RuleDesk:
         self._reader = reader
         self._pins = pins
         self.rate = rate or EventRate()
-        self._retained_events = 0
+        self._retained_events = self._retained_marks = 0
         self._newest = max(pins.batches(), default=NO_PIN.batch_id)
         # Where the checkpoint does not begin at the beginning, its first batch has one before it all the same.
         self._last = pins.read(NO_PIN.batch_id) or NO_PIN
@@ -65,11 +65,11 @@ class RuleDesk:
         )
         return RulesOfBatch(pin, timeline, new)
 
-    def saw(self, rows: int, event_span_ms: tuple[int, int] | None, retained_events: int) -> None:
+    def saw(self, rows: int, event_span_ms: tuple[int, int] | None, retained_events: int, retained_marks: int) -> None:
         """Note a batch: its transactions, the event time they span (None without any), and the state after it."""
         if event_span_ms is not None:
             self.rate = self.rate.after(rows, *event_span_ms)
-        self._retained_events = retained_events
+        self._retained_events, self._retained_marks = retained_events, retained_marks
 
     def _decide(self, batch_id: int, previous: Pin) -> Pin:
         _, end = self._reader.ends()
@@ -84,7 +84,9 @@ class RuleDesk:
         """The new records whose rules would cost more state than there may be."""
         settings = self._settings
         lateness_ms = settings.max_out_of_orderness_ms
-        traffic = TrafficSeen(self.rate, settings.state_bytes_per_event, lateness_ms, self._retained_events)
+        traffic = TrafficSeen(
+            self.rate, settings.state_bytes_per_event, lateness_ms, self._retained_events, self._retained_marks
+        )
         found = []
         timeline = self._log.up_to(previous.rules_end, previous.reasons(), previous.digest)
         for entry in self._log.entries(previous.rules_end, end, {}):
