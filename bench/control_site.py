@@ -13,7 +13,7 @@ import httpx
 from bench.lab import Session
 from bench.stream_reading import Events, Told
 from fraud_rules.demo.airflow import USER, AirflowSite, Component, LocalAirflow
-from tests.waiting import until
+from tests.support.waiting import until
 
 _API = "/fraud/control/api"
 

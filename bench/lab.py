@@ -24,7 +24,7 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.rule_status import await_operations
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
-from tests.ports import free_ports
+from tests.support.ports import free_ports
 
 _PATIENCE_S = 300.0
 _POLL_S = 0.02

@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.declared import Topic, load_topics
 from fraud_rules.project import Project
-from fraud_rules.settings import TopicNames
-from tests.ports import free_ports
+from tests.support.kafka.own_topics import OwnTopics, own_topics
+from tests.support.places import ROOT
+from tests.support.ports import free_ports
 
 _SHARED = frozenset({"broker", "topics", "spark"})
 _WITH_AIRFLOW = ("tests/installation/", "tests/e2e/")
-
-
-@dataclass(frozen=True, slots=True)
-class OwnTopics:
-    """All declared topics under a prefix no other test has: `names` by role, `declared` as created.
-
-    `timed` says that the test dates the records of the two logs, see `timed_topics`.
-    """
-
-    bootstrap: str
-    prefix: str
-    names: TopicNames
-    declared: tuple[Topic, ...]
-    timed: bool = False
-
-    @property
-    def kafka(self) -> KafkaConnection:
-        """How a client reaches them."""
-        return KafkaConnection(self.bootstrap)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -69,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def project() -> Project:
     """The checkout under test."""
-    return Project(Path(__file__).resolve().parents[1])
+    return Project(ROOT)
 
 
 @pytest.fixture(scope="session")
@@ -87,14 +62,3 @@ def topics(broker: Broker, project: Project) -> Iterator[OwnTopics]:
     """All declared topics, created for this test alone."""
     with own_topics(broker, project) as made:
         yield made
-
-
-@contextmanager
-def own_topics(broker: Broker, project: Project) -> Iterator[OwnTopics]:
-    """All declared topics under a prefix of their own, until the block ends."""
-    prefix = f"t{uuid.uuid4().hex[:8]}-"
-    declared = load_topics(project.config / "topics.yaml", prefix)
-    names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
-    topic_admin.apply(broker.kafka, declared)
-    yield OwnTopics(broker.bootstrap, prefix, names, declared)
-    topic_admin.delete(broker.kafka, declared)

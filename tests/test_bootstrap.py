@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fraud_rules.project import Project
-from tests.ports import free_ports
+from tests.support.ports import free_ports
 
 # A Debian Python 3.11: no ensurepip, no pip.
 DEBIAN_PYTHON = """#!/bin/sh

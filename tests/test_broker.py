@@ -16,8 +16,8 @@ from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.declared import Topic
 from fraud_rules.process import ProcessHandle
 from fraud_rules.project import Project
-from tests.kafka_records import produce, read_all
-from tests.ports import free_ports
+from tests.support.kafka.records import produce, read_all
+from tests.support.ports import free_ports
 
 pytestmark = pytest.mark.integration
 

@@ -9,11 +9,12 @@ import pytest
 import yaml
 
 from fraud_rules.kafka.rule_status import read_refused
-from tests.conftest import OwnTopics
-from tests.fraud_command import environment, fraud
-from tests.kafka_records import produce, read_all
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce, read_all
+from tests.support.places import ROOT
+from tests.support.processes.fraud_command import environment, fraud
 
-SEED = Path(__file__).parent.parent / "config" / "rules"
+SEED = ROOT / "config" / "rules"
 
 RULE = {
     "ruleId": 11,

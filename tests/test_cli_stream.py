@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from fraud_rules.runtime import clock
-from tests.conformance import Case, differences, load_cases
-from tests.conftest import OwnTopics
-from tests.fraud_command import environment, fraud
-from tests.kafka_records import produce, read_all
-from tests.timed_topics import date_by_producer
-from tests.waiting import until
+from tests.support.conformance import Case, differences, load_cases
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce, read_all
+from tests.support.kafka.timed_topics import date_by_producer
+from tests.support.processes.fraud_command import environment, fraud
+from tests.support.waiting import until
 
 COUNT_RULE = {
     "ruleId": 1,

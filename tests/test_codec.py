@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +13,10 @@ from fraud_rules.columns import quick_reader
 from fraud_rules.errors import RecordRejected
 from fraud_rules.record import MAX_DETAIL_LENGTH, MAX_RECORD_BYTES, read_record
 from fraud_rules.schema import TransactionSchema
-from tests.record_corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED, Accepted, Rejected
+from tests.support.places import ROOT
+from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED, Accepted, Rejected
 
 MALFORMED = [case for case in REJECTED if case.reason != "future_event_time"]
-ROOT = Path(__file__).parent.parent
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 STRING_IDS = TransactionSchema.parse(
     {

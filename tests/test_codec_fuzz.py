@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 from fraud_rules.codec import decode_transactions
 from fraud_rules.schema import TransactionSchema
-from tests.record_corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED
-from tests.record_reference import reference
+from tests.support.places import ROOT
+from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED
+from tests.support.records.reference import reference
 
-SCHEMA = TransactionSchema.load(Path(__file__).parent.parent / "config" / "schema.yaml")
+SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 RECORDS = int(os.environ.get("FUZZ_RECORDS", "100000"))
 SEED = int(os.environ.get("FUZZ_SEED", "7"))
 BATCH = 2_000

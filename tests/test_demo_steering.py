@@ -12,8 +12,8 @@ from fraud_rules.demo.steering import Steering, TrafficState
 from fraud_rules.fraud_patterns import FRAUDS
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.traffic import TrafficSettings, planted_fraud
-from tests.conftest import OwnTopics
-from tests.waiting import until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.waiting import until
 
 
 def test_wishes_are_heard_once_and_nonsense_is_not(tmp_path: Path) -> None:

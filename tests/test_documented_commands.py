@@ -19,15 +19,15 @@ from typing import Any
 import psutil
 import pytest
 import typer
-from bench.archived import DAY_MS
 
 from fraud_rules.cli import app
-from tests.documented import Documented, bare_environment, documented, fresh_clone
-from tests.ports import free_ports
+from fraud_rules.day import DAY_MS
+from tests.support.documented import Documented, bare_environment, documented, fresh_clone
+from tests.support.places import ROOT
+from tests.support.ports import free_ports
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
-ROOT = Path(__file__).resolve().parents[1]
 _ENDS_S = 180.0
 _SPEAKS_S = 180.0
 

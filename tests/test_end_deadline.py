@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from fraud_rules.errors import DetectorFailed, ShutdownStalled
-from tests.waiting import until
+from tests.support.waiting import until
 
 HANGS = """
 import subprocess, sys, threading, time

@@ -6,7 +6,6 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,8 +17,9 @@ from fraud_rules.filter import parse_filter
 from fraud_rules.limits import RuleLimits
 from fraud_rules.schema import Field, FieldType, TransactionSchema
 from fraud_rules.transaction import Column
+from tests.support.places import ROOT
 
-SCHEMA = TransactionSchema.load(Path(__file__).parent.parent / "config" / "schema.yaml")
+SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 LIMITS = RuleLimits()
 
 Cell = int | Decimal | str | None

@@ -16,7 +16,8 @@ from fraud_rules.rule_codec import encode_document, parse_rule_record, read_entr
 from fraud_rules.rule_export import describe
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings, TopicNames
-from tests.flink_demo import (
+from tests.support.places import ROOT
+from tests.support.records.flink_demo import (
     CONTROLS,
     DEFAULT_RULES,
     DELETIONS,
@@ -27,7 +28,7 @@ from tests.flink_demo import (
     DemoTransaction,
 )
 
-CONFIG = Path(__file__).parent.parent / "config"
+CONFIG = ROOT / "config"
 SCHEMA = TransactionSchema.load(CONFIG / "schema.yaml")
 LIMITS = RuleLimits()
 DEFAULT = json.loads(DEFAULT_RULES[0].record)

@@ -14,9 +14,9 @@ from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import Received, follow
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.project import Project
-from tests.kafka_records import produce
-from tests.ports import free_ports
-from tests.waiting import until
+from tests.support.kafka.records import produce
+from tests.support.ports import free_ports
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.recovery]
 

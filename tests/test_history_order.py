@@ -11,7 +11,7 @@ import pytest
 from fraud_rules import history_order
 from fraud_rules.history_order import OrderedHistory
 from fraud_rules.settings import DetectorSettings
-from tests.conformance import load_schema
+from tests.support.conformance import load_schema
 
 
 def record(number: int, time_ms: int) -> bytes:

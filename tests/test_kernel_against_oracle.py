@@ -19,11 +19,11 @@ from hypothesis.strategies import SearchStrategy
 
 from fraud_rules.replay import replay
 from fraud_rules.settings import DetectorSettings
-from tests import oracle
-from tests.conformance import Case, differences, load_cases, load_schema, same_answer
-from tests.long_streams import long_document
-from tests.shrinking import smallest
-from tests.streams import START_MS, cuts_only, documents
+from tests.support import oracle
+from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
+from tests.support.streams.generated import START_MS, cuts_only, documents
+from tests.support.streams.long import long_document
+from tests.support.streams.shrinking import smallest
 
 STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))
 SEED = int(os.environ.get("FRAUD_SEED", "1"))

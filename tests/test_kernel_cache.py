@@ -24,7 +24,7 @@ from fraud_rules.settings import DetectorSettings
 
 load_kernel()
 if sys.argv[1:]:
-    from tests.conformance import load_cases, load_schema
+    from tests.support.conformance import load_cases, load_schema
     for case in load_cases():
         replay(case.document, load_schema(case.schema), DetectorSettings())
 functions = {

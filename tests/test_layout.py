@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from fraud_rules.project import Project
+from tests.support.places import ROOT
 
-PACKAGE = Path(__file__).resolve().parents[1] / "spark_jobs" / "fraud_rules"
+PACKAGE = ROOT / "spark_jobs" / "fraud_rules"
 OUTER = ("spark", "kafka", "cli", "demo", "agent")
 ENGINES = ("pyspark", "airflow", "kafka", "confluent_kafka")
 

@@ -10,10 +10,10 @@ import pytest
 
 from fraud_rules.filter import parse_filter
 from fraud_rules.rule import Aggregator, Operator, Rule, RuleLimits, RuleState
-from tests import oracle
-from tests.conformance import Case, differences, load_cases, load_schema, same_answer
-from tests.oracle_arithmetic import judge, passes
-from tests.streams import START_MS
+from tests.support import oracle
+from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
+from tests.support.oracle.arithmetic import judge, passes
+from tests.support.streams.generated import START_MS
 
 NULLABLE = load_schema("nullable")
 

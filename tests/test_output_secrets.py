@@ -14,11 +14,11 @@ from fraud_rules.cli import app
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.project import Project
-from tests.conftest import OwnTopics
-from tests.fraud_command import Ended, environment, fraud
-from tests.ports import free_ports
-from tests.running_agent import Operations
-from tests.waiting import until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.ports import free_ports
+from tests.support.processes.fraud_command import Ended, environment, fraud
+from tests.support.processes.running_agent import Operations
+from tests.support.waiting import until
 
 MARKER = "marker-5d1e"
 SECRETS = {"FRAUD_KAFKA_SASL_USERNAME": "fraud", "FRAUD_KAFKA_SASL_PASSWORD": MARKER}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fraud_rules.spark.pulse import Pulse
-from tests.waiting import until
+from tests.support.waiting import until
 
 
 class Ticks:

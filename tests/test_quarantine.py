@@ -14,9 +14,9 @@ from fraud_rules.quarantine import Quarantined, from_line, quarantined, to_line
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.spark.records import quarantine_records
 from fraud_rules.spark.rows import Refused
-from tests.conftest import OwnTopics
-from tests.fraud_command import environment, fraud
-from tests.kafka_records import produce, read_all
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce, read_all
+from tests.support.processes.fraud_command import environment, fraud
 
 
 def payment(number: int, payee: str = "payeeId", **members: object) -> bytes:

@@ -15,8 +15,8 @@ from fraud_rules.replay import Replay
 from fraud_rules.ruleset import RuleTimeline
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.statelog import restore_image
-from tests.conformance import load_schema
-from tests.long_streams import long_document
+from tests.support.conformance import load_schema
+from tests.support.streams.long import long_document
 
 STREAM_SCHEMA = load_schema("nullable")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,9 @@ from fraud_rules.limits import RuleLimits
 from fraud_rules.rule import Action, Aggregator, Control, ControlType, Operator, Rule, RuleDeletion, RuleState
 from fraud_rules.rule_codec import encode_document, parse_rule_document, parse_rule_record, read_entry
 from fraud_rules.schema import TransactionSchema
+from tests.support.places import CASES, ROOT
 
-SCHEMA = TransactionSchema.load(Path(__file__).parent.parent / "config" / "schema.yaml")
+SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 LIMITS = RuleLimits()
 DEMO_RULE: dict[str, Any] = {
     "ruleId": 1,
@@ -68,7 +68,7 @@ def test_a_rule_of_the_demo_is_accepted_as_it_is() -> None:
 
 
 def test_every_rule_of_the_conformance_cases_is_accepted() -> None:
-    cases = json.loads((Path(__file__).parent / "cases" / "semantics.json").read_text())["cases"]
+    cases = json.loads((CASES / "semantics.json").read_text())["cases"]
     records = [step["rule"] for case in cases for step in case["steps"] if "rule" in step]
     assert records
     for members in records:

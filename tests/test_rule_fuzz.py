@@ -10,7 +10,6 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,9 +18,10 @@ from fraud_rules.limits import RuleLimits
 from fraud_rules.rule import Rule
 from fraud_rules.rule_codec import encode_document, parse_rule_record
 from fraud_rules.schema import TransactionSchema
+from tests.support.places import ROOT
 from tests.test_rule_codec import DEMO_RULE
 
-SCHEMA = TransactionSchema.load(Path(__file__).parent.parent / "config" / "schema.yaml")
+SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 LIMITS = RuleLimits()
 MUTANTS = int(os.environ.get("FUZZ_RULES", "10000"))
 WORST_MS = 10.0

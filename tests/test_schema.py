@@ -10,8 +10,9 @@ import pytest
 
 from fraud_rules.errors import ConfigError
 from fraud_rules.schema import Field, FieldType, TransactionSchema
+from tests.support.places import ROOT
 
-CONFIG = Path(__file__).parent.parent / "config" / "schema.yaml"
+CONFIG = ROOT / "config" / "schema.yaml"
 ID: dict[str, Any] = {"name": "transactionId", "type": "long"}
 TIME: dict[str, Any] = {"name": "eventTime", "type": "timestamp"}
 

@@ -11,8 +11,9 @@ import yaml
 from fraud_rules.errors import ConfigError
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.settings import DetectorSettings, TopicNames
+from tests.support.places import ROOT
 
-CONFIG = Path(__file__).parent.parent / "config" / "detector.yaml"
+CONFIG = ROOT / "config" / "detector.yaml"
 
 
 def faults(document: object, **environ: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.shrinking import smallest
+from tests.support.streams.shrinking import smallest
 
 
 def _document() -> dict[str, Any]:

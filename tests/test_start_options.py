@@ -17,7 +17,7 @@ from fraud_rules.project import Project
 from fraud_rules.spark.master import check_master
 from fraud_rules.spark.metrics import DetectorMetrics
 from fraud_rules.spark.session import SparkOptions, check_options
-from tests.ports import free_ports
+from tests.support.ports import free_ports
 
 
 @pytest.fixture

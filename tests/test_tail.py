@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 from fraud_rules.kafka.tail import TopicsTail
-from tests.conftest import OwnTopics
-from tests.kafka_records import produce
-from tests.waiting import until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce
+from tests.support.waiting import until
 
 
 def test_a_tail_of_a_topic_that_grows_all_the_time_comes_to_its_end(topics: OwnTopics) -> None:

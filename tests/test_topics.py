@@ -15,9 +15,9 @@ from fraud_rules.kafka.reader import has_topic
 from fraud_rules.kafka.topics import Observed, StepKind, plan
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
-from tests.conftest import OwnTopics
-from tests.kafka_records import produce, read_all
-from tests.ports import free_ports
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce, read_all
+from tests.support.ports import free_ports
 
 DAY_MS = 86_400_000
 ALERTS = Topic("alerts", 2, retention_ms=7 * DAY_MS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +17,9 @@ from fraud_rules.rule_files import read_rule_file
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.traffic import MALFORMED, TrafficRecord, TrafficSettings, generate
+from tests.support.places import ROOT
 
-CONFIG = Path(__file__).parent.parent / "config"
+CONFIG = ROOT / "config"
 SCHEMA = TransactionSchema.load(CONFIG / "schema.yaml")
 START_MS = 1_700_000_000_000
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,8 +16,9 @@ from fraud_rules.codec import decode_transactions
 from fraud_rules.columns import column_of
 from fraud_rules.schema import Field, FieldType, TransactionSchema
 from fraud_rules.transaction import Column, TransactionBatch
+from tests.support.places import ROOT
 
-DEFAULT = TransactionSchema.load(Path(__file__).parent.parent / "config" / "schema.yaml")
+DEFAULT = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 WIDE = TransactionSchema(
     (
         Field("transactionId", FieldType.STRING),

@@ -9,7 +9,7 @@ import pytest
 
 from fraud_rules.errors import ConfigError, StorageFull
 from fraud_rules.spark.views import OWNER, check_views_disk, sweep_views, view_folder
-from tests.small_disk import small_disk
+from tests.support.small_disk import small_disk
 
 
 @pytest.fixture

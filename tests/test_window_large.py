@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,8 +21,9 @@ from fraud_rules.transaction import Column, TransactionBatch
 from fraud_rules.window import layout as at
 from fraud_rules.window.arrays import HeapArrays
 from fraud_rules.window.cell import Cell
+from tests.support.places import ROOT
 
-SCHEMA = TransactionSchema.load(Path(__file__).parents[1] / "config" / "schema.yaml")
+SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 START_MS = 1_700_000_000_000
 OUT_OF_ORDER_MS = 5_000
 AGGREGATORS = ("SUM", "COUNT", "MIN", "MAX", "AVG", "STDDEV", "COUNT_DISTINCT")

@@ -26,9 +26,10 @@ from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.chunks import FAN
 from fraud_rules.window.journal import Head, _decode_head
 from fraud_rules.window.store import HeapViews, MappedViews, ViewStore
-from tests.small_disk import small_disk
+from tests.support.places import ROOT
+from tests.support.small_disk import small_disk
 
-SCHEMA = TransactionSchema.load(Path(__file__).parents[1] / "config" / "schema.yaml")
+SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 SETTINGS = DetectorSettings(key_groups=1, max_out_of_orderness_ms=2_000)
 START_MS = 1_700_000_000_000
 RULES = [

@@ -26,7 +26,7 @@ from fraud_rules.spark.task_work import TaskWork, read_progress
 from fraud_rules.spark.work import BatchProgress, BatchWatch, WorkReport, named_report, work_file, work_lines
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.store import HeapViews
-from tests.waiting import until
+from tests.support.waiting import until
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from bench.rulesets import CANARY_ID, PAIR, Document, many, rule
 from bench.stream_reading import TOKEN
 from bench.watching import quantile
 from fraud_rules.runtime import clock
-from tests.ports import free_ports
-from tests.waiting import MOMENT_S, until
+from tests.support.ports import free_ports
+from tests.support.waiting import MOMENT_S, until
 
 _RATE = 1_000
 _CHANGES = 50

@@ -19,7 +19,7 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.rule_status import await_operations
 from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
-from tests.supervised import Supervised, supervised
+from tests.support.processes.supervised import Supervised, supervised
 
 _FIRES: Document = rule(9_001, ("payeeId", "beneficiaryId"), "SUM", -1)
 _PATIENCE_S = 120.0

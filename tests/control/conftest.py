@@ -10,7 +10,7 @@ import pytest
 from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
-from tests.control.desks import Scene, empty_store
+from tests.support.control_plane.scene import Scene, empty_store
 
 
 @pytest.fixture

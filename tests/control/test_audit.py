@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from fraud_ops.control_plane.audit import FIRST
 from fraud_ops.control_plane.lifecycle import State
-from tests.control.desks import ANN, Scene, given
+from tests.support.control_plane.scene import ANN, Scene, given
 
 TRIGGERS = ("audit_no_update", "audit_no_delete")
 

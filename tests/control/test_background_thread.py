@@ -9,7 +9,7 @@ import pytest
 from fraud_ops.control_plane.attempts import Attempts
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_rules.errors import BrokerUnavailable
-from tests.waiting import until
+from tests.support.waiting import until
 
 
 class Failing(BackgroundThread):

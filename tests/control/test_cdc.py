@@ -16,8 +16,8 @@ from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record
-from tests.control.desks import ANN, LIMITS, PAT, SCHEMA, Scene, given
-from tests.control.hostile import HOSTILE
+from tests.support.control_plane.hostile import HOSTILE
+from tests.support.control_plane.scene import ANN, LIMITS, PAT, SCHEMA, Scene, given
 
 ROW: dict[str, Any] = {
     "rule_id": 5,

@@ -25,12 +25,12 @@ from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
-from tests.conftest import OwnTopics
-from tests.control.desks import LIMITS, SCHEMA, Scene
-from tests.control.processes import ServerProcess
-from tests.control.server import WRITERS
-from tests.ports import free_ports
-from tests.waiting import until
+from tests.support.control_plane.processes import ServerProcess
+from tests.support.control_plane.scene import LIMITS, SCHEMA, Scene
+from tests.support.control_plane.writers import WRITERS
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.ports import free_ports
+from tests.support.waiting import until
 
 PATIENCE_S = 600.0
 

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from fraud_rules.project import Project
-from tests.control.desks import ANN, Scene, given
+from tests.support.control_plane.scene import ANN, Scene, given
 
 
 def control(project: Project, scene: Scene, *words: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ import pytest
 from fraud_ops.control_plane.errors import Refused
 from fraud_ops.control_plane.lifecycle import Course, State, check_decision, course_of_edit, course_of_step
 from fraud_ops.control_plane.roles import LEAST_ROLE, Actor, Permission, Role, granted, require
-from tests.control.desks import ADA, ANN, PAT, PIA, VIC
+from tests.support.control_plane.scene import ADA, ANN, PAT, PIA, VIC
 
 NO, ASK, DO = "no", "ask", "do"
 PEOPLE = {"viewer": VIC, "analyst": ANN, "approver": PAT, "admin": ADA}

@@ -19,11 +19,11 @@ from fraud_ops.control_plane.views import RuleDetail
 from fraud_rules.kafka.rule_status import await_operations
 from fraud_rules.project import Project
 from fraud_rules.runtime import clock
-from tests.conftest import OwnTopics
-from tests.control.desks import ADA, SCHEMA, Scene, given
-from tests.kafka_records import produce, read_all
-from tests.running_detector import Installation, RunningDetector
-from tests.waiting import until
+from tests.support.control_plane.scene import ADA, SCHEMA, Scene, given
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce, read_all
+from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

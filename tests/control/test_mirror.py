@@ -19,9 +19,9 @@ from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_ops.control_plane.views import RuleChanged, RuleGiven
-from tests.control.desks import ADA, ANN, PAT, RULE, Scene, empty_store
-from tests.control.hostile import HOSTILE
-from tests.control.logs import MemoryLog
+from tests.support.control_plane.hostile import HOSTILE
+from tests.support.control_plane.memory_log import MemoryLog
+from tests.support.control_plane.scene import ADA, ANN, PAT, RULE, Scene, empty_store
 
 
 @pytest.fixture

@@ -30,11 +30,11 @@ from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.project import Project
 from fraud_rules.settings import DetectorSettings
-from tests.conftest import OwnTopics
-from tests.control.desks import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, given
-from tests.control.hostile import HOSTILE
-from tests.control.processes import PublisherProcess
-from tests.waiting import until
+from tests.support.control_plane.hostile import HOSTILE
+from tests.support.control_plane.processes import PublisherProcess
+from tests.support.control_plane.scene import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, given
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.waiting import until
 
 
 def publisher(scene: Scene, topics: OwnTopics) -> Publisher:

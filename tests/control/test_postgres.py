@@ -23,10 +23,10 @@ from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store import database as database_module
 from fraud_ops.control_plane.store import locks
 from fraud_ops.control_plane.store.database import SCHEMA, Database
-from tests.control.desks import ADA, ANN, RULE, Scene, given
-from tests.control.logs import MemoryLog
-from tests.ports import free_ports
-from tests.waiting import until
+from tests.support.control_plane.memory_log import MemoryLog
+from tests.support.control_plane.scene import ADA, ANN, RULE, Scene, given
+from tests.support.ports import free_ports
+from tests.support.waiting import until
 
 NOBODY = "nobody"
 

@@ -16,8 +16,8 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.unread import Unread, read_unread
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.project import Project
-from tests.conftest import OwnTopics
-from tests.control.desks import Clock
+from tests.support.control_plane.scene import Clock
+from tests.support.kafka.own_topics import OwnTopics
 
 
 def stuck_after(looks: list[tuple[int, int | None]], every_s: int = 30) -> list[bool]:

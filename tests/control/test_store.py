@@ -21,8 +21,8 @@ from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import Base, Fact
 from fraud_rules.errors import ConfigError
 from fraud_rules.project import Project
-from tests.control.desks import ADA, Scene, given
-from tests.waiting import until
+from tests.support.control_plane.scene import ADA, Scene, given
+from tests.support.waiting import until
 
 
 def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:

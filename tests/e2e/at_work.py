@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.e2e.world import World
-from tests.waiting import until
+from tests.support.waiting import until
 
 
 def put_to_work(running: World) -> int:

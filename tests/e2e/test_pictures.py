@@ -18,8 +18,8 @@ from fraud_rules.runtime.clock import now_ms
 from tests.e2e.accessibility import visit
 from tests.e2e.people import People
 from tests.e2e.world import World
-from tests.ops.world import DETECTOR, release
-from tests.waiting import until
+from tests.support.operations.observations import DETECTOR, release
+from tests.support.waiting import until
 
 FOLDER = os.environ.get("FRAUD_SCREENSHOTS")
 POINTS = 40

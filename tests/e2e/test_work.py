@@ -18,7 +18,7 @@ from tests.e2e.accessibility import violations
 from tests.e2e.people import People
 from tests.e2e.test_rule_life import MINIMAL, confirm
 from tests.e2e.world import ARCHIVED, World
-from tests.waiting import until
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

@@ -24,11 +24,11 @@ from fraud_rules.project import Project
 from fraud_rules.runtime import clock
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import TopicNames
-from tests.conftest import OwnTopics
-from tests.nightly.archived import Site
-from tests.ports import free_ports
-from tests.running_detector import Installation, RunningDetector
-from tests.waiting import until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.nightly.archived import Site
+from tests.support.ports import free_ports
+from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.waiting import until
 
 PASSWORD = "a password"
 ROLES = {USER: "admin", "ann": "analyst", "ben": "approver", "vera": "viewer"}

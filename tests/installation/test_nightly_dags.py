@@ -24,8 +24,8 @@ from fraud_rules.project import Project
 from fraud_rules.reevaluation.daystore import DayStore
 from fraud_rules.reevaluation.report import DayResult
 from fraud_rules.runtime.clock import now_ms
-from tests.supervised import Supervised, supervised
-from tests.waiting import until
+from tests.support.processes.supervised import Supervised, supervised
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

@@ -24,9 +24,9 @@ from fraud_rules.demo.airflow import Component
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
-from tests.lone_airflow import lone_airflow, with_dags
-from tests.supervised import RUN_S, Supervised, demo_ports, restart, supervised
-from tests.waiting import until
+from tests.support.processes.lone_airflow import lone_airflow, with_dags
+from tests.support.processes.supervised import RUN_S, Supervised, demo_ports, restart, supervised
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

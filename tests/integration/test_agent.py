@@ -24,10 +24,10 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.settings import DetectorSettings
-from tests.conftest import OwnTopics
-from tests.fraud_command import environment, fraud
-from tests.running_agent import DETECTOR, NAMESPACE, Operations, never_started, stand_in
-from tests.waiting import until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.running_agent import DETECTOR, NAMESPACE, Operations, never_started, stand_in
+from tests.support.waiting import until
 
 RUNNING, REFUSED, STOPPED = AttemptPhase.RUNNING, AttemptPhase.REFUSED, AttemptPhase.STOPPED
 

@@ -22,11 +22,11 @@ from fraud_rules.schema import TransactionSchema
 from fraud_rules.spark.records import quarantine_records
 from fraud_rules.spark.rows import Refused
 from fraud_rules.transaction import TransactionBatch
-from tests.conftest import OwnTopics
-from tests.nightly.jobs import archive_of, archived, run_job
-from tests.running_detector import Installation
-from tests.small_disk import small_disk
-from tests.timed_topics import Logs
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.timed_topics import Logs
+from tests.support.nightly.jobs import archive_of, archived, run_job
+from tests.support.processes.running_detector import Installation
+from tests.support.small_disk import small_disk
 
 pytestmark = pytest.mark.integration
 

@@ -20,12 +20,12 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.project import Project
 from fraud_rules.replay import decode_exactly
 from fraud_rules.spark.marker import Marker
-from tests.flink_demo import CONTROLS, DEFAULT_RULES, DELETIONS, FORM_RULES, TRANSACTIONS, TYPE_HEADER
-from tests.kafka_records import read_all
-from tests.record_corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED
-from tests.running_detector import Installation, RunningDetector, covers
-from tests.timed_topics import Logs, timed_topics
-from tests.waiting import until
+from tests.support.kafka.records import read_all
+from tests.support.kafka.timed_topics import Logs, timed_topics
+from tests.support.processes.running_detector import Installation, RunningDetector, covers
+from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED
+from tests.support.records.flink_demo import CONTROLS, DEFAULT_RULES, DELETIONS, FORM_RULES, TRANSACTIONS, TYPE_HEADER
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

@@ -23,12 +23,12 @@ from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.project import Project
 from fraud_rules.replay import alert_members, claimed_id, decode_exactly
-from tests.conformance import SCHEMAS, Case, differences, load_cases
-from tests.detectors_in_turn import DetectorsInTurn
-from tests.kafka_records import read_all
-from tests.running_detector import Installation, covers
-from tests.timed_topics import Logs, Place, timed_topics
-from tests.waiting import until
+from tests.support.conformance import SCHEMAS, Case, differences, load_cases
+from tests.support.kafka.records import read_all
+from tests.support.kafka.timed_topics import Logs, Place, timed_topics
+from tests.support.processes.detectors_in_turn import DetectorsInTurn
+from tests.support.processes.running_detector import Installation, covers
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

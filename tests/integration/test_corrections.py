@@ -23,12 +23,12 @@ from fraud_rules.late_frauds import late_frauds
 from fraud_rules.project import Project
 from fraud_rules.rule_files import read_rule_file
 from fraud_rules.spark.reevaluation import ReevaluationJob
-from tests.conformance import load_schema
-from tests.conftest import OwnTopics
-from tests.kafka_records import produce, read_all
-from tests.nightly.archived import Site
-from tests.nightly.run_once import job_of, run_once
-from tests.small_disk import small_disk
+from tests.support.conformance import load_schema
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce, read_all
+from tests.support.nightly.archived import Site
+from tests.support.nightly.run_once import job_of, run_once
+from tests.support.small_disk import small_disk
 
 pytestmark = pytest.mark.integration
 
@@ -80,7 +80,7 @@ def test_a_killed_run_leaves_all_or_nothing(site: Site, topics: OwnTopics) -> No
     command = [
         sys.executable,
         "-m",
-        "tests.nightly.run_once",
+        "tests.support.nightly.run_once",
         str(site.store.root),
         topics.bootstrap,
         topics.prefix,

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from fraud_rules.project import Project
-from tests.supervised import FOLDERS, demo_ports
-from tests.waiting import until
+from tests.support.processes.supervised import FOLDERS, demo_ports
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_200)]
 

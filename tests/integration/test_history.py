@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient
 from fraud_rules.errors import FraudError, HistoryLost
 from fraud_rules.kafka.history import History, read_batches, read_history
 from fraud_rules.settings import DetectorSettings
-from tests.conftest import OwnTopics
-from tests.kafka_records import produce
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce
 
 pytestmark = pytest.mark.integration
 

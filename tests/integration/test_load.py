@@ -21,11 +21,11 @@ from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.history_writer import loaded_records, send_history
 from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
-from tests.conftest import OwnTopics
-from tests.fraud_command import environment, fraud
-from tests.kafka_records import produce, read_all
-from tests.running_detector import Installation, RunningDetector, covers
-from tests.waiting import until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce, read_all
+from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.running_detector import Installation, RunningDetector, covers
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 

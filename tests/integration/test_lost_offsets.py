@@ -37,8 +37,8 @@ from fraud_rules.spark.rebuild import recompute
 from fraud_rules.spark.session import SparkOptions
 from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.spark.work import WorkReport
-from tests.conftest import OwnTopics
-from tests.kafka_records import produce
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce
 
 QUERY = "5b8bf551-4353-4c42-9e48-d17a75685ffe"
 READ, THERE = 60, 100

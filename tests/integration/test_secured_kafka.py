@@ -29,10 +29,10 @@ from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.settings import TopicNames
-from tests.conftest import OwnTopics
-from tests.ports import free_ports
-from tests.running_detector import Installation, RunningDetector
-from tests.waiting import until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.ports import free_ports
+from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

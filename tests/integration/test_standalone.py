@@ -11,15 +11,15 @@ import pytest
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.project import Project
-from tests.conftest import OwnTopics
-from tests.recovery.load import Load
-from tests.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
-from tests.recovery.verdict import differences
-from tests.recovery.watch import Watch
-from tests.running_agent import Operations
-from tests.running_detector import Installation
-from tests.spark_cluster import StandaloneCluster
-from tests.waiting import until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.processes.running_agent import Operations
+from tests.support.processes.running_detector import Installation
+from tests.support.processes.spark_cluster import StandaloneCluster
+from tests.support.recovery.load import Load
+from tests.support.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
+from tests.support.recovery.verdict import differences
+from tests.support.recovery.watch import Watch
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(420)]
 

@@ -15,10 +15,10 @@ from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.rule_log import check_rule_log
 from fraud_rules.kafka.suitable import check_topics, faults_of
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, last_record
-from tests.conftest import OwnTopics
-from tests.kafka_records import produce, read_all
-from tests.timed_topics import date_by_producer
-from tests.waiting import until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce, read_all
+from tests.support.kafka.timed_topics import date_by_producer
+from tests.support.waiting import until
 
 
 def values(topics: OwnTopics, topic: str) -> list[bytes | None]:

@@ -28,13 +28,13 @@ from fraud_rules.kafka.declared import load_topics
 from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.settings import DetectorSettings, TopicNames
-from tests.conftest import OwnTopics
-from tests.fraud_command import environment
-from tests.kafka_records import produce
-from tests.ports import free_ports
-from tests.running_agent import Operations
-from tests.timed_topics import date_by_producer
-from tests.waiting import until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce
+from tests.support.kafka.timed_topics import date_by_producer
+from tests.support.ports import free_ports
+from tests.support.processes.fraud_command import environment
+from tests.support.processes.running_agent import Operations
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

@@ -20,7 +20,7 @@ from fraud_rules.day import Day
 from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ConfigError, InputInvalid, StorageFull
 from fraud_rules.schema import Field, FieldType, TransactionSchema
 from fraud_rules.transaction import Column, TransactionBatch
-from tests.conformance import load_schema
+from tests.support.conformance import load_schema
 
 DAY = Day.parse("2026-11-18")
 SCHEMA = load_schema("nullable")

@@ -24,8 +24,8 @@ from fraud_rules.errors import InputInvalid
 from fraud_rules.settings import DetectorSettings
 from fraud_rules.transaction import TransactionBatch
 from fraud_rules.whatif.run import WhatIf, last_day, what_if
-from tests.conformance import load_schema
-from tests.fraud_command import fraud
+from tests.support.conformance import load_schema
+from tests.support.processes.fraud_command import fraud
 
 SCHEMA = load_schema("default")
 SETTINGS = DetectorSettings()

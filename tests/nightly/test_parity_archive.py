@@ -19,10 +19,10 @@ from fraud_rules.day import Day
 from fraud_rules.errors import ArchiveDamaged, DayBusy, DayEmpty, DayNotArchived, DayTooOld, HistoryLost
 from fraud_rules.reevaluation.run import Case, DayOptions, days_due, evaluate, in_process, prepare
 from fraud_rules.reevaluation.summing import Findings
-from tests.conformance import load_schema
-from tests.nightly.archived import TRANSACTIONS, Site, over_midnight
-from tests.nightly.oracle_day import completed, identity
-from tests.streams import documents
+from tests.support.conformance import load_schema
+from tests.support.nightly.archived import TRANSACTIONS, Site, over_midnight
+from tests.support.oracle.day import completed, identity
+from tests.support.streams.generated import documents
 from tests.test_kernel_against_oracle import _draw, _seeds
 
 STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))

@@ -24,11 +24,11 @@ from fraud_rules.reevaluation.feed import arranged
 from fraud_rules.replay import replay_recording
 from fraud_rules.rule_codec import read_entry
 from fraud_rules.settings import DetectorSettings
-from tests.conformance import load_schema
-from tests.long_streams import long_document
-from tests.nightly.oracle_day import completed, identity
-from tests.shrinking import smallest
-from tests.streams import documents
+from tests.support.conformance import load_schema
+from tests.support.oracle.day import completed, identity
+from tests.support.streams.generated import documents
+from tests.support.streams.long import long_document
+from tests.support.streams.shrinking import smallest
 from tests.test_kernel_against_oracle import _draw, _seeds
 
 STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))

@@ -16,8 +16,8 @@ from fraud_rules.day import Day
 from fraud_rules.reevaluation.evidence import Evidence
 from fraud_rules.reevaluation.published import Published
 from fraud_rules.settings import DetectorSettings
-from tests.conformance import load_schema
-from tests.nightly.archived import _progress
+from tests.support.conformance import load_schema
+from tests.support.nightly.archived import _progress
 
 DAY = Day.parse("2026-11-18")
 UNREADABLE = [

@@ -15,8 +15,8 @@ from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid, RuleRejec
 from fraud_rules.whatif.result import encode_whatif, whatif_page
 from fraud_rules.whatif.run import WhatIf, keep, what_if
 from fraud_rules.whatif.variants import limits_of
-from tests.conformance import load_schema
-from tests.nightly.archived import Site
+from tests.support.conformance import load_schema
+from tests.support.nightly.archived import Site
 
 NULLABLE = load_schema("nullable")
 DAY = Day.parse("2026-11-18")

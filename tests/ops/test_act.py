@@ -13,7 +13,7 @@ from fraud_ops.until import Outcome, Until, outcome
 from fraud_rules.deployment.attempt import AttemptPhase as Phase
 from fraud_rules.deployment.plan import Outlook, outlook
 from fraud_rules.errors import ConfigError
-from tests.ops.world import NOW_MS, World, ms_ago, release, running
+from tests.support.operations.observations import NOW_MS, World, ms_ago, release, running
 
 A, B = release("key_groups: 16"), release("key_groups: 32")
 AT_ONCE = Outlook(0, 0, alarm=False, roll_back_to=None)

@@ -26,8 +26,8 @@ from fraud_ops.checkpoint import (
 from fraud_ops.health import Health
 from fraud_ops.hooks.checkpoint import CheckpointHook
 from fraud_rules.detector_status import Traffic
-from tests.conftest import OwnTopics
-from tests.kafka_records import produce, read_all
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce, read_all
 
 QUERY = "00000000-0000-4000-8000-000000000001"
 FACTS = CheckpointFacts(

@@ -11,7 +11,7 @@ from fraud_ops.observation import DetectorObservation
 from fraud_rules.deployment.attempt import AttemptPhase as Phase
 from fraud_rules.deployment.work import Work, WorkPhase
 from fraud_rules.settings import HealthSettings
-from tests.ops.world import DETECTOR, NOW_MS, World, ms_ago, release, running
+from tests.support.operations.observations import DETECTOR, NOW_MS, World, ms_ago, release, running
 
 ASKED = World().asked(release())
 FAILED_ONCE = ASKED.said(Phase.FAILED, error_name="Stalled").asked(release())

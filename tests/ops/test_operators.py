@@ -31,8 +31,8 @@ from fraud_rules.deployment.intent import IntentKind, IntentRecord
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.deployment_log import DeploymentLog
 from fraud_rules.project import Project
-from tests.conftest import OwnTopics
-from tests.topic_files import name_topics
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.topic_files import name_topics
 
 DETECTOR = "detector"
 

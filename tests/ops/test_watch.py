@@ -17,11 +17,11 @@ from fraud_rules.kafka.deployment_log import DeploymentLog, write_supervision
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.settings import DetectorSettings
-from tests.conftest import OwnTopics
-from tests.kafka_records import produce, read_all
-from tests.ops.world import DETECTOR, progress
-from tests.ops.world import running as world_running
-from tests.waiting import until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import produce, read_all
+from tests.support.operations.observations import DETECTOR, progress
+from tests.support.operations.observations import running as world_running
+from tests.support.waiting import until
 
 UNREADABLE = (
     b"\x00\xffgarbage",

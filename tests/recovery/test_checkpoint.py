@@ -17,13 +17,13 @@ from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, DetectorSto
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.project import Project
-from tests.conformance import SCHEMAS
-from tests.detectors_in_turn import DetectorsInTurn
-from tests.kafka_records import read_all
-from tests.recovery.verdict import differences
-from tests.running_detector import Installation, covers
-from tests.timed_topics import Logs, timed_topics
-from tests.waiting import until
+from tests.support.conformance import SCHEMAS
+from tests.support.kafka.records import read_all
+from tests.support.kafka.timed_topics import Logs, timed_topics
+from tests.support.processes.detectors_in_turn import DetectorsInTurn
+from tests.support.processes.running_detector import Installation, covers
+from tests.support.recovery.verdict import differences
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -20,14 +20,14 @@ from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.project import Project
 from fraud_rules.settings import TopicNames
-from tests.conftest import OwnTopics
-from tests.ports import free_ports
-from tests.recovery.kills import Experiment, plans
-from tests.recovery.load import Load
-from tests.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
-from tests.recovery.verdict import differences
-from tests.recovery.watch import Watch
-from tests.running_detector import Installation
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.ports import free_ports
+from tests.support.processes.running_detector import Installation
+from tests.support.recovery.kills import Experiment, plans
+from tests.support.recovery.load import Load
+from tests.support.recovery.traffic import FUTURE_TOLERANCE_MS, OUT_OF_ORDERNESS_MS
+from tests.support.recovery.verdict import differences
+from tests.support.recovery.watch import Watch
 
 pytestmark = [pytest.mark.recovery, pytest.mark.timeout(3_600)]
 

@@ -14,11 +14,11 @@ import pytest
 
 from fraud_rules.errors import BrokerUnavailable, CheckpointDamaged, DetectorFailed, Fenced
 from fraud_rules.project import Project
-from tests.conftest import OwnTopics
-from tests.recovery.site import Site
-from tests.recovery.verdict import differences
-from tests.small_disk import small_disk
-from tests.waiting import until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.recovery.site import Site
+from tests.support.recovery.verdict import differences
+from tests.support.small_disk import small_disk
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.recovery, pytest.mark.timeout(900)]
 

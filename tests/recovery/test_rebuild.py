@@ -14,12 +14,12 @@ import yaml
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
 from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
-from tests import oracle
-from tests.conftest import OwnTopics
-from tests.recovery.site import Site
-from tests.recovery.verdict import Run, differences, recorded_stream
-from tests.running_detector import Installation, RunningDetector
-from tests.waiting import until
+from tests.support import oracle
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.recovery.site import Site
+from tests.support.recovery.verdict import Run, differences, recorded_stream
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -17,9 +17,9 @@ from confluent_kafka import Producer
 
 from fraud_rules.deployment.work import WORK_VARIABLE, Work, WorkPhase
 from fraud_rules.project import Project
-from tests.conftest import OwnTopics
-from tests.running_detector import Installation, RunningDetector
-from tests.waiting import until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(0)]
 

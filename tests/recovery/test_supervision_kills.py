@@ -14,7 +14,7 @@ import pytest
 from fraud_rules.demo.airflow import Component
 from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
-from tests.supervised import Supervised, restart, supervised
+from tests.support.processes.supervised import Supervised, restart, supervised
 
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(3_600)]
 

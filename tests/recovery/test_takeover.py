@@ -14,12 +14,12 @@ import pytest
 
 from fraud_rules.errors import BrokerUnavailable, CheckpointDamaged, CheckpointForeign, DetectorFailed, Fenced
 from fraud_rules.project import Project
-from tests.conftest import OwnTopics
-from tests.recovery.site import Site
-from tests.recovery.verdict import differences
-from tests.running_detector import RunningDetector
-from tests.small_disk import small_disk
-from tests.waiting import MOMENT_S, until
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.processes.running_detector import RunningDetector
+from tests.support.recovery.site import Site
+from tests.support.recovery.verdict import differences
+from tests.support.small_disk import small_disk
+from tests.support.waiting import MOMENT_S, until
 
 pytestmark = [pytest.mark.recovery, pytest.mark.long, pytest.mark.timeout(900)]
 

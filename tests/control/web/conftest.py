@@ -17,8 +17,8 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.project import Project
-from tests.conftest import OwnTopics
-from tests.control.web.server import Login, Server, airflow_login
+from tests.support.control_plane.web.server import Login, Server, airflow_login
+from tests.support.kafka.own_topics import OwnTopics
 
 
 @pytest.fixture(scope="session")

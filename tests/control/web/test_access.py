@@ -17,8 +17,8 @@ from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings, Rates
 from fraud_ops.control_plane.web.app import PREFIX, app
 from fraud_rules.project import Project
-from tests.conftest import OwnTopics
-from tests.control.web.server import RULE, Login, Server
+from tests.support.control_plane.web.server import RULE, Login, Server
+from tests.support.kafka.own_topics import OwnTopics
 
 ALERT = str(uuid.UUID(int=7))
 TYPED = {"Content-Type": "application/json"}

@@ -17,11 +17,11 @@ from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
-from tests.control.web.api_server import ApiServer, api_server
-from tests.control.web.server import RULE
-from tests.control.web.streams import StreamReader
 from tests.control.web.test_feed import alert_json
-from tests.waiting import until
+from tests.support.control_plane.web.api_server import ApiServer, api_server
+from tests.support.control_plane.web.server import RULE
+from tests.support.control_plane.web.streams import StreamReader
+from tests.support.waiting import until
 
 ANEW = {"Connection": "close"}
 

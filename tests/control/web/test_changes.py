@@ -8,8 +8,8 @@ from fraud_ops.control_plane.feed.changes import ChangesWatch
 from fraud_ops.control_plane.feed.events import Event, RuleTouched
 from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.views import RuleGiven
-from tests.control.desks import ADA, RULE, Scene
-from tests.waiting import until
+from tests.support.control_plane.scene import ADA, RULE, Scene
+from tests.support.waiting import until
 
 
 def test_changes_here_and_elsewhere_are_told(scene: Scene) -> None:

@@ -24,15 +24,15 @@ from fraud_rules.demo.airflow import Component
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.rule_status import await_operations
 from fraud_rules.project import Project
-from tests.conftest import OwnTopics
-from tests.control.desks import Scene
-from tests.control.server import SHARED, WRITERS, rules_of
 from tests.control.test_chaos import judge, own_broker, survive, topics_of
-from tests.control.web.api_server import ApiServer, api_server
-from tests.control.web.server import RULE
-from tests.kafka_records import read_all
-from tests.running_detector import Installation, RunningDetector
-from tests.waiting import until
+from tests.support.control_plane.scene import Scene
+from tests.support.control_plane.web.api_server import ApiServer, api_server
+from tests.support.control_plane.web.server import RULE
+from tests.support.control_plane.writers import SHARED, WRITERS, rules_of
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import read_all
+from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.waiting import until
 
 __all__ = ["own_broker"]
 
@@ -92,7 +92,7 @@ class Writer(threading.Thread):
             assert answer.is_success or answer.status_code in (409, 412, 503), answer.text
 
     def _change(self, rule_id: int, revision: int) -> httpx.Response:
-        """Make this revision: the same life as of the rules in `tests.control.server`."""
+        """Make this revision: the same life as of the rules in `tests.support.control_plane.writers`."""
         document = {**RULE, "ruleId": rule_id, "description": str(revision)}
         if revision == 1:
             return self._client.post("/rules", json={"document": document})

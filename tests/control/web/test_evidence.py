@@ -12,9 +12,9 @@ from fraud_rules.project import Project
 from fraud_rules.runtime import clock
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
-from tests.conftest import OwnTopics
-from tests.control.web.server import RULE
 from tests.control.web.test_feed import alert_json
+from tests.support.control_plane.web.server import RULE
+from tests.support.kafka.own_topics import OwnTopics
 
 
 def payment(number: int, event_ms: int, payer: int = 7, kind: str = "CSH") -> bytes:

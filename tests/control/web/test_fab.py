@@ -15,8 +15,8 @@ from fraud_ops.control_plane.roles import Role
 from fraud_rules.demo.airflow import USER, LocalAirflow
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.project import Project
-from tests.control.web.api_server import PASSWORD, ApiServer, api_server
-from tests.control.web.server import RULE
+from tests.support.control_plane.web.api_server import PASSWORD, ApiServer, api_server
+from tests.support.control_plane.web.server import RULE
 
 MANAGER = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
 # What somebody is in Airflow says nothing here: the one without a role of ours may do everything there.

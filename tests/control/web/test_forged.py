@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from fraud_rules.kafka.rule_status import await_operations, read_operations
-from tests.control.hostile import HOSTILE
-from tests.control.web.server import Server
 from tests.control.web.test_feed import alert_json
-from tests.kafka_records import produce
-from tests.waiting import until
+from tests.support.control_plane.hostile import HOSTILE
+from tests.support.control_plane.web.server import Server
+from tests.support.kafka.records import produce
+from tests.support.waiting import until
 
 HUGE = 10**30
 DEEP = json.loads("[" * 800 + "]" * 800)

@@ -12,8 +12,8 @@ import pytest
 
 from fraud_ops.control_plane.settings import ControlPlaneSettings, Rates
 from fraud_rules.project import Project
-from tests.conftest import OwnTopics
-from tests.control.web.server import Login, Server
+from tests.support.control_plane.web.server import Login, Server
+from tests.support.kafka.own_topics import OwnTopics
 
 schemathesis = pytest.importorskip("schemathesis")
 

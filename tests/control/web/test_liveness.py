@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from fraud_rules.runtime.clock import now_ms
-from tests.control.web.server import Server
-from tests.kafka_records import produce
-from tests.waiting import until
+from tests.support.control_plane.web.server import Server
+from tests.support.kafka.records import produce
+from tests.support.waiting import until
 
 
 def write_batch(server: Server, ends: dict[str, int]) -> None:

@@ -22,16 +22,16 @@ from fraud_rules.reevaluation.published import Published
 from fraud_rules.reevaluation.run import DayOptions, evaluate, in_process, prepare
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
-from tests.conftest import OwnTopics, own_topics
 from tests.control.test_cdc import ROW, envelope
-from tests.control.web.server import Login, Server
-from tests.fraud_command import environment, fraud
-from tests.kafka_records import produce, read_all
-from tests.nightly.jobs import archive_of, archived
-from tests.running_agent import DETECTOR, Operations, stand_in
-from tests.running_detector import Installation, RunningDetector
-from tests.unreadable_records import UNREADABLE, append_unreadable
-from tests.waiting import until
+from tests.support.control_plane.web.server import Login, Server
+from tests.support.kafka.own_topics import OwnTopics, own_topics
+from tests.support.kafka.records import produce, read_all
+from tests.support.kafka.unreadable_records import UNREADABLE, append_unreadable
+from tests.support.nightly.jobs import archive_of, archived
+from tests.support.processes.fraud_command import environment, fraud
+from tests.support.processes.running_agent import DETECTOR, Operations, stand_in
+from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

@@ -1,0 +1,83 @@
+"""The conformance cases: small recorded streams and the answers they must get from every engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fraud_rules.schema import TransactionSchema
+from tests.support.places import CASES, ROOT
+
+SCHEMAS = {"default": ROOT / "config" / "schema.yaml", "nullable": CASES / "nullable.yaml"}
+PARTS = ("alerts", "late", "quarantine", "duplicates", "rejected")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case: `document` is what `fraud replay` reads, `expect` what it must print, `schema` a key of `SCHEMAS`."""
+
+    name: str
+    shows: str
+    schema: str
+    document: Mapping[str, Any]
+    expect: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def load_schema(name: str) -> TransactionSchema:
+    """One of the schemas the cases are written for."""
+    return TransactionSchema.load(SCHEMAS[name])
+
+
+def load_cases(pattern: str = "*.json") -> list[Case]:
+    """Every case of the files in `tests/cases` whose name matches."""
+    return [_case(raw) for path in sorted(CASES.glob(pattern)) for raw in json.loads(path.read_text())["cases"]]
+
+
+def _case(raw: Mapping[str, Any]) -> Case:
+    about = ("name", "shows", "timeline", "schema", "expect")
+    document = {name: value for name, value in raw.items() if name not in about}
+    return Case(raw["name"], raw["shows"], raw.get("schema", "default"), document, raw["expect"])
+
+
+def differences(expect: Mapping[str, Any], answer: Mapping[str, Any]) -> list[str]:
+    """Where an answer is not what a case expects; empty when it is.
+
+    Alerts are compared in order, on the members the case gives (a `triggeringValue` of null is not compared); rejected
+    rules by version. A part the case does not mention must be empty, except that older cases do not mention `rejected`.
+    """
+    found: list[str] = []
+    for part in PARTS:
+        if part == "alerts":
+            found += _alert_differences(expect["alerts"], answer["alerts"])
+        elif part in expect or part != "rejected":
+            wanted, got = list(expect.get(part, ())), _plain(part, answer[part])
+            found += [f"{part}: expected {wanted}, got {got}"] if wanted != got else []
+    return found
+
+
+def _alert_differences(wanted: Sequence[Mapping[str, Any]], got: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    for position in range(max(len(wanted), len(got))):
+        if position >= len(got):
+            yield f"alert {position}: missing {wanted[position]}"
+        elif position >= len(wanted):
+            yield f"alert {position}: unexpected {got[position]}"
+        else:
+            compared = {name: value for name, value in wanted[position].items() if value is not None}
+            actual = {name: got[position].get(name) for name in compared}
+            if compared != actual:
+                yield f"alert {position}: expected {compared}, got {actual}"
+
+
+def _plain(part: str, items: Iterable[Any]) -> list[Any]:
+    return [item["ruleVersion"] for item in items] if part == "rejected" else list(items)
+
+
+def same_answer(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """The differences between two engines' answers to one document; empty when they agree."""
+    wanted = {**one, "rejected": _plain("rejected", one["rejected"])}
+    return differences(wanted, other)

@@ -1,0 +1,78 @@
+"""A rule log in memory, and what a publisher does to it: for tests that need no broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import select
+
+from fraud_ops.control_plane.following import Follower
+from fraud_ops.control_plane.given import Reader
+from fraud_ops.control_plane.mirror import SEQ_HEADER, STORE_HEADER, log_mirror
+from fraud_ops.control_plane.store.facts import store_id
+from fraud_ops.control_plane.store.models import OutboxRow
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.reader import Record
+from fraud_rules.rule_codec import read_entry
+from fraud_rules.ruleset import RuleTimeline
+from tests.support.control_plane.scene import LIMITS, RULE, SCHEMA, Scene
+
+
+@dataclass
+class MemoryLog:
+    """Records by offset; `step` apart, as where the markers of transactions lie between them."""
+
+    scene: Scene
+    records: list[Record] = field(default_factory=list)
+    published: int = 0
+    taken: int = 0
+
+    def __post_init__(self) -> None:
+        self.mirror: Follower = log_mirror(
+            self.scene.database, KafkaConnection("nowhere:1"), "rules", Reader(SCHEMA, LIMITS), self.scene.settings,
+            self.scene.clock, self.scene.told.append,
+        )  # fmt: skip
+        self.store = store_id(self.scene.database).encode()
+
+    @property
+    def end(self) -> int:
+        return self.records[-1].offset + 2 if self.records else 0
+
+    def append(self, value: bytes | None, key: bytes = b"", headers: Sequence[tuple[str, bytes]] = ()) -> int:
+        """A record; its offset."""
+        self.records.append(Record(self.end, 1_600_000_000_000 + self.end, key, value, headers))
+        return self.records[-1].offset
+
+    def write(self, **members: Any) -> int:
+        """A record of somebody else's."""
+        document = (
+            {**RULE, "source": "cli", **members} if "controlType" not in members else {"source": "cli", **members}
+        )
+        if document.get("ruleState") == "DELETE":
+            document = {"ruleId": document["ruleId"], "ruleState": "DELETE", "source": document["source"]}
+        return self.append(json.dumps(document).encode(), str(members.get("ruleId")).encode())
+
+    def publish(self, most: int = 1_000) -> None:
+        """What of the outbox is not here yet, in its order; the store does not hear of it."""
+        asked = select(OutboxRow).where(OutboxRow.seq > self.published).order_by(OutboxRow.seq).limit(most)
+        with self.scene.database.reading() as session:
+            for row in session.scalars(asked):
+                headers = [(STORE_HEADER, self.store), (SEQ_HEADER, str(row.seq).encode())]
+                self.append(row.value, row.key, headers)
+                self.published = row.seq
+
+    def take_in(self, most: int = 1_000) -> None:
+        """The store hears of the next records."""
+        records = self.records[self.taken : self.taken + most]
+        if records:
+            self.mirror.keep(records, records[-1].offset + 1)
+            self.taken += len(records)
+
+    def timeline(self) -> RuleTimeline:
+        """The log as the detector reads it."""
+        return RuleTimeline(
+            read_entry(each.offset, each.append_ms, each.value, SCHEMA, LIMITS) for each in self.records
+        )

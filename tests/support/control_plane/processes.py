@@ -1,0 +1,71 @@
+"""The publisher as a process of its own, and the broker, as tests kill them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fraud_rules.project import Project
+from tests.support.kafka.own_topics import OwnTopics
+
+
+@dataclass
+class PublisherProcess:
+    """`fraud control publish` over a database and a test's own topics."""
+
+    project: Project
+    topics: OwnTopics
+    database: str
+    log: Path
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    def environment(self) -> dict[str, str]:
+        names = {
+            f"FRAUD_TOPICS_{role.upper()}": getattr(self.topics.names, role) for role in self.topics.names.__slots__
+        }
+        path = os.pathsep.join(str(self.project.root / each) for each in ("spark_jobs", "plugins"))
+        return {
+            **os.environ,
+            **names,
+            "PYTHONPATH": os.pathsep.join([path, str(self.project.root)]),
+            "FRAUD_HOME": str(self.project.root),
+            "FRAUD_CONTROL_DATABASE": self.database,
+            "FRAUD_CONTROL_NAME": f"{self.topics.prefix}control",
+            "FRAUD_BOOTSTRAP": self.topics.bootstrap,
+        }
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Another command of it, to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "fraud_ops.control_plane", *words],
+            env=self.environment(), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    def command(self) -> list[str]:
+        return ["fraud_ops.control_plane", "publish"]
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", *self.command()], env=self.environment(), stdout=log, stderr=log
+            )
+
+    def kill(self) -> None:
+        """As by a power cut."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+@dataclass
+class ServerProcess(PublisherProcess):
+    """The process of `control_plane.writers`; `work` is the number of rules of a writer, and of revisions of a rule."""
+
+    work: tuple[int, int] = (1, 1)
+
+    def command(self) -> list[str]:
+        return ["tests.support.control_plane.writers", *map(str, self.work)]

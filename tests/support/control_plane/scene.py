@@ -1,0 +1,82 @@
+"""A desk over a database of its own, with a clock that stands, and the people at it."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fraud_ops.control_plane.desk import ControlDesk
+from fraud_ops.control_plane.roles import Actor, Role
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.views import RuleChanged, RuleGiven
+from fraud_rules.limits import RuleLimits
+from fraud_rules.schema import TransactionSchema
+from tests.support.places import ROOT
+
+SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
+LIMITS = RuleLimits()
+VIC = Actor("vic", Role.VIEWER)
+ANN = Actor("ann", Role.ANALYST)
+ABE = Actor("abe", Role.ANALYST)
+PAT = Actor("pat", Role.APPROVER)
+PIA = Actor("pia", Role.APPROVER)
+ADA = Actor("ada", Role.ADMIN)
+RULE: dict[str, Any] = {
+    "groupingKeyNames": ["payeeId", "beneficiaryId"],
+    "aggregateFieldName": "paymentAmount",
+    "aggregatorFunctionType": "SUM",
+    "limitOperatorType": ">",
+    "limit": 20,
+    "windowMinutes": 20,
+}
+
+
+@dataclass
+class Clock:
+    """Epoch milliseconds that move when told."""
+
+    now_ms: int = 1_700_000_000_000
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+@dataclass
+class Scene:
+    """A desk with what is around it; `told` is what listeners heard."""
+
+    database: Database
+    settings: ControlPlaneSettings
+    clock: Clock = field(default_factory=Clock)
+    told: list[RuleChanged] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.desk = self.another()
+        self.desk.listen(self.told.append)
+
+    def another(self, **settings: Any) -> ControlDesk:
+        """A desk with other settings over the same database."""
+        return ControlDesk(self.database, SCHEMA, LIMITS, replace(self.settings, **settings), self.clock)
+
+
+@cache
+def _template() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        Database.open(f"sqlite:///{folder}/control.db").close()
+        return (Path(folder) / "control.db").read_bytes()
+
+
+def empty_store(folder: Path) -> str:
+    """The URL of a new store in a folder, its tables made."""
+    (folder / "control.db").write_bytes(_template())
+    return f"sqlite:///{folder / 'control.db'}"
+
+
+def given(**changes: Any) -> RuleGiven:
+    """The rule of the tests with some members changed; None leaves one out."""
+    members = {**RULE, **changes}
+    return RuleGiven(document={name: value for name, value in members.items() if value is not None})

@@ -1,0 +1,98 @@
+"""A real API server of Airflow's with the control plane in it, and a way to ask it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from fraud_ops.control_plane.web.app import PREFIX
+from fraud_rules.demo.airflow import USER, AirflowSite, Component, LocalAirflow
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.project import Project
+from tests.support.control_plane.web.streams import StreamReader
+from tests.support.ports import free_ports
+from tests.support.waiting import until
+
+PASSWORD = "a password"
+
+
+class ApiServer:
+    """A running API server, and a way to ask it."""
+
+    def __init__(self, airflow: LocalAirflow) -> None:
+        self.airflow = airflow
+        self.api = f"{airflow.site.url}{PREFIX}/api"
+        self._client = httpx.Client(timeout=30)
+        self._tokens: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Return once the control plane answers."""
+        self.airflow.start(Component.API_SERVER)
+        until(lambda: self._answers(), f"the control plane answers (logs: {self.airflow.logs})", 170)
+
+    def ask(self, method: str, path: str, user: str = USER, **options: Any) -> httpx.Response:
+        """A request to the API."""
+        headers = {**self.headers(user), **options.pop("headers", {})}
+        return self._client.request(method, self.api + path, headers=headers, **options)
+
+    def headers(self, user: str = USER) -> dict[str, str]:
+        """What a login gives."""
+        if user not in self._tokens:
+            body = {"username": user, "password": PASSWORD}
+            answer = self._client.post(f"{self.airflow.site.url}/auth/token", json=body)
+            assert answer.status_code == 201, answer.text
+            self._tokens[user] = answer.json()["access_token"]
+        return {"Authorization": f"Bearer {self._tokens[user]}"}
+
+    def stream(self, last_id: str | None = None) -> StreamReader:
+        """A reader of the stream."""
+        return StreamReader(f"{self.api}/alerts/stream", self.headers(), last_id)
+
+    def _answers(self) -> bool:
+        self.airflow.check()
+        try:
+            return self.ask("GET", "/me").status_code == 200 and self.ask("GET", "/quality").status_code == 200
+        except (httpx.HTTPError, AssertionError):
+            return False
+
+
+@contextmanager
+def api_server(
+    broker: Broker,
+    project: Project,
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    prepare: Callable[[LocalAirflow], None] | None = None,
+) -> Iterator[ApiServer]:
+    """An API server, ready; `admin` and `anna` may log in, unless settings of Airflow's say otherwise. `prepare` is
+    called when Airflow's database is there."""
+    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}
+    passwords = folder / "logins.json"
+    site = AirflowSite(
+        home=folder / "airflow",
+        project=project,
+        port=free_ports(1)[0],
+        password=PASSWORD,
+        connections={"fraud_kafka": kafka},
+        settings={
+            "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,anna:viewer",
+            "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+            **(settings or {}),
+        },
+    )
+    passwords.write_text(json.dumps(dict.fromkeys((USER, "anna"), PASSWORD)))
+    airflow = LocalAirflow(site)
+    airflow.prepare()
+    if prepare is not None:
+        prepare(airflow)
+    server = ApiServer(airflow)
+    try:
+        server.start()
+        yield server
+    finally:
+        airflow.stop()

@@ -1,0 +1,165 @@
+"""The control plane as Airflow serves it, without the rest of Airflow: its login, its lifespan, our application."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+from airflow import settings as airflow_settings
+from airflow.api_fastapi import app as airflow_app
+from airflow.models.revoked_token import RevokedToken
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.parts import Parts, Surroundings
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.web.app import PREFIX, create_app
+from fraud_ops.control_plane.web.opening import open_around
+from fraud_rules.demo.steering import Steering
+from fraud_rules.project import Project
+from fraud_rules.settings import DetectorSettings
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.waiting import until
+
+API = f"{PREFIX}/api"
+RULE: dict[str, Any] = {
+    "groupingKeyNames": ["payeeId"],
+    "aggregateFieldName": "paymentAmount",
+    "aggregatorFunctionType": "SUM",
+    "limitOperatorType": ">",
+    "limit": 20,
+    "windowMinutes": 20,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """An auth manager of Airflow's that is initialized, and a token for each user."""
+
+    application: FastAPI
+    tokens: dict[str, str]
+
+    def headers(self, user: str) -> dict[str, str]:
+        """What shows who one is."""
+        return {"Authorization": f"Bearer {self.tokens[user]}"}
+
+
+@contextmanager
+def airflow_login(home: Path, users: Iterable[str]) -> Iterator[Login]:
+    """The simple auth manager, with these users; what it asks a database for is one table."""
+    users = list(users)
+    passwords = home / "passwords.json"
+    passwords.write_text(json.dumps({user: f"{user}'s secret" for user in users}))
+    made = {
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:viewer" for user in users),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+        "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of tests that is as long as it has to be, and then some more of it",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+    }
+    before = {name: os.environ.get(name) for name in made}
+    os.environ.update(made)
+    try:
+        _connect()
+        RevokedToken.metadata.create_all(airflow_settings.engine, tables=[RevokedToken.__table__])
+        airflow_app.purge_cached_app()
+        manager = airflow_app.init_auth_manager()
+        application = manager.get_fastapi_app()
+        assert application is not None
+        with TestClient(application) as client:
+            yield Login(application, {user: _token(client, user) for user in users})
+    finally:
+        airflow_app.purge_cached_app()
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+        _connect()
+
+
+def _connect() -> None:
+    airflow_settings.dispose_orm(do_log=False)
+    airflow_settings.configure_vars()
+    airflow_settings.configure_orm()
+
+
+def _token(client: TestClient, user: str) -> str:
+    answer = client.post("/token", json={"username": user, "password": f"{user}'s secret"})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["access_token"])
+
+
+@dataclass
+class Server:
+    """A running control plane."""
+
+    client: TestClient
+    login: Login
+    topics: OwnTopics
+    parts: Parts
+    application: FastAPI
+    alarms: list[Alarm] = field(default_factory=list)
+
+    @classmethod
+    @contextmanager
+    def running(
+        cls, login: Login, topics: OwnTopics, project: Project, settings: ControlPlaneSettings, folder: Path
+    ) -> Iterator[Server]:
+        """Run one."""
+        alarms: list[Alarm] = []
+        detector = DetectorSettings.load(project.config / "detector.yaml", {})
+        here = Surroundings(
+            project=project,
+            kafka=topics.kafka,
+            archive=folder / "archive",
+            alarm=alarms.append,
+            steering=Steering(folder / "steering"),
+            settings=settings,
+            detector=replace(detector, topics=topics.names, detector=f"{topics.prefix}detector"),
+        )
+
+        def opener(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
+            return open_around(here, loop, stack)
+
+        application = create_app(opener)
+        with TestClient(mounted(application, login)) as client:
+            parts = until(lambda: _parts(application), "the parts are open", 60)
+            assert parts.feed.await_caught_up(60)
+            yield cls(client, login, topics, parts, application, alarms)
+
+    def ask(self, method: str, path: str, user: str | None = "admin", **options: Any) -> httpx.Response:
+        """A request to the API, as a user, or as nobody who is logged in."""
+        headers = {**({} if user is None else self.login.headers(user)), **options.pop("headers", {})}
+        return self.client.request(method, API + path, headers=headers, **options)
+
+    def rule(self, user: str = "analyst", **members: Any) -> dict[str, Any]:
+        """A new draft."""
+        answer = self.ask("POST", "/rules", user, json={"document": {**RULE, **members}})
+        assert answer.status_code == 201, answer.text
+        return dict(answer.json())
+
+    def move(self, rule: dict[str, Any], state: str, user: str = "approver") -> httpx.Response:
+        """Ask for another state of a rule as it was read."""
+        match = {"If-Match": f'"{rule["revision"]}"'}
+        return self.ask("POST", f"/rules/{rule['ruleId']}/state", user, json={"state": state}, headers=match)
+
+
+def mounted(application: FastAPI, login: Login) -> FastAPI:
+    """The application below the root as Airflow has it: the same lifespan, the login beside it."""
+    root = FastAPI(lifespan=airflow_app.lifespan)
+    root.mount(PREFIX, application)
+    root.mount("/auth", login.application)
+    return root
+
+
+def _parts(application: FastAPI) -> Parts | None:
+    service: Callable[[], Parts] = application.state.service
+    try:
+        return service()
+    except Exception:  # noqa: BLE001 -- not yet
+        return None

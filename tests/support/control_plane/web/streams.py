@@ -1,0 +1,95 @@
+"""A reader of the alert stream over HTTP, as a browser's EventSource is one."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from tests.support.waiting import until
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One event, and when it was read, in epoch ms."""
+
+    name: str
+    data: Any
+    id: str
+    at_ms: float
+
+
+class StreamReader:
+    """Reads in a thread until it is closed. `last_id` is what it would resume from. Entering it raises HTTPStatusError
+    where it is refused.
+    """
+
+    def __init__(self, url: str, headers: dict[str, str], last_id: str | None = None) -> None:
+        resume = {} if last_id is None else {"Last-Event-ID": last_id}
+        self._client = httpx.Client(timeout=httpx.Timeout(10, read=60))
+        self._request = self._client.build_request("GET", url, headers={**headers, **resume})
+        self.last_id = last_id
+        self.told: list[Told] = []
+        self.opened = threading.Event()
+        self._refused: httpx.HTTPStatusError | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self.opened.wait(30)
+        if self._refused is not None:
+            self._client.close()
+            raise self._refused
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._closed = True
+        self._client.close()
+
+    def alerts(self) -> list[str]:
+        """The ids of the alerts told, singly or in bundles, in order."""
+        items = [told.data["items"] if told.name == "alerts" else [told.data] for told in self._of("alert", "alerts")]
+        return [alert["alertId"] for each in items for alert in each]
+
+    def await_alerts(self, count: int) -> list[str]:
+        """Those, once there are so many."""
+        return until(lambda: found if len(found := self.alerts()) >= count else None, f"{count} alerts", 30)
+
+    def await_event(self, name: str) -> Told:
+        """The first event of a name."""
+        return until(lambda: next(iter(self._of(name)), None), name, 30)
+
+    def _of(self, *names: str) -> list[Told]:
+        return [each for each in list(self.told) if each.name in names]
+
+    def _run(self) -> None:
+        try:
+            answer = self._client.send(self._request, stream=True)
+            answer.raise_for_status()
+            fields: dict[str, str] = {}
+            for line in answer.iter_lines():
+                if line and not line.startswith(":"):
+                    name, _, value = line.partition(": ")
+                    fields[name] = value
+                elif not line and fields:
+                    self._dispatch(fields)
+                    fields = {}
+        except httpx.HTTPStatusError as error:
+            self._refused = error
+            self.opened.set()
+        except (httpx.HTTPError, RuntimeError, OSError):
+            if not self._closed:
+                self.told.append(Told("ended", None, "", time.time() * 1_000))
+
+    def _dispatch(self, fields: dict[str, str]) -> None:
+        self.last_id = fields.get("id", self.last_id)
+        if "data" in fields:
+            told = Told(fields["event"], json.loads(fields["data"]), fields["id"], time.time() * 1_000)
+            self.told.append(told)
+        self.opened.set()

@@ -1,0 +1,82 @@
+"""What an API server does, as a process that can be killed: eight writers at one desk, and what publishes for them.
+
+Each rule goes through a fixed life, one revision after the other, so that what a revision says follows from its number:
+whoever starts anew goes on where the store says the last one came to.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from fraud_ops.control_plane.background import Background
+from fraud_ops.control_plane.desk import ControlDesk
+from fraud_ops.control_plane.errors import Conflict, Unavailable
+from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.roles import Actor, Role
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.project import Project
+from fraud_rules.runtime.clock import now_ms
+from fraud_rules.schema import TransactionSchema
+from fraud_rules.settings import DetectorSettings
+from tests.support.control_plane.scene import given
+
+WRITERS = 8
+SHARED = 1_000
+
+
+def rules_of(writer: int, count: int) -> list[int]:
+    """The rules a writer changes: its own, and one that all of them change."""
+    return [*(writer * 100 + place for place in range(1, count + 1)), SHARED]
+
+
+def step(desk: ControlDesk, who: Actor, rule_id: int, revision: int) -> None:
+    """Make this revision of a rule, the next one."""
+    if revision == 1:
+        desk.create(who, given(ruleId=rule_id, description="1"))
+    elif revision <= 3 or revision % 4 == 0:
+        state = {2: State.SHADOW, 3: State.ACTIVE}.get(revision, (State.PAUSE, State.ACTIVE)[revision // 4 % 2 == 0])
+        desk.change_state(who, rule_id, revision - 1, state)
+    else:
+        desk.edit(who, rule_id, revision - 1, given(ruleId=rule_id, description=str(revision)))
+
+
+def write(desk: ControlDesk, writer: int, rules: int, revisions: int) -> None:
+    who = Actor(f"writer-{writer}", Role.ADMIN)
+    unfinished = set(rules_of(writer, rules))
+    while unfinished:
+        for rule_id in sorted(unfinished):
+            known = [each.revision for each in desk.rules(query=str(rule_id)).items if each.rule_id == rule_id]
+            revision = known[0] if known else 0
+            if revision >= revisions:
+                unfinished.discard(rule_id)
+                continue
+            try:
+                step(desk, who, rule_id, revision + 1)
+            except (Conflict, Unavailable):
+                continue
+
+
+def main() -> None:
+    rules, revisions = map(int, sys.argv[1:])
+    project = Project.find()
+    settings = ControlPlaneSettings.load(project)
+    detector = DetectorSettings.load(project.config / "detector.yaml")
+    schema = TransactionSchema.load(project.config / "schema.yaml")
+    database = Database.open(settings.database)
+    desk = ControlDesk(database, schema, detector.limits, settings, now_ms)
+    kafka = KafkaConnection(os.environ["FRAUD_BOOTSTRAP"])
+    Background(database, kafka, detector, schema, settings, now_ms).start(desk)
+    writers = [
+        threading.Thread(target=write, args=(desk, writer, rules, revisions)) for writer in range(1, WRITERS + 1)
+    ]
+    for thread in writers:
+        thread.start()
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Topics that one test has for itself, on the broker that all tests share."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.declared import Topic, load_topics
+from fraud_rules.project import Project
+from fraud_rules.settings import TopicNames
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTopics:
+    """All declared topics under a prefix no other test has: `names` by role, `declared` as created.
+
+    `timed` says that the test dates the records of the two logs, see `timed_topics`.
+    """
+
+    bootstrap: str
+    prefix: str
+    names: TopicNames
+    declared: tuple[Topic, ...]
+    timed: bool = False
+
+    @property
+    def kafka(self) -> KafkaConnection:
+        """How a client reaches them."""
+        return KafkaConnection(self.bootstrap)
+
+
+@contextmanager
+def own_topics(broker: Broker, project: Project) -> Iterator[OwnTopics]:
+    """All declared topics under a prefix of their own, until the block ends."""
+    prefix = f"t{uuid.uuid4().hex[:8]}-"
+    declared = load_topics(project.config / "topics.yaml", prefix)
+    names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
+    topic_admin.apply(broker.kafka, declared)
+    yield OwnTopics(broker.bootstrap, prefix, names, declared)
+    topic_admin.delete(broker.kafka, declared)

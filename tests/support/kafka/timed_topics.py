@@ -1,0 +1,143 @@
+"""Topics of which a test decides the append times: the two logs carry the producer's timestamps.
+
+A detector refuses to start on such topics. So the broker dates their records while a detector starts, and tests append
+to them before or after that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+
+from fraud_rules.kafka import topics as topic_admin
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.kafka.declared import Timestamp, load_topics
+from fraud_rules.project import Project
+from fraud_rules.settings import TopicNames
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.waiting import until
+
+_MAX_RECORD_BYTES = 12_000_000
+_KINDS = {"CreateTime": TIMESTAMP_CREATE_TIME, "LogAppendTime": TIMESTAMP_LOG_APPEND_TIME}
+
+Place = tuple[int, int]
+"""Partition and offset."""
+Headers = Sequence[tuple[str, bytes]]
+
+
+def timed_topics(broker: Broker, project: Project) -> OwnTopics:
+    """All declared topics under a prefix of their own, transactions and rules with the producer's timestamps.
+
+    So is `rules-cdc`, by which `_date_logs` sees that a change of these timestamps is in effect.
+    """
+    prefix = f"c{uuid.uuid4().hex[:8]}-"
+    names = TopicNames(**{field.name: prefix + str(field.default) for field in dataclasses.fields(TopicNames)})
+    declared = tuple(
+        dataclasses.replace(topic, timestamp=Timestamp.CREATE, retention_ms=None)
+        if topic.name in (names.transactions, names.rules, names.rules_cdc)
+        else topic
+        for topic in load_topics(project.config / "topics.yaml", prefix)
+    )
+    topic_admin.apply(broker.kafka, declared)
+    return OwnTopics(broker.bootstrap, prefix, names, declared, timed=True)
+
+
+class Logs:
+    """The two logs a detector reads. Knows where they end, as nobody else writes to them."""
+
+    def __init__(self, topics: OwnTopics) -> None:
+        self._names = topics.names
+        self._failed: list[KafkaError] = []
+        self._producer = Producer(
+            {
+                "bootstrap.servers": topics.bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 1,
+                "message.max.bytes": _MAX_RECORD_BYTES,
+                "log_level": 0,
+            }
+        )
+        self.ends: dict[int, int] = defaultdict(int)
+        self.rules_end = 0
+
+    def append_rule(self, record: bytes | None, at_ms: int) -> int:
+        """Append to the rule log; the version it will have."""
+        self._append(self._names.rules, record, 0, at_ms)
+        self.rules_end += 1
+        return self.rules_end - 1
+
+    def append(self, record: bytes | None, at_ms: int, partition: int = 0, headers: Headers = ()) -> Place:
+        """Append a transaction; where it will be."""
+        self._append(self._names.transactions, record, partition, at_ms, headers)
+        self.ends[partition] += 1
+        return partition, self.ends[partition] - 1
+
+    def flush(self) -> None:
+        """Return once the broker has everything."""
+        left = self._producer.flush(60.0)
+        assert not self._failed, self._failed[:3]
+        assert left == 0, f"{left} records not delivered"
+
+    def _append(self, topic: str, record: bytes | None, partition: int, at_ms: int, headers: Headers = ()) -> None:
+        self._producer.produce(
+            topic, record, partition=partition, timestamp=at_ms, headers=list(headers), on_delivery=self._delivered
+        )
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            self._failed.append(error)
+
+
+def detector_starts(topics: OwnTopics) -> None:
+    """Let a detector start: from here on the broker dates what comes to the two logs."""
+    if topics.timed:
+        _date_logs(topics, "LogAppendTime")
+
+
+def detector_has_started(topics: OwnTopics) -> None:
+    """Let the test date what comes to the two logs from here on."""
+    if topics.timed:
+        _date_logs(topics, "CreateTime")
+
+
+def _date_logs(topics: OwnTopics, clock: str) -> None:
+    """Return once it is in effect.
+
+    A broker applies batches of changes in turn, but those of one batch in any order. So the logs have changed once a
+    probe shows a change that was requested after an earlier one of it was seen.
+    """
+    probe = topics.names.rules_cdc
+    for name in (topics.names.rules, topics.names.transactions):
+        _date_by(topics.bootstrap, name, clock)
+    (other,) = _KINDS.keys() - {clock}
+    for shown in (clock, other, clock):
+        _date_by(topics.bootstrap, probe, shown)
+        until(partial(_has_kind, topics.bootstrap, probe, _KINDS[shown]), f"{probe} has {shown}")
+
+
+def _has_kind(bootstrap: str, topic: str, kind: int) -> bool:
+    """Whether the next record of a topic carries this kind of timestamp."""
+    kinds: list[int] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+    producer.produce(topic, b"a probe", on_delivery=lambda _, message: kinds.append(message.timestamp()[0]))
+    producer.flush(60.0)
+    return kinds[0] == kind
+
+
+def date_by_producer(bootstrap: str, topic: str) -> None:
+    """Let the producer's timestamps be the append times of a topic."""
+    _date_by(bootstrap, topic, "CreateTime")
+
+
+def _date_by(bootstrap: str, topic: str, clock: str) -> None:
+    entry = ConfigEntry("message.timestamp.type", clock, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for done in admin.incremental_alter_configs([resource]).values():
+        done.result()

@@ -1,0 +1,43 @@
+"""A real Airflow for the nights alone, over a test's own topics and archive."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from fraud_rules.demo.airflow import AirflowSite
+from fraud_rules.demo.site import PASSWORD
+from fraud_rules.project import Project
+from tests.support.kafka.topic_files import name_topics
+from tests.support.nightly.jobs import archive_of
+from tests.support.processes.lone_airflow import lone_airflow, with_dags
+from tests.support.processes.running_detector import Installation
+from tests.support.processes.supervised import Api, demo_ports
+
+NIGHT = "fraud_nightly_reevaluation"
+
+
+@contextmanager
+def nightly_airflow(installation: Installation, home: Path) -> Iterator[Api]:
+    """Under the installation's settings and schema."""
+    with_dags(installation.project.root, home, NIGHT)
+    settings = yaml.safe_load((installation.home / "detector.yaml").read_text(encoding="utf-8"))
+    del settings["topics"]
+    (home / "config" / "detector.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    name_topics(home / "config", installation.topics.names)
+    shutil.copy(installation.schema, home / "config" / "schema.yaml")
+    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": installation.topics.bootstrap}}
+    site = AirflowSite(
+        home=home / "airflow",
+        project=Project(home),
+        port=demo_ports()[2],
+        password=PASSWORD,
+        connections={"fraud_kafka": kafka, "spark_default": {"conn_type": "spark", "host": "local[2]"}},
+        variables={"fraud_archive": str(archive_of(installation).root)},
+    )
+    with lone_airflow(site) as api:
+        yield api

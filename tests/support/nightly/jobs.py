@@ -1,0 +1,47 @@
+"""The batch jobs as a scheduler runs them: processes of their own, told everything by arguments."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from fraud_rules.archive.store import ArchiveStore
+from tests.support.processes.running_detector import Installation
+
+
+def archive_of(installation: Installation) -> ArchiveStore:
+    """The archive of an installation."""
+    return ArchiveStore(installation.home / "archive")
+
+
+def run_job(script: str, installation: Installation, *flags: str, schema: Path | None = None) -> tuple[int, str, str]:
+    """Run a script of spark_jobs to its end: exit code, standard output, standard error."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(installation.project.root / "spark_jobs" / script),
+            "--bootstrap", installation.topics.bootstrap,
+            "--archive", str(archive_of(installation).root),
+            "--settings", str(installation.home / "detector.yaml"),
+            "--schema", str(schema or installation.schema),
+            "--jars", str(installation.project.jars / "connector"),
+            *flags,
+        ],
+        env=installation.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def archived(installation: Installation, *flags: str, schema: Path | None = None) -> dict[str, Any]:
+    """What a run of the archive says it did; it must end well."""
+    code, out, err = run_job("archive.py", installation, *flags, schema=schema)
+    assert code == 0, err[-3000:]
+    result: dict[str, Any] = json.loads(out)
+    return result

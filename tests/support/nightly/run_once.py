@@ -1,0 +1,44 @@
+"""Re-evaluates a made archive against a real broker, in this process.
+
+Run it as `python -m tests.support.nightly.run_once FOLDER BROKER PREFIX DAY`: the archive's folder, the broker, the
+prefix of the topics, the day. It prints the result as JSON.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+import msgspec
+
+from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.day import Day
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.reevaluation.report import DayResult
+from fraud_rules.reevaluation.run import DayOptions, in_process
+from fraud_rules.settings import DetectorSettings, TopicNames
+from fraud_rules.spark.reevaluation import ReevaluationJob, reevaluate
+from tests.support.conformance import load_schema
+from tests.support.nightly.archived import TRANSACTIONS
+
+
+def job_of(folder: Path, bootstrap: str, prefix: str, day: Day) -> ReevaluationJob:
+    """A day of an archive that `Site` made, published to topics of a test."""
+    names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
+    settings = replace(
+        DetectorSettings(), key_groups=2, topics=replace(names, transactions=TRANSACTIONS, rules="rules")
+    )
+    options = DayOptions(day, ArchiveStore(folder), settings, load_schema("default"))
+    return ReevaluationJob(options, KafkaConnection(bootstrap), Path())
+
+
+def run_once(job: ReevaluationJob) -> DayResult:
+    """Evaluate here, without Spark."""
+    return reevaluate(job, in_process)
+
+
+if __name__ == "__main__":
+    folder, bootstrap, prefix, day = sys.argv[1:]
+    result = run_once(job_of(Path(folder), bootstrap, prefix, Day.parse(day)))
+    sys.stdout.write(msgspec.json.encode(result).decode())

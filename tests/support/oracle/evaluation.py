@@ -1,0 +1,257 @@
+"""What the detector must answer, computed the slow and obvious way.
+
+Written from the specification alone. It keeps every transaction it ever accepted, looks at all of them for each new one
+and adds up fractions. It never forgets an epoch either, where the engine keeps a superseded one for ten minutes of
+append time, for partitions that lag behind. It shares with the product the parsers of rules and filters and the
+documented hash of a key, and nothing that windows, orders, retains, aggregates or folds the rule log.
+
+Where the specification leaves something open, the decision stands in a docstring:
+`_Judge.connected`, `_Judge.take`, `_Judge.evaluate`, `_Judge._begin_history`, `_Kept`, `_Marks`, `stream._cut`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from fraud_rules.keygroup import key_group_of
+from fraud_rules.rule import Aggregator
+from fraud_rules.schema import TransactionSchema
+from tests.support.oracle.arithmetic import Value, judge, passes
+from tests.support.oracle.stream import (
+    LONG_AGO_MS,
+    Document,
+    Grouping,
+    LogEntry,
+    Row,
+    Standing,
+    arrivals,
+    fold,
+    parse,
+    read_rule_log,
+    unscaled,
+)
+
+MINUTE_MS = 60_000
+
+_Place = tuple[int, Grouping]  # a key group and a grouping
+
+
+def evaluate(document: Document, schema: TransactionSchema) -> dict[str, list[Any]]:
+    """The answer to a recorded stream: alerts, late, quarantine and duplicates by transaction id, rejected rules.
+
+    The document is that of `fraud replay`: `steps` in append order, and optionally `keyGroups`, `batches` (offsets are
+    exclusive ends by partition, the pin is the number of rule records the batch sees) and `settings`.
+    """
+    settings = document.get("settings", {})
+    log = read_rule_log(document, schema)
+    court = _Judge(schema, log, document.get("keyGroups", 1), settings.get("maxOutOfOrdernessMs", 5 * MINUTE_MS))
+    quarantine: list[Value] = []
+    for row in arrivals(document, len(log)):
+        values = parse(row.tx, row.append_ms, schema, settings.get("futureToleranceMs", 5 * MINUTE_MS))
+        if values is None:
+            quarantine.append(row.tx.get("transactionId"))
+        else:
+            row.values = values
+            court.take_everywhere(row)
+    rejected = [{"ruleVersion": entry.version, "reasons": entry.reasons} for entry in log if entry.change is None]
+    return {
+        "alerts": court.alerts,
+        "late": court.late,
+        "quarantine": quarantine,
+        "duplicates": court.duplicates,
+        "rejected": rejected,
+    }
+
+
+@dataclass
+class _Bounds:
+    """Watermark and retention bound (H) of one key group and one incarnation of a grouping: both survive a clear."""
+
+    watermark_ms: int = LONG_AGO_MS
+    retained_from_ms: int = LONG_AGO_MS
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """An accepted row, and the bounds of the incarnation that accepted it.
+
+    What that incarnation's H has given up stays given up. It differs from the H of the incarnation that looks only
+    where a pin hid from the row's batch that the grouping had ended and begun again before the row was appended.
+    """
+
+    row: Row
+    bounds: _Bounds
+
+
+@dataclass
+class _Marks:
+    """What alerts leave behind for one rule incarnation, key and epoch.
+
+    A COUNT_WITH_RESET mark is set by an alert written while the rule was COUNT_WITH_RESET and heeded while it is, so it
+    outlives an edit to another aggregate and back. `cool_from_ms` is the largest eventTime alerted so far. A rule
+    without a cool-down suppresses nothing, but its next alert tells what was suppressed while it had one.
+    """
+
+    reset_arrival: int = -1
+    cool_from_ms: int = LONG_AGO_MS
+    suppressed: int = 0
+
+
+class _Judge:
+    """Takes transactions in arrival order and remembers everything."""
+
+    def __init__(
+        self, schema: TransactionSchema, log: Sequence[LogEntry], key_groups: int, max_out_of_orderness_ms: int
+    ) -> None:
+        self.alerts: list[dict[str, Any]] = []
+        self.late: list[Value] = []
+        self.duplicates: list[Value] = []
+        self._schema = schema
+        self._log = log
+        self._key_groups = key_groups
+        self._max_out_of_orderness_ms = max_out_of_orderness_ms
+        self._standings = [fold(log[:count]) for count in range(len(log) + 1)]
+        self._accepted: dict[_Place, list[_Kept]] = {}
+        self._of_key: dict[tuple[_Place, tuple[Value, ...]], list[_Kept]] = {}
+        self._history_starts: dict[tuple[_Place, int], int] = {}
+        self._bounds: dict[tuple[_Place, int], _Bounds] = {}
+        self._marks: dict[tuple[int, tuple[Value, ...], int], _Marks] = {}
+
+    def take_everywhere(self, row: Row) -> None:
+        """Judge a transaction in every grouping in force for it; alerts by rule id, late and duplicates once each."""
+        row.rules_seen = sum(entry.time_ms <= row.append_ms for entry in self._log[: row.pin])
+        standing = self._standings[row.rules_seen]
+        verdicts: set[str] = set()
+        alerts: list[dict[str, Any]] = []
+        for grouping in sorted(standing.groupings):
+            verdicts.add(self.take(row, grouping, standing, alerts))
+        self.alerts += sorted(alerts, key=lambda alert: int(alert["ruleId"]))
+        if "late" in verdicts:
+            self.late.append(row.id)
+        if "duplicate" in verdicts:
+            self.duplicates.append(row.id)
+
+    def take(self, row: Row, grouping: Grouping, standing: Standing, alerts: list[dict[str, Any]]) -> str:
+        """Judge a transaction in one grouping: null key, duplicate, late, evaluation, then watermark and H.
+
+        A late row below H is late but not kept: it can count in no window and makes no later delivery a duplicate.
+        """
+        key = tuple(row.values[name] for name in grouping)
+        if None in key:
+            return "null key"
+        place = (self._key_group(grouping, key), grouping)
+        epoch = standing.epoch(grouping)
+        bounds = self._bounds.setdefault((place, standing.incarnation(grouping)), _Bounds())
+        accepted = self._accepted.setdefault(place, [])
+        of_key = self._of_key.setdefault((place, key), [])
+        retained = [
+            kept.row
+            for kept in of_key
+            if kept.row.event_ms >= max(bounds.retained_from_ms, kept.bounds.retained_from_ms)
+            and self.connected(kept.row, row, grouping)
+        ]
+        if any(x.id == row.id for x in retained):
+            return "duplicate"
+        late = row.event_ms < bounds.watermark_ms
+        if row.event_ms >= bounds.retained_from_ms:
+            accepted.append(_Kept(row, bounds))
+            of_key.append(accepted[-1])
+            if (place, epoch) not in self._history_starts:
+                self._begin_history(accepted, row, (place, epoch))
+        if not late:
+            start_ms = max(self._history_starts[place, epoch], bounds.retained_from_ms)
+            alerts += self.evaluate(row, [*retained, row], standing, grouping, start_ms)
+        self._advance(bounds, row, max(in_force.rule.window_ms for in_force in standing.of(grouping)))
+        return "late" if late else "evaluated"
+
+    def connected(self, x: Row, e: Row, grouping: Grouping) -> bool:
+        """Whether no clear and no start of the grouping lies between the append times of two accepted rows.
+
+        Boundaries are those that either row saw, by its own append time and its own batch's pin: a row of a slow
+        partition may arrive after rows appended later, and a pin may hide a clear from the rows after it. Rules come
+        first at equal times, so a row appended in the very millisecond of a boundary is after it. Rows count only
+        where they were accepted, that is, while the grouping was in force for them.
+        """
+        first, last = sorted((x.append_ms, e.append_ms))
+        boundaries = self._standings[max(x.rules_seen, e.rules_seen)].boundaries(grouping)
+        return not any(first < boundary.time_ms <= last for boundary in boundaries)
+
+    def _begin_history(self, accepted: Sequence[_Kept], row: Row, epoch: tuple[_Place, int]) -> None:
+        """Settle the eventTime at which the retained history of a key group starts, at the first row kept in an epoch.
+
+        It is that of the first row, by arrival, that is still retained and that no boundary separates from this one:
+        the row itself, unless a pin hid the boundary from the batch of an earlier one.
+        """
+        grouping = epoch[0][1]
+        self._history_starts[epoch] = next(
+            kept.row.event_ms
+            for kept in accepted
+            if kept.row.event_ms >= kept.bounds.retained_from_ms and self.connected(kept.row, row, grouping)
+        )
+
+    def evaluate(
+        self, e: Row, candidates: Sequence[Row], standing: Standing, grouping: Grouping, history_start_ms: int
+    ) -> Iterator[dict[str, Any]]:
+        """The alerts of one transaction, by rule id.
+
+        Marks and cool-downs belong to the rule's incarnation, the key and the epoch: a clear, a delete and another
+        grouping forget them.
+        """
+        key = {name: e.values[name] for name in grouping}
+        for in_force in standing.of(grouping):
+            rule = in_force.rule
+            if not rule.evaluated or not passes(rule.filter, e.values):
+                continue
+            marks_of = (in_force.incarnation, tuple(key.values()), standing.epoch(grouping))
+            marks = self._marks.setdefault(marks_of, _Marks())
+            resets = rule.aggregator is Aggregator.COUNT_WITH_RESET
+            start_ms = e.event_ms - rule.window_ms
+            window = [
+                x
+                for x in candidates
+                if start_ms <= x.event_ms <= e.event_ms
+                and passes(rule.filter, x.values)
+                and not (resets and x.arrival <= marks.reset_arrival)
+            ]
+            verdict = judge(rule, [x.values for x in window])
+            if verdict is None or not verdict[0]:
+                continue
+            if rule.cooldown_ms is not None and e.event_ms < marks.cool_from_ms + rule.cooldown_ms:
+                marks.suppressed += 1
+                continue
+            yield {
+                "ruleId": rule.rule_id,
+                "ruleVersion": in_force.version,
+                "shadow": rule.shadow,
+                "key": key,
+                "transactionId": e.id,
+                "triggeringValue": verdict[1],
+                "windowStart": start_ms,
+                "windowEnd": e.event_ms,
+                "windowCount": len(window),
+                "windowComplete": start_ms >= history_start_ms,
+                "suppressed": marks.suppressed,
+            }
+            marks.suppressed = 0
+            marks.cool_from_ms = max(marks.cool_from_ms, e.event_ms)
+            if resets:
+                marks.reset_arrival = e.arrival
+
+    def _advance(self, bounds: _Bounds, row: Row, widest_window_ms: int) -> None:
+        """Move watermark and H; a late row cannot move the first, but may move H where the widest window has shrunk."""
+        reached_ms = min(row.event_ms, row.append_ms) - self._max_out_of_orderness_ms
+        bounds.watermark_ms = max(bounds.watermark_ms, reached_ms)
+        bounds.retained_from_ms = max(bounds.retained_from_ms, bounds.watermark_ms - widest_window_ms)
+
+    def _key_group(self, grouping: Grouping, key: Sequence[Value]) -> int:
+        """The documented hash of the key."""
+        hashed = [self._hashable(name, value) for name, value in zip(grouping, key, strict=True)]
+        return key_group_of(grouping, hashed, self._key_groups) if self._key_groups > 1 else 0
+
+    def _hashable(self, name: str, value: Value) -> int | str:
+        declared = self._schema.field(name)
+        assert value is not None and declared is not None
+        return unscaled(value, declared) if isinstance(value, Decimal) else value

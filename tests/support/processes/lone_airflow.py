@@ -1,0 +1,34 @@
+"""A real Airflow beside others, with some of the DAGs only."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fraud_rules.demo.airflow import AirflowSite, LocalAirflow
+from tests.support.processes.supervised import FOLDERS, Api, project_at
+
+
+@contextmanager
+def lone_airflow(site: AirflowSite) -> Iterator[Api]:
+    """Its components, up and well."""
+    airflow = LocalAirflow(site)
+    airflow.prepare()
+    try:
+        airflow.start()
+        airflow.await_healthy()
+        api = Api(site.url)
+        api.login()
+        yield api
+    finally:
+        airflow.stop()
+
+
+def with_dags(root: Path, home: Path, *names: str) -> None:
+    """Make `home` a project like the one at `root`, with these DAGs only and a configuration of its own."""
+    (home / "dags").mkdir(parents=True)
+    project_at(home, root, [folder for folder in FOLDERS if folder != "dags"])
+    for name in names:
+        shutil.copy(root / "dags" / f"{name}.py", home / "dags")

@@ -1,0 +1,199 @@
+"""An agent as a process of its own, and detectors for it that are only stand-ins: wheels with a module `detector`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import uuid
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import psutil
+
+from fraud_rules.agent.home import AgentHome
+from fraud_rules.agent.members import kill_members, members
+from fraud_rules.deployment.attempt import AttemptPhase, AttemptStatus, DeploymentSeen
+from fraud_rules.deployment.intent import Intent, IntentKind, IntentRecord
+from fraud_rules.deployment.local import release_of
+from fraud_rules.deployment.release import Release
+from fraud_rules.kafka.deployment_log import append_intent, read_deployment, read_intent_log
+from fraud_rules.project import Project
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.processes.fraud_command import environment
+from tests.support.waiting import until
+
+DETECTOR = "detector"
+NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+
+_STAND_IN = """
+import os, signal, subprocess, sys, time
+
+OBEYS, REFUSES, DIES = {obeys}, {refuses!r}, {dies!r}
+
+def main():
+    if "--check" in sys.argv:
+        if REFUSES:
+            sys.stderr.write("detector: " + REFUSES + "\\n")
+            return 9
+        return 0
+    if OBEYS:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    else:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # As Spark's Python workers: a process group of its own, and deaf.
+    subprocess.Popen([sys.executable, "-c", "import os, signal, time; os.setpgid(0, 0); "
+                      "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"])
+    hold = [word.removeprefix("--hold=") for word in sys.argv if word.startswith("--hold=")]
+    if hold and DIES:
+        sys.stderr.write("detector: " + DIES + "\\n")
+        return 9
+    if hold:
+        sys.stderr.write("detector: ready\\n")
+        sys.stderr.flush()
+    while hold and not os.path.exists(hold[0]):
+        time.sleep(0.05)
+    sys.stderr.write("detector: running\\n")
+    sys.stderr.flush()
+    while True:
+        time.sleep(0.05)
+
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
+_STARTING = """
+import json, os, signal, sys, time
+
+def main():
+    if "--check" in sys.argv:
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    restored = 0
+    while True:
+        now_ms = time.time_ns() // 1_000_000
+        work = {{"phase": "STATE", "sinceMs": now_ms, "changedMs": now_ms, "done": restored, "total": 9_000_000,
+                 "unit": "events"}}
+        if restored == 0 or {moves}:
+            with open(os.environ["FRAUD_WORK"] + ".new", "w") as file:
+                json.dump(work, file)
+            os.replace(os.environ["FRAUD_WORK"] + ".new", os.environ["FRAUD_WORK"])
+            restored += 1_000
+        time.sleep(0.05)
+
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
+
+def never_started(path: Path, *, moves: bool) -> Path:
+    """A wheel whose detector restores state for ever; with `moves` it makes progress."""
+    return stand_in(path, source=_STARTING.format(moves=moves))
+
+
+def stand_in(path: Path, *, obeys: bool = True, refuses: str = "", dies: str = "", source: str | None = None) -> Path:
+    """A wheel whose detector runs until it is told to end; or refuses its check, dies while it makes ready, or does not
+    obey."""
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("detector.py", source or _STAND_IN.format(obeys=obeys, refuses=refuses, dies=dies))
+    return path
+
+
+class Operations:
+    """What a supervisor and its agents do on a test's own topics."""
+
+    def __init__(
+        self, home: Path, project: Project, topics: OwnTopics, extra: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """`extra` is put into the environment of agents."""
+        self.home = AgentHome(home / "agent")
+        self.log = home / "agent.log"
+        self._folder = home
+        self._project = project
+        self._topics = topics
+        self._extra = extra
+        self._agents: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def environment(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("FRAUD_")}
+        return {**inherited, **environment(self._topics), "FRAUD_HOME": str(self._project.root), **self._extra}
+
+    def agent(
+        self, *options: str, within: Sequence[str] = (), home: Path | None = None, **environ: str
+    ) -> subprocess.Popen[bytes]:
+        """Start an agent; `within` is a command to run it under, `environ` further variables."""
+        command = [sys.executable, "-m", "fraud_rules.cli", "agent", "run", f"--home={home or self.home.path}"]
+        with self.log.open("ab") as log:
+            agent = subprocess.Popen(
+                [*within, *command, *options],
+                env={**self.environment, **environ},
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._agents.append(agent)
+        return agent
+
+    def release(self, wheel: Path | None = None, config: Path | None = None, **options: Any) -> Release:
+        """The shipped configuration, or that of a folder, on these topics."""
+        given = {"checkpoint": str(self._folder / "checkpoint"), **options}
+        return release_of(
+            config or self._project.config,
+            bootstrap=self._topics.bootstrap,
+            wheel="" if wheel is None else str(wheel),
+            environ=environment(self._topics),
+            **given,
+        )
+
+    def decide(self, release: Release | None, **members_of_intent: Any) -> IntentRecord:
+        """Append an intent to run a release, or to drain."""
+        kafka, topic = self._topics.kafka, self._topics.names.detector_intents
+        kind = IntentKind.DRAIN if release is None else IntentKind.RUN
+        after = read_intent_log(kafka, topic, DETECTOR).epoch
+        attempt_id = uuid.uuid4().hex[:12]
+        intent = Intent(DETECTOR, kind, attempt_id, after, "a test", "a test", "a test", 0, release)
+        return append_intent(kafka, topic, msgspec.structs.replace(intent, **members_of_intent))
+
+    def seen(self) -> DeploymentSeen:
+        return read_deployment(self._topics.kafka, self._topics.names.detector_attempts, DETECTOR)
+
+    def await_phase(self, record: IntentRecord, *phases: AttemptPhase, timeout_s: float = 180.0) -> AttemptStatus:
+        """The attempt once it is in one of the phases."""
+
+        def reached() -> AttemptStatus | None:
+            attempt = self.seen().attempts.get(record.intent.attempt_id)
+            return attempt.status if attempt is not None and attempt.status.phase in phases else None
+
+        try:
+            return until(reached, f"the attempt is {phases}", timeout_s)
+        except AssertionError as error:
+            said = self.log.read_text(errors="replace")[-2_000:]
+            raise AssertionError(f"{error}: {self.seen().attempts.get(record.intent.attempt_id)}; {said}") from None
+
+    def members(self, record: IntentRecord) -> Sequence[psutil.Process]:
+        """The processes of an attempt."""
+        return members(record.intent.attempt_id)
+
+    def await_gone(self, record: IntentRecord) -> None:
+        """Return once nothing is left of an attempt: its starter ends a moment after it has told how that did."""
+        until(lambda: not self.members(record), "nothing is left of the attempt", 20.0)
+
+    def end(self) -> None:
+        """End everything."""
+        for agent in self._agents:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(agent.pid, signal.SIGKILL)
+            agent.wait()
+        for folder in self.home.attempts():
+            order = folder.order()
+            if order is not None:
+                kill_members(order.intent.attempt_id)

@@ -1,0 +1,211 @@
+"""A detector as a supervisor runs it: `spark_jobs/detector.py` as a process of its own, on a test's own topics."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+from fraud_rules.detector_status import Progress, decode_progress
+from fraud_rules.project import Project
+from fraud_rules.settings import DetectorSettings, TopicNames
+from tests.support.kafka.own_topics import OwnTopics
+from tests.support.kafka.records import read_all
+from tests.support.kafka.timed_topics import detector_has_started, detector_starts
+from tests.support.waiting import until
+
+START_S = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What one detector is started with. Everything it keeps is under `home`; `extra` is in its environment."""
+
+    home: Path
+    project: Project
+    topics: OwnTopics
+    settings: DetectorSettings
+    schema: Path
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def make(
+        cls, home: Path, project: Project, topics: OwnTopics, schema: Path | None = None, **settings: Any
+    ) -> Installation:
+        """An installation with these settings; others have their defaults."""
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "tmp").mkdir(exist_ok=True)
+        names = {role.name: getattr(topics.names, role.name) for role in fields(TopicNames)}
+        file = home / "detector.yaml"
+        file.write_text(yaml.safe_dump({**settings, "topics": names}), encoding="utf-8")
+        parsed = DetectorSettings.load(file, environ={})
+        return cls(home, project, topics, parsed, schema or project.config / "schema.yaml")
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.home / "checkpoint"
+
+    def arguments(self, *flags: str, checkpoint: Path | None = None) -> list[str]:
+        """The detector's arguments. Tasks are tried four times: a killed worker alone ends no driver."""
+        return [
+            "--bootstrap", self.topics.bootstrap,
+            "--checkpoint", str(checkpoint or self.checkpoint),
+            "--settings", str(self.home / "detector.yaml"),
+            "--schema", str(self.schema),
+            "--jars", str(self.project.jars / "connector"),
+            "--master", "local[2,4]",
+            *flags,
+        ]  # fmt: skip
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of its processes: nothing that overrides the settings file, and an own temporary folder."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("FRAUD_")}
+        return {**inherited, "TMPDIR": str(self.home / "tmp"), **self.extra}
+
+    def progress(self) -> list[Progress]:
+        """Every batch whose outputs can be read."""
+        messages = read_all(self.topics.bootstrap, self.topics.names.detector_progress)
+        return [decode_progress(message.value()) for message in messages]
+
+
+class RunningDetector:
+    """One start of a detector, in a session of its own."""
+
+    def __init__(self, installation: Installation, *flags: str, checkpoint: Path | None = None) -> None:
+        self.installation = installation
+        self.log = installation.home / "detector.log"
+        self._said_from = self.log.stat().st_size if self.log.exists() else 0
+        detector_starts(installation.topics)
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable,
+                    str(installation.project.root / "spark_jobs" / "detector.py"),
+                    *installation.arguments(*flags, checkpoint=checkpoint),
+                ],
+                env=installation.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def said(self) -> str:
+        """What this start has written to its log."""
+        with self.log.open("rb") as log:
+            log.seek(self._said_from)
+            return log.read().decode("utf-8", "replace")
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.process.poll()
+
+    def is_ready(self) -> bool:
+        """Whether its query runs; fails when it has ended instead."""
+        ended = self.exit_code
+        assert ended is None, f"the detector ended with {ended}: {self.said()[-2000:]}"
+        return "detector: running" in self.said()
+
+    def wait_ready(self) -> None:
+        until(self.is_ready, "the detector runs", START_S)
+        detector_has_started(self.installation.topics)
+
+    def wait_end(self, timeout_s: float = START_S) -> int:
+        """Its exit code, once it has ended by itself."""
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {timeout_s:g} s: {self.said()[-2000:]}") from None
+
+    def stop(self) -> int:
+        """Ask it to end after the batch in hand; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        code = self.wait_end()
+        self.kill()
+        return code
+
+    def signal_all(self, number: int) -> None:
+        """A signal to every process of it: driver, JVM, Python workers."""
+        _signal(self.members(), number)
+
+    def kill(self) -> None:
+        """End everything of it at once, and wait until it is gone."""
+        kill_session(self.process)
+
+    def members(self) -> list[psutil.Process]:
+        """Its processes that run."""
+        return members_of(self.process.pid)
+
+    def jvm(self) -> psutil.Process | None:
+        """The JVM of the driver, while there is one."""
+        return jvm_of(self.process.pid)
+
+    def python_workers(self) -> list[psutil.Process]:
+        """The Python workers that evaluate."""
+        jvm = self.jvm()
+        if jvm is None:
+            return []
+        try:
+            daemons = [child for child in jvm.children() if _name(child).startswith("python")]
+            return [worker for daemon in daemons for worker in daemon.children()]
+        except psutil.Error:
+            return []
+
+
+def members_of(session: int) -> list[psutil.Process]:
+    """The processes of a session that run. Spark's Python workers have a process group of their own."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.Error, ProcessLookupError):
+            continue
+    return found
+
+
+def jvm_of(session: int) -> psutil.Process | None:
+    """The JVM of a session, while there is one."""
+    return next((process for process in members_of(session) if _name(process) == "java"), None)
+
+
+def kill_session(leader: subprocess.Popen[bytes]) -> None:
+    """Kill every process of a session, and wait until all are gone."""
+
+    def is_gone() -> bool:
+        leader.poll()
+        members = members_of(leader.pid)
+        _signal(members, signal.SIGKILL)
+        return not members
+
+    until(is_gone, "every process of the detector is gone")
+    leader.wait()
+
+
+def _signal(processes: Iterable[psutil.Process], number: int) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except psutil.Error:
+        return ""
+
+
+def covers(progress: Progress, ends: Mapping[int, int], topics: TopicNames, rules_end: int) -> bool:
+    """Whether a batch has read up to these ends of transactions and rules."""
+    read = progress.ends_of(topics.transactions)
+    return all(read.get(partition, 0) >= end for partition, end in ends.items()) and progress.rules_end >= rules_end

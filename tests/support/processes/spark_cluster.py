@@ -1,0 +1,84 @@
+"""A real Spark standalone cluster on this machine: a master and workers, from the jars that come with pyspark."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pyspark
+
+from tests.support.ports import free_ports
+from tests.support.processes.running_detector import kill_session
+from tests.support.waiting import until
+
+_HOST = "127.0.0.1"
+_SPARK_HOME = Path(pyspark.__file__).parent
+
+
+class StandaloneCluster:
+    """`url` is what a driver is given as master."""
+
+    def __init__(self, home: Path, workers: int) -> None:
+        self._home = home
+        port, ui_port = free_ports(2)
+        self.url = f"spark://{_HOST}:{port}"
+        self._master = self._start("master", "Master", f"--host={_HOST}", f"--port={port}", f"--webui-port={ui_port}")
+        until(lambda: self._listens(port), "Spark's master listens", 60.0)
+        self.workers = [self._start_worker(number) for number in range(workers)]
+        until(lambda: self._said("master").count("Registering worker") >= workers, "the workers have registered", 60.0)
+
+    def kill_worker(self, number: int) -> None:
+        """A machine goes away: the worker and the executors it has started, at once."""
+        kill_session(self.workers[number])
+
+    def executors(self, number: int) -> int:
+        """How many executors a worker has been asked to launch."""
+        return self._said(f"worker-{number}").count("Asked to launch executor")
+
+    def end(self) -> None:
+        """End everything."""
+        for process in (*self.workers, self._master):
+            kill_session(process)
+
+    def _start_worker(self, number: int) -> subprocess.Popen[bytes]:
+        work = self._home / f"work-{number}"
+        options = (
+            f"--host={_HOST}",
+            "--cores=1",
+            "--memory=1g",
+            f"--work-dir={work}",
+            f"--webui-port={free_ports(1)[0]}",
+        )
+        return self._start(f"worker-{number}", "Worker", *options, self.url)
+
+    def _start(self, name: str, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
+        words = [word for argument in arguments for word in argument.split("=", 1)]
+        main = f"org.apache.spark.deploy.{kind.lower()}.{kind}"
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("FRAUD_")},
+            "SPARK_HOME": str(_SPARK_HOME),
+            "SPARK_LOCAL_IP": _HOST,
+            "SPARK_DAEMON_MEMORY": "256m",
+        }
+        with (self._home / f"{name}.log").open("wb") as log:
+            return subprocess.Popen(
+                [str(_SPARK_HOME / "bin" / "spark-class"), main, *words],
+                env=environment,
+                cwd=self._home,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def _said(self, name: str) -> str:
+        return (self._home / f"{name}.log").read_text(errors="replace")
+
+    @staticmethod
+    def _listens(port: int) -> bool:
+        with suppress(OSError), socket.create_connection((_HOST, port), 0.5):
+            return True
+        return False

@@ -1,0 +1,333 @@
+"""A detector under supervision as people run it: broker, agent, real Airflow components, and a look from outside."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+import yaml
+
+from fraud_ops.health import Health, Limits, Verdict, health
+from fraud_ops.hooks.watch import DetectorWatch
+from fraud_ops.observation import DetectorObservation
+from fraud_rules.cli.configured import Configured, configured
+from fraud_rules.demo.airflow import USER, Component
+from fraud_rules.demo.published import read_published
+from fraud_rules.demo.sender import Sender
+from fraud_rules.demo.site import PASSWORD, Site
+from fraud_rules.demo.verdict import Traffic, judge
+from fraud_rules.demo.verdict import Verdict as DemoVerdict
+from fraud_rules.deployment.attempt import Attempt
+from fraud_rules.kafka.consume import topic_ends
+from fraud_rules.kafka.recorder import record_run
+from fraud_rules.project import Project
+from fraud_rules.replay import replay_recording
+from fraud_rules.runtime.clock import now_ms
+from fraud_rules.traffic import TrafficSettings
+from tests.support.ports import free_ports
+from tests.support.waiting import until
+
+FOLDERS = ("dags", "docs", "lib", "plugins", "spark_jobs")
+RUN_S = 600.0
+_LOOK_S = 0.25  # a look costs what is looked at: Kafka requests, or requests to Airflow
+TRAFFIC = TrafficSettings(
+    rate_per_s=50, seconds=None, payers=20_000, seed=7, out_of_order=0.02, late=0.002, duplicates=0.005, malformed=0.005
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """How long after a driver was lost another was asked for, and the detector was healthy again."""
+
+    seen_s: float
+    healthy_s: float
+
+
+class Supervised:
+    """A running installation, whose detector was healthy after `healthy_s`. `api` is Airflow's."""
+
+    def __init__(self, site: Site, context: Configured) -> None:
+        self.site = site
+        self.context = context
+        self.healthy_s = 0.0
+        self.api = Api(site.airflow.site.url)
+        self.sender = Sender(site.broker.kafka, context.settings.topics.transactions, TRAFFIC)
+        self._watch = DetectorWatch(site.broker.kafka, context.settings)
+
+    def look(self) -> DetectorObservation:
+        return self._watch.look()
+
+    def verdict(self) -> Verdict:
+        return health(self.look(), Limits(), now_ms())
+
+    def await_health(self, wanted: Health, timeout_s: float = RUN_S) -> DetectorObservation:
+        def reached() -> DetectorObservation | None:
+            seen = self.look()
+            return seen if health(seen, Limits(), now_ms()).health is wanted else None
+
+        return until(reached, f"the detector is {wanted}", timeout_s, _LOOK_S)
+
+    def await_after(self, epoch: int, timeout_s: float = RUN_S) -> DetectorObservation:
+        """Wait for a healthy attempt at a later decision."""
+
+        def reached() -> DetectorObservation | None:
+            seen = self.look()
+            later = seen.intents.epoch > epoch and seen.attempt is not None and seen.attempt.status.epoch > epoch
+            return seen if later and health(seen, Limits(), now_ms()).health is Health.HEALTHY else None
+
+        return until(reached, f"a healthy attempt after epoch {epoch}", timeout_s, _LOOK_S)
+
+    def await_rules(self) -> None:
+        """Wait until the seed rules are live."""
+        found = until(lambda: self.api.runs("fraud_seed_rules"), "the rules are being seeded", RUN_S, _LOOK_S)
+        assert self.api.await_run("fraud_seed_rules", found[0]["dag_run_id"]) == "success"
+
+    def await_batches(self, count: int = 2) -> None:
+        """Wait for that many more batches."""
+        begun = _batch(self.look())
+        until(lambda: _batch(self.look()) >= begun + count, f"{count} more batches", RUN_S, _LOOK_S)
+
+    def await_supervision(self, since_ms: int, timeout_s: float = RUN_S) -> None:
+        """Wait until a supervisor has looked after a time."""
+        until(lambda: _supervised_ms(self.look()) > since_ms, "a supervisor looks", timeout_s, _LOOK_S)
+
+    def attempt(self) -> Attempt:
+        """The attempt at what is wanted."""
+        attempt = self.look().attempt
+        assert attempt is not None
+        return attempt
+
+    def driver(self) -> psutil.Process:
+        """The one driver on the checkpoint, by its command line; fails when there is none, or a second one."""
+        marker = f"--checkpoint={self.site.places.checkpoint}"
+        found = [process for process in psutil.process_iter() if marker in _arguments(process)]
+        roots = [process for process in found if marker not in _arguments(process.parent())]
+        assert len(roots) == 1, roots
+        return roots[0]
+
+    def members(self) -> list[psutil.Process]:
+        """Driver, JVM and Python workers."""
+        driver = self.driver()
+        return [driver, *driver.children(recursive=True)]
+
+    def lose_driver(self, number: int) -> Replaced:
+        """Send a signal to all of a driver, wait until another has taken its place, and wake what only slept."""
+        before, members, began_ms = self.attempt().status, self.members(), now_ms()
+        for process in members:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+        seen = self.await_after(before.epoch)
+        healthy_ms = now_ms()
+        for process in members:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGCONT)
+        self.await_batches(3)
+        assert self.driver().pid not in {process.pid for process in members}
+        assert seen.wanted is not None
+        return Replaced((seen.wanted.append_ms - began_ms) / 1_000, (healthy_ms - began_ms) / 1_000)
+
+    def redeploy(self) -> None:
+        """Change a setting that alters no answer, and return once a detector under it is healthy."""
+        epoch, path = self.attempt().status.epoch, self.context.project.config / "detector.yaml"
+        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+        path.write_text(yaml.safe_dump({**settings, "tick_ms": settings["tick_ms"] - 1}), encoding="utf-8")
+        self.await_after(epoch)
+
+    def supervisors(self) -> list[psutil.Process]:
+        """Airflow's processes and the agent's own, without what the agent has started."""
+        agent = [each for each in psutil.process_iter() if _agent_home(self.site) in _arguments(each)]
+        return [*self.site.airflow.processes(), *agent]
+
+    def await_judged(self) -> None:
+        """Wait until all transactions that there are now have been judged."""
+        topic = self.context.settings.topics.transactions
+        ends = topic_ends(self.site.broker.kafka, topic)
+
+        def is_read() -> bool:
+            progress = self.look().progress
+            read = {} if progress is None else progress.progress.ends_of(topic)
+            return all(read.get(partition, 0) >= end for partition, end in ends.items())
+
+        until(is_read, "everything is read", RUN_S, _LOOK_S)
+
+    def judge(self) -> DemoVerdict:
+        """Let it read everything, and compare its outputs with the replay of the recorded logs."""
+        self.sender.stop()
+        self.await_judged()
+        kafka = self.site.broker.kafka
+        recording = record_run(kafka, self.context.settings)
+        answer = replay_recording(recording, self.context.schema, self.context.settings)
+        published = read_published(kafka, self.context.settings.topics)
+        return judge(published, answer, Traffic(self.sender.sent.records, self.sender.planted_whole))
+
+
+class Api:
+    """Airflow's REST API, as the user of the demo."""
+
+    def __init__(self, url: str) -> None:
+        self._client = httpx.Client(base_url=url, timeout=60, trust_env=False)
+
+    def login(self) -> None:
+        answer = self._client.post("/auth/token", json={"username": USER, "password": PASSWORD})
+        answer.raise_for_status()
+        self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
+    def call(self, method: str, path: str, **body: Any) -> Any:
+        """One call; its answer's document."""
+        answer = self._client.request(method, f"/api/v2/{path}", json=body or None)
+        assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text[:500]}"
+        return answer.json() if answer.content else None
+
+    def newest_run(self, dag_id: str) -> dict[str, Any]:
+        """The run that began last."""
+        runs = self.runs(dag_id)
+        assert runs, dag_id
+        return runs[0]
+
+    def runs(self, dag_id: str, order: str = "-run_after") -> list[dict[str, Any]]:
+        """The newest run, or the first by another order, if there has been any."""
+        found: list[dict[str, Any]] = self.call("GET", f"dags/{dag_id}/dagRuns?order_by={order}&limit=1")["dag_runs"]
+        return found
+
+    def missed_deadlines(self) -> list[dict[str, Any]]:
+        """Those that Airflow's home page counts."""
+        found: list[dict[str, Any]] = self.fetch("/ui/dags/~/dagRuns/~/deadlines?missed=true").json()["deadlines"]
+        return found
+
+    def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
+        """The states of a run's tasks."""
+        found = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances")["task_instances"]
+        return {each["task_id"]: each["state"] for each in found}
+
+    def trigger(self, dag_id: str, *, partition: str | None = None, **conf: Any) -> str:
+        """A run by hand; its id."""
+        body = {"logical_date": None, "partition_key": partition, "conf": conf}
+        run_id: str = self.call("POST", f"dags/{dag_id}/dagRuns", **body)["dag_run_id"]
+        return run_id
+
+    def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:
+        """What a task has pushed."""
+        path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/{key}?deserialize=true"
+        return self.call("GET", path)["value"]
+
+    def behind(self, dag_id: str, run_id: str, task_id: str, button: str) -> httpx.Response:
+        """What a button of a task leads to."""
+        path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/links"
+        return self.fetch(self.call("GET", path)["extra_links"][button])
+
+    def fetch(self, url: str) -> httpx.Response:
+        """A page, for who is logged in."""
+        answer = self._client.get(url)
+        assert answer.is_success, f"{url}: {answer.status_code}"
+        return answer
+
+    def await_run(self, dag_id: str, run_id: str, timeout_s: float = RUN_S) -> str:
+        """The state a run ends in."""
+
+        def ended() -> str | None:
+            state: str = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}")["state"]
+            return state if state in ("success", "failed") else None
+
+        return until(ended, f"{dag_id} {run_id} ends", timeout_s, _LOOK_S)
+
+
+def project_at(home: Path, root: Path, folders: Iterable[str] = FOLDERS) -> None:
+    """Make `home` a project like the one at `root`: its folders, and a configuration of its own, to be changed."""
+    for folder in folders:
+        (home / folder).symlink_to(root / folder)
+    shutil.copytree(root / "config", home / "config")
+
+
+@contextmanager
+def supervised(project: Project, home: Path) -> Iterator[Supervised]:
+    """Everything up, and the DAGs at work; the agent in a PID namespace of its own where that can be had."""
+    project_at(home, project.root)
+    port, controller_port, airflow_port = demo_ports()
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        patch.setenv("FRAUD_HOME", str(home))
+        patch.setenv("FRAUD_BROKER_PORT", str(port))
+        patch.setenv("FRAUD_BROKER_CONTROLLER_PORT", str(controller_port))
+        patch.setenv("FRAUD_AIRFLOW_PORT", str(airflow_port))
+        context = configured()
+        site = Site(context, own_pid_namespace())
+        stack.callback(site.stop_left_over)
+        began_s = time.monotonic()
+        site.start(stack, print)
+        world = Supervised(site, context)
+        stack.callback(world.sender.stop)
+        site.airflow.await_healthy()
+        world.api.login()
+        stack.callback(end_at_once, site)
+        world.await_health(Health.HEALTHY)
+        world.healthy_s = time.monotonic() - began_s
+        world.await_rules()
+        world.sender.start()  # a fraud planted before the rules are live is none to them
+        yield world
+
+
+def end_at_once(site: Site) -> None:
+    """Nothing of a test's installation has to end in order."""
+    processes = [*site.airflow.processes()]
+    for marker in (_agent_home(site), f"--checkpoint={site.places.checkpoint}"):
+        for process in psutil.process_iter():
+            if marker in _arguments(process):
+                processes += [process, *process.children(recursive=True)]
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=30)
+    site.broker.kill()
+
+
+def _agent_home(site: Site) -> str:
+    """What an agent of this installation has among its arguments."""
+    return f"--home={site.places.home / 'agent'}"
+
+
+def own_pid_namespace() -> tuple[str, ...]:
+    """What puts a command into a PID namespace of its own; nothing where that is not allowed."""
+    prefix = ("unshare", "--pid", "--fork", "--kill-child=SIGTERM", "--mount-proc")
+    if shutil.which(prefix[0]) is None:
+        return ()
+    return prefix if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0 else ()
+
+
+def restart(site: Site, component: Component) -> None:
+    """Kill a component of Airflow as a failure would, and start it again as whatever looks after it would."""
+    site.airflow.kill(component)
+    site.airflow.start(component)
+
+
+def demo_ports() -> tuple[int, int, int]:
+    """Two for the broker, and the first of three in a row for Airflow."""
+    port, controller_port = free_ports(2)
+    while True:
+        (first,) = free_ports(1)
+        taken = {conn.laddr.port for conn in psutil.net_connections("tcp") if conn.laddr}
+        if not taken.intersection({first + 1, first + 2}) and first + 2 < 65_536:
+            return port, controller_port, first
+
+
+def _batch(seen: DetectorObservation) -> int:
+    return -1 if seen.progress is None else seen.progress.progress.batch_id
+
+
+def _supervised_ms(seen: DetectorObservation) -> int:
+    return 0 if seen.deployment.supervision is None else seen.deployment.supervision[0]
+
+
+def _arguments(process: psutil.Process | None) -> list[str]:
+    try:
+        return [] if process is None else process.cmdline()
+    except psutil.Error:
+        return []

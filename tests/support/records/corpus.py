@@ -1,0 +1,45 @@
+"""The corpus of accepted and rejected transaction records, `corpus/transactions.json`, as bytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.places import CORPUS
+
+_CORPUS = CORPUS / "transactions.json"
+_DOCUMENT = json.loads(_CORPUS.read_text(encoding="utf-8"))
+
+APPEND_MS: int = _DOCUMENT["appendMs"]
+FUTURE_TOLERANCE_MS: int = _DOCUMENT["futureToleranceMs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A good record, and its values by field: decimals as text at their scale, timestamps in ms, nulls left out."""
+
+    name: str
+    record: bytes
+    values: dict[str, int | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A bad record, and the reason it is rejected for."""
+
+    name: str
+    record: bytes
+    reason: str
+
+
+def _bytes(record: Any) -> bytes:
+    if isinstance(record, list):
+        return b"".join(map(_bytes, record))
+    if isinstance(record, str):
+        return record.encode()
+    return bytes.fromhex(record["hex"]) if "hex" in record else record["text"].encode() * record["times"]
+
+
+ACCEPTED = tuple(Accepted(case["name"], _bytes(case["record"]), case["values"]) for case in _DOCUMENT["accepted"])
+REJECTED = tuple(Rejected(case["name"], _bytes(case["record"]), case["reason"]) for case in _DOCUMENT["rejected"])

@@ -1,0 +1,197 @@
+"""The experiment: one detector under load, killed again and again at moments drawn from a seed, and restarted.
+
+A moment is a phase of a batch, seen in the checkpoint and the topics, and a delay drawn from the seed after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self
+
+import psutil
+
+from fraud_rules.errors import BrokerUnavailable, DetectorFailed, DetectorStopped, Fenced
+from fraud_rules.kafka.broker import Broker
+from tests.support.processes.running_detector import Installation, RunningDetector
+from tests.support.recovery.load import Load
+from tests.support.recovery.watch import Watch
+from tests.support.waiting import LOOK_S, MOMENT_S, until
+
+RECOVERED_S = 240.0
+
+RESTARTED = frozenset({-signal.SIGKILL, 1, BrokerUnavailable.exit_code, DetectorFailed.exit_code, Fenced.exit_code})
+"""Exits after which a supervisor starts the detector again. Any other, a refused checkpoint above all, is a failure."""
+
+
+class Kill(StrEnum):
+    """What is killed."""
+
+    DRIVER = "driver"  # the Python process: its JVM ends by itself
+    JVM = "jvm"
+    ALL = "driver, jvm and workers"
+    WORKER = "python worker"
+    WORKERS = "python workers"
+    BROKER = "broker"
+
+
+_OF_TWENTY = (
+    *[Kill.DRIVER] * 2, Kill.JVM, *[Kill.ALL] * 3, *[Kill.WORKER] * 7, *[Kill.WORKERS] * 3, *[Kill.BROKER] * 4,
+)  # fmt: skip
+
+
+class Moment(StrEnum):
+    """When, within a batch; a delay of up to `_DELAYS_S` follows."""
+
+    PLANNED = "planned"
+    PINNED = "pinned"
+    WRITTEN = "written"
+    FINISHED = "finished"
+
+
+_DELAYS_S = {Moment.PLANNED: 0.3, Moment.PINNED: 0.3, Moment.WRITTEN: 0.03, Moment.FINISHED: 0.3}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One kill."""
+
+    kill: Kill
+    moment: Moment
+    delay_s: float
+
+
+def plans(seed: int, count: int) -> list[Plan]:
+    """As many kills as asked for, of all kinds, in an order drawn from the seed."""
+    draw = random.Random(seed)
+    kinds = [kind for _ in range(-(-count // len(_OF_TWENTY))) for kind in draw.sample(_OF_TWENTY, len(_OF_TWENTY))]
+    moments = [draw.choice(list(Moment)) for _ in range(count)]
+    return [
+        Plan(kind, moment, draw.uniform(0, _DELAYS_S[moment])) for kind, moment in zip(kinds, moments, strict=False)
+    ]
+
+
+@dataclass
+class Story:
+    """What happened: kills by what they hit, exits, and seconds from a kill to the next readable batch by kind."""
+
+    hits: Counter[str] = field(default_factory=Counter)
+    exits: Counter[int] = field(default_factory=Counter)
+    recovered_s: dict[str, list[float]] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[str]:
+        yield f"a batch was {dict(self.hits)}; the detector ended with {dict(self.exits)}"
+        for kind, seconds in sorted(self.recovered_s.items()):
+            ordered = sorted(seconds)
+            median_s, worst_s = ordered[len(ordered) // 2], ordered[-1]
+            yield f"  {len(ordered)} x {kind}: next batch after {median_s:.1f} s (median), {worst_s:.1f} s at most"
+
+
+class Experiment:
+    """Kills and restarts; nothing here looks at results."""
+
+    def __init__(self, installation: Installation, broker: Broker, watch: Watch, load: Load) -> None:
+        self._installation = installation
+        self._broker = broker
+        self._watch = watch
+        self._load = load
+        self._starts = [RunningDetector(installation)]
+        self.story = Story()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for detector in self._starts:
+            detector.kill()
+
+    def run(self, planned: Sequence[Plan], rows_a_kill: int) -> None:
+        """Kill as planned. Each kill comes after the detector has finished batches since the one before."""
+        for plan in planned:
+            self._load.allow(rows_a_kill)
+            self._await_batches(2)
+            self._await_moment(plan.moment)
+            time.sleep(plan.delay_s)  # drawn from the seed: part of the experiment
+            self.story.hits[self._watch.phase()] += 1
+            killed_at = time.monotonic()
+            self._kill(plan.kill)
+            self._await_batches(1)
+            self.story.recovered_s.setdefault(plan.kill.value, []).append(time.monotonic() - killed_at)
+
+    def stop_by_rule(self) -> None:
+        """A CLEAR_STATE_ALL_STOP under load: it ends by itself, stays stopped, and is started again by hand."""
+        self._load.write_rule(b'{"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL_STOP"}')
+        self._until(self._has_stopped, "the stop in the rule log stops it")
+        self._start()
+        self._until(self._has_stopped, "it stays stopped")
+        self._start("--resume")
+        self._await_batches(1)
+
+    def drain(self, all_read: Callable[[], bool]) -> None:
+        """Let it read all there is, then end it in order."""
+        self._until(all_read, "everything is read")
+        assert self._detector.stop() == 0, self._detector.said()[-2000:]
+
+    def _has_stopped(self) -> bool:
+        return self._detector.exit_code == DetectorStopped.exit_code
+
+    def _kill(self, kind: Kill) -> None:
+        match kind:
+            case Kill.DRIVER:
+                self._detector.process.kill()
+            case Kill.JVM:
+                _kill([jvm] if (jvm := self._detector.jvm()) else [])
+            case Kill.ALL:
+                _kill(self._detector.members())
+            case Kill.WORKER:
+                _kill(self._detector.python_workers()[:1])
+            case Kill.WORKERS:
+                _kill(self._detector.python_workers())
+            case Kill.BROKER:
+                self._broker.kill()
+                self._broker.start(RECOVERED_S)
+
+    def _await_batches(self, count: int) -> None:
+        wanted = self._watch.batch_id + count
+        self._until(lambda: self._watch.batch_id >= wanted, f"batch {wanted} is written")
+
+    def _await_moment(self, moment: Moment) -> None:
+        begun = self._watch.newest(moment)
+        self._until(lambda: self._watch.newest(moment) > begun, f"a batch is {moment}", MOMENT_S)
+
+    def _until(self, condition: Callable[[], bool], what: str, every_s: float = LOOK_S) -> None:
+        """Wait for a condition, restarting the detector whenever it has ended, as a supervisor would."""
+
+        def holds() -> bool:
+            self._supervise()
+            return condition()
+
+        until(holds, what, RECOVERED_S, every_s)
+
+    def _supervise(self) -> None:
+        code = self._detector.exit_code
+        if code is None or code == DetectorStopped.exit_code:
+            return
+        self.story.exits[code] += 1
+        assert code in RESTARTED, f"the detector ended with {code}: {self._detector.said()[-3000:]}"
+        self._start()
+
+    def _start(self, *flags: str) -> None:
+        """Start at once: what a killed driver leaves behind, a JVM say, may still run."""
+        self._starts.append(RunningDetector(self._installation, *flags))
+
+    @property
+    def _detector(self) -> RunningDetector:
+        return self._starts[-1]
+
+
+def _kill(processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()

@@ -1,0 +1,223 @@
+"""Whether everything a detector has written is what the oracle says of the logs, the recorded cuts and the pins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from confluent_kafka import Message
+
+from fraud_rules.alert import alert_id
+from fraud_rules.detector_status import Progress
+from fraud_rules.kafka.consume import await_settled
+from fraud_rules.replay import alert_members, decode_exactly
+from fraud_rules.rule import Control, ControlType
+from fraud_rules.schema import TransactionSchema
+from tests.support import oracle
+from tests.support.kafka.records import read_all
+from tests.support.oracle.stream import fold, read_rule_log
+from tests.support.processes.running_detector import Installation
+
+Documents = Mapping[bytes, dict[str, Any] | None]
+"""What each transaction record is: its members, or None for one that is malformed."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything there is to read after a run."""
+
+    transactions: Sequence[Message]
+    rules: Sequence[Message]
+    progress: Sequence[Progress]
+    written: Mapping[str, Sequence[Message]]
+
+    @classmethod
+    def of(cls, installation: Installation) -> Run:
+        """Read all topics as a reader of committed records sees them."""
+        topics, bootstrap = installation.topics.names, installation.topics.bootstrap
+        roles = (
+            "alerts", "shadow_alerts", "restrictions", "late_transactions", "quarantine", "rule_operations",
+            "current_rules",
+        )  # fmt: skip
+        outputs = [getattr(topics, role) for role in (*roles, "detector_progress")]
+        await_settled(installation.topics.kafka, outputs)
+        return cls(
+            read_all(bootstrap, topics.transactions),
+            read_all(bootstrap, topics.rules),
+            installation.progress(),
+            {role: read_all(bootstrap, getattr(topics, role)) for role in roles},
+        )
+
+    def values(self, role: str) -> list[Any]:
+        """The records of an output topic, decoded."""
+        return [decode_exactly(message.value()) for message in self.written[role]]
+
+
+def differences(
+    installation: Installation, documents: Documents, rebuilds: int = 0
+) -> tuple[list[str], dict[str, int]]:
+    """What is not as it must be, and how many of each kind of record there were. `rebuilds` is how often the
+    checkpoint was recomputed on the way."""
+    run = Run.of(installation)
+    schema = TransactionSchema.load(installation.schema)
+    stream = recorded_stream(run, installation, documents)
+    expected = oracle.evaluate(stream, schema)
+    found = [
+        *_progress_faults(run, rebuilds),
+        *_alert_faults(run, expected["alerts"]),
+        *_late_faults(run, expected["late"]),
+        *_quarantine_faults(run, documents, set(expected["quarantine"])),
+        *_operation_faults(run, {rejected["ruleVersion"] for rejected in expected["rejected"]}),
+        *_export_faults(run, stream, schema),
+    ]
+    counts = {role: len(messages) for role, messages in run.written.items()}
+    counts |= {"transactions": len(run.transactions), "rules": len(run.rules), "batches": len(run.progress)}
+    return found, counts | {"duplicates": len(expected["duplicates"])}
+
+
+def recorded_stream(run: Run, installation: Installation, documents: Documents) -> dict[str, Any]:
+    """The run as the oracle reads it. A record with no members stands for what is malformed, and for tombstones."""
+    topics, settings = installation.topics.names, installation.settings
+    rules = [{"at": rule.timestamp()[1], "rule": (rule.value() or b"").decode()} for rule in run.rules]
+    transactions = [
+        {"at": tx.timestamp()[1], "partition": tx.partition(), "tx": _document(tx, documents)}
+        for tx in run.transactions
+    ]
+    ends = [{str(p): end for p, end in each.ends_of(topics.transactions).items()} for each in run.progress]
+    pins = [each.rules_end for each in run.progress]
+    return {
+        "keyGroups": settings.key_groups,
+        "settings": {
+            "maxOutOfOrdernessMs": settings.max_out_of_orderness_ms,
+            "futureToleranceMs": settings.future_tolerance_ms,
+        },
+        "steps": [*rules, *transactions],
+        "batches": [{"offsets": {"transactions": end}, "pin": pin} for end, pin in zip(ends, pins, strict=True)],
+    }
+
+
+def _document(tx: Message, documents: Documents) -> dict[str, Any]:
+    value = tx.value()
+    return {} if value is None else documents[value] or {}
+
+
+def _progress_faults(run: Run, rebuilds: int) -> Iterable[str]:
+    """Each batch once, in order, of one query for each checkpoint, never going back."""
+    queries = list(dict.fromkeys(progress.query_id for progress in run.progress))
+    yield from _unlike("queries", 1 + rebuilds, len(queries))
+    batches = [(queries.index(each.query_id), each.batch_id) for each in run.progress]
+    yield from _unlike("batches", [(q, i) for q in range(len(queries)) for i in range(_count(batches, q))], batches)
+    rebuilt = [queries.index(each.query_id) > 0 for each in run.progress]
+    yield from _unlike("rebuilt", rebuilt, [each.rebuilt for each in run.progress])
+    pins = [progress.rules_end for progress in run.progress]
+    yield from _unlike("pins", sorted(pins), pins)
+    yield from _unlike("alerts in progress", len(run.written["alerts"]), sum(each.alerts for each in run.progress))
+    quarantined = sum(each.quarantined for each in run.progress)
+    yield from _unlike("quarantined in progress", len(run.written["quarantine"]), quarantined)
+    tombstones = sum(tx.value() is None for tx in run.transactions)
+    accepted = len(run.transactions) - quarantined - tombstones
+    yield from _unlike("rows in progress", accepted, sum(each.rows for each in run.progress))
+
+
+def _count(batches: Sequence[tuple[int, int]], query: int) -> int:
+    return sum(of == query for of, _ in batches)
+
+
+def _alert_faults(run: Run, expected: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    """Alerts, live and shadow, in arrival order, with the ids and the restrictions that belong to them."""
+    wanted = [
+        {**alert, "alertId": alert_id(alert["ruleId"], alert["ruleVersion"], alert["key"], alert["transactionId"])}
+        for alert in expected
+    ]
+    for role, shadow in (("alerts", False), ("shadow_alerts", True)):
+        mine = [alert for alert in wanted if alert["shadow"] is shadow]
+        yield from _unlike(role, mine, [alert_members(alert) for alert in run.values(role)])
+    restricting = [each for each in run.values("alerts") if each["violatedRule"].get("action") == "RESTRICT"]
+    yield from _unlike("restrictions", _ids(restricting), _ids(run.values("restrictions")))
+
+
+def _ids(documents: Sequence[Any]) -> list[str]:
+    return [document["alertId"] for document in documents]
+
+
+def _late_faults(run: Run, expected: Sequence[Any]) -> Iterable[str]:
+    """Late transactions in arrival order, each place once."""
+    late = run.values("late_transactions")
+    yield from _unlike("late", expected, [each["transaction"]["transactionId"] for each in late])
+    yield from _unlike("late places", len({(each["partition"], each["offset"]) for each in late}), len(late))
+
+
+def _quarantine_faults(run: Run, documents: Documents, too_far_ahead: set[Any]) -> Iterable[str]:
+    """Every bad record once, with its bytes and its place, and no other."""
+    expected = {}
+    for tx in run.transactions:
+        if tx.value() is None:
+            continue
+        members = documents[tx.value()]
+        if members is None or members["transactionId"] in too_far_ahead:
+            expected[str(tx.partition()), str(tx.offset())] = tx.value()
+    got = []
+    for message in run.written["quarantine"]:
+        headers = {name: value.decode() for name, value in message.headers() or ()}
+        got.append(((headers["partition"], headers["offset"]), message.value()))
+        if not headers["reason"]:
+            yield f"quarantine: no reason for {headers}"
+    yield from _unlike("quarantine", sorted(expected.items()), sorted(got))
+
+
+def _operation_faults(run: Run, rejected: set[int]) -> Iterable[str]:
+    """One record for each rule record, in order, in the batch whose pin was the first to include it."""
+    expected = []
+    for rule in run.rules:
+        version = rule.offset()
+        batch = next((each.batch_id for each in run.progress if each.rules_end > version), None)
+        expected.append((version, "REJECTED" if version in rejected else "LIVE", batch))
+    got = [(each["ruleVersion"], each["status"], each["batchId"]) for each in run.values("rule_operations")]
+    yield from _unlike("rule operations", expected, got)
+
+
+def _export_faults(run: Run, stream: Mapping[str, Any], schema: TransactionSchema) -> Iterable[str]:
+    """For each export the rules in force there, once."""
+    log = read_rule_log(stream, schema)
+    expected = []
+    for entry in log:
+        if entry.change == Control(ControlType.EXPORT_RULES_CURRENT):
+            in_force = fold(log[: entry.version + 1]).rules
+            expected += [(entry.version, rule_id, in_force[rule_id].version) for rule_id in sorted(in_force)]
+    got = [(each["export"], each["ruleId"], each["ruleVersion"]) for each in run.values("current_rules")]
+    yield from _unlike("exports", expected, got)
+
+
+def _unlike(what: str, expected: Any, got: Any) -> Iterable[str]:
+    """One line that says where two things begin to differ; nothing when they do not."""
+    if expected == got:
+        return
+    if not isinstance(expected, list) or not isinstance(got, list):
+        yield f"{what}: expected {expected}, got {got}"
+        return
+    first = next(
+        (i for i, (a, b) in enumerate(zip(expected, got, strict=False)) if a != b), min(len(expected), len(got))
+    )
+    here = slice(first, first + 1)
+    yield (
+        f"{what}: {len(expected)} expected, {len(got)} there, {_surplus(expected, got)} missing, "
+        f"{_surplus(got, expected)} too many; from {first} on expected {expected[here]}, got {got[here]}"
+    )
+
+
+def _surplus(these: Sequence[Any], those: Sequence[Any]) -> int:
+    """How many of these are not among those."""
+    left = [msgspec.json.encode(item, order="deterministic") for item in those]
+    known: dict[bytes, int] = {}
+    for item in left:
+        known[item] = known.get(item, 0) + 1
+    surplus = 0
+    for item in these:
+        encoded = msgspec.json.encode(item, order="deterministic")
+        if known.get(encoded, 0):
+            known[encoded] -= 1
+        else:
+            surplus += 1
+    return surplus

@@ -1,0 +1,93 @@
+"""What a detector is at, seen from outside: its checkpoint's files, and its progress in Kafka."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from pathlib import Path
+from typing import Self
+
+from confluent_kafka import Consumer, TopicPartition
+
+from fraud_rules.detector_status import decode_progress
+from tests.support.processes.running_detector import Installation
+
+_FOLDERS = {"planned": "offsets", "pinned": "pins", "finished": "commits"}
+
+
+class Watch:
+    """Follows one detector. `batch_id` is that of the last batch whose outputs can be read."""
+
+    def __init__(self, installation: Installation) -> None:
+        self._checkpoint = installation.checkpoint
+        self._names = installation.topics.names
+        self.batch_id = -1
+        self.ends: dict[int, int] = {}
+        self.rules_end = 0
+        self._in_transaction = -1
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._follow, args=(installation.topics.bootstrap, committed), daemon=True)
+            for committed in (True, False)
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def newest(self, moment: str) -> int:
+        """The newest batch that has come to a moment; `written` means that its records are on their way to Kafka."""
+        if moment == "written":
+            return self._in_transaction
+        return _newest(self._checkpoint / _FOLDERS[moment])
+
+    def phase(self) -> str:
+        """What of the newest batch is done."""
+        planned, pinned, finished = (_newest(self._checkpoint / folder) for folder in _FOLDERS.values())
+        if finished == planned:
+            return "between batches"
+        if self.batch_id == planned:
+            return "written, not finished"
+        return "pinned, not written" if pinned == planned else "planned, not pinned"
+
+    def _follow(self, bootstrap: str, committed: bool) -> None:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "watch",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed" if committed else "read_uncommitted",
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 20,
+                "reconnect.backoff.max.ms": 200,
+                "log_level": 0,
+            }
+        )
+        with contextlib.closing(consumer):
+            consumer.assign([TopicPartition(self._names.detector_progress, 0, 0)])
+            while not self._stop.is_set():
+                message = consumer.poll(0.1)
+                if message is None or message.error() is not None:
+                    continue
+                self._note(message.value(), committed)
+
+    def _note(self, record: bytes, committed: bool) -> None:
+        progress = decode_progress(record)
+        if committed:
+            self.ends, self.rules_end = progress.ends_of(self._names.transactions), progress.rules_end
+            self.batch_id = progress.batch_id
+        else:
+            self._in_transaction = progress.batch_id
+
+
+def _newest(folder: Path) -> int:
+    try:
+        return max((int(file.name) for file in folder.iterdir() if file.name.isdigit()), default=-1)
+    except FileNotFoundError:
+        return -1
