@@ -125,23 +125,26 @@ def heartbeat(
 ) -> None:
     """Raise an alarm when nothing supervises the detector. Run this command outside Airflow, for example from cron.
 
-    The exit code is 0 if a supervisor has checked the detector and an agent has reported within --max-age-s, else 1.
+    The exit code is 0 if a supervisor has checked the detector within --max-age-s and an agent has reported within the
+    last 30 s, else 1. Ages are in the broker's time, so the command waits for the next record: a few seconds for a live
+    agent, 31 s for a silent one.
 
     \b
     Examples:
       fraud heartbeat --max-age-s 120
       fraud heartbeat --notify https://alarms.example/hook
     """
-    from fraud_rules.deployment.heartbeat import faults_of
+    from fraud_rules.deployment.heartbeat import LISTEN_MS, faults_of
     from fraud_rules.errors import BrokerUnavailable
-    from fraud_rules.kafka.deployment_log import read_deployment
+    from fraud_rules.kafka.deployment_log import observe_deployment
     from fraud_rules.kafka.reachable import require_broker
 
     settings = configured().settings
     try:
         require_broker(kafka)
-        seen = read_deployment(kafka, settings.topics.detector_attempts, settings.detector)
-        faults = faults_of(seen, now_ms(), round(max_age_s * _MS_A_S))
+        topic = settings.topics.detector_attempts
+        seen, broker_ms = observe_deployment(kafka, topic, settings.detector, LISTEN_MS, now_ms)
+        faults = faults_of(seen, broker_ms, round(max_age_s * _MS_A_S))
     except BrokerUnavailable as error:
         faults = [str(error)]
     if not faults:

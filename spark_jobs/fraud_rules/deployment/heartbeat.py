@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from fraud_rules.deployment.attempt import DeploymentSeen
 
-__all__ = ["AGENT_SILENT_MS", "faults_of"]
+__all__ = ["AGENT_SILENT_MS", "LISTEN_MS", "faults_of"]
 
 AGENT_SILENT_MS = 30_000
+LISTEN_MS = AGENT_SILENT_MS + 1_000
+"""How long to wait for the next record. An agent that writes none in this time is silent by any clock."""
 _MS_A_S = 1_000
 
 

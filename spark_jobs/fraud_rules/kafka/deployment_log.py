@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,12 +15,14 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 
 __all__ = [
     "DeploymentLog",
     "append_intent",
     "deployment_after",
+    "observe_deployment",
     "read_deployment",
     "read_intent_log",
     "write_supervision",
@@ -31,6 +34,7 @@ _decode_attempt = msgspec.json.Decoder(AttemptStatus).decode
 _decode_agent = msgspec.json.Decoder(AgentStatus).decode
 _decode_supervision = msgspec.json.Decoder(Supervision).decode
 _encode = msgspec.json.encode
+_WAIT_MS = 200
 
 
 def read_intent_log(kafka: KafkaConnection, topic: str, detector: str) -> IntentLog:
@@ -83,6 +87,32 @@ def deployment_after(seen: DeploymentSeen, topic: str, detector: str, records: I
         elif (status := decode_or_skip(topic, record, _decode_attempt)) is not None:
             attempts[part] = Attempt(record.append_ms, status)
     return DeploymentSeen(attempts, agent, supervision)
+
+
+def observe_deployment(
+    kafka: KafkaConnection,
+    topic: str,
+    detector: str,
+    listen_ms: int,
+    wall_ms: Callable[[], int],
+) -> tuple[DeploymentSeen, int]:
+    """The deployment records of a detector, and the broker's time in epoch ms. Raises BrokerUnavailable.
+
+    A live agent writes every few seconds. So the append time of the next record is the broker's time, whatever this
+    host's clock says. If no record arrives within `listen_ms`, the broker's time is the host's, but at least the newest
+    append time plus `listen_ms`. A detector without any records is not listened to, because it has no ages.
+    """
+    with TopicsTail(kafka, {topic: None}, _WAIT_MS) as tail:
+        records = tail.new()[topic]
+        seen = deployment_after(DeploymentSeen(), topic, detector, records)
+        ends_s = time.monotonic() + listen_ms / 1_000
+        if seen == DeploymentSeen():
+            return seen, wall_ms()
+        while time.monotonic() < ends_s:
+            time.sleep(_WAIT_MS / 1_000)
+            if arrived := tail.new()[topic]:
+                return deployment_after(seen, topic, detector, arrived), arrived[-1].append_ms
+    return seen, max(wall_ms(), records[-1].append_ms + listen_ms)
 
 
 def write_supervision(kafka: KafkaConnection, topic: str, supervision: Supervision) -> None:
