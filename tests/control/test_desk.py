@@ -67,7 +67,7 @@ def test_amounts_keep_their_digits(scene: Scene) -> None:
 def test_a_change_of_what_somebody_else_changed_is_refused(scene: Scene) -> None:
     in_state(scene, SHADOW)
     scene.desk.edit(ABE, 1, 2, given(limit=30))
-    with pytest.raises(Conflict, match="changed by 'abe'") as stale:
+    with pytest.raises(Conflict, match="'abe' has changed") as stale:
         scene.desk.edit(ANN, 1, 2, given(limit=40))
     assert stale.value.revision == 3
     for change in (scene.desk.change_state, scene.desk.rollback):
@@ -169,7 +169,7 @@ def test_an_analyst_asks_and_an_approver_decides(scene: Scene) -> None:
     assert asked.row.state is SHADOW
     assert asked.row.pending is not None
     assert (asked.row.pending.requested_by, asked.row.pending.target) == ("ann", ACTIVE)
-    with pytest.raises(Refused, match="open for rule 1"):
+    with pytest.raises(Refused, match="open approval"):
         scene.desk.change_state(ABE, 1, 2, ACTIVE)
     with pytest.raises(Refused, match="approver"):
         scene.desk.decide(ABE, asked.row.pending.id, approve=True)
@@ -178,7 +178,7 @@ def test_an_analyst_asks_and_an_approver_decides(scene: Scene) -> None:
     assert decided.decision == "approved"
     assert scene.desk.rule(1).row.state is ACTIVE
     assert scene.desk.approvals().items == ()
-    with pytest.raises(Conflict, match="approved by 'pat' already"):
+    with pytest.raises(Conflict, match="already been approved by 'pat'"):
         scene.desk.decide(PIA, decided.id, approve=False)
 
 
@@ -396,9 +396,9 @@ def test_roles_come_from_the_settings_until_the_table_says_otherwise(scene: Scen
     desk.bind(ADA, "eve", Role.ADMIN)
     desk.unbind(ADA, "ada")
     assert [desk.role_of(user) for user in ("ada", "vic", "eve")] == [None, Role.ANALYST, Role.ADMIN]
-    with pytest.raises(Refused, match="stay admin"):
+    with pytest.raises(Refused, match="last admin"):
         desk.unbind(Actor("eve", Role.ADMIN), "eve")
-    with pytest.raises(Refused, match="stay admin"):
+    with pytest.raises(Refused, match="last admin"):
         desk.bind(Actor("eve", Role.ADMIN), "eve", Role.VIEWER)
     with pytest.raises(Refused, match="admin"):
         desk.bind(PAT, "pat", Role.ADMIN)

@@ -106,5 +106,5 @@ def test_each_role_includes_those_before_it() -> None:
 
 def test_too_small_a_role_is_told_which_one_it_takes() -> None:
     require(PAT, Permission.DECIDE)
-    with pytest.raises(Refused, match="needs the role admin, and yours is approver"):
+    with pytest.raises(Refused, match="needs the role admin; your role is approver"):
         require(PAT, Permission.CONTROL)

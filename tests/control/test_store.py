@@ -180,7 +180,7 @@ def test_the_settings_file_is_valid_and_overridden_by_the_environment(project: P
         ({"four_eyes": "maybe", "colour": 1}, "colour is not a setting.*four_eyes must be true or false"),
         ({"bounds": {"page": 0}}, "bounds.page must be a whole number from 1"),
         ({"bindings": {"eve": "root"}}, "bindings.eve must be one of viewer"),
-        ({"bindings": {"e\nve": "admin"}}, "is not a user's name"),
+        ({"bindings": {"e\nve": "admin"}}, "is not a user name"),
         ({"database": "mysql://u:secret@h/d"}, "database must be a SQLite or Postgres URL$"),
     ],
 )

@@ -1,9 +1,9 @@
-"""The audit log: one row a change, each bound to the one before it by a hash.
+"""The audit log: one row for each change. A hash chains each row to the row before it.
 
 `hash` is the SHA-256, in hex, of the canonical JSON of the row's members and `previous_hash`; the first row's
-previous hash is 64 zeros. So a row that was changed, removed or put in between is found, by whoever reckons the chain
-anew. The end cut off would not be: each record of the rule log names the row of its change (see `outbox`), as a
-witness outside the database.
+previous hash is 64 zeros. Computing the chain again finds a row that was changed, removed or inserted. It cannot find
+that rows were cut off at the end. Therefore each record of the rule log names the audit row of its change (see
+`outbox`), as evidence outside the database.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AT_ONCE: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """A change to be written down: plain values before and after, None for nothing."""
+    """A change for the audit log, with plain values before and after; None for no value."""
 
     who: str
     action: str
@@ -39,9 +39,9 @@ class Deed:
 
 
 class Chain:
-    """The end of the log, as the only writer has it in its transaction.
+    """The end of the audit log, in the transaction of the only writer.
 
-    `end` is the number and the hash of the last row, None before the first row is appended.
+    `end` is the number and the hash of the last row, None before the first append.
     """
 
     def __init__(self, session: Session) -> None:
@@ -49,7 +49,7 @@ class Chain:
         self.end: tuple[int, str] | None = None
 
     def append(self, deed: Deed, at_ms: int) -> AuditEntry:
-        """Add a row, in the writer's transaction."""
+        """Append a row, in the writer's transaction."""
         seq, previous = self.end or self._read()
         entry = AuditEntry(
             seq=seq + 1,
@@ -75,7 +75,7 @@ class Chain:
 
 
 def hash_of(entry: AuditEntry) -> str:
-    """The hash that a row must have. Texts are hashed as stored, so that no reading of them is trusted."""
+    """Compute the hash of a row. It covers the stored texts, so it does not depend on how they are parsed."""
     members = {
         "seq": entry.seq,
         "atMs": entry.at_ms,
@@ -91,13 +91,13 @@ def hash_of(entry: AuditEntry) -> str:
 
 
 def verify(session: Session) -> ChainVerdict:
-    """Reckon every row anew, in the order of the chain; memory stays bounded."""
+    """Check the hash of every row, in the order of the chain. Memory stays bounded."""
     rows = session.execute(select(AuditEntry).order_by(AuditEntry.seq).execution_options(yield_per=_AT_ONCE))
     return _verdict(rows.scalars())
 
 
 def row_of(entry: AuditEntry) -> AuditRow:
-    """A row for people."""
+    """Convert a row into a view."""
     return AuditRow(
         seq=entry.seq,
         at_ms=entry.at_ms,

@@ -1,4 +1,4 @@
-"""Who has which role: the table, over what the settings give."""
+"""The roles of users: rows of the table override the settings."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _MAX_BINDINGS: Final = 10_000
 
 
 def check_user(user: str) -> None:
-    """Raise Invalid for a name that could pass for more than one line, or cannot be stored."""
+    """Raise Invalid for a name that could span several lines, or that the database cannot store."""
     if not _USER.fullmatch(user) or unprintable(user):
         raise Invalid([Reason("user", "must be a name of 1 to 256 characters on one line")])
 
 
 def role_of(session: Session, settings: ControlPlaneSettings, user: str) -> Role | None:
-    """The role of a user; None without one."""
+    """Read a user's role; None for a user without a role."""
     row = session.get(BindingRow, user) if _USER.fullmatch(user) and not unprintable(user) else None
     if row is None:
         return settings.bindings.get(user)
@@ -40,7 +40,7 @@ def role_of(session: Session, settings: ControlPlaneSettings, user: str) -> Role
 
 
 def bindings(session: Session, settings: ControlPlaneSettings) -> tuple[BindingView, ...]:
-    """Everybody's role, by user."""
+    """List all users with their roles, by user."""
     given = {user: BindingView(user, role, None, None) for user, role in settings.bindings.items()}
     for row in session.scalars(select(BindingRow)):
         given.pop(row.user, None)
@@ -55,18 +55,18 @@ def bind(work: Work, who: Actor, user: str, role: Role) -> BindingView:
     check_user(user)
     before = _roles(work)
     if user not in before and len(before) >= _MAX_BINDINGS:
-        raise Refused(f"there are {len(before)} bindings already")
+        raise Refused(f"there are already {len(before)} role bindings, the most allowed")
     _check_admin_left(before | {user: role})
     _write(work, who, user, role, before.get(user))
     return BindingView(user, role, who.user, work.now_ms)
 
 
 def unbind(work: Work, who: Actor, user: str) -> None:
-    """Take a user's role away. Raises NotFound, Refused."""
+    """Remove a user's role. Raises NotFound, Refused."""
     require(who, Permission.BIND)
     before = _roles(work)
     if user not in before:
-        raise NotFound("this user has no role here")
+        raise NotFound("this user has no role")
     _check_admin_left({name: role for name, role in before.items() if name != user})
     _write(work, who, user, None, before[user])
 
@@ -77,7 +77,7 @@ def _roles(work: Work) -> dict[str, Role]:
 
 def _check_admin_left(roles: Mapping[str, Role]) -> None:
     if Role.ADMIN not in roles.values():
-        raise Refused("somebody must stay admin: bind another one first")
+        raise Refused("the last admin must keep the role: make another user admin first")
 
 
 def _write(work: Work, who: Actor, user: str, role: Role | None, before: Role | None) -> None:

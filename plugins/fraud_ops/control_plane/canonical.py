@@ -1,4 +1,4 @@
-"""JSON in one form only: members sorted, no spaces, decimals with their digits. Equal values are equal bytes."""
+"""Canonical JSON: sorted members, no spaces, decimals with all digits. Equal values give equal bytes."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _OBJECT: Final = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
 
 
 def canonical(value: object) -> bytes:
-    """The canonical JSON of plain values."""
+    """Encode plain values as canonical JSON."""
     return _SORTED.encode(value)
 
 
 def encoded(document: object) -> str:
-    """JSON as text, members in the order they have."""
+    """Encode a document as JSON text and keep the order of its members."""
     return _AS_GIVEN.encode(document).decode()
 
 
 def decoded(text: str | bytes) -> Any:
-    """What JSON of ours stands for, numbers as `int` or `Decimal`. Raises msgspec.DecodeError."""
+    """Decode JSON; numbers become `int` or `Decimal`. Raises msgspec.DecodeError."""
     return _DECODER.decode(text)
 
 
 def document_of(text: str | bytes) -> dict[str, Any]:
-    """The same where it is an object."""
+    """Decode a JSON object. Raises msgspec.DecodeError."""
     return _OBJECT.decode(text)

@@ -1,6 +1,4 @@
-"""How a rule changes in the store: a revision, its audit row and its record in the outbox, in the writer's
-transaction.
-"""
+"""Saves a change of a rule: its revision, its audit row and its record in the outbox, in the writer's transaction."""
 
 from __future__ import annotations
 
@@ -43,10 +41,10 @@ _SEARCHED: Final = ("name", "description", "owner", "severity")
 
 @dataclass(slots=True)
 class Work:
-    """One change in the making, perhaps of many rules: the writer's session, and what it needs. `changed` is told once
-    it is committed.
+    """A change in progress, perhaps of many rules: the writer's session and its context. Listeners get the events of
+    `changed` after the commit.
 
-    Nobody else writes meanwhile: where the audit log and the outbox end is read once.
+    No other process writes at the same time, so the ends of the audit log and of the outbox are read only once.
     """
 
     session: Session
@@ -62,36 +60,36 @@ class Work:
         self._chain = Chain(self.session)
 
     def write_down(self, deed: Deed) -> AuditEntry:
-        """A row of the audit log."""
+        """Append a row to the audit log."""
         return self._chain.append(deed, self.now_ms)
 
     def next_in_outbox(self) -> int:
-        """The number of the next record. Raises Unavailable when too much waits there already."""
+        """Take the number of the next outbox record. Raises Unavailable if too many records wait already."""
         if self._outbox is None:
             last = self.session.scalar(select(func.max(OutboxRow.seq))) or 0
             waits = self.session.scalar(select(func.min(OutboxRow.seq)).where(OutboxRow.log_version.is_(None)))
             self._outbox = last, last + 1 if waits is None else waits
         last, waits = self._outbox
         if last - waits >= self.settings.bounds.outbox:
-            raise Unavailable(f"{last - waits + 1} changes wait for the rule log already: is Kafka down?")
+            raise Unavailable(f"{last - waits + 1} changes already wait for the rule log: is Kafka down?")
         self._outbox = last + 1, waits
         return last + 1
 
     def rules_in_use(self) -> int:
-        """How many rules there are that are not deleted."""
+        """Count the rules that are not deleted."""
         if self._in_use is None:
             counted = select(func.count()).where(RuleHead.state != State.DELETE.value)
             self._in_use = self.session.scalar(counted) or 0
         return self._in_use
 
     def moved(self, was: State, now: State) -> None:
-        """A rule has come into use, or gone."""
+        """Update the count of rules in use after a change of state."""
         if self._in_use is not None:
             self._in_use += (now is not State.DELETE) - (was is not State.DELETE)
 
     @contextmanager
     def tentative(self) -> Iterator[None]:
-        """A part of the change that is taken back by itself when it raises; the rest of the change continues."""
+        """Run a part of the change. If the part raises, only that part is rolled back."""
         before = self._chain.end, self._outbox, self._in_use, len(self.changed)
         try:
             with self.session.begin_nested():
@@ -102,16 +100,17 @@ class Work:
             raise
 
     def take_back(self) -> None:
-        """Leave no trace of what was done so far; nothing more may be done."""
+        """Roll back the whole change. The object must not be used afterwards."""
         self.session.rollback()
         self.changed.clear()
 
 
 @dataclass(frozen=True, slots=True)
 class NewRevision:
-    """What a rule is to be. `who` takes the step, `author` wrote the document; `publish`: the detector is to know.
+    """The next revision of a rule. `who` makes the change, and `author` wrote the document. With `publish`, the change
+    goes to the rule log.
 
-    `at_ms` is when it happened, None for now; `detail` is for the audit row.
+    `at_ms` is the time of the change, None for now. `detail` goes into the audit row.
     """
 
     state: State
@@ -138,19 +137,19 @@ class _Record:
 
 
 def head_of(session: Session, rule_id: int) -> RuleHead:
-    """A rule. Raises NotFound."""
+    """Read a rule. Raises NotFound."""
     head = session.get(RuleHead, rule_id)
     if head is None:
-        raise NotFound(f"there is no rule {rule_id}")
+        raise NotFound(f"rule {rule_id} does not exist")
     return head
 
 
 def seen_head(session: Session, rule_id: int, revision: int) -> RuleHead:
-    """A rule whose newest revision the asker has seen. Raises NotFound, Conflict."""
+    """Read a rule and check that the client has read its newest revision. Raises NotFound, Conflict."""
     head = head_of(session, rule_id)
     if head.revision != revision:
-        newest = f"its revision is {head.revision} now, not {revision}"
-        raise Conflict(f"rule {rule_id} has been changed by {head.updated_by!a}: {newest}", head.revision)
+        newest = f"its revision is {head.revision}, not {revision}"
+        raise Conflict(f"{head.updated_by!a} has changed rule {rule_id}: {newest}", head.revision)
     return head
 
 
@@ -163,9 +162,10 @@ def save(
     outbox_seq: int | None = None,
     log_version: int | None = None,
 ) -> RuleHead:
-    """Write the next revision of a rule; of a rule not yet known (`head` None) the first. What was asked for lapses.
+    """Write the next revision of a rule, or the first revision of a new rule (`head` None). An open request lapses.
 
-    A record already in the outbox (`outbox_seq`) or in the log (`log_version`) may be what brings it about.
+    `outbox_seq` or `log_version` names the record that causes the change, if that record is already in the outbox or
+    in the log.
     """
     before = None if head is None else _facts(head)
     was = State.DELETE if head is None else State(head.state)
@@ -185,7 +185,7 @@ def save(
 
 
 def _send(work: Work, record: _Record, entry: AuditEntry) -> int:
-    """Put a record in the outbox; its number. Raises Unavailable when too much waits there already."""
+    """Put a record into the outbox; return its number. Raises Unavailable if too many records wait already."""
     row = OutboxRow(
         seq=work.next_in_outbox(),
         rule_id=record.rule_id,
@@ -201,12 +201,12 @@ def _send(work: Work, record: _Record, entry: AuditEntry) -> int:
 
 
 def send_control(work: Work, value: bytes, entry: AuditEntry, *, wipes: bool) -> int:
-    """Put a control in the outbox; its number. Raises Unavailable."""
+    """Put a control into the outbox; return its number. Raises Unavailable."""
     return _send(work, _Record(CONTROL_KEY, value, wipes=wipes), entry)
 
 
 def withdraw(work: Work, head: RuleHead | None, who: str) -> None:
-    """What was asked for about a rule lapses when the rule changes."""
+    """Withdraw the open request of a rule, because the rule changes."""
     if head is None or head.approval_id is None:
         return
     work.session.execute(
@@ -220,7 +220,7 @@ def withdraw(work: Work, head: RuleHead | None, who: str) -> None:
 
 
 def document_in(state: State, rule: Rule) -> str:
-    """A rule's document, saying this state where the rule log has it."""
+    """Encode a rule's document; its `ruleState` is this state if the rule log has such a state."""
     if not state.in_log:
         return stored(rule)
     return encode_document({**rule.document, "ruleState": state.value}).decode()
@@ -256,7 +256,7 @@ def _revision(work: Work, head: RuleHead, new: NewRevision) -> RevisionRow:
 
 
 def _record(rule_id: int, was: State, new: NewRevision) -> bytes | None:
-    """What the rule log is to have; None for what stays in the store."""
+    """Build the record for the rule log; None for a change that stays in the store."""
     if new.state.in_log:
         return new.document.encode()
     if new.state is State.DELETE and was.in_log:
@@ -280,5 +280,5 @@ def _searched(rule_id: int, document: str) -> str:
 
 
 def same(first: str, second: str) -> bool:
-    """Whether two documents say the same."""
+    """Whether two documents are equal as JSON values."""
     return first == second or canonical(document_of(first)) == canonical(document_of(second))

@@ -1,10 +1,10 @@
-"""The desk: every read and every change of the control plane.
+"""The service layer: all reads and all changes of the control plane.
 
-A change is one database transaction: the rule, its revision, its row in the audit log and, where the detector is to
-know, its record in the outbox come into being together or not at all. Changes are made one at a time, so that the
-order of the outbox and of the audit log is the order in which they took effect.
+A change is one database transaction. It saves the rule, its revision, its row in the audit log and, if the detector
+needs it, its record in the outbox, all together or not at all. Changes run one at a time, so that the order of the
+outbox and of the audit log is the order in which the changes took effect.
 
-Every method raises Unavailable when the database cannot be reached; further errors are named where they can come.
+Every method raises Unavailable if the database cannot be reached. The docstrings name further errors.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _log = logging.getLogger(__name__)
 
 
 class ControlDesk:
-    """One a process; may be used by several threads."""
+    """One instance per process. Several threads may use it."""
 
     def __init__(
         self,
@@ -81,18 +81,18 @@ class ControlDesk:
         self._listeners: list[Callable[[RuleChanged], None]] = []
 
     def listen(self, changed: Callable[[RuleChanged], None]) -> None:
-        """Call `changed` after every change that is saved, in the thread that made it; it must return at once."""
+        """Call `changed` after each saved change, in the thread that saved it. The callback must return at once."""
         self._listeners.append(changed)
 
-    # Rules, read.
+    # Reads of rules.
 
     def rules(
         self, *, state: State | None = None, query: str = "", limit: int = 200, cursor: str | None = None
     ) -> Page[RuleRow]:
-        """Rules by id, deleted ones only when asked for by state; `query` is looked for in id, name, description,
-        owner.
+        """List rules by id. `query` searches id, name, description and owner. Deleted rules appear only if `state`
+        is DELETE.
 
-        Raises Invalid for a cursor that is none, or a limit out of bounds.
+        Raises Invalid for a malformed cursor or a limit out of bounds.
         """
         self._check_list(limit, query)
         after = None if cursor is None else _place(cursor)
@@ -100,23 +100,25 @@ class ControlDesk:
             return rule_book.rows(session, state=state, query=query.strip(), limit=limit, after=after)
 
     def rule(self, rule_id: int) -> RuleDetail:
-        """One rule, also a deleted one. Raises NotFound."""
+        """Read a rule, which may be deleted. Raises NotFound."""
         with self._database.reading() as session:
             return rule_book.detail(session, self._reader, _id(rule_id))
 
     def versions(self, rule_id: int, *, limit: int = 200, before: int | None = None) -> Page[VersionView]:
-        """Its revisions, newest first, those below `before`. Raises NotFound."""
+        """List the revisions of a rule that are below `before`, newest first. Raises NotFound."""
         self._check_list(limit)
         with self._database.reading() as session:
             return rule_book.versions(session, _id(rule_id), limit=limit, before=_bound(before))
 
     def diff(self, rule_id: int, before: int, after: int) -> tuple[Difference, ...]:
-        """What differs between two revisions, the state included (as `ruleState`). Raises NotFound."""
+        """Compare two revisions, including the state (as `ruleState`). Raises NotFound."""
         with self._database.reading() as session:
             return rule_book.diff(session, _id(rule_id), _id(before), _id(after))
 
     def validate(self, given: RuleGiven, rule_id: int | None = None) -> Judgement:
-        """Judge a rule and save nothing; compared with the stored `rule_id`, else with the one of its own id."""
+        """Validate a rule without saving it. Compare it with the stored rule `rule_id`, or else with the stored rule
+        of its own id.
+        """
         known = None if rule_id is None else self._known(rule_id)
         wanted = Wanted(None, State.DRAFT, free_id=1)
         if known is not None:
@@ -131,26 +133,26 @@ class ControlDesk:
         return Judgement(True, (), rule.document, yaml, text, says, differences(before, rule.document))
 
     def export(self, form: RuleFormat, *, states: Iterable[State] | None = None) -> str:
-        """The rules in these states (default: all but deleted ones and drafts) as a file.
+        """Write the rules in these states (default: all but drafts and deleted rules) as the text of a file.
 
-        Raises Invalid for a rule that the text form cannot hold.
+        Raises Invalid for a rule that the one-line form cannot express.
         """
         with self._database.reading() as session:
             return rule_book.export(session, form, _IN_LOG if states is None else states)
 
-    # Rules, changed. `revision` is the newest one the asker has seen (the ETag).
+    # Changes of rules. `revision` is the newest revision that the client has read (the ETag).
 
     def create(self, who: Actor, given: RuleGiven, comment: str = "") -> RuleDetail:
-        """A draft, whatever state is given; without a ruleId it gets a free one.
+        """Create a rule as a draft, whatever state the input has. A rule without a ruleId gets a free id.
 
-        Raises Invalid, Refused, and Conflict when there is a rule of this id that is not deleted.
+        Raises Invalid, Refused, and Conflict if a rule with this id exists and is not deleted.
         """
         with self._working(who, comment) as work:
             head = steps.create(work, who, given, comment.strip())
             return rule_book.detail(work.session, self._reader, head.rule_id)
 
     def edit(self, who: Actor, rule_id: int, revision: int, given: RuleGiven, comment: str = "") -> RuleDetail:
-        """A new document for a rule, which keeps its state; as a request (`pending`) where somebody must approve it.
+        """Replace the document of a rule and keep its state. If the change needs approval, save a request (`pending`).
 
         Raises NotFound, Conflict, Refused, Invalid.
         """
@@ -159,22 +161,22 @@ class ControlDesk:
             return rule_book.detail(work.session, self._reader, rule_id)
 
     def change_state(self, who: Actor, rule_id: int, revision: int, state: State, comment: str = "") -> RuleDetail:
-        """Move a rule, or ask for it (`pending`). Raises NotFound, Conflict, Refused."""
+        """Change the state of a rule, or request the change (`pending`). Raises NotFound, Conflict, Refused."""
         with self._working(who, comment) as work:
             steps.change_state(work, who, _id(rule_id), revision, state, comment.strip())
             return rule_book.detail(work.session, self._reader, rule_id)
 
     def rollback(self, who: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleDetail:
-        """The document of an earlier revision as a new one, the state kept; or ask for it (`pending`).
+        """Save the document of an earlier revision as a new revision, or request it (`pending`). The state stays.
 
-        Raises NotFound, Conflict, Refused, and Invalid when the old document is no longer valid.
+        Raises NotFound, Conflict, Refused, and Invalid if schema or limits have made the old document invalid.
         """
         with self._working(who, comment) as work:
             steps.rollback(work, who, _id(rule_id), revision, _id(to), comment.strip())
             return rule_book.detail(work.session, self._reader, rule_id)
 
     def control(self, who: Actor, control: str, confirm: str = "", comment: str = "") -> ControlSent:
-        """A control for the rule log. All but EXPORT_RULES_CURRENT need `confirm` to be the control's name.
+        """Send a control to the rule log. For all but EXPORT_RULES_CURRENT, `confirm` must repeat the control's name.
 
         Raises Refused, Invalid.
         """
@@ -184,10 +186,11 @@ class ControlDesk:
     def import_rules(
         self, who: Actor, content: str, form: RuleFormat | None = None, comment: str = "", *, dry_run: bool = False
     ) -> Import:
-        """A file of rules (form None: told from the content): new ones become drafts, known ones get a new document and
-        keep their state, DELETE records end rules (admins only). All or nothing; `dry_run` says what would be done.
+        """Import a file of rules, all of it or nothing (form None: detect the form from the content).
 
-        Raises Refused, and Invalid for content that cannot be read or is too large.
+        New rules become drafts, known rules get a new document and keep their state, and DELETE records end rules
+        (admins only). `dry_run` returns the effects and saves nothing. Raises Refused, and Invalid for content that
+        is unreadable or too large.
         """
         records = imports.read_import(who, content, form, self._settings.bounds, self._reader.limits)
         with self._working(who, comment) as work:
@@ -200,15 +203,15 @@ class ControlDesk:
     # Approvals.
 
     def approvals(self, *, open_only: bool = True, limit: int = 200, before: int | None = None) -> Page[ApprovalView]:
-        """Newest first, ids below `before`."""
+        """List requests for approval with ids below `before`, newest first."""
         self._check_list(limit)
         with self._database.reading() as session:
             return rule_book.approvals(session, open_only=open_only, limit=limit, before=_bound(before))
 
     def decide(self, who: Actor, approval_id: int, *, approve: bool, comment: str = "") -> ApprovalView:
-        """Approve or reject; whoever asked may take it back by rejecting it.
+        """Approve or reject a request. Users withdraw their own requests by rejecting them.
 
-        Raises NotFound, Refused, and Conflict when it is decided already or the rule has changed since.
+        Raises NotFound, Refused, and Conflict if the request has been decided or the rule has changed since.
         """
         with self._working(who, comment) as work:
             decided = steps.decide(work, who, _id(approval_id), comment.strip(), approve=approve)
@@ -217,32 +220,34 @@ class ControlDesk:
     # Alerts: marks and snoozes.
 
     def mark(self, who: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: Verdict) -> MarkView:
-        """Say of an alert whether it was fraud; the newest word counts. Raises Refused, Invalid."""
+        """Mark an alert as fraud or not fraud; the newest mark counts. Raises Refused, Invalid."""
         with self._working(who) as work:
             return quality.mark(work, who, alert_id, rule_id, rule_version, verdict)
 
     def unmark(self, who: Actor, alert_id: str) -> None:
-        """Take a mark back. Raises NotFound, Refused."""
+        """Remove a mark. Raises NotFound, Refused."""
         with self._working(who) as work:
             quality.unmark(work, who, alert_id)
 
     def marks(self, alert_ids: Iterable[str]) -> Mapping[str, MarkView]:
-        """The marks of these alerts (at most 10,000), by alert id."""
+        """Read the marks of these alerts (at most 10,000), by alert id."""
         with self._database.reading() as session:
             return quality.marks(session, alert_ids)
 
     def mark_counts(self) -> Mapping[int, tuple[int, int]]:
-        """By rule id: alerts marked fraud, and marked not fraud."""
+        """Count marks by rule id: alerts marked as fraud, and alerts marked as not fraud."""
         with self._database.reading() as session:
             return quality.mark_counts(session)
 
     def snoozes(self) -> tuple[SnoozeView, ...]:
-        """Those that have not run out."""
+        """List the snoozes that have not expired."""
         with self._database.reading() as session:
             return quality.snoozes(session, self._clock_ms())
 
     def snooze(self, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> SnoozeView:
-        """Raises NotFound, Refused, and Invalid for a time that has passed or is too far ahead."""
+        """Snooze alerts of a rule, or of one key of it. Raises NotFound, Refused, and Invalid for a time in the past or
+        too far ahead.
+        """
         with self._working(who, reason, "reason") as work:
             return quality.snooze(work, who, _id(rule_id), key, until_ms, reason.strip())
 
@@ -251,30 +256,30 @@ class ControlDesk:
         with self._working(who) as work:
             quality.unsnooze(work, who, _id(snooze_id))
 
-    # Who may what, and what was done.
+    # Roles and the audit log.
 
     def role_of(self, user: str) -> Role | None:
-        """The role bound to a user: in the table, else in the settings; None without one."""
+        """Read a user's role from the table, else from the settings; None for a user without a role."""
         with self._database.reading() as session:
             return bindings.role_of(session, self._settings, user)
 
     def bindings(self) -> tuple[BindingView, ...]:
-        """Everybody's role, by user."""
+        """List all users with their roles, by user."""
         with self._database.reading() as session:
             return bindings.bindings(session, self._settings)
 
     def bind(self, who: Actor, user: str, role: Role) -> BindingView:
-        """Raises Refused (also to take the last admin's role away), Invalid."""
+        """Give a user a role. Raises Refused (also if the last admin would lose the role), Invalid."""
         with self._working(who) as work:
             return bindings.bind(work, who, user, role)
 
     def unbind(self, who: Actor, user: str) -> None:
-        """Take a user's role away, also one that the settings give. Raises NotFound, Refused."""
+        """Remove a user's role, which may come from the settings. Raises NotFound, Refused."""
         with self._working(who) as work:
             bindings.unbind(work, who, user)
 
     def audit_rows(self, *, before: int | None = None, limit: int = 200, rule_id: int | None = None) -> Page[AuditRow]:
-        """The audit log, newest first, rows below `before`."""
+        """List the rows of the audit log below `before`, newest first."""
         self._check_list(limit)
         wanted = [AuditEntry.seq < (_MAX_PLACE if before is None else _id(before))]
         if rule_id is not None:
@@ -286,12 +291,12 @@ class ControlDesk:
         return Page(tuple(map(audit.row_of, shown)), str(shown[-1].seq) if len(found) > limit else None)
 
     def verify_audit(self) -> ChainVerdict:
-        """Reckon the whole chain anew."""
+        """Check the hash of every row of the audit log."""
         with self._database.reading() as session:
             return audit.verify(session)
 
     def outbox(self) -> OutboxState:
-        """What is on its way to the rule log."""
+        """Count the changes that wait for the rule log."""
         waits = OutboxRow.log_version.is_(None)
         with self._database.reading() as session:
             found = session.execute(select(func.count(), func.min(OutboxRow.created_ms)).where(waits)).one()
@@ -299,7 +304,7 @@ class ControlDesk:
 
     @contextmanager
     def _working(self, who: Actor, remark: str = "", named: str = "comment") -> Iterator[Work]:
-        """A change; those who listen hear of it once it is committed."""
+        """Run a change in the writer's transaction, and call the listeners after the commit."""
         bindings.check_user(who.user)
         most = self._settings.bounds.comment_chars
         if len(remark) > most or unprintable(remark):
@@ -314,8 +319,8 @@ class ControlDesk:
         for listener in self._listeners:
             try:
                 listener(changed)
-            except Exception:  # noqa: BLE001 -- the change is saved, whatever a listener makes of it
-                _log.exception("a listener of the control desk failed")
+            except Exception:  # noqa: BLE001 -- the change is saved, so a failing listener must not fail the request
+                _log.exception("a listener of the control plane failed")
 
     def _known(self, rule_id: int) -> RuleHead | None:
         with self._database.reading() as session:
@@ -331,7 +336,7 @@ class ControlDesk:
 
 def _place(cursor: str) -> int:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
-        raise Invalid([Reason("cursor", "is not one of ours")])
+        raise Invalid([Reason("cursor", "is not a cursor of this list")])
     return _id(int(cursor))
 
 
@@ -340,5 +345,5 @@ def _bound(before: int | None) -> int | None:
 
 
 def _id(number: int) -> int:
-    """A number that fits the database; what does not is no id of anything."""
+    """Return the number if the database can hold it, else -1, which is no object's id."""
     return number if 0 <= number <= _MAX_PLACE else -1

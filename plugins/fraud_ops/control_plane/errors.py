@@ -1,4 +1,4 @@
-"""What can go wrong at the control plane, as part of the product's one exception tree."""
+"""The errors of the control plane, a branch of the product's exception tree."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ __all__ = [
 
 
 class ControlPlaneError(FraudError):
-    """Anything the control plane refuses on purpose."""
+    """The control plane refuses a request on purpose."""
 
     exit_code = 33
 
 
 class NotFound(ControlPlaneError):
-    """What is named does not exist."""
+    """The named object does not exist."""
 
     exit_code = 34
 
 
 class Conflict(ControlPlaneError):
-    """Somebody else changed it first: read it again; `revision` is the newest one, None where there is none."""
+    """Another user changed the object first, so the client must read it again.
+
+    `revision` is the newest revision, None if the object has no revisions.
+    """
 
     exit_code = 35
 
@@ -33,7 +36,7 @@ class Conflict(ControlPlaneError):
 
 
 class Refused(ControlPlaneError):
-    """A role too small, or a step the lifecycle does not have. `forbidden` tells the first from the second."""
+    """The role is too low (`forbidden`), or the state of the store does not allow the change (not `forbidden`)."""
 
     exit_code = 36
 
@@ -43,34 +46,34 @@ class Refused(ControlPlaneError):
 
 
 class Invalid(RuleRejected):
-    """What was given is not valid; `reasons` says why, by field."""
+    """The input is not valid. `reasons` has a field and a message for each fault."""
 
 
 class Unavailable(ControlPlaneError):
-    """The database, or the rule log, cannot be reached; trying again later may help."""
+    """The database or the rule log cannot be reached. A later retry may succeed."""
 
     exit_code = 37
 
 
 class StoreBusy(Unavailable):
-    """Another process or thread holds a lock or all connections of the control plane's database for too long."""
+    """Another process or thread has held a lock, or all connections, of the control plane's database for too long."""
 
     exit_code = 60
 
 
 class LeadershipLost(Unavailable):
-    """This process has lost the lock by which it led; another process may lead."""
+    """This process has lost its leadership lock, so another process may lead."""
 
     exit_code = 61
 
 
 class AuditBroken(ControlPlaneError):
-    """A row of the audit log is not what was written."""
+    """A row of the audit log was altered, inserted or removed."""
 
     exit_code = 38
 
 
 class Drifted(ControlPlaneError):
-    """The store and the rule log disagree about a rule, or the store has not taken in the whole log."""
+    """The store and the rule log differ in a rule, or the store has not read the whole log."""
 
     exit_code = 39

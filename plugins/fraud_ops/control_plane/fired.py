@@ -1,4 +1,4 @@
-"""How often rules fire, and which others fire for the same transactions. Pure."""
+"""Fire statistics: how often each rule fires, and which other rules fire for the same transactions. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class RuleFired:
-    """A rule's alerts among those looked at; `overlap` is the share of them on whose transaction another rule fired."""
+    """The number and rate of a rule's alerts. `overlap` has, per other rule, the share of alerts for whose transaction
+    that rule fired too.
+    """
 
     rule_id: int
     alerts: int
@@ -25,7 +27,9 @@ class RuleFired:
 
 
 def rules_fired(alerts: Iterable[AlertSeen], retracted: Iterable[str], now_ms: int) -> list[RuleFired]:
-    """By rule id. Retracted alerts do not count. The rate is over the time since the first of a rule's alerts."""
+    """Compute the statistics by rule id, without retracted alerts. The rate covers the time since a rule's first
+    alert.
+    """
     gone = frozenset(retracted)
     counts: Counter[int] = Counter()
     first_ms: dict[int, int] = {}

@@ -1,7 +1,7 @@
-"""A rule as somebody gives it, made into one that `fraud_rules` accepts, or refused with every reason by field.
+"""Turns a rule that a user enters into a rule that `fraud_rules` accepts, or refuses it with all reasons by field.
 
-What the control plane decides itself is set here, whatever was given: the state (the lifecycle's), the source, and,
-for a new rule, a free id.
+The control plane sets some members itself, whatever the input has: the state (from the lifecycle), the source and, for
+a new rule, a free id.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from fraud_rules.schema import TransactionSchema
 __all__ = ["MAX_RULE_ID", "SOURCE", "Reader", "Wanted", "differences", "stored", "with_remarks"]
 
 SOURCE: Final = "ui"
-"""Who wrote the records of the control plane, as the rule log says it."""
+"""The `source` member of the control plane's records in the rule log."""
 
 MAX_RULE_ID: Final = 2**53 - 1
-"""What a browser's numbers hold exactly; ids above it come only from elsewhere."""
+"""The largest integer that a browser holds exactly. Only other writers use larger ids."""
 
 _NOT_IN_A_LINE: Final = (*REMARKS, "force", "approve")
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the control plane decides of a rule: its id (None: the one given, or else `free_id`), state and source.
+    """The members that the control plane sets: the id (None: the id of the input, else `free_id`), state and source.
 
-    `known` is the document it has so far.
+    `known` is the stored document of the rule.
     """
 
     rule_id: int | None
@@ -52,28 +52,28 @@ class Wanted:
 
     @property
     def rule_state(self) -> str:
-        """What a document in this state says: a draft what it becomes first, a deleted rule what it was last able to
-        be.
+        """The `ruleState` of a document in this state. A draft and a deleted rule have no state in the log, so their
+        documents say SHADOW.
         """
         return self.state.value if self.state.in_log else State.SHADOW.value
 
 
 class Reader:
-    """Reads rules under one schema and its limits."""
+    """Reads rules under one schema and one set of limits."""
 
     def __init__(self, schema: TransactionSchema, limits: RuleLimits) -> None:
         self.schema = schema
         self.limits = limits
 
     def rule(self, given: RuleGiven, wanted: Wanted, *, strict: bool = True) -> Rule:
-        """The rule that is wanted. `strict`: a state given must be the one wanted. Raises Invalid."""
+        """Read a rule. With `strict`, a state in the input must be the state of `wanted`. Raises Invalid."""
         members, faults = self.members(given)
         if given.text is not None and not given.text.lstrip().startswith("{"):
             members = with_remarks(members, wanted.known)
         return self.rule_of(members, faults, wanted, strict=strict)
 
     def members(self, given: RuleGiven) -> tuple[dict[str, Any], list[Reason]]:
-        """The members given, and what was wrong with their text. Raises Invalid where there are none."""
+        """Decode the members of the input and collect the faults of its text. Raises Invalid if it has no members."""
         forms = [form for form in (given.document, given.text, given.yaml) if form is not None]
         if len(forms) != 1:
             raise Invalid([Reason("record", "must be given in one form: document, text or yaml")])
@@ -85,14 +85,14 @@ class Reader:
             raise Invalid(rejected.reasons, rejected.rule_id) from rejected
 
     def rule_of(self, members: Mapping[str, Any], faults: Sequence[Reason], wanted: Wanted, *, strict: bool) -> Rule:
-        """The rule of decoded members."""
+        """Build a rule from decoded members. Raises Invalid."""
         document, reasons = with_whole_numbers(members), list(faults)
         if document.pop("disabled", None) not in (None, False):
-            reasons.append(Reason("disabled", "a rule is ended by its state, not by its document"))
+            reasons.append(Reason("disabled", "to end a rule, change its state, not its document"))
         reasons += _faults_of_id(document, wanted)
         state = document.get("ruleState")
         if strict and state not in (None, "", wanted.rule_state, wanted.state.value):
-            reasons.append(Reason("ruleState", f"is {wanted.state}, and is changed by moving the rule, not by an edit"))
+            reasons.append(Reason("ruleState", f"is {wanted.state}; an edit cannot change it: change the rule's state"))
         document = {"ruleId": wanted.rule_id or wanted.free_id, **document}
         document |= {"ruleState": wanted.rule_state, "source": wanted.source}
         try:
@@ -104,7 +104,7 @@ class Reader:
         return change
 
     def stored(self, text: str) -> Rule | None:
-        """A stored document as a rule; None where schema or limits have changed so that it is none any more."""
+        """Read a stored document; None if a change of the schema or the limits has made it invalid."""
         try:
             change = parse_rule_document(document_of(text), self.schema, self.limits)
         except RuleRejected:
@@ -112,14 +112,14 @@ class Reader:
         return change if isinstance(change, Rule) else None
 
     def _bounded(self, document: Document) -> dict[str, Any]:
-        """As large as a record of the rule log may be; numbers that are floats are left for the rule to refuse."""
+        """Check that the document fits a record of the rule log. The rule parser refuses floats later."""
         members = dict(document)
         if len(members) > self.limits.max_members:
             raise RuleRejected([Reason("record", f"has {len(members)} members, at most {self.limits.max_members}")])
         try:
             size = len(encode_document(members))
         except (TypeError, ValueError, RecursionError, UnicodeEncodeError) as error:
-            raise RuleRejected([Reason("record", "holds what JSON cannot")]) from error
+            raise RuleRejected([Reason("record", "holds a value that JSON cannot express")]) from error
         self._check_size(size)
         return members
 
@@ -138,7 +138,7 @@ class Reader:
         except InputInvalid as error:
             raise RuleRejected([Reason("record", str(error))]) from error
         if len(records) != 1:
-            raise RuleRejected([Reason("record", f"has {len(records)} rules, where one is wanted")])
+            raise RuleRejected([Reason("record", f"has {len(records)} rules; one is expected")])
         return document_of(records[0].value), []
 
     def _check_size(self, size: int) -> None:
@@ -148,12 +148,12 @@ class Reader:
 
 
 def stored(rule: Rule) -> str:
-    """A rule's document as the store has it, and the rule log."""
+    """Encode a rule's document in the form of the store and the rule log."""
     return encode_document(rule.document).decode()
 
 
 def differences(before: Document, after: Document) -> tuple[Difference, ...]:
-    """The members that differ, in the order of the newer document."""
+    """Compare two documents; the differing members come in the order of the newer document."""
     names = dict.fromkeys([*after, *before])
     return tuple(
         Difference(name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
@@ -161,7 +161,7 @@ def differences(before: Document, after: Document) -> tuple[Difference, ...]:
 
 
 def with_remarks(members: Mapping[str, Any], known: Document) -> dict[str, Any]:
-    """A rule from the one-line form keeps what that form cannot say."""
+    """Add the stored members that the one-line form cannot express to a rule in that form."""
     return {**{name: known[name] for name in _NOT_IN_A_LINE if name in known}, **members}
 
 
@@ -171,12 +171,12 @@ def _faults_of_id(document: dict[str, Any], wanted: Wanted) -> list[Reason]:
         document.pop("ruleId", None)
         return []
     if wanted.rule_id is not None and (type(given) is not int or given != wanted.rule_id):
-        return [Reason("ruleId", f"is {wanted.rule_id}, and stays so")]
+        return [Reason("ruleId", f"is {wanted.rule_id} and cannot change")]
     if wanted.rule_id is None and type(given) is int and given > MAX_RULE_ID:
         return [Reason("ruleId", f"must be at most {MAX_RULE_ID}")]
     return []
 
 
 def _once(reasons: list[Reason]) -> list[Reason]:
-    """Each reason once; of what is said about a member the first word comes first."""
+    """Remove repeated reasons and keep the order."""
     return list(dict.fromkeys(reasons))

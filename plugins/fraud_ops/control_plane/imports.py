@@ -1,4 +1,4 @@
-"""A file of rules brought in at once: new ones as drafts, known ones with a new document, all of it or nothing."""
+"""Imports a file of rules, all of it or nothing: new rules become drafts, known rules get a new document."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _NAMES: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A record of a file, decoded. `faults` is what was wrong with its text, `line` whether it is in the one-line form;
-    `refused` why it has no members, where it has none.
+    """A decoded record of a file. `faults` lists the faults of its text, and `line` says whether it is in the one-line
+    form. A record without members has the reason in `refused`.
     """
 
     members: Mapping[str, Any] = field(default_factory=dict)
@@ -51,16 +51,16 @@ class Given:
 
     @property
     def rule_id(self) -> int | None:
-        """The rule it is about, where it names one."""
+        """The id of the rule, if the record names one."""
         return readable_id(self.members)
 
 
 def read_import(
     who: Actor, content: str, form: RuleFormat | None, bounds: Bounds, limits: RuleLimits
 ) -> tuple[Given, ...]:
-    """The records of a file; before anybody has to wait for the writer, as YAML takes its time.
+    """Decode the records of a file. This runs outside the writer's transaction, because YAML is slow to parse.
 
-    Raises Refused, and Invalid for content that holds no rules or too many.
+    Raises Refused, and Invalid for content that is unreadable or has too many rules.
     """
     require(who, Permission.IMPORT)
     size = len(content.encode("utf-8", "replace"))
@@ -76,7 +76,7 @@ def read_import(
 
 
 def import_rules(work: Work, who: Actor, records: Sequence[Given], comment: str) -> Import:
-    """Bring the rules in. `applied` is false when one was rejected: the transaction must be taken back then."""
+    """Import the rules. If one is rejected, `applied` is false and the caller must roll the transaction back."""
     bringing = _Bringing(work, who, comment, _heads(work.session, records))
     items = []
     for place, record in enumerate(records, 1):
@@ -91,7 +91,7 @@ def import_rules(work: Work, who: Actor, records: Sequence[Given], comment: str)
 
 
 def _form_of(content: str) -> RuleFormat:
-    """What a file looks like: JSON begins with a bracket, a line of text with its id and a comma."""
+    """Detect the form of a file: JSON starts with a bracket, the one-line form with an id and a comma."""
     lines = (line.strip() for line in content.splitlines())
     first = next((line for line in lines if line and not line.startswith("#")), "")
     if first.startswith(("{", "[")):
@@ -101,7 +101,7 @@ def _form_of(content: str) -> RuleFormat:
 
 
 class _Bringing:
-    """Rules on their way into the store; `heads` is what it has under their ids."""
+    """Imports rules one by one; `heads` has the store's rules with their ids."""
 
     def __init__(self, work: Work, who: Actor, comment: str, heads: Mapping[int, RuleHead]) -> None:
         self._work = work
@@ -111,7 +111,7 @@ class _Bringing:
         self._seen: set[int] = set()
 
     def bring(self, where: str, given: Given) -> ImportItem:
-        """Raises RuleRejected, Refused."""
+        """Import one record. Raises RuleRejected, Refused."""
         self._check(given)
         head = None if given.rule_id is None else self._heads.get(given.rule_id)
         known = head if head is not None and head.state != State.DELETE.value else None
@@ -125,10 +125,10 @@ class _Bringing:
         rule_id = given.rule_id
         if rule_id is not None:
             if rule_id in self._seen:
-                raise Invalid([Reason("ruleId", f"{rule_id} is in this import twice")], rule_id)
+                raise Invalid([Reason("ruleId", f"{rule_id} occurs twice in this import")], rule_id)
             self._seen.add(rule_id)
         if given.members.get("controlType") is not None or given.members.get("ruleState") == "CONTROL":
-            raise Invalid([Reason("controlType", "controls are not imported")])
+            raise Invalid([Reason("controlType", "an import cannot contain controls")])
 
     def _add(self, where: str, given: Given, head: RuleHead | None) -> ImportItem:
         wanted = Wanted(None, State.DRAFT)
@@ -161,7 +161,7 @@ class _Bringing:
 
 
 def _heads(session: Session, records: Sequence[Given]) -> Mapping[int, RuleHead]:
-    """What the store has of the rules named, asked for some hundreds at a time."""
+    """Read the store's rules with these ids, some hundreds per query."""
     ids = [each.rule_id for each in records if each.rule_id is not None]
     found: dict[int, RuleHead] = {}
     for start in range(0, len(ids), _ASKED_AT_ONCE):
@@ -171,7 +171,7 @@ def _heads(session: Session, records: Sequence[Given]) -> Mapping[int, RuleHead]
 
 
 def _given(record: bytes, limits: RuleLimits) -> Given:
-    """A record's members, as far as it has any."""
+    """Decode one record."""
     if len(record) > limits.max_record_bytes:
         problem = f"has {len(record)} bytes, at most {limits.max_record_bytes} are allowed"
         return Given(refused=RuleRejected([Reason("record", problem)]))
@@ -186,6 +186,6 @@ def _given(record: bytes, limits: RuleLimits) -> Given:
 
 
 def _says_more(given: Mapping[str, object], known: Mapping[str, object]) -> bool:
-    """Whether a document brought in changes anything but who wrote it last."""
+    """Whether an imported document differs from the stored one in more than the source."""
     ours = {"source": None, "unique": None}
     return given.get("unique", []) != known.get("unique", []) or {**given, **ours} != {**known, **ours}

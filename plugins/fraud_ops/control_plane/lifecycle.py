@@ -1,7 +1,7 @@
-"""The lifecycle of a rule: DRAFT -> SHADOW -> ACTIVE <-> PAUSE -> DELETE, and who may take which step. Pure.
+"""The lifecycle of a rule: DRAFT -> SHADOW -> ACTIVE <-> PAUSE -> DELETE, and the role that each step needs. Pure.
 
-A draft is known to the store alone. Whatever takes effect on payments that are held (to become active, to change or to
-resume what is active) may need a second person.
+Only the store knows drafts. A step that can hold payments (activating, resuming or editing an active rule) may need
+the approval of a second person.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Course", "State", "check_decision", "course_of_edit", "course_of_ste
 
 
 class State(StrEnum):
-    """Where a rule is. All but DRAFT are `ruleState`s of the rule log."""
+    """The state of a rule. All states but DRAFT are values of `ruleState` in the rule log."""
 
     DRAFT = "DRAFT"
     SHADOW = "SHADOW"
@@ -29,12 +29,12 @@ class State(StrEnum):
 
     @property
     def in_log(self) -> bool:
-        """Whether the rule log holds a rule in force in this state."""
+        """Whether the rule log holds rules of this state."""
         return self in (State.SHADOW, State.ACTIVE, State.PAUSE)
 
 
 class Course(StrEnum):
-    """What becomes of something asked for: done at once, or kept until somebody approves it."""
+    """How a change proceeds: at once, or as a request that waits for approval."""
 
     NOW = "now"
     REQUEST = "request"
@@ -42,8 +42,8 @@ class Course(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """`least` may take it alone unless it is `weighty` and four eyes are asked for; an `own` draft's author needs
-    less.
+    """The rule for one step. A user with the role `least` takes it at once, unless the step is `weighty` and the
+    settings require four eyes. The author of a draft needs only the role `own`.
     """
 
     least: Role
@@ -81,47 +81,47 @@ _EDITS: Final[Mapping[State, _Step]] = MappingProxyType(
 
 
 def steps_from(state: State) -> tuple[State, ...]:
-    """The states that can follow."""
+    """List the states that can follow."""
     return tuple(after for before, after in _STEPS if before is state)
 
 
 def course_of_step(before: State, after: State, who: Actor, *, four_eyes: bool, own: bool = False) -> Course:
-    """What becomes of a wish to move a rule; `own`: who asks wrote the draft.
+    """Decide how a change of state proceeds. `own`: the user wrote the draft.
 
-    Raises Refused for a step there is none of, or a role that may not even ask for it.
+    Raises Refused if the lifecycle lacks the step, or if the role may not even request it.
     """
     step = _STEPS.get((before, after))
     if step is None:
-        possible = ", ".join(steps_from(before)) or "nothing"
-        raise Refused(f"a rule in {before} cannot become {after}: what can follow is {possible}")
+        possible = ", ".join(steps_from(before)) or "none"
+        raise Refused(f"a rule in state {before} cannot become {after}; possible next states: {possible}")
     return _course(step, who, four_eyes, own)
 
 
 def course_of_edit(state: State, who: Actor, *, four_eyes: bool) -> Course:
-    """What becomes of a new document, or an old one brought back, for a rule in this state. Raises Refused."""
+    """Decide how an edit or a rollback of a rule in this state proceeds. Raises Refused."""
     edit = _EDITS.get(state)
     if edit is None:
-        raise Refused("a deleted rule cannot be edited: create it anew under its id")
+        raise Refused("a deleted rule cannot be edited: create a new rule with the same id")
     return _course(edit, who, four_eyes, own=False)
 
 
 def check_decision(who: Actor, requested_by: str, author: str, *, four_eyes: bool) -> None:
-    """Raise Refused when this person may not approve: too small a role, or, with four eyes, a hand of their own in
-    it.
+    """Raise Refused if this user may not approve the request: the role is too low, or four eyes are required and the
+    user requested the change or wrote the rule.
     """
     least = LEAST_ROLE[Permission.DECIDE]
     if not who.role.includes(least):
-        raise Refused(f"this needs the role {least}, and yours is {who.role}", forbidden=True)
+        raise Refused(f"this needs the role {least}; your role is {who.role}", forbidden=True)
     if four_eyes and who.user in (requested_by, author):
-        part = "asked for it" if who.user == requested_by else "wrote the rule"
-        raise Refused(f"a second person must decide: you {part}", forbidden=True)
+        part = "requested the change" if who.user == requested_by else "wrote the rule"
+        raise Refused(f"a second person must decide, because you {part}", forbidden=True)
 
 
 def _course(step: _Step, who: Actor, four_eyes: bool, own: bool) -> Course:
     least = step.own if own and step.own is not None else step.least
     if who.role.includes(least):
         return Course.REQUEST if step.weighty and four_eyes else Course.NOW
-    # Whoever may ask at all may ask for what an approver can grant; what only an admin may do is not asked for.
+    # A request can only cover a step that an approver may take, never one that needs an admin.
     if least is _APPROVER and who.role.includes(LEAST_ROLE[Permission.REQUEST]):
         return Course.REQUEST
-    raise Refused(f"this needs the role {least}, and yours is {who.role}", forbidden=True)
+    raise Refused(f"this needs the role {least}; your role is {who.role}", forbidden=True)

@@ -1,4 +1,4 @@
-"""Who is what, remembered for a moment: every request asks."""
+"""A cache of the users' roles, because each request needs one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MOST_KEPT = 10_000
 
 
 class RoleBook:
-    """Roles by user, each remembered for a second: another process may have changed it."""
+    """Caches roles by user for a second, because another process may change a role."""
 
     def __init__(self, desk: ControlDesk) -> None:
         self._desk = desk
         self._kept: dict[str, tuple[float, Role | None]] = {}
 
     def role_of(self, user: str) -> Role | None:
-        """The role bound to a user, None without one."""
+        """The user's role; None for a user without a role."""
         now_s = time.monotonic()
         until_s, role = self._kept.get(user, (0.0, None))
         if until_s <= now_s:
@@ -32,5 +32,5 @@ class RoleBook:
         return role
 
     def forget(self) -> None:
-        """Ask anew: a role was changed here."""
+        """Clear the cache after this process changed a role."""
         self._kept.clear()

@@ -1,4 +1,4 @@
-"""Who may do what: four roles, each of which includes those before it. Pure."""
+"""Roles and permissions: four roles, each of which includes the roles before it. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LEAST_ROLE", "Actor", "Permission", "Role", "granted", "require"]
 
 
 class Role(StrEnum):
-    """What somebody is at the control plane, whatever they are to Airflow. Compared by `rank`."""
+    """A user's role at the control plane, independent of the role in Airflow. `rank` orders the roles."""
 
     VIEWER = "viewer"
     ANALYST = "analyst"
@@ -23,21 +23,21 @@ class Role(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Higher includes lower."""
+        """The position of the role: a higher rank includes all lower ones."""
         return tuple(Role).index(self)
 
     def includes(self, other: Role) -> bool:
-        """Whether this role may do all that the other may."""
+        """Whether this role has all permissions of the other."""
         return self.rank >= other.rank
 
 
 class Permission(StrEnum):
-    """What a role can allow. Which of them a change of a rule needs depends on its state: see `lifecycle`."""
+    """A permission that a role grants. The permission for a change of a rule depends on its state: see `lifecycle`."""
 
     READ = "read"
     DRAFT = "draft"  # create and edit drafts and shadow rules
     SHADOW = "shadow"
-    REQUEST = "request"  # ask for what needs an approver
+    REQUEST = "request"  # request a change that an approver must grant
     IMPORT = "import"
     MARK = "mark"
     SNOOZE = "snooze"
@@ -76,24 +76,24 @@ LEAST_ROLE: Final[Mapping[Permission, Role]] = MappingProxyType(
         Permission.IMPORT_DELETE: Role.ADMIN,
     }
 )
-"""The least role for each."""
+"""The lowest role that grants each permission."""
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who asks, as Airflow's login says, and the role bound to them here."""
+    """The user of a request, from Airflow's login, and the user's role at the control plane."""
 
     user: str
     role: Role
 
 
 def granted(role: Role | None) -> tuple[Permission, ...]:
-    """All that a role allows; nothing for somebody without one."""
+    """List the permissions of a role; a user without a role has none."""
     return () if role is None else tuple(each for each, least in LEAST_ROLE.items() if role.includes(least))
 
 
 def require(who: Actor, permission: Permission) -> None:
-    """Raise Refused (forbidden) where the role does not allow it."""
+    """Raise Refused (forbidden) if the role lacks the permission."""
     least = LEAST_ROLE[permission]
     if not who.role.includes(least):
-        raise Refused(f"this needs the role {least}, and yours is {who.role}", forbidden=True)
+        raise Refused(f"this needs the role {least}; your role is {who.role}", forbidden=True)

@@ -1,4 +1,4 @@
-"""The rules as the store has them, read: lists, details, versions, differences, files."""
+"""Reads rules from the store: lists, details, versions, differences, export files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def rows(session: Session, *, state: State | None, query: str, limit: int, after: int | None) -> Page[RuleRow]:
-    """Rules by id, those after an id."""
+    """List rules by id, from the first id above `after`; without a state, deleted rules are left out."""
     wanted: list[ColumnElement[bool]] = [
         RuleHead.state == state.value if state is not None else RuleHead.state != State.DELETE.value
     ]
@@ -55,7 +55,7 @@ def rows(session: Session, *, state: State | None, query: str, limit: int, after
 
 
 def detail(session: Session, reader: Reader, rule_id: int) -> RuleDetail:
-    """One rule. Raises NotFound."""
+    """Read a rule. Raises NotFound."""
     head = head_of(session, rule_id)
     pending = _pending(session, [] if head.approval_id is None else [head.approval_id])
     yaml, text, says = forms(reader, head.document)
@@ -64,7 +64,7 @@ def detail(session: Session, reader: Reader, rule_id: int) -> RuleDetail:
 
 
 def forms(reader: Reader, document: str) -> tuple[str, str | None, str]:
-    """A document as YAML, as a line of text (None where that cannot hold it), and in words."""
+    """Render a document as YAML, in the one-line form (None if that form cannot express it) and in words."""
     members = document_of(document)
     rule = reader.stored(document)
     try:
@@ -75,7 +75,7 @@ def forms(reader: Reader, document: str) -> tuple[str, str | None, str]:
 
 
 def versions(session: Session, rule_id: int, *, limit: int, before: int | None) -> Page[VersionView]:
-    """Revisions, newest first. Raises NotFound."""
+    """List revisions, newest first. Raises NotFound."""
     head_of(session, rule_id)
     wanted = [RevisionRow.rule_id == rule_id]
     if before is not None:
@@ -101,12 +101,12 @@ def versions(session: Session, rule_id: int, *, limit: int, before: int | None) 
 
 
 def diff(session: Session, rule_id: int, before: int, after: int) -> tuple[Difference, ...]:
-    """What differs between two revisions. Raises NotFound."""
+    """Compare two revisions. Raises NotFound."""
     return differences(*(_of_revision(session, rule_id, each) for each in (before, after)))
 
 
 def export(session: Session, form: RuleFormat, states: Iterable[State]) -> str:
-    """The rules in these states as a file. Raises Invalid."""
+    """Write the rules in these states as the text of a file. Raises Invalid."""
     wanted = RuleHead.state.in_([state.value for state in states])
     documents = session.scalars(select(RuleHead.document).where(wanted).order_by(RuleHead.rule_id))
     try:
@@ -116,7 +116,7 @@ def export(session: Session, form: RuleFormat, states: Iterable[State]) -> str:
 
 
 def approvals(session: Session, *, open_only: bool, limit: int, before: int | None) -> Page[ApprovalView]:
-    """What was asked for, newest first."""
+    """List requests for approval, newest first."""
     wanted: list[ColumnElement[bool]] = []
     if open_only:
         wanted.append(ApprovalRow.decision.is_(None))
@@ -128,7 +128,7 @@ def approvals(session: Session, *, open_only: bool, limit: int, before: int | No
 
 
 def approval_view(row: ApprovalRow) -> ApprovalView:
-    """A request for people."""
+    """Convert a row into a view."""
     return ApprovalView(
         id=row.id,
         rule_id=row.rule_id,
@@ -148,7 +148,7 @@ def approval_view(row: ApprovalRow) -> ApprovalView:
 
 
 def revision_of(session: Session, rule_id: int, revision: int) -> RevisionRow:
-    """A revision. Raises NotFound."""
+    """Read a revision. Raises NotFound."""
     found = session.get(RevisionRow, (rule_id, revision))
     if found is None:
         raise NotFound(f"rule {rule_id} has no revision {revision}")

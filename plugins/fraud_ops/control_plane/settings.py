@@ -1,8 +1,7 @@
-"""The control plane's settings: `config/control-plane.yaml`, each overridable by an environment variable.
+"""The control plane's settings: `config/control-plane.yaml`. Environment variables override the file.
 
-`four_eyes` is overridden by FRAUD_CONTROL_FOUR_EYES, `flood.alerts_per_minute` by
-FRAUD_CONTROL_FLOOD_ALERTS_PER_MINUTE, and so on; `bindings` only by the file. Every wrong key and value is reported
-at once.
+FRAUD_CONTROL_FOUR_EYES overrides `four_eyes`, FRAUD_CONTROL_FLOOD_ALERTS_PER_MINUTE overrides
+`flood.alerts_per_minute`, and so on. `bindings` has no variable. One error reports all wrong keys and values.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ _USER: Final = re.compile(r"[^\x00-\x1f\x7f]{1,256}")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one request may ask for; all inclusive. `page` is the most items of a list at once, `outbox` how many
-    changes may wait for the rule log."""
+    """Upper bounds of one request, all inclusive. `page` is the largest number of items in a page of a list, `outbox`
+    the largest number of changes that may wait for the rule log."""
 
     comment_chars: int = bounded(2_000, 0, 100_000)
     import_bytes: int = bounded(1_048_576, 1_024, 16_777_216)
@@ -46,7 +45,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """When one rule's alerts are a flood, and whether it is then moved to SHADOW by itself."""
+    """The alert rate above which a rule floods, and whether the control plane then moves the rule to SHADOW."""
 
     alerts_per_minute: int = bounded(1_000, 1, 10_000_000)
     to_shadow: bool = False
@@ -54,9 +53,9 @@ class Flood:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How often one user may ask in a second, of one API server process; five seconds' worth may come at once.
+    """Rate limits of one user at one API server process. A burst may use the requests of five seconds at once.
 
-    `changes_per_s` counts what changes anything, besides.
+    A request that changes something counts against both limits.
     """
 
     requests_per_s: int = bounded(100, 1, 1_000_000)
@@ -70,9 +69,9 @@ _FLOOD = Flood()
 
 @dataclass(frozen=True, slots=True)
 class ControlPlaneSettings:
-    """Validated settings. `database` is a URL of SQLAlchemy's (SQLite or Postgres) that may hold a password: it is in
-    no `repr`; empty, it is a SQLite file in the project's `var/`. `name` is the Kafka transactional id: one writer at
-    a time.
+    """Validated settings. `database` is an SQLAlchemy URL (SQLite or Postgres). The URL may hold a password, so no
+    `repr` shows it. If it is empty, the database is a SQLite file in the project's `var/`. `name` is the Kafka
+    transactional id, which allows one writer at a time.
     """
 
     name: str = matching("fraud-control-plane", NAME, NAME_IS)
@@ -85,7 +84,9 @@ class ControlPlaneSettings:
 
     @classmethod
     def load(cls, project: Project, environ: Mapping[str, str] = os.environ) -> ControlPlaneSettings:
-        """Those of a project, with the environment over them. Raises ConfigError with everything wrong in either."""
+        """Load the settings of a project; environment variables override the file. Raises ConfigError with all faults
+        of both.
+        """
         path = project.config / FILE
         document = read_yaml(path) if path.exists() else {}
         return cls.parse({} if document is None else document, project.var, environ, str(path))
@@ -94,7 +95,9 @@ class ControlPlaneSettings:
     def parse(
         cls, document: object, var: Path, environ: Mapping[str, str], where: str = "settings"
     ) -> ControlPlaneSettings:
-        """The same from a decoded document; `where` names it in errors, `var` is where the default database lies."""
+        """Build the settings from a decoded document. Errors name the document by `where`; the default database lies
+        in `var`.
+        """
         faults: list[str] = []
         values = read_settings(cls, document, environ, ENV_PREFIX, faults)
         if isinstance(document, Mapping):
@@ -106,14 +109,14 @@ class ControlPlaneSettings:
 
 
 def _bindings(given: object, faults: list[str]) -> Mapping[str, Role]:
-    """Users to roles."""
+    """Parse the mapping of users to roles; report its faults in `faults`."""
     if not isinstance(given, Mapping):
         faults.append("bindings must map users to roles")
         return {}
     found: dict[str, Role] = {}
     for user, role in given.items():
         if not isinstance(user, str) or not _USER.fullmatch(user):
-            faults.append(f"bindings: {shown(user)} is not a user's name")
+            faults.append(f"bindings: {shown(user)} is not a user name")
         elif role not in tuple(Role):
             faults.append(f"bindings.{user} must be one of {', '.join(Role)}, not {shown(role)}")
         else:

@@ -1,4 +1,4 @@
-"""Which alerts are snoozed at the moment."""
+"""Decides which alerts are snoozed."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Snoozing:
 
 
 class KnownSnoozing:
-    """The snoozes in force; those of the last answer while the store does not answer.
+    """Reads the snoozes in force. While the store does not answer, the last answer holds.
 
-    A store that cannot be reached may take long to fail, so that it is not asked again at once.
+    An unreachable store may take long to fail, so the next attempt comes only after 30 seconds.
     """
 
     def __init__(self, ask: Callable[[], Snoozing], clock_s: Callable[[], float] = time.monotonic) -> None:
@@ -47,11 +47,13 @@ class KnownSnoozing:
         self._again_s = -math.inf
 
     def __call__(self) -> Snoozing:
-        """The snoozes. Waits for the store, so that no event loop may call it."""
+        """The snoozes. Waits for the store, so an event loop must not call it."""
         if self._clock_s() >= self._again_s:
             try:
                 self._known = self._ask()
             except ControlPlaneError as error:
                 self._again_s = self._clock_s() + _AGAIN_S
-                _log.warning("the snoozes are those of the last answer: %s", " ".join(str(error).split()))
+                _log.warning(
+                    "the store does not answer, so the last known snoozes apply: %s", " ".join(str(error).split())
+                )
         return self._known

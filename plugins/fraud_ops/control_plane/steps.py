@@ -1,6 +1,6 @@
-"""What people do with a rule: create it, edit it, move it, bring an old version back, and decide what others asked for.
+"""The changes that users make to a rule: create, edit, change the state, roll back, approve and reject.
 
-Each function works in the writer's transaction and gives the rule as it is after it.
+Each function works in the writer's transaction and returns the rule after the change.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _CONFIRMED: Final = frozenset(ControlType) - {ControlType.EXPORT_RULES_CURRENT}
 
 
 def create(work: Work, who: Actor, given: RuleGiven, comment: str) -> RuleHead:
-    """A new draft. Raises Refused, Invalid, Conflict."""
+    """Create a draft. Raises Refused, Invalid, Conflict."""
     require(who, Permission.DRAFT)
     rule = work.reader.rule(given, Wanted(None, State.DRAFT, free_id=_free_id(work)), strict=False)
     return add_draft(work, who, rule, work.session.get(RuleHead, rule.rule_id), comment, "rule.create")
 
 
 def add_draft(work: Work, who: Actor, rule: Rule, known: RuleHead | None, comment: str, action: str) -> RuleHead:
-    """The same for a rule already read; `known` is what the store has under its id."""
+    """Create a draft of a parsed rule; `known` is the store's rule with the same id. Raises Refused, Conflict."""
     if known is not None and known.state != State.DELETE.value:
-        raise Conflict(f"there is a rule {rule.rule_id} already; leave ruleId out for a free one", known.revision)
+        raise Conflict(f"rule {rule.rule_id} already exists; omit ruleId to get a free id", known.revision)
     most = work.settings.bounds.rules
     if work.rules_in_use() >= most:
-        raise Refused(f"there are {work.rules_in_use()} rules already, at most {most} are allowed")
+        raise Refused(f"there are already {work.rules_in_use()} rules; at most {most} are allowed")
     _check_force(who, rule, None)
     document = document_in(State.DRAFT, rule)
     new = NewRevision(State.DRAFT, document, SOURCE, who.user, who.user, action, comment)
@@ -57,7 +57,7 @@ def add_draft(work: Work, who: Actor, rule: Rule, known: RuleHead | None, commen
 
 
 def edit(work: Work, who: Actor, rule_id: int, revision: int, given: RuleGiven, comment: str) -> RuleHead:
-    """A new document for a rule. Raises NotFound, Conflict, Refused, Invalid."""
+    """Replace the document of a rule. Raises NotFound, Conflict, Refused, Invalid."""
     head = seen_head(work.session, rule_id, revision)
     course_of_edit(State(head.state), who, four_eyes=work.settings.four_eyes)
     rule = work.reader.rule(given, Wanted(rule_id, State(head.state), known=document_of(head.document)))
@@ -65,7 +65,7 @@ def edit(work: Work, who: Actor, rule_id: int, revision: int, given: RuleGiven, 
 
 
 def new_document(work: Work, who: Actor, head: RuleHead, rule: Rule, comment: str, action: str) -> RuleHead:
-    """The same for a rule already read. What is so already is left alone."""
+    """Replace the document by a parsed rule. An equal document changes nothing. Raises Refused."""
     state = State(head.state)
     course = course_of_edit(state, who, four_eyes=work.settings.four_eyes)
     _check_force(who, rule, head)
@@ -78,7 +78,7 @@ def new_document(work: Work, who: Actor, head: RuleHead, rule: Rule, comment: st
 
 
 def change_state(work: Work, who: Actor, rule_id: int, revision: int, state: State, comment: str) -> RuleHead:
-    """Move a rule. Raises NotFound, Conflict, Refused."""
+    """Change the state of a rule. Raises NotFound, Conflict, Refused."""
     head = seen_head(work.session, rule_id, revision)
     own = head.author == who.user
     course = course_of_step(State(head.state), state, who, four_eyes=work.settings.four_eyes, own=own)
@@ -88,7 +88,7 @@ def change_state(work: Work, who: Actor, rule_id: int, revision: int, state: Sta
 
 
 def rollback(work: Work, who: Actor, rule_id: int, revision: int, to: int, comment: str) -> RuleHead:
-    """An old document as a new revision. Raises NotFound, Conflict, Refused, Invalid."""
+    """Save an old document as a new revision. Raises NotFound, Conflict, Refused, Invalid."""
     head = seen_head(work.session, rule_id, revision)
     state = State(head.state)
     course = course_of_edit(state, who, four_eyes=work.settings.four_eyes)
@@ -105,12 +105,12 @@ def rollback(work: Work, who: Actor, rule_id: int, revision: int, to: int, comme
 
 
 def decide(work: Work, who: Actor, approval_id: int, comment: str, *, approve: bool) -> ApprovalRow:
-    """Approve or reject what was asked for. Raises NotFound, Refused, Conflict, Invalid."""
+    """Approve or reject a request. Raises NotFound, Refused, Conflict, Invalid."""
     asked = work.session.get(ApprovalRow, approval_id)
     if asked is None:
-        raise NotFound(f"there is no approval {approval_id}")
+        raise NotFound(f"approval {approval_id} does not exist")
     if asked.decision is not None:
-        raise Conflict(f"approval {approval_id} has been {asked.decision} by {asked.decided_by!a} already")
+        raise Conflict(f"approval {approval_id} has already been {asked.decision} by {asked.decided_by!a}")
     head = seen_head(work.session, asked.rule_id, asked.revision)
     if approve:
         check_decision(who, asked.requested_by, asked.author, four_eyes=work.settings.four_eyes)
@@ -128,13 +128,13 @@ def decide(work: Work, who: Actor, approval_id: int, comment: str, *, approve: b
 
 
 def control(work: Work, who: Actor, named: str, confirm: str, comment: str) -> int:
-    """A control for the rule log; its number in the outbox. Raises Refused, Invalid."""
+    """Put a control for the rule log into the outbox; return its number there. Raises Refused, Invalid."""
     require(who, Permission.CONTROL)
     if named not in tuple(ControlType):
         raise Invalid([Reason("control", f"must be one of {', '.join(ControlType)}")])
     kind = ControlType(named)
     if kind in _CONFIRMED and confirm != kind.value:
-        raise Invalid([Reason("confirm", f"cannot be taken back: type {kind.value} to confirm")])
+        raise Invalid([Reason("confirm", f"type {kind.value} to confirm: this control cannot be undone")])
     entry = work.write_down(Deed(who.user, "control", kind.value, None, {"comment": comment}))
     wipes = kind is ControlType.DELETE_RULES_ALL
     seq = send_control(work, control_record(kind.value, SOURCE), entry, wipes=wipes)
@@ -148,7 +148,9 @@ def end_all(
     work: Work, who: str, source: str, comment: str, *, outbox_seq: int | None = None, log_version: int | None = None,
     keep: frozenset[int] = frozenset(),
 ) -> None:  # fmt: skip
-    """Every rule of the log ends by one record there, ours (`outbox_seq`) or not; but those to `keep`."""
+    """End all rules of the log except those to `keep`, because one record of the log ends them. `outbox_seq` is the
+    number of that record if it is ours.
+    """
     in_log = [state.value for state in State if state.in_log]
     for head in work.session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log)).order_by(RuleHead.rule_id)):
         if head.rule_id in keep:
@@ -167,7 +169,7 @@ def _move(work: Work, head: RuleHead, state: State, who: str, comment: str, deta
 
 
 def _valid_in(work: Work, state: State, document: dict[str, object], rule_id: int) -> str:
-    """A stored document for a state, judged again: schema and limits may have changed since. Raises Invalid."""
+    """Validate a stored document for a state, because schema and limits may have changed. Raises Invalid."""
     return document_in(state, work.reader.rule(RuleGiven(document=document), Wanted(rule_id, state), strict=False))
 
 
@@ -182,10 +184,10 @@ def _ask(
     author: str,
     target: State | None = None,
 ) -> RuleHead:
-    """Keep a wish until somebody decides. Raises Refused when there is one for this rule already."""
+    """Save a request for approval. Raises Refused if the rule already has an open request."""
     require(who, Permission.REQUEST)
     if head.approval_id is not None:
-        raise Refused(f"approval {head.approval_id} is open for rule {head.rule_id}: it must be decided first")
+        raise Refused(f"rule {head.rule_id} has the open approval {head.approval_id}, which must be decided first")
     asked = ApprovalRow(
         rule_id=head.rule_id,
         revision=head.revision,
@@ -236,14 +238,14 @@ def _asked(row: ApprovalRow) -> dict[str, object]:
 
 
 def _check_force(who: Actor, rule: Rule, head: RuleHead | None) -> None:
-    """`force` goes past the state budget that protects the detector: for approvers, where it is new."""
+    """Raise Refused if a user without the role approver adds `force`, which overrides the detector's state budget."""
     before = head is not None and document_of(head.document).get("force") is True
     if rule.force and not before and not who.role.includes(Role.APPROVER):
-        raise Refused(f"`force` needs the role {Role.APPROVER}, and yours is {who.role}", forbidden=True)
+        raise Refused(f"`force` needs the role {Role.APPROVER}; your role is {who.role}", forbidden=True)
 
 
 def _free_id(work: Work) -> int:
-    """The id after the highest; where that is out of bounds, the lowest nobody has."""
+    """Choose the id after the highest one; if that is out of bounds, the lowest free id."""
     highest = work.session.scalar(select(func.max(RuleHead.rule_id))) or 0
     if highest < MAX_RULE_ID:
         return highest + 1

@@ -1,4 +1,4 @@
-"""What the desk takes and gives: frozen, times in epoch milliseconds, numbers in documents `int` or `Decimal`."""
+"""Arguments and results of the service: frozen, times in epoch milliseconds, document numbers `int` or `Decimal`."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ __all__ = [
 T = TypeVar("T")
 
 Document: TypeAlias = Mapping[str, object]
-"""A rule as the rule log has it; numbers are `int` or `Decimal`, never floats (a float is refused as no number)."""
+"""A rule in the form of the rule log. Numbers are `int` or `Decimal`; a float is refused as not a number."""
 
 
 class Verdict(StrEnum):
-    """What an analyst says of an alert."""
+    """An analyst's verdict about an alert."""
 
     FRAUD = "FRAUD"
     NOT_FRAUD = "NOT_FRAUD"
 
 
 class ImportEffect(StrEnum):
-    """What an import does with one of its records."""
+    """The effect of one record of an import."""
 
     ADD = "added"  # a new draft
     CHANGE = "changed"
-    REQUEST = "requested"  # somebody else must approve it
+    REQUEST = "requested"  # a second person must approve the change
     DELETE = "deleted"
     UNCHANGED = "unchanged"
     REJECTED = "rejected"
@@ -61,7 +61,7 @@ class ImportEffect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RuleGiven:
-    """A rule as somebody gives it, in exactly one of the forms. `text` is JSON, or the one-line text form."""
+    """A rule as a user enters it, in exactly one of three forms. `text` is JSON or the one-line text form."""
 
     document: Document | None = None
     text: str | None = None
@@ -70,7 +70,7 @@ class RuleGiven:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Part of a list; `next` continues it, None at its end."""
+    """A page of a list. `next` is the cursor of the next page, None on the last page."""
 
     items: tuple[T, ...]
     next: str | None = None
@@ -78,7 +78,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One member of a rule, before and after; None where it has none."""
+    """A member of a rule that differs, before and after; None if the rule lacks the member."""
 
     field: str
     before: object
@@ -87,10 +87,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalView:
-    """Something asked for. `action` is `state`, `edit` or `rollback`; `target` the state wanted, for `state`.
+    """A request for approval. `action` is `state`, `edit` or `rollback`; `target` is the requested state of `state`.
 
-    `document` is what the rule will be, and `author` wrote it. `decision` is `approved`, `rejected` or `withdrawn` (the
-    rule has changed since), None while it is open; `revision` is the rule's when it was asked for.
+    `document` is the rule after approval, and `author` wrote it. `decision` is `approved`, `rejected` or `withdrawn`
+    (also if the rule has changed since), None while the request is open. `revision` is the rule's revision at the time
+    of the request.
     """
 
     id: int
@@ -111,10 +112,10 @@ class ApprovalView:
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """A rule as it is wanted now. `log_version` is the offset of the record that says so in the rule log.
+    """The newest version of a rule. `log_version` is the offset of its record in the rule log.
 
-    `log_version` is None while the newest change has not reached the log (or is for the store alone, as drafts are);
-    `published` tells the two apart: false only while something is on its way.
+    `log_version` is None until the newest change reaches the log, and for changes that only the store holds (drafts).
+    `published` is false only in the first case: a record waits in the outbox.
     """
 
     rule_id: int
@@ -135,19 +136,21 @@ class RuleRow:
 
 @dataclass(frozen=True, slots=True)
 class RuleDetail:
-    """A rule with its forms as text; `text` is None where the one-line form cannot hold it. `says` is it in words."""
+    """A rule with its text forms. `text` is None if the one-line form cannot express the rule; `says` describes the
+    rule in words.
+    """
 
     row: RuleRow
     yaml: str
     text: str | None
     says: str
-    author: str  # who wrote the document, not who moved it last
+    author: str  # wrote the document; another user may have moved the rule since
     next_states: tuple[State, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A rule looked at, and not saved. `changes` compares it with the stored one, where there is one."""
+    """The validation of a rule, which is not saved. `changes` compares it with the stored rule, if there is one."""
 
     valid: bool
     reasons: tuple[Reason, ...]
@@ -160,8 +163,8 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class VersionView:
-    """A revision. `log_version` is its record's offset in the rule log; None for what has not been, or never goes,
-    there.
+    """A revision. `log_version` is the offset of its record in the rule log; None before the record arrives, and for
+    a revision without a record.
     """
 
     revision: int
@@ -176,7 +179,7 @@ class VersionView:
 
 @dataclass(frozen=True, slots=True)
 class ControlSent:
-    """A control on its way to the rule log; `seq` is its place in the outbox."""
+    """A control that waits for publication; `seq` is its number in the outbox."""
 
     control: str
     seq: int
@@ -184,7 +187,7 @@ class ControlSent:
 
 @dataclass(frozen=True, slots=True)
 class ImportItem:
-    """One record of an import; `where` names it (`rule 3`)."""
+    """The result of one record of an import; `where` names the record (`rule 3`)."""
 
     where: str
     rule_id: int | None
@@ -194,7 +197,7 @@ class ImportItem:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """An import: all of it is applied, or nothing is."""
+    """The result of an import: the import applies all records or none."""
 
     items: tuple[ImportItem, ...]
     applied: bool
@@ -202,7 +205,7 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class MarkView:
-    """What somebody said of an alert."""
+    """A user's mark on an alert."""
 
     alert_id: str
     rule_id: int
@@ -214,7 +217,7 @@ class MarkView:
 
 @dataclass(frozen=True, slots=True)
 class SnoozeView:
-    """Alerts of a rule nobody wants to see until then: those of one key (as the alert has it), or all (`key` None)."""
+    """A snooze: until `until_ms`, lists hide a rule's alerts of one key (in the alert's form), or all (`key` None)."""
 
     id: int
     rule_id: int
@@ -227,7 +230,9 @@ class SnoozeView:
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """One change. `before` and `after` are JSON-ready; `hash` is over the row and `previous_hash`, in hex."""
+    """A row of the audit log: one change. `before` and `after` are JSON-ready. `hash` covers the row and
+    `previous_hash`, in hex.
+    """
 
     seq: int
     at_ms: int
@@ -242,7 +247,7 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class ChainVerdict:
-    """Whether every row of the audit log is what was written; `broken_at` is the first that is not."""
+    """The result of checking the audit chain; `broken_at` is the first row that does not fit."""
 
     whole: bool
     rows: int
@@ -252,7 +257,7 @@ class ChainVerdict:
 
 @dataclass(frozen=True, slots=True)
 class BindingView:
-    """A user's role; `by` is None for one from the configuration file."""
+    """A user's role; `by` is None if the configuration file gives the role."""
 
     user: str
     role: Role
@@ -262,7 +267,7 @@ class BindingView:
 
 @dataclass(frozen=True, slots=True)
 class OutboxState:
-    """What has not reached the rule log yet; `oldest_ms` is when the oldest of it was saved."""
+    """The changes that wait for the rule log; `oldest_ms` is the time at which the oldest was saved."""
 
     pending: int
     oldest_ms: int | None
@@ -270,7 +275,7 @@ class OutboxState:
 
 @dataclass(frozen=True, slots=True)
 class RuleChanged:
-    """For who listens to the desk: a rule has a new revision or approval; `rule_id` is None for a control."""
+    """An event for listeners of the service: a rule has a new revision or approval. `rule_id` is None for a control."""
 
     rule_id: int | None
     revision: int | None

@@ -1,8 +1,8 @@
-"""The database, opened and brought up to date, with transactions for readers and for one writer at a time.
+"""Opens and migrates the database, with transactions for readers and for one writer at a time.
 
-Writers take turns, in every process: the order of commits is then the order of the numbers given out (the outbox, the
-audit chain), which neither SQLite nor Postgres promises by itself. Every wait has a limit: a process that is stopped
-while it writes makes the others fail by name, and Postgres ends its transaction.
+Writers of all processes take turns. Therefore the order of commits is the order of the numbers that writers allocate
+(outbox, audit chain), which neither SQLite nor Postgres guarantees. Every wait has a limit: if a process is suspended
+while it writes, the others get StoreBusy, and Postgres ends the transaction.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fraud_rules.errors import ConfigError
 __all__ = ["SCHEMA", "Database"]
 
 SCHEMA: Final = "fraud_control"
-"""Postgres' schema for the tables: they may share a database with others."""
+"""The Postgres schema of the tables, which may share a database with other programs."""
 
 _WRITER_LOCK: Final = 0x66726175_640001
 _MIGRATION_LOCK: Final = 0x66726175_640002
@@ -36,14 +36,14 @@ _WAIT_S: Final = 10.0
 _STOPPED_S: Final = 60
 _POOL: Final = 10
 _LOCKED: Final = ("55P03", "database is locked")
-"""How Postgres and SQLite say that a lock was not given in time."""
+"""The errors of Postgres and SQLite for a lock that was not granted in time."""
 
 
 class Database:
-    """A SQLite file or a Postgres database; may be used by several threads."""
+    """A SQLite file or a Postgres database. Several threads may use it."""
 
     def __init__(self, engine: Engine, wait_s: float) -> None:
-        """For `open`."""
+        """Only `open` calls this."""
         self._engine = engine
         self._wait_s = wait_s
         self._turn = threading.Lock()
@@ -51,8 +51,8 @@ class Database:
 
     @classmethod
     def open(cls, url: str, wait_s: float = _WAIT_S) -> Database:
-        """Connect, and run the migrations that are missing, one process at a time. `wait_s` is the longest wait for a
-        lock or a connection. Raises Unavailable, ConfigError.
+        """Connect and run the missing migrations, one process at a time. `wait_s` limits each wait for a lock or a
+        connection. Raises Unavailable, ConfigError.
         """
         database = cls(_engine(url, wait_s), wait_s)
         with database._named(), database._only_one_migrates() as connection:
@@ -60,20 +60,20 @@ class Database:
         return database
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self._engine.dispose()
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """One consistent view (SQLite), or what is committed (Postgres). Raises Unavailable."""
+        """Open a read transaction: one snapshot (SQLite), or the committed rows (Postgres). Raises Unavailable."""
         with self._named(), Session(self._engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """The only writer, until the block ends: committed then, or taken back after an error.
+        """Open the write transaction as the only writer. The end of the block commits it, and an error rolls it back.
 
-        Raises StoreBusy when another writer does not end in time, Unavailable.
+        Raises StoreBusy if another writer does not end in time, Unavailable.
         """
         writer = self._engine.execution_options(writer=True)
         with ExitStack() as held:
@@ -86,8 +86,8 @@ class Database:
             yield session
 
     def leadership(self, name: str) -> AbstractContextManager[Leadership]:
-        """Be the one process that does `name`; gives whether this process is, at once. Ends with the block, or the
-        process. Raises Unavailable.
+        """Try to become the leader for the work `name`, without waiting. Leadership ends with the block or the process.
+        Raises Unavailable.
         """
         return file_leadership(_beside(self.file, name), name) if self.file is not None else self._lead(name)
 
@@ -103,7 +103,7 @@ class Database:
     def _in_turn(self) -> Iterator[None]:
         """The only writer of this process."""
         if not self._turn.acquire(timeout=self._wait_s):
-            raise StoreBusy(f"another change has been written for {self._wait_s:g} s: try again")
+            raise StoreBusy(f"another change has held the store for {self._wait_s:g} s: try again")
         try:
             yield
         finally:
@@ -119,7 +119,7 @@ class Database:
             connection.commit()
 
     def _lock_file(self, name: str) -> AbstractContextManager[object]:
-        """SQLite's own waiting is a sleep of up to 100 ms at a time; this one looks more often."""
+        """Lock a file in front of SQLite's own lock, which sleeps up to 100 ms between attempts."""
         return ExitStack() if self.file is None else held_file(_beside(self.file, name), self._wait_s)
 
     @contextmanager
@@ -139,7 +139,7 @@ class Database:
 
 
 def _lock_key(name: str) -> int:
-    """A number for a lock of Postgres."""
+    """Compute the number of a Postgres advisory lock."""
     return int.from_bytes(name.encode()[-7:].rjust(7, b"\0")) ^ _WRITER_LOCK << 4
 
 
@@ -153,12 +153,12 @@ def _engine(url: str, wait_s: float) -> Engine:
             hide_parameters=True,
         )  # fmt: skip
     except (ArgumentError, ImportError, SQLAlchemyError) as error:
-        raise ConfigError(f"the control plane's database: {type(error).__name__}: is its URL right?") from error
+        raise ConfigError(f"the control plane's database: {type(error).__name__}: check its URL") from error
 
 
 def _postgres(wait_s: float) -> dict[str, object]:
-    """How to connect: locks are waited for so long, the transaction of a stopped process is ended, and a server that
-    cannot be reached any more is noticed.
+    """Connection arguments: they limit the wait for locks, end the transaction of a suspended process, and detect a
+    server that has become unreachable.
     """
     settings = {
         "search_path": SCHEMA,
@@ -180,9 +180,9 @@ def _sqlite(url: str, file: str | None, wait_s: float) -> Engine:
         raise ConfigError("the control plane's database must be a file: sqlite:///var/control-plane.db")
     try:
         Path(file).resolve().parent.mkdir(parents=True, exist_ok=True)
-        Path(file).touch(mode=0o600)  # who may do what is in there: for its owner's eyes
+        Path(file).touch(mode=0o600)  # it holds the users' roles, so only its owner may read it
     except OSError as error:
-        raise Unavailable(f"the control plane's database {file} cannot be made: {error.strerror}") from error
+        raise Unavailable(f"the control plane's database {file} cannot be created: {error.strerror}") from error
     engine = create_engine(
         url, poolclass=QueuePool, pool_size=_POOL, max_overflow=_POOL, pool_timeout=wait_s, hide_parameters=True,
         connect_args={"check_same_thread": False, "timeout": wait_s},
@@ -193,7 +193,7 @@ def _sqlite(url: str, file: str | None, wait_s: float) -> Engine:
 
 
 def _prepare(connection: Any, record: object) -> None:
-    """Transactions begin where we say. A commit is on disk when it returns: what is in the rule log is in here too."""
+    """Turn off implicit transactions, and sync each commit to disk: the rule log must not be ahead of the store."""
     connection.isolation_level = None
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
@@ -205,7 +205,7 @@ def _begin(connection: Connection) -> None:
 
 
 def _file_of(engine: Engine) -> Path | None:
-    """SQLite's file; None for Postgres."""
+    """The file of a SQLite database; None for Postgres."""
     return Path(str(engine.url.database)).resolve() if engine.dialect.name == "sqlite" else None
 
 

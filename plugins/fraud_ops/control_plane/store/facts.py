@@ -1,4 +1,4 @@
-"""What holds of the store as a whole."""
+"""Facts about the store as a whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STORE: Final = "store"
 
 
 def store_id(database: Database) -> str:
-    """The store's own id, given once: how its records in the rule log are told from those of another."""
+    """Read or create the id of the store, which marks its records in the rule log."""
     with database.reading() as session:
         known = _known(session)
     if known is not None:

@@ -1,4 +1,4 @@
-"""Locks between the processes that share a store. Every wait has a limit, and a lock that is lost is noticed."""
+"""Locks between the processes that share a store. Every wait has a limit, and the loss of a lock is detected."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _HAS_IDLE_TIMEOUT: Final = (14,)
 
 
 class Leadership:
-    """Whether this process leads; true if it does. One thread at a time."""
+    """Whether this process leads. Its truth value is the answer. Only one thread may use it at a time."""
 
     def __init__(self, name: str, *, led: bool, holds: Callable[[], bool] = lambda: True) -> None:
-        """`holds` says whether the lock is still held."""
+        """`holds` returns whether this process still holds the lock."""
         self._name = name
         self._led = led
         self._holds = holds
@@ -39,24 +39,24 @@ class Leadership:
         return self._led
 
     def check(self) -> None:
-        """Look, at most once a second, whether the lock is still held. Raises LeadershipLost if it is not."""
+        """Check, at most once a second, that this process still holds the lock. Raises LeadershipLost if not."""
         now_s = time.monotonic()
         if not self._led or now_s - self._checked_s < _CHECK_S:
             return
         self._checked_s = now_s
         if not self._holds():
-            raise LeadershipLost(f"this process has lost the lock of the {self._name}: another process may lead")
+            raise LeadershipLost(f"this process has lost the {self._name} lock: another process may lead")
 
 
 class LockFile:
-    """A file that this process may have locked. The lock ends with the process, whatever ends the process."""
+    """A file that this process can lock. The operating system releases the lock when the process ends."""
 
     def __init__(self, path: Path, handle: int) -> None:
         self._path = path
         self._handle = handle
 
     def acquire(self, wait_s: float) -> bool:
-        """Lock the file, within a time; False if another process holds it for longer."""
+        """Lock the file within `wait_s`; False if another process holds it for longer."""
         deadline_s, pause_s = time.monotonic() + wait_s, _SHORTEST_PAUSE_S
         while not self._locked():
             if time.monotonic() >= deadline_s:
@@ -68,11 +68,11 @@ class LockFile:
         return True
 
     def holder(self) -> str:
-        """The id of the process that locked the file last."""
+        """Read the id of the process that locked the file last."""
         return os.pread(self._handle, 20, 0).decode("ascii", "replace") or "unknown"
 
     def is_ours(self) -> bool:
-        """Whether the path still is the file that was opened; a lock on a file that was removed locks out nobody."""
+        """Whether the path still names the opened file. A lock on a removed file excludes no other process."""
         try:
             return os.path.samestat(self._path.stat(), os.fstat(self._handle))
         except FileNotFoundError:
@@ -88,7 +88,7 @@ class LockFile:
 
 @contextmanager
 def _lock_file(path: Path) -> Iterator[LockFile]:
-    """A file to lock; what was locked is free at the end of the block. Raises Unavailable."""
+    """Open a lock file. The end of the block releases the lock. Raises Unavailable."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -101,25 +101,25 @@ def _lock_file(path: Path) -> Iterator[LockFile]:
 
 @contextmanager
 def held_file(path: Path, wait_s: float) -> Iterator[None]:
-    """Hold the lock of a file. Raises StoreBusy if another process does not give it back in time, Unavailable."""
+    """Hold the lock of a file. Raises StoreBusy if another process does not release it in time, Unavailable."""
     with _lock_file(path) as file:
         if not file.acquire(wait_s):
-            raise StoreBusy(f"process {file.holder()} has held {path.name} for {wait_s:g} s: does it hang?")
+            raise StoreBusy(f"process {file.holder()} has held {path.name} for {wait_s:g} s and may hang")
         yield
 
 
 @contextmanager
 def file_leadership(path: Path, name: str) -> Iterator[Leadership]:
-    """Lead by the lock of a file, if no other process does. Raises Unavailable."""
+    """Lead by a file lock, if no other process leads. Raises Unavailable."""
     with _lock_file(path) as file:
         yield Leadership(name, led=file.acquire(0), holds=file.is_ours)
 
 
 @contextmanager
 def advisory_leadership(connection: Connection, name: str, key: int) -> Iterator[Leadership]:
-    """Lead by a lock of a Postgres session. The connection is of use to nobody else afterwards if this process led.
+    """Lead by a lock of a Postgres session. If this process led, the connection cannot be used again afterwards.
 
-    Postgres ends the session, and with it the lock, of a process that is stopped and so does not check it.
+    A suspended process does not check its lock, so Postgres ends its session and with it the lock.
     """
     led, session = connection.execute(text("SELECT pg_try_advisory_lock(:key), pg_backend_pid()"), {"key": key}).one()
     if led and (connection.dialect.server_version_info or ()) >= _HAS_IDLE_TIMEOUT:

@@ -1,6 +1,4 @@
-"""The tables. Times are epoch milliseconds; documents are JSON as text, so that decimals keep their digits
-everywhere.
-"""
+"""The tables. Times are epoch milliseconds. Documents are JSON as text, so that decimals keep all digits."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ class Base(DeclarativeBase):
 
 
 class Fact(Base):
-    """What holds of the store as a whole: `store` is its own id."""
+    """A fact about the store as a whole. The fact `store` is the store's id."""
 
     __tablename__ = "facts"
 
@@ -46,11 +44,11 @@ class Fact(Base):
 
 
 class RuleHead(Base):
-    """A rule as it is wanted now: its newest revision that counts.
+    """A rule at its newest effective revision.
 
-    `last_revision` is the highest number given out; it is above `revision` where somebody else's record was in the
-    log before ours and so never took effect. `author` wrote the document. `outbox_seq` is the record that brings this
-    revision to the log, if one does, and `log_version` its offset, once it is there.
+    `last_revision` is the highest number in use. It is above `revision` if a record of another writer came before ours
+    in the log and so never took effect. `author` wrote the document. `outbox_seq` is the number of this revision's
+    record in the outbox, if it has one; `log_version` is the record's offset in the log, once it is there.
     """
 
     __tablename__ = "rules"
@@ -71,7 +69,7 @@ class RuleHead(Base):
 
 
 class RevisionRow(Base):
-    """A revision of a rule; never changed, but for the offset it got in the log."""
+    """A revision of a rule. After the insert, only its offset in the log changes."""
 
     __tablename__ = "revisions"
 
@@ -89,7 +87,7 @@ class RevisionRow(Base):
 
 
 class ApprovalRow(Base):
-    """Something asked for; `author` wrote the document it is about."""
+    """A request for approval; `author` wrote its document."""
 
     __tablename__ = "approvals"
     __table_args__ = (
@@ -116,7 +114,7 @@ class ApprovalRow(Base):
 
 
 class AuditEntry(Base):
-    """One link of the audit chain; the database itself refuses to change or delete one."""
+    """A row of the audit chain. Triggers of the database refuse to change or delete it."""
 
     __tablename__ = "audit"
 
@@ -133,10 +131,8 @@ class AuditEntry(Base):
 
 
 class OutboxRow(Base):
-    """A record for the rule log, in the order of `seq`. `wipes`: it ends every rule. `audit` names the row of its
-    change.
-
-    `log_version` is its offset, known once it is in the log.
+    """A record for the rule log; `seq` is its place in the order. `wipes`: the record ends all rules. `audit` names the
+    audit row of its change. `log_version` is the record's offset, once it is in the log.
     """
 
     __tablename__ = "outbox"
@@ -162,7 +158,7 @@ class OutboxRow(Base):
 
 
 class MarkRow(Base):
-    """What somebody said of an alert."""
+    """A user's mark on an alert."""
 
     __tablename__ = "marks"
 
@@ -175,7 +171,7 @@ class MarkRow(Base):
 
 
 class SnoozeRow(Base):
-    """Alerts nobody wants to see for a while; `key` is canonical JSON."""
+    """A snooze; `key` is canonical JSON."""
 
     __tablename__ = "snoozes"
 
@@ -189,7 +185,7 @@ class SnoozeRow(Base):
 
 
 class BindingRow(Base):
-    """A user's role; without one, what the settings give is taken away."""
+    """A user's role. A row without a role removes the role that the settings give."""
 
     __tablename__ = "bindings"
 
@@ -200,7 +196,7 @@ class BindingRow(Base):
 
 
 class PositionRow(Base):
-    """How much of a topic has been taken in: everything below `offset` of the topic with this id of Kafka's."""
+    """The position of a reader: it has processed all records below `offset` of the topic with Kafka's id `topic_id`."""
 
     __tablename__ = "positions"
 

@@ -1,6 +1,4 @@
-"""The tables' history. Each step is a module of `versions`, made by `alembic revision` and never changed once
-released.
-"""
+"""The migrations of the tables. Each is a module in `versions`, which must not change after its release."""
 
 from __future__ import annotations
 
@@ -14,11 +12,11 @@ from sqlalchemy.engine import Connection
 __all__ = ["VERSION_TABLE", "migrate"]
 
 VERSION_TABLE: Final = "fraud_control_version"
-"""Not Alembic's own name: Airflow has that one, and may be in the same database."""
+"""Airflow uses Alembic's default name and may share the database, so this table has its own name."""
 
 
 def migrate(connection: Connection) -> None:
-    """Bring the tables to the newest version, in the transaction of this connection."""
+    """Upgrade the tables to the newest version, in the transaction of this connection."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.attributes["connection"] = connection

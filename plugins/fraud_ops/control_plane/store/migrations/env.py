@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations, on the connection it is given."""
+"""Alembic runs this module: it applies the migrations on the given connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables as they began, and the audit log made append-only by the database itself."""
+"""The first version of the tables, with triggers that make the audit log append-only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CREATE TRIGGER audit_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON audit EXEC
 
 
 def upgrade() -> None:
-    """Make everything."""
+    """Create all tables and triggers."""
     for table in (_facts, _rules, _revisions, _approvals, _audit, _outbox, _marks, _snoozes, _bindings, _positions):
         table()
     if op.get_bind().dialect.name == "sqlite":

@@ -1418,7 +1418,7 @@ export interface components {
         };
         /**
          * Permission
-         * @description What a role can allow. Which of them a change of a rule needs depends on its state: see `lifecycle`.
+         * @description A permission that a role grants. The permission for a change of a rule depends on its state: see `lifecycle`.
          * @enum {string}
          */
         Permission: "read" | "draft" | "shadow" | "request" | "import" | "mark" | "snooze" | "whatIf" | "steerDemo" | "activate" | "pause" | "editLive" | "delete" | "decide" | "readAudit" | "control" | "bind" | "importDelete";
@@ -1601,7 +1601,7 @@ export interface components {
         };
         /**
          * Role
-         * @description What somebody is at the control plane, whatever they are to Airflow. Compared by `rank`.
+         * @description A user's role at the control plane, independent of the role in Airflow. `rank` orders the roles.
          * @enum {string}
          */
         Role: "viewer" | "analyst" | "approver" | "admin";
