@@ -189,7 +189,7 @@ def test_nothing_wanted_is_nothing_done_but_a_heartbeat(site: Site) -> None:
     [
         ((9, "warned\ndetector: the checkpoint is foreign\n"), "CheckpointForeign", "the checkpoint is foreign"),
         ((1, "Traceback\nImportError: no\n"), "FraudError", "ImportError: no"),
-        ((-11, ""), "ReleaseInvalid", "it says nothing"),
+        ((-11, ""), "ReleaseInvalid", "no output"),
     ],
 )
 def test_an_invalid_release_is_refused_and_the_old_one_runs_on(
@@ -386,7 +386,7 @@ def test_a_void_intent_is_nobodys(running: Site) -> None:
         (AttemptEnd(5, 13, "stopped"), AttemptPhase.STOPPED, "DetectorStopped", "stopped"),
         (AttemptEnd(5, 1), AttemptPhase.FAILED, "FraudError", "ended with exit code 1"),
         (AttemptEnd(5, -9), AttemptPhase.FAILED, None, "killed by signal 9"),
-        (AttemptEnd(5), AttemptPhase.LOST, None, "its processes are gone, and nothing says how they ended"),
+        (AttemptEnd(5), AttemptPhase.LOST, None, "its processes are gone, and their exit code is unknown"),
     ],
 )
 def test_how_it_ended_is_told_and_nothing_is_restarted(

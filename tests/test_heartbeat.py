@@ -21,10 +21,10 @@ LOOK = Supervision("cards", "airflow", 0, "HEALTHY", 3)
     ("supervision_age_s", "agent_age_s", "faults"),
     [
         (10, 5, []),
-        (121, 5, ["nobody has looked at the detector for 121 s: airflow said HEALTHY then"]),
-        (10, 31, ["the agent agent-1 on host is silent for 31 s"]),
-        (None, None, ["nobody has ever supervised", "no agent has ever reported"]),
-        (500, 500, ["nobody has looked", "the agent agent-1"]),
+        (121, 5, ["no supervisor has checked the detector for 121 s: airflow last reported HEALTHY"]),
+        (10, 31, ["the agent agent-1 on host has not reported for 31 s"]),
+        (None, None, ["no supervisor has ever checked", "no agent has ever reported"]),
+        (500, 500, ["no supervisor has checked", "the agent agent-1"]),
     ],
 )
 def test_faults(supervision_age_s: int | None, agent_age_s: int | None, faults: list[str]) -> None:

@@ -206,7 +206,7 @@ def test_the_command_line_decides_and_tells(ops: Operations, topics: OwnTopics, 
     assert fraud("drain", "--reason=enough", "--wait=60", env=env).exit_code == 0
     assert "STOPPED" in fraud("agent", "status", env=env).out
     ended = fraud("heartbeat", env=env)
-    assert (ended.exit_code, "nobody has ever supervised" in ended.out) == (1, True)
+    assert (ended.exit_code, "no supervisor has ever checked" in ended.out) == (1, True)
 
 
 def test_two_who_decide_at_once(ops: Operations, tmp_path: Path) -> None:

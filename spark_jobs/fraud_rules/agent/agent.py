@@ -1,9 +1,9 @@
-"""The agent's loop: read intents, execute the newest valid one step by step, and say how it is.
+"""The agent's loop: read intents, execute the newest valid one step by step, and report the state.
 
-An intent to run goes through check, making ready, drain of what runs, start. What runs is touched only once the check
-has found nothing and its successor stands beside it, held, with Spark up: an invalid release is refused while the old
-one goes on, and alerts pause for a takeover, not for a start. Every step returns at once; the next look goes on
-with it, so heartbeats come whatever takes long.
+A RUN intent has four stages: check the release, prepare its detector, drain the running detector, start the new one.
+The agent drains the running detector only when the check has passed and the successor is ready: a held process beside
+it, with Spark up. So an invalid release is refused while the old one continues, and alerts pause for a takeover, not
+for a whole start. Each step returns at once and the next step continues it, so long work delays no heartbeat.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fraud_rules.settings import AgentSettings
 __all__ = ["Agent", "AgentLimits", "Write"]
 
 Write = Callable[[AgentStatus, list[AttemptStatus]], None]
-"""Says how the agent and the attempts are. Raises Fenced when another agent has taken over, BrokerUnavailable."""
+"""Writes the status of the agent and its attempts. Raises Fenced if another agent has taken over, BrokerUnavailable."""
 
 _SAYS: Final = "detector: "
 _MESSAGE_CHARS = 2_000
@@ -37,8 +37,11 @@ _DIED = (AttemptPhase.FAILED, AttemptPhase.LOST)
 
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
-    """How long a drain may take, how long a check and a successor that makes ready may go without progress, and how far
-    apart heartbeats are. See `AgentSettings`."""
+    """The agent's time limits, see `AgentSettings`.
+
+    `drain_ms` is the most that a drain may take, `check_ms` the most that a check, or a successor that prepares, may
+    go without progress, and `heartbeat_ms` the interval of heartbeats.
+    """
 
     drain_ms: int = 60_000
     check_ms: int = 120_000
@@ -46,14 +49,14 @@ class AgentLimits:
 
     @classmethod
     def of(cls, settings: AgentSettings) -> AgentLimits:
-        """Those that are configured."""
+        """Take the limits from the settings."""
         return cls(settings.drain_ms, settings.check_ms, settings.heartbeat_ms)
 
 
 @dataclass(slots=True)
 class _Job:
-    """An intent being executed. `check` is None once it was found valid, and for a drain. `successor` is the attempt
-    that is held until what runs has ended."""
+    """An intent in execution. `check` is None for a drain, and once the release is valid. `successor` is the attempt
+    that is held until the running detector has ended."""
 
     record: IntentRecord
     check: ReleaseCheck | None
@@ -79,16 +82,16 @@ class Agent:
 
     @property
     def executed(self) -> int:
-        """The newest epoch it is done with."""
+        """The newest executed epoch."""
         return self._executed
 
     @property
     def runs(self) -> bool:
-        """Whether a detector of its own runs."""
+        """Whether a detector of this agent runs."""
         return self._current is not None and self._current.is_alive()
 
     def take_over(self, intents: IntentLog, seen: DeploymentSeen, now_ms: int) -> None:
-        """Go on from what the agent before has left, on this host and in the log."""
+        """Continue from the previous agent's state, on this host and in the log."""
         attempt = self._launcher.newest()
         if attempt is not None:
             self._current = AttemptWatch(self._me, attempt)
@@ -101,18 +104,18 @@ class Agent:
         if newest is None or known is None or newest.epoch <= self._executed:
             return
         if known.status.phase is not AttemptPhase.ACCEPTED and newest.intent.kind is IntentKind.RUN:
-            message = f"it was started by {known.status.agent} on {known.status.host}, which this agent has replaced"
+            message = f"agent {known.status.agent} on {known.status.host} started it, and this agent replaced that one"
             lost = msgspec.structs.replace(known.status, phase=AttemptPhase.LOST, message=message, ended_ms=now_ms)
             self._unsaid[newest.intent.attempt_id] = lost
             self._executed = newest.epoch
 
     def note(self, progress: Progress) -> None:
-        """A batch of the detector is written."""
+        """Count a batch that the detector has written."""
         if self._current is not None:
             self._current.note(progress)
 
     def step(self, intents: IntentLog, now_ms: int) -> None:
-        """Go on with what is wanted, and say what is new. Raises as `Write` does."""
+        """Execute the newest intent one step further, and report news. Raises the errors of `Write`."""
         self._forget_another_log(intents)
         newest = intents.newest
         if newest is not None:
@@ -120,17 +123,17 @@ class Agent:
         self._say(now_ms)
 
     def end(self, now_ms: int) -> bool:
-        """Drain what runs, whatever is wanted; True once nothing does."""
+        """Drain the running detector, whatever the newest intent is. Return True once none runs."""
         self._drop()
         return self._drained(now_ms)
 
     def say(self, now_ms: int) -> None:
-        """Write a heartbeat, and what is news. Raises as `Write` does."""
+        """Write a heartbeat and the news. Raises the errors of `Write`."""
         self._beat_ms = 0
         self._say(now_ms)
 
     def _forget_another_log(self, intents: IntentLog) -> None:
-        """Epochs of a log that was deleted and made again mean nothing in the new one; what runs still runs."""
+        """Reset the executed epoch if the intent log was deleted and created again. The detector keeps running."""
         last = intents.records[-1].epoch if intents.records else NO_EPOCH
         order = None if self._current is None else self._current.attempt.order
         known = None if order is None else intents.at(order.epoch)
@@ -141,7 +144,7 @@ class Agent:
         job = self._job
         if job is not None and job.record.epoch < newest.epoch:
             self._drop()
-            self._done(job, AttemptPhase.SUPERSEDED, now_ms, message=f"epoch {newest.epoch} came before it was started")
+            self._done(job, AttemptPhase.SUPERSEDED, now_ms, message=f"epoch {newest.epoch} arrived before its start")
             job = None
         if job is None:
             job = self._begin(newest, now_ms)
@@ -174,7 +177,7 @@ class Agent:
         return job
 
     def _has_failed(self, record: IntentRecord) -> bool:
-        """Whether this very release ran here last, and died or stalled: nothing is gained by judging it again."""
+        """Whether the last attempt ran this release and died or stalled. A new check would find nothing new."""
         last = self._current
         if last is None or not last.attempt.folder.running:
             return False
@@ -184,7 +187,7 @@ class Agent:
         return wanted.rebuild is None and not wanted.resume and wanted.fingerprint == ran.fingerprint
 
     def _checked(self, job: _Job, now_ms: int) -> bool:
-        """Whether the release was found valid; refuses it when it was found invalid."""
+        """Whether the release is valid. An invalid release is refused."""
         if job.check is None:
             return True
         code = job.check.poll()
@@ -198,9 +201,9 @@ class Agent:
         return code == 0
 
     def _ready(self, job: _Job, now_ms: int) -> bool:
-        """Whether what is to replace a running detector has done all that it can beside it; refuses it when it ended.
+        """Whether the successor of a running detector is ready. A successor that has ended is refused.
 
-        One that is to serve Spark's UI on a port of its own cannot begin while another one does.
+        A successor with a port for Spark's UI cannot start while the running detector uses that port.
         """
         release, successor = job.record.intent.release, job.successor
         if successor is None:
@@ -213,7 +216,7 @@ class Agent:
         end = successor.end()
         if end is not None:
             name = error_name(end.exit_code or 0) or ReleaseInvalid.__name__
-            self._refuse(job, name, end.said or f"it ended with {end.exit_code} before it was ready", now_ms)
+            self._refuse(job, name, end.said or f"it ended with exit code {end.exit_code} before it was ready", now_ms)
         else:
             work = successor.folder.read_work() or Work(WorkPhase.SESSION, job.patience.began_ms, now_ms)
             job.patience.reported((work.phase, work.done), now_ms)
@@ -221,13 +224,13 @@ class Agent:
         return False
 
     def _patience(self, record: IntentRecord, now_ms: int) -> Patience:
-        """Twice as much after each time in a row that the same release was given up."""
+        """Double the limit for each time in a row that the same release made no progress."""
         of, stalls = self._stalls
         doublings = min(stalls, _DOUBLINGS) if of == record.intent.fingerprint else 0
         return Patience(now_ms, self._limits.check_ms * 2**doublings)
 
     def _await(self, job: _Job, cpu_s: Callable[[], float], work: Work, now_ms: int) -> None:
-        """Report a check, or a successor that makes ready; refuse it when it makes no progress."""
+        """Report the progress of a check or of a successor. Refuse the release if there is none."""
         patience = job.patience
         if patience.is_due(now_ms):
             patience.used(cpu_s(), now_ms)
@@ -243,7 +246,7 @@ class Agent:
         self._refuse(job, Stalled.__name__, f"{patience.said(str(work), now_ms)}{said}", now_ms)
 
     def _is_repair(self, record: IntentRecord) -> bool:
-        """Whether a supervisor found what runs stalled, and replaces it: that is a failure of it."""
+        """Whether a supervisor replaces a stalled detector. Then the running attempt counts as failed."""
         current = self._current
         if current is None or not current.is_alive():
             return False
@@ -262,7 +265,7 @@ class Agent:
         return not current.is_alive()
 
     def _start(self, job: _Job, now_ms: int) -> None:
-        """Said first, and so fenced if another agent has taken over: then nothing is started."""
+        """Start the detector. The report comes first: if another agent has taken over, it raises Fenced in time."""
         if self._current is not None:
             self._look(self._current, now_ms)
         self._note(job, AttemptPhase.STARTING, now_ms)
@@ -282,7 +285,7 @@ class Agent:
         self._job, self._executed = None, job.record.epoch
 
     def _drop(self) -> None:
-        """End whatever goes on for the intent in hand."""
+        """End the check and the successor of the current intent."""
         job = self._job
         if job is not None and job.check is not None:
             job.check.cancel()
@@ -300,7 +303,7 @@ class Agent:
         message: str | None = None,
         work: Work | None = None,
     ) -> None:
-        """What becomes of an intent whose process has not begun."""
+        """Record the phase of an intent whose process has not started."""
         me, record = self._me, job.record
         status = AttemptStatus(
             me.detector, record.intent.attempt_id, record.epoch, phase, now_ms, me.agent, me.host, name, message,
@@ -314,7 +317,7 @@ class Agent:
         return status
 
     def _remember(self, status: AttemptStatus) -> None:
-        """Say it with the next heartbeat if it is news."""
+        """Report the status with the next heartbeat if it has changed."""
         known = self._unsaid.get(status.attempt_id) or self._said.get(status.attempt_id)
         if known is None or msgspec.structs.replace(known, at_ms=status.at_ms) != status:
             self._unsaid[status.attempt_id] = status
@@ -332,7 +335,7 @@ class Agent:
 
 
 def _can_wait(status: AttemptStatus, said: dict[str, AttemptStatus]) -> bool:
-    """Whether the next heartbeat is soon enough: only its batches and its work differ from what is known."""
+    """Whether the status can wait for the next heartbeat: only its batches and its work have changed."""
     known = said.get(status.attempt_id)
     if known is None:
         return False
@@ -341,7 +344,7 @@ def _can_wait(status: AttemptStatus, said: dict[str, AttemptStatus]) -> bool:
 
 
 def _last_words(said: str) -> str:
-    """What a check says last of its own, or else at all."""
+    """The last line of a check's output; a line of the detector itself is preferred."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     own = [line.removeprefix(_SAYS) for line in lines if line.startswith(_SAYS)]
-    return (own or lines or ["it says nothing"])[-1][:_MESSAGE_CHARS]
+    return (own or lines or ["no output"])[-1][:_MESSAGE_CHARS]

@@ -1,7 +1,7 @@
-"""What an agent keeps on its disk: a folder for each attempt, from which the next agent knows what runs.
+"""An agent's files: a folder for each attempt, from which the next agent learns which detector runs.
 
-A lock tells whether an attempt's process is alive. It is held by the process itself, so it goes with it however it
-ends, and says so in any container that sees the files: no process id has to mean anything there.
+A file lock shows whether an attempt's process is alive. The process itself holds the lock, so the lock ends with the
+process, however it ends. Any container that sees the files can test the lock; process ids would not be valid there.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _T = TypeVar("_T")
 
 
 class AttemptOrder(msgspec.Struct, frozen=True, rename="camel"):
-    """What an attempt is to start, written before anything is. `environment` is added to what it inherits.
+    """The command of an attempt, written before its process starts. `environment` is added to the inherited variables.
 
-    While it is `held`, its process makes ready and touches nothing: what ran before still runs.
+    While the attempt is `held`, its process prepares the start but changes nothing, because the previous detector
+    still runs.
     """
 
     epoch: int
@@ -43,7 +44,7 @@ class AttemptOrder(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class AttemptEnd(msgspec.Struct, frozen=True, rename="camel"):
-    """How an attempt's process ended. `exit_code` None: nobody knows, its host or its container went away."""
+    """How an attempt's process ended. `exit_code` is None if it is unknown, for example after a loss of the host."""
 
     ended_ms: int
     exit_code: int | None = None
@@ -52,23 +53,23 @@ class AttemptEnd(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class AttemptFolder:
-    """One attempt's files."""
+    """The files of one attempt."""
 
     path: Path
 
     @property
     def log(self) -> Path:
-        """What the detector writes; `.1` has what came before."""
+        """The detector's output; the older part is in the file with the suffix `.1`."""
         return self.path / "detector.log"
 
     @property
     def check_log(self) -> Path:
-        """What the check of its release said."""
+        """The output of the release check."""
         return self.path / "check.log"
 
     @property
     def code(self) -> Path:
-        """What the release's wheel holds."""
+        """The folder with the extracted wheel of the release."""
         return self.path / "code"
 
     @property
@@ -81,26 +82,26 @@ class AttemptFolder:
 
     @property
     def started(self) -> bool:
-        """Whether its process has ever begun."""
+        """Whether its process has ever started."""
         return (self.path / "started").exists()
 
     @property
     def ready(self) -> bool:
-        """Whether its process has done all that it can while it is held."""
+        """Whether its held process has finished its preparation."""
         return (self.path / "ready").exists()
 
     @property
     def go(self) -> Path:
-        """What a held process waits for."""
+        """The file that a held process waits for."""
         return self.path / "go"
 
     @property
     def work(self) -> Path:
-        """Where the detector reports what it is working on."""
+        """The file in which the detector reports its current work."""
         return self.path / "work.json"
 
     def read_work(self) -> Work | None:
-        """What it is working on; None between two batches, and where it reports nothing."""
+        """The detector's current work. None between batches, and for a detector that reports none."""
         return _read(self.work, Work)
 
     @property
@@ -109,21 +110,21 @@ class AttemptFolder:
         return (self.path / "running").exists()
 
     def order(self) -> AttemptOrder | None:
-        """What to start; None where the agent died before it had written that."""
+        """The order. None if the agent died before it wrote one."""
         return _read(self.path / "order.json", AttemptOrder)
 
     def write_order(self, order: AttemptOrder) -> None:
         _write(self.path / "order.json", order)
 
     def end(self) -> AttemptEnd | None:
-        """How it ended; None while it has not."""
+        """How the attempt ended. None while it has not."""
         return _read(self.path / "end.json", AttemptEnd)
 
     def write_end(self, end: AttemptEnd) -> None:
         _write(self.path / "end.json", end)
 
     def first_batch(self) -> int | None:
-        """The first batch it has written, once it has."""
+        """The first batch that the attempt wrote. None before that."""
         return _read(self.path / "first-batch", int)
 
     def write_first_batch(self, batch_id: int) -> None:
@@ -134,7 +135,7 @@ class AttemptFolder:
         (self.path / what).touch()
 
     def lock(self) -> IO[bytes] | None:
-        """Hold the attempt: no process of it runs, and none begins meanwhile. None while one runs."""
+        """Lock the attempt, so that no process of it can start. None while one runs."""
         file = (self.path / "lock").open("ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -144,7 +145,7 @@ class AttemptFolder:
         return file
 
     def is_alive(self) -> bool:
-        """Whether a process of it runs, wherever that is."""
+        """Whether a process of the attempt runs, in this container or in another."""
         held = self.lock()
         if held is None:
             return True
@@ -154,18 +155,18 @@ class AttemptFolder:
 
 @dataclass(frozen=True, slots=True)
 class AgentHome:
-    """An agent's folder. One agent at a time works in it."""
+    """An agent's folder. One agent at a time may use it."""
 
     path: Path
 
     def attempt(self, attempt_id: str) -> AttemptFolder:
-        """The folder of an attempt, made if need be."""
+        """The folder of an attempt. It is created if it is missing."""
         folder = self.path / "attempts" / attempt_id
         folder.mkdir(parents=True, exist_ok=True)
         return AttemptFolder(folder)
 
     def attempts(self) -> Sequence[AttemptFolder]:
-        """Those with an order, oldest first. Not by epoch: those of a log that was made anew are lower."""
+        """The attempts with an order, oldest first by time. A new intent log starts with lower epochs."""
         found = []
         for path in (self.path / "attempts").glob("*"):
             order = AttemptFolder(path).order()
@@ -174,7 +175,7 @@ class AgentHome:
         return [folder for _, _, folder in sorted(found, key=lambda each: each[:2])]
 
     def prune(self) -> None:
-        """Delete the oldest attempts beyond a few: those that have ended, and those that were never started."""
+        """Delete all but the newest attempts among those that have ended or never started."""
         past = []
         for path in (self.path / "attempts").glob("*"):
             folder = AttemptFolder(path)
@@ -187,13 +188,13 @@ class AgentHome:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Be the one agent here. Raises AttemptUnreachable while another is."""
+        """Lock the folder for this agent. Raises AttemptUnreachable if another agent holds it."""
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "lock").open("ab") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise AttemptUnreachable(f"another agent works in {self.path}: end it first, or use another") from error
+                raise AttemptUnreachable(f"another agent uses {self.path}: end it first, or use another") from error
             yield
 
 
@@ -205,7 +206,7 @@ def _read(path: Path, kind: type[_T]) -> _T | None:
 
 
 def _write(path: Path, value: object) -> None:
-    """Whole or not at all, and durable."""
+    """Replace a file atomically and durably."""
     partial = path.with_name(path.name + ".partial")
     with partial.open("wb") as file:
         file.write(msgspec.json.encode(value))

@@ -1,4 +1,7 @@
-"""How an agent starts detectors: a seam, with processes of this host behind it (Spark's client mode, on any master)."""
+"""Starts detectors for the agent: the interface, and its implementation with processes of this host.
+
+The detector's driver runs in Spark's client mode, with any master.
+"""
 
 from __future__ import annotations
 
@@ -42,23 +45,23 @@ _LOOK_S = 0.02
 
 
 class ReleaseCheck(Protocol):
-    """A look at a release that takes a while."""
+    """A running check of a release."""
 
     def poll(self) -> int | None:
-        """None while it goes on; 0, or an error's exit code."""
+        """The exit code, 0 for a valid release. None while the check runs."""
 
     def said(self) -> str:
-        """What it had to say."""
+        """The output of the check."""
 
     def cpu_s(self) -> float:
         """The CPU time of its processes."""
 
     def cancel(self) -> None:
-        """Give it up."""
+        """Kill the check."""
 
 
 class LocalAttempt(Protocol):
-    """An attempt that was started."""
+    """A started attempt."""
 
     @property
     def order(self) -> AttemptOrder: ...
@@ -67,47 +70,49 @@ class LocalAttempt(Protocol):
     def folder(self) -> AttemptFolder: ...
 
     def end(self) -> AttemptEnd | None:
-        """How it ended; None while any of it runs."""
+        """How the attempt ended. None while any of its processes runs."""
 
     def drain(self) -> None:
-        """Ask it to end after the batch in hand."""
+        """Ask the detector to end after its current batch."""
 
     def cpu_s(self) -> float:
         """The CPU time of its processes."""
 
     def stands_still(self) -> bool:
-        """Whether it cannot hear anybody ask: one of its processes was stopped, by a signal or a debugger."""
+        """Whether a signal or a debugger has stopped one of its processes, so that it cannot react to a drain."""
 
     def kill(self) -> None:
-        """End it now, whatever it does, and return once nothing of it is left, or after some seconds."""
+        """Kill all processes of the attempt. Return once they have ended, or after some seconds."""
 
     def release(self, now_ms: int) -> LocalAttempt:
-        """Let one that was held go on; that is durable before it does."""
+        """Release a held attempt. The release is durable before the process continues."""
 
 
 class Launcher(Protocol):
-    """Starts attempts, and finds those that an agent before has started."""
+    """Starts attempts, and finds the attempts that an earlier agent started."""
 
     def look(self, record: IntentRecord) -> None:
-        """Raise ConfigError or ReleaseInvalid for what can be told of a release at once."""
+        """Raise ConfigError or ReleaseInvalid for the faults of a release that need no process to find."""
 
     def check(self, record: IntentRecord) -> ReleaseCheck:
-        """Judge a release without touching anything."""
+        """Start the check of a release. It changes nothing."""
 
     def start(self, record: IntentRecord, now_ms: int, *, held: bool = False) -> LocalAttempt:
-        """Start it, detached; `held`, until it is released. All that is needed to find it again is durable before its
-        process begins."""
+        """Start a detached attempt. If it is `held`, it waits for its release.
+
+        The order is durable before the process starts, so that the next agent can find the attempt.
+        """
 
     def newest(self) -> LocalAttempt | None:
-        """The attempt started last and not held, whether it runs or not; nothing is left of one that was held.
+        """The newest attempt that is not held, running or ended. Held attempts are killed and deleted.
 
-        Raises AttemptUnreachable when it runs out of reach.
+        Raises AttemptUnreachable if the attempt runs where this agent cannot end it.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessCheck:
-    """A check as a session of this host. What it says goes to a file: whatever it has started may outlive it."""
+    """A check as a session of this host. Its output goes to a file, because its children may outlive it."""
 
     process: subprocess.Popen[bytes]
     log: Path
@@ -139,7 +144,7 @@ class ProcessAttempt:
         return self.folder.end() or self._close(AttemptEnd(now_ms()))
 
     def drain(self) -> None:
-        """Through its starter; itself where that is gone, or was going when it was told. Told twice, it ends now."""
+        """Signal the starter, or the process itself if the starter has ended or is ending. A second call kills."""
         attempt_id = self.order.intent.attempt_id
         named = [process for process in members(attempt_id) if attempt_argument(attempt_id) in _words(process)]
         starters = [process for process in named if _STARTER in _words(process)]
@@ -165,7 +170,7 @@ class ProcessAttempt:
         return ProcessAttempt(self.folder, order)
 
     def _close(self, end: AttemptEnd) -> AttemptEnd | None:
-        """Write how it ended, where its starter did not live to do so; None while it lives. None starts it any more."""
+        """Record the end of an attempt whose starter died, so that nothing starts it again. None while it runs."""
         lock = self.folder.lock()
         if lock is None:
             return None
@@ -179,8 +184,11 @@ class ProcessAttempt:
 
 @dataclass(frozen=True, slots=True)
 class ProcessLauncher:
-    """Processes of this host. `jars` has the connector; `environ` is what they inherit, but for this product's own
-    variables: a release's settings are its own."""
+    """Starts attempts as processes of this host.
+
+    `jars` is the folder of the connector. The processes inherit `environ` without this product's settings, because a
+    release brings its own.
+    """
 
     home: AgentHome
     jars: Path
@@ -192,7 +200,9 @@ class ProcessLauncher:
         found = code_digest_of_wheel(Path(release.wheel)) if release.wheel else code_digest()
         if found != release.code:
             where = release.wheel or "the code beside this agent"
-            raise ReleaseInvalid(f"{where} is {found}, not {release.code}: install that code, or name its wheel")
+            raise ReleaseInvalid(
+                f"{where} has digest {found}, not {release.code}: install the code of the release, or name its wheel"
+            )
 
     def check(self, record: IntentRecord) -> ProcessCheck:
         folder = self._prepared(record)
@@ -235,21 +245,21 @@ class ProcessLauncher:
             if earlier.end() is None:
                 ProcessAttempt(earlier, earlier_order).kill()
         _require_reach(folder, order)
-        folder.go.touch()  # the agent before may have died between releasing one that it held and this
+        folder.go.touch()  # the previous agent may have died while it released a held attempt
         if folder.end() is None and not folder.started:
-            # The agent before died between writing the order and its process's start.
+            # The previous agent died after it wrote the order and before the process started.
             self._start(order, folder)
         return ProcessAttempt(folder, order)
 
     def _forget(self, held: ProcessAttempt) -> None:
-        """Of one that never went on nothing is to be known; its intent is executed from the beginning."""
+        """Delete a held attempt. It changed nothing, so its intent is executed from scratch."""
         if held.end() is None:
             _require_reach(held.folder, held.order)
             held.kill()
         shutil.rmtree(held.folder.path)
 
     def _start(self, order: AttemptOrder, folder: AttemptFolder) -> None:
-        """Return once its starter holds the attempt, or has ended."""
+        """Start the starter. Return once it holds the attempt's lock, or has ended."""
         attempt_id = order.intent.attempt_id
         with (folder.path / "starter.log").open("ab") as log:
             starter = subprocess.Popen(
@@ -265,7 +275,7 @@ class ProcessLauncher:
             time.sleep(_LOOK_S)
 
     def _prepared(self, record: IntentRecord) -> AttemptFolder:
-        """The attempt's folder with the release's files in it."""
+        """Create the attempt's folder and write the files of the release to it."""
         release = _release(record)
         folder = self.home.attempt(record.intent.attempt_id)
         folder.settings.write_text(release.settings, encoding="utf-8")
@@ -301,13 +311,13 @@ class ProcessLauncher:
 def _require_reach(folder: AttemptFolder, order: AttemptOrder) -> None:
     if folder.end() is None and folder.is_alive() and not members(order.intent.attempt_id):
         raise AttemptUnreachable(
-            f"attempt {order.intent.attempt_id} runs on these files, but where this agent cannot end it: "
-            "end the container or the session it runs in, then start the agent again"
+            f"attempt {order.intent.attempt_id} uses these files, but runs where this agent cannot end it: "
+            "end the container or the session of the attempt, then start the agent again"
         )
 
 
 def _release(record: IntentRecord) -> Release:
-    assert record.intent.release is not None, "only an intent to run is started"
+    assert record.intent.release is not None, "only a RUN intent starts a detector"
     return record.intent.release
 
 

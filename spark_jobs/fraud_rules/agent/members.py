@@ -1,7 +1,7 @@
-"""The processes of an attempt: known by a variable in their environment, which all that it starts inherit.
+"""Finds the processes of an attempt by an environment variable, which child processes inherit.
 
-So a recycled process id, another attempt, or a detector that somebody started by hand is never taken for one of them.
-Only processes of this container can be seen.
+So a reused process id, another attempt, or a detector that was started by hand never counts as a member. Only the
+processes of this container are visible.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KILLED_S = 5.0
 
 
 def members(attempt_id: str) -> Sequence[psutil.Process]:
-    """Those that run, the starter, the driver, its JVM and the Python workers of this host."""
+    """The running processes of an attempt on this host: starter, driver, JVM and Python workers."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
@@ -30,7 +30,7 @@ def members(attempt_id: str) -> Sequence[psutil.Process]:
 
 
 def cpu_s_of(attempt_id: str) -> float:
-    """The CPU time that they have used, that of their children that have ended included."""
+    """The CPU time of the processes, with that of their ended children."""
     used_s = 0.0
     for process in members(attempt_id):
         with contextlib.suppress(psutil.Error):
@@ -39,10 +39,10 @@ def cpu_s_of(attempt_id: str) -> float:
 
 
 def kill_members(attempt_id: str, *, spare: Sequence[int] = (), within_s: float = _KILLED_S) -> Sequence[int]:
-    """Kill them all but those of the ids to spare, stopped ones too, and return once they are gone.
+    """Kill the processes of an attempt, also stopped ones, except the ids in `spare`. Wait until they have ended.
 
-    Returns the ids of those that are still there after `within_s`: they wait for a disk or a file system that does not
-    answer. None of them executes another instruction of its own, but they hold what they have open.
+    Returns the ids of the processes that still exist after `within_s`, because they wait for a disk or a file system
+    that does not answer. Such a process executes no further code, but keeps its files open.
     """
     deadline_s = time.monotonic() + within_s
     while doomed := [process for process in members(attempt_id) if process.pid not in spare]:

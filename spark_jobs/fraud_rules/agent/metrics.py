@@ -1,4 +1,4 @@
-"""What the agent tells a monitoring system, in Prometheus's format."""
+"""The agent's metrics, in the format of Prometheus."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NONE = "NONE"
 
 
 class AgentMetrics:
-    """Gauges of one agent, as of its last heartbeat that Kafka has taken."""
+    """The gauges of one agent, as of its last heartbeat in Kafka."""
 
     def __init__(self, detector: str) -> None:
         self.registry = CollectorRegistry()
@@ -24,17 +24,17 @@ class AgentMetrics:
         def gauge(name: str, about: str) -> Gauge:
             return Gauge(f"fraud_agent_{name}", about, [*labels], registry=self.registry).labels(**labels)
 
-        self._beat = gauge("heartbeat_timestamp_seconds", "When the last heartbeat was written")
-        self._executed = gauge("executed_epoch", "The newest intent that the agent is done with")
+        self._beat = gauge("heartbeat_timestamp_seconds", "Time of the last written heartbeat")
+        self._executed = gauge("executed_epoch", "Epoch of the newest intent that the agent has executed")
         self._batches = gauge("attempt_batches_committed", "Batches that the newest attempt has written")
         states = [_NONE, *AttemptPhase]
         phase = Enum(
-            "fraud_agent_attempt_phase", "The newest attempt", [*labels], registry=self.registry, states=states
+            "fraud_agent_attempt_phase", "Phase of the newest attempt", [*labels], registry=self.registry, states=states
         )
         self._phase = phase.labels(**labels)
 
     def note(self, status: AgentStatus) -> None:
-        """A heartbeat is written."""
+        """Set the gauges to a written heartbeat."""
         self._beat.set(status.at_ms / _MS_A_S)
         self._executed.set(status.executed_epoch)
         self._batches.set(0 if status.current is None else status.current.batches_committed)

@@ -1,4 +1,4 @@
-"""Wires an agent to Kafka and to this host, and runs it."""
+"""Connects an agent to Kafka and to this host, and runs it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,11 @@ _PROGRESS_TAIL = 2_000
 
 @dataclass(frozen=True, slots=True)
 class AgentJob:
-    """One start of an agent. `home` is where it keeps what the next one must know; `drain_on_exit` says that the
-    detector is to end with it, instead of going on for the next agent."""
+    """The parameters of one agent.
+
+    `home` is the folder with the state for the next agent. With `drain_on_exit` the detector ends with the agent;
+    else it continues for the next agent.
+    """
 
     settings: DetectorSettings
     kafka: KafkaConnection
@@ -56,9 +59,9 @@ class AgentJob:
 
 
 def run_agent(job: AgentJob, stop: threading.Event, tell: Callable[[str], None]) -> None:
-    """Run until `stop` is set; a broker that is away is waited for. `tell` gets a line for each news.
+    """Run until `stop` is set. During an outage of the broker, retry. `tell` receives a line for each change.
 
-    Raises Fenced when another agent has taken over, once the detector here has ended; AttemptUnreachable.
+    Raises Fenced if another agent has taken over, after the detector of this agent has ended; AttemptUnreachable.
     """
     me = Self(job.settings.detector, f"{job.name}-{uuid.uuid4().hex[:8]}", socket.gethostname(), code_digest())
     home = AgentHome(job.home.resolve())
@@ -81,7 +84,7 @@ def run_agent(job: AgentJob, stop: threading.Event, tell: Callable[[str], None])
 
 
 class _Running:
-    """An agent at work; its connection to Kafka is made anew after every outage."""
+    """A running agent. It connects to Kafka again after each outage."""
 
     def __init__(
         self, job: AgentJob, me: Self, home: AgentHome, metrics: AgentMetrics, tell: Callable[[str], None]
@@ -123,16 +126,16 @@ class _Running:
                 stop.wait(_LOOK_S)
 
     def drain(self) -> None:
-        """End the detector that runs here, in order or by force; give up on processes that cannot be killed."""
+        """Drain the detector of this agent, or kill it after the limit. Give up on processes that survive the kill."""
         deadline_s = time.monotonic() + self._job.limits.drain_ms / _MS_A_S + _KILLED_S
         while not self._agent.end(now_ms()):
             if time.monotonic() > deadline_s:
-                self._tell("the detector was killed, and its processes are still there: they wait for a disk")
+                self._tell("the detector was killed, but its processes still exist: they wait for a disk")
                 return
             time.sleep(_LOOK_S)
 
     def say_all(self) -> None:
-        """Say how everything is, once more."""
+        """Write a last status of the agent and its attempts."""
         self._agent.say(now_ms())
 
     def _intents(self, records: Sequence[Record]) -> IntentLog:
@@ -140,11 +143,11 @@ class _Running:
         unreadable = frozenset(intents.unreadable)
         for record in records:
             if record.offset in unreadable:
-                skip(self._job.settings.topics.detector_intents, record, "it is no intent of this version")
+                skip(self._job.settings.topics.detector_intents, record, "not an intent of this version")
         return intents
 
     def _prune(self) -> None:
-        """Once for each intent that is executed: each may leave a folder."""
+        """Delete old attempts once per executed intent, because each intent may leave a folder."""
         if self._pruned_at != self._agent.executed:
             self._pruned_at = self._agent.executed
             self._home.prune()
@@ -157,7 +160,7 @@ class _Running:
             self._agent.note(progress)
 
     def _write(self, status: AgentStatus, attempts: list[AttemptStatus]) -> None:
-        assert self._log is not None, "an agent works only while its log is open"
+        assert self._log is not None, "the agent steps only while its log is open"
         self._log.write(status, attempts)
         self._metrics.note(status)
         for each in attempts:

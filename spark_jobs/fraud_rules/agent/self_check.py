@@ -1,7 +1,7 @@
-"""Judges a release before it is started: `python -m fraud_rules.agent.self_check DETECTOR-ARGUMENTS`.
+"""Checks a release before its start: `python -m fraud_rules.agent.self_check DETECTOR-ARGUMENTS`.
 
-Run with the release's own code. A small stream must give the known answer, and the detector's own look at
-configuration, broker, master and checkpoint must find nothing. Nothing is touched; the exit code is the error's.
+The check runs with the code of the release. A small stream must give the known answer, and the detector's own check of
+configuration, broker, master and checkpoint must pass. The check changes nothing. Its exit code is that of the error.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _STREAM: Final = {
         _tx(1, 1_000, "a", "0.10"),
         _tx(2, 2_000, "a", "0.20"),
         _tx(3, 3_000, "b", "0.05"),
-        _tx(4, 61_000, "a", "0.11"),  # both ends of a window belong to it
-        _tx(5, 61_001, "a", "0.11"),  # the first transaction is out of it
+        _tx(4, 61_000, "a", "0.11"),  # a window includes both of its ends
+        _tx(5, 61_001, "a", "0.11"),  # the first transaction is outside the window
         _tx(5, 61_002, "a", "9.99"),  # a duplicate
     ]
 }
@@ -60,22 +60,22 @@ _ALERTS: Final = [(4, 1, "0.41"), (4, 2, "3"), (5, 1, "0.42"), (5, 2, "3")]
 
 
 def known_answer() -> None:
-    """Raise ReleaseInvalid unless the engine gives the right answer."""
+    """Raise ReleaseInvalid if the engine gives a wrong answer."""
     answer = replay(_STREAM, _SCHEMA, DetectorSettings())
     found = [(alert["transactionId"], alert["ruleId"], alert["triggeringValue"]) for alert in answer["alerts"]]
     if found != _ALERTS or answer["duplicates"] != [5]:
-        raise ReleaseInvalid(f"this code evaluates wrongly: {found} and not {_ALERTS}")
+        raise ReleaseInvalid(f"this code gives wrong alerts: {found}, expected {_ALERTS}")
 
 
 def main() -> int:
-    """0 when nothing speaks against a start; else an error's exit code, with its message on stderr."""
+    """Run the check. Return 0 if the release can start, else the error's exit code, with its message on stderr."""
     try:
         load_kernel()
         known_answer()
         import detector
     except ReleaseInvalid as error:
         return _refused(str(error))
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with the code, it is wrong
+    except Exception as error:  # noqa: BLE001 - any error means that the code cannot run
         return _refused(f"this code cannot be run: {type(error).__name__}: {error}")
     sys.argv[1:] = ["--check", *sys.argv[1:]]
     return detector.main()

@@ -1,7 +1,7 @@
-"""Starts one attempt's detector and stays with it: `python -m fraud_rules.agent.starter FOLDER --attempt=ID`.
+"""Starts the detector of one attempt and waits for its end: `python -m fraud_rules.agent.starter FOLDER --attempt=ID`.
 
-It outlives the agent, so that whoever is the agent then learns how the detector ended; it keeps the detector's log
-within bounds; and it hands a SIGTERM on. Everything it knows is in the attempt's folder.
+The starter outlives the agent, so that the next agent learns how the detector ended. It rotates the detector's log and
+forwards SIGTERM. All of its state is in the attempt's folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LINE_BYTES = 2_000
 
 
 def main(path: str) -> int:
-    """0 once the detector has ended and that is noted; 1 when the attempt is not to be started any more."""
+    """Run the detector to its end and record the end. Return 0, or 1 if the attempt must not start."""
     folder = AttemptFolder(Path(path))
     order, lock = folder.order(), _lock(folder)
     if order is None or lock is None or folder.end() is not None:
@@ -49,7 +49,7 @@ def main(path: str) -> int:
     assert child.stdout is not None
     while child.poll() is None:
         log.take(child.stdout, _LOOK_S)
-    # What the driver leaves behind, a JVM that stands still say, must neither write nor keep the log open.
+    # A process that the driver leaves behind, for example a hanging JVM, must not write or keep the log open.
     kill_members(order.intent.attempt_id, spare=[os.getpid()])
     while log.take(child.stdout, _LOOK_S):
         pass
@@ -58,7 +58,7 @@ def main(path: str) -> int:
 
 
 def _lock(folder: AttemptFolder) -> IO[bytes] | None:
-    """The attempt's lock. Who only looks whether it is alive holds it for a moment too."""
+    """Take the attempt's lock. Retry, because a test of the lock by another process also holds it for a moment."""
     deadline = time.monotonic() + _LOCK_S
     while (lock := folder.lock()) is None and time.monotonic() < deadline:
         time.sleep(_LOCK_S / 100)
@@ -66,7 +66,7 @@ def _lock(folder: AttemptFolder) -> IO[bytes] | None:
 
 
 def _start(order: AttemptOrder, lock: IO[bytes]) -> subprocess.Popen[bytes]:
-    """The driver holds the lock too: an attempt is alive as long as one of them is."""
+    """Start the driver. It inherits the lock, so the attempt is alive while the starter or the driver is."""
     return subprocess.Popen(
         order.command,
         env={**os.environ, **order.environment},
@@ -78,7 +78,7 @@ def _start(order: AttemptOrder, lock: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 class _Log:
-    """Writes what the detector says to its log, and begins a new one when that is full; the one before it is kept."""
+    """Writes the detector's output to its log. When the log is full, it becomes the `.1` file and a new one begins."""
 
     def __init__(self, folder: AttemptFolder) -> None:
         self._folder = folder
@@ -87,7 +87,7 @@ class _Log:
         self.said: str | None = None
 
     def take(self, output: IO[bytes], wait_s: float) -> bool:
-        """What is there, or comes in time; False when nothing did."""
+        """Copy the output that is available within `wait_s`. Return False if there is none."""
         ready, _, _ = select.select([output], [], [], wait_s)
         chunk = os.read(output.fileno(), _CHUNK_BYTES) if ready else b""
         if not chunk:

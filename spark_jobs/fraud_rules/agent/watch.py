@@ -1,4 +1,4 @@
-"""What there is to say about an attempt that was started: from its folder, and from what the detector writes."""
+"""Derives the status of a started attempt from its folder and from the detector's progress records."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from fraud_rules.errors import DetectorStopped, Stalled, error_name
 __all__ = ["AttemptWatch", "Self"]
 
 _BUSY_WINDOW_MS: Final = 60_000
-_UNKILLABLE: Final = "killed, and still there: its processes wait for a disk or a file system that does not answer"
+_UNKILLABLE: Final = "killed, but its processes still exist: they wait for a disk or a file system that does not answer"
 
 
 @dataclass(frozen=True, slots=True)
 class Self:
-    """Who the agent is: `agent` is unlike that of any other agent's process."""
+    """The identity of an agent. `agent` is unique to its process."""
 
     detector: str
     agent: str
@@ -33,8 +33,11 @@ class Self:
 
 @dataclass(slots=True)
 class AttemptWatch:
-    """One attempt. `asked_ms` is when it was asked to end, None while it was not. `stalled` is a supervisor's reason to
-    end it as stalled."""
+    """Watches one attempt.
+
+    `asked_ms` is the time of the request to end, None before it. `stalled` is a supervisor's reason for ending the
+    attempt as stalled.
+    """
 
     me: Self
     attempt: LocalAttempt
@@ -51,28 +54,28 @@ class AttemptWatch:
 
     @property
     def phase(self) -> AttemptPhase:
-        """How far it has come."""
+        """The current phase of the attempt."""
         return self._phase(self.attempt.end())[0]
 
     def is_alive(self) -> bool:
-        """Whether anything of it runs."""
+        """Whether any process of the attempt runs."""
         return self.attempt.end() is None
 
     def drain(self, now_ms: int) -> None:
-        """Ask it to end after the batch in hand, once."""
+        """Ask the detector, once, to end after its current batch."""
         if self.asked_ms is None:
             self.asked_ms, self._last_work = now_ms, self.attempt.folder.read_work()
             self.attempt.drain()
 
     def kill(self, now_ms: int) -> None:
-        """End it, whatever it does."""
+        """Kill the attempt."""
         if self.asked_ms is None:
             self.asked_ms, self._last_work = now_ms, self.attempt.folder.read_work()
         self.killed = True
         self.attempt.kill()
 
     def note(self, progress: Progress) -> None:
-        """A batch of the detector is written: by this attempt, or by another."""
+        """Count a written batch of the detector, if this attempt wrote it."""
         if progress.attempt != self.attempt_id:
             return
         first = self.attempt.folder.first_batch()
@@ -82,7 +85,7 @@ class AttemptWatch:
         self._batches = max(self._batches, progress.batch_id - first + 1)
 
     def status(self, now_ms: int) -> AttemptStatus:
-        """How it is."""
+        """The current status of the attempt."""
         order, folder, end = self.attempt.order, self.attempt.folder, self.attempt.end()
         release = order.intent.release
         ui_port = None if release is None else release.ui_port
@@ -107,8 +110,10 @@ class AttemptWatch:
         )
 
     def _work(self, now_ms: int) -> Work | None:
-        """What it works on; what it worked on, once it was asked to end. A phase that counts nothing makes progress as
-        long as its processes use the CPU."""
+        """The current work, or the last work before the request to end.
+
+        In a phase without counters, the use of CPU time counts as progress.
+        """
         if self.asked_ms is not None:
             return self._last_work
         work = self.attempt.folder.read_work()
@@ -126,13 +131,13 @@ class AttemptWatch:
                 return AttemptPhase.DRAINING, None, _UNKILLABLE if self.killed else None
             return (AttemptPhase.RUNNING if self.attempt.folder.running else AttemptPhase.STARTING), None, None
         if end.exit_code is None:
-            return AttemptPhase.LOST, None, "its processes are gone, and nothing says how they ended"
+            return AttemptPhase.LOST, None, "its processes are gone, and their exit code is unknown"
         if end.exit_code == DetectorStopped.exit_code:
             return AttemptPhase.STOPPED, DetectorStopped.__name__, end.said
         if self.stalled is not None:
             return AttemptPhase.FAILED, Stalled.__name__, self.stalled
         if self.asked_ms is not None or end.exit_code == 0:
-            return AttemptPhase.STOPPED, None, "killed: it stood still, or did not end in time" if self.killed else None
+            return AttemptPhase.STOPPED, None, "killed: it was stopped, or did not end in time" if self.killed else None
         name = error_name(end.exit_code)
         if end.exit_code < 0:
             return AttemptPhase.FAILED, None, f"killed by signal {-end.exit_code}"

@@ -1,1 +1,1 @@
-"""What should run, what runs, and what follows from both: values and pure functions, free of engines and of Kafka."""
+"""Intents, attempts and the decisions that follow from them: values and pure functions, without engines or Kafka."""

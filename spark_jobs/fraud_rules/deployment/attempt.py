@@ -1,4 +1,4 @@
-"""What agents and supervisors say: the state of each attempt, a heartbeat, and a supervisor's last look."""
+"""The reports of agents and supervisors: the status of each attempt, heartbeats, and a supervisor's last check."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ __all__ = ["AgentStatus", "Attempt", "AttemptPhase", "AttemptStatus", "Deploymen
 
 
 class AttemptPhase(StrEnum):
-    """How far an attempt has come."""
+    """The phases of an attempt."""
 
-    ACCEPTED = "ACCEPTED"  # read, and being checked; what ran before still runs
-    REFUSED = "REFUSED"  # invalid: what ran before still runs
-    STARTING = "STARTING"  # the one before has ended, this one was started
-    RUNNING = "RUNNING"  # its query runs
-    DRAINING = "DRAINING"  # asked to end after the batch in hand
-    STOPPED = "STOPPED"  # ended in order, or by a stop in the rule log
+    ACCEPTED = "ACCEPTED"  # the agent checks the release; the previous detector still runs
+    REFUSED = "REFUSED"  # the release is invalid; the previous detector still runs
+    STARTING = "STARTING"  # the previous detector has ended and this one was started
+    RUNNING = "RUNNING"  # the query runs
+    DRAINING = "DRAINING"  # the detector was asked to end after its current batch
+    STOPPED = "STOPPED"  # ended by a drain, or by a stop in the rule log
     FAILED = "FAILED"  # ended by an error
-    LOST = "LOST"  # nobody knows how it ended: its host, or the agent's, went away
-    SUPERSEDED = "SUPERSEDED"  # a newer intent came before it was started
+    LOST = "LOST"  # ended without a trace, because its host or the agent's host is gone
+    SUPERSEDED = "SUPERSEDED"  # a newer intent arrived before the start
 
     @property
     def is_terminal(self) -> bool:
-        """Whether nothing more will come of it."""
+        """Whether this is the last phase of the attempt."""
         return self in _TERMINAL
 
     @property
     def is_failure(self) -> bool:
-        """Whether it ended in a way that nobody asked for."""
+        """Whether the attempt ended without a request."""
         return self in (AttemptPhase.REFUSED, AttemptPhase.FAILED, AttemptPhase.LOST)
 
 
@@ -50,11 +50,11 @@ _TERMINAL = frozenset(
 
 
 class AttemptStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """One attempt: the execution of one valid intent, a DRAIN too. Times in epoch ms of the agent's clock.
+    """The status of one attempt: the execution of one valid intent (RUN or DRAIN). Times in epoch ms of the agent.
 
-    `error_name` is the name in `fraud_rules.errors`, `exit_code` what its process ended with (negative: the signal).
-    `log` is a path on `host`. `batches_committed` counts the batches whose outputs are written. `work` is what the
-    detector is working on, as of `at_ms`: None between two batches, and from an agent or a detector that reports none.
+    `error_name` is the name in `fraud_rules.errors`. `exit_code` is that of the process (negative: the signal). `log`
+    is a path on `host`. `batches_committed` counts the batches whose outputs are written. `work` is the detector's
+    work at `at_ms`. It is None between batches, and from an agent or a detector that reports none.
     """
 
     detector: str
@@ -76,15 +76,14 @@ class AttemptStatus(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def was_progressing(self) -> bool:
-        """Whether it was ended as stalled after it had restored or evaluated something: its machine is slow."""
+        """Whether the attempt made progress before it was ended as stalled. Then its machine is slow."""
         return self.error_name == Stalled.__name__ and self.work is not None and self.work.done > 0
 
 
 class AgentStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """An agent's heartbeat. `executed_epoch` is the newest intent it is done with: started, refused or drained.
+    """An agent's heartbeat. `executed_epoch` is the newest executed intent: started, refused or drained.
 
-    `current` is the attempt whose process runs, or the last that did. `code` is the digest of the agent's
-    own code.
+    `current` is the attempt whose process runs or ran last. `code` is the digest of the agent's own code.
     """
 
     detector: str
@@ -97,7 +96,7 @@ class AgentStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Supervision(msgspec.Struct, frozen=True, rename="camel"):
-    """A supervisor's last look at a detector, as it says itself. `verdict` is a word, `link` leads to the run."""
+    """A supervisor's report of its last check of a detector. `verdict` is one word, `link` the URL of the run."""
 
     detector: str
     supervisor: str
@@ -109,24 +108,24 @@ class Supervision(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The newest word about an attempt, and the broker's time of it."""
+    """The newest status of an attempt, and the broker's time of its record."""
 
     append_ms: int
     status: AttemptStatus
 
     def broker_ms(self, agent_ms: int) -> int:
-        """The broker's time when the agent's clock said `agent_ms`, by the status: its two times are of one moment."""
+        """Convert a time of the agent's clock to the broker's clock, by the two times of the status record."""
         return self.append_ms - (self.status.at_ms - agent_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentSeen:
-    """All that is said about one detector. `attempts` by id; the times of agent and supervision are the broker's."""
+    """All reports about one detector. `attempts` are by id. `agent` and `supervision` have the broker's times."""
 
     attempts: Mapping[str, Attempt] = field(default_factory=dict)
     agent: tuple[int, AgentStatus] | None = None
     supervision: tuple[int, Supervision] | None = None
 
     def of_epoch(self, epoch: int) -> Attempt | None:
-        """The attempt at an intent."""
+        """The attempt that executes the intent of an epoch."""
         return next((each for each in self.attempts.values() if each.status.epoch == epoch), None)

@@ -1,4 +1,4 @@
-"""Which code this is: a digest that is the same for a checkout, an installation and a wheel of the same sources."""
+"""Identifies the code by a digest, equal for a checkout, an installation and a wheel of the same sources."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _DIGEST_CHARS = 16
 
 
 def code_digest() -> str:
-    """The digest of the code that runs here."""
+    """The digest of the running code."""
     root = Path(__file__).resolve().parents[2]
     files = [root / f"{ENTRY}.py", *(root / _PACKAGE).rglob("*.py")]
     return _digest((file.relative_to(root).as_posix(), file.read_bytes()) for file in files if file.is_file())
 
 
 def code_digest_of_wheel(wheel: Path) -> str:
-    """The digest of a wheel's code. Raises ReleaseInvalid when it cannot be read."""
+    """The digest of a wheel's code. Raises ReleaseInvalid if the wheel cannot be read."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             names = [name for name in archive.namelist() if name == f"{ENTRY}.py" or _is_source(name)]

@@ -1,4 +1,4 @@
-"""The command line of a detector, from a release."""
+"""Builds the command line of a detector from a release."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["attempt_argument", "detector_arguments"]
 
 
 def detector_arguments(intent: Intent, epoch: int, *, settings: Path, schema: Path, jars: Path) -> Sequence[str]:
-    """The arguments of `detector.py` for an intent to run: nothing in them is secret.
+    """The arguments of `detector.py` for a RUN intent. They contain no secrets.
 
-    `settings` and `schema` are files with the release's texts, where the detector's driver runs.
+    `settings` and `schema` are files with the texts of the release, on the host of the detector's driver.
     """
     release = intent.release
-    assert release is not None, "only an intent to run starts a detector"
+    assert release is not None, "only a RUN intent starts a detector"
     arguments = [
         attempt_argument(intent.attempt_id),
         f"--epoch={epoch}",
@@ -45,5 +45,5 @@ def detector_arguments(intent: Intent, epoch: int, *, settings: Path, schema: Pa
 
 
 def attempt_argument(attempt_id: str) -> str:
-    """The argument that no other process has."""
+    """The argument that identifies the processes of an attempt."""
     return f"--attempt={attempt_id}"

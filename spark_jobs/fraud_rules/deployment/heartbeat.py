@@ -1,4 +1,4 @@
-"""Who looks after the supervisor: whether somebody has looked at the detector lately. Pure."""
+"""Checks whether a supervisor and an agent are at work, from their reports. Pure."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _MS_A_S = 1_000
 
 
 def faults_of(seen: DeploymentSeen, now_ms: int, max_age_ms: int) -> Sequence[str]:
-    """What is wrong with whoever decides and whoever executes, in words; nothing when all is well."""
+    """The faults of the supervisor and the agent, as sentences. Empty if both are at work."""
     faults = []
     if seen.supervision is None:
         faults.append(
-            "nobody has ever supervised the detector: is Airflow running, and its DAG fraud_detector unpaused?"
+            "no supervisor has ever checked the detector: is Airflow running, and its DAG fraud_detector unpaused?"
         )
     elif now_ms - seen.supervision[0] > max_age_ms:
         at_ms, last = seen.supervision
         faults.append(
-            f"nobody has looked at the detector for {(now_ms - at_ms) // _MS_A_S} s: {last.supervisor} said "
-            f"{last.verdict} then; is Airflow running, and its DAG fraud_detector unpaused?"
+            f"no supervisor has checked the detector for {(now_ms - at_ms) // _MS_A_S} s: {last.supervisor} last "
+            f"reported {last.verdict}; is Airflow running, and its DAG fraud_detector unpaused?"
         )
     if seen.agent is None:
-        faults.append("no agent has ever reported: nothing that is decided is executed (fraud agent run)")
+        faults.append("no agent has ever reported: intents are not executed (start one with fraud agent run)")
     elif now_ms - seen.agent[0] > AGENT_SILENT_MS:
         age_s = (now_ms - seen.agent[0]) // _MS_A_S
-        faults.append(f"the agent {seen.agent[1].agent} on {seen.agent[1].host} is silent for {age_s} s")
+        faults.append(f"the agent {seen.agent[1].agent} on {seen.agent[1].host} has not reported for {age_s} s")
     return faults

@@ -1,8 +1,8 @@
-"""Intents: what should run, as facts in a log.
+"""Intents: records in a log that state what should run.
 
-The offset of an intent is its epoch. An intent names in `after` the epoch it was decided on; one that was decided on
-anything but the newest valid intent before it is void. Every reader folds the log to the same answer, so two who decide
-at once cannot both win, and nobody holds a lock.
+The offset of an intent is its epoch. `after` names the epoch that the intent is based on. An intent is void if that
+is not the newest valid intent before it. Every reader folds the log to the same result, so of two concurrent
+decisions only one is valid, without a lock.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ __all__ = [
 ]
 
 NO_EPOCH: Final = -1
-"""What an intent is decided on where there was none before."""
+"""The value of `after` for the first intent of a log."""
 
 SUPERVISOR: Final = "supervisor"
-"""Who asks where no person does: a supervisor that replaces a detector it found dead or stalled."""
+"""The value of `requested_by` if a supervisor replaces a dead or stalled detector."""
 
 
 class IntentKind(StrEnum):
-    """What is wanted."""
+    """The kinds of intents."""
 
     RUN = "RUN"
     DRAIN = "DRAIN"
 
 
 class Rebuild(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A fresh checkpoint from the topics. `partial` accepts that retention has removed their beginning."""
+    """The order to recompute the checkpoint. `partial` accepts that retention has removed the topics' beginning."""
 
     partial: bool = False
 
 
 class Intent(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """One decision about one detector. `attempt_id` is unique; `release` is None for a DRAIN.
+    """One decision about one detector. `attempt_id` is unique. `release` is None for a DRAIN.
 
-    `supervisor` is the id of the Airflow or the command that decides, `requested_by` the person or the DAG run that
-    asked. `resume` lifts a stop that the rule log asked for. `accept_loss` goes on without transactions that are gone
-    before they were read. `requested_ms` is for people: the time that counts is the append time. Members at their
-    defaults are not written, so that an agent of an earlier version can read an intent that does not use newer ones.
+    `supervisor` is the id of the deciding Airflow or command. `requested_by` is the person or the DAG run that made
+    the request. `resume` lifts a stop that the rule log requested. `accept_loss` continues without transactions that
+    were removed before they were read. `requested_ms` is for display only; decisions use the append time. Members at
+    their defaults are not written, so that an agent of an earlier version can read an intent without newer members.
     """
 
     detector: str
@@ -73,25 +73,25 @@ class Intent(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         if (self.kind is IntentKind.RUN) != (self.release is not None):
-            raise ValueError("a RUN has a release, and a DRAIN has none")
+            raise ValueError("a RUN needs a release, and a DRAIN must not have one")
 
     @property
     def fingerprint(self) -> str | None:
-        """That of the release; None for a DRAIN."""
+        """The fingerprint of the release. None for a DRAIN."""
         return None if self.release is None else fingerprint(self.release)
 
     def encode(self) -> bytes:
-        """As JSON; `decode_intent` gives it back."""
+        """Encode as JSON for `decode_intent`."""
         return msgspec.json.encode(self)
 
 
 decode_intent = msgspec.json.Decoder(Intent).decode
-"""What `encode` made. Raises msgspec.DecodeError, also for what a later version wrote."""
+"""Decodes the result of `encode`. Raises msgspec.DecodeError, also for an intent of a later version."""
 
 
 @dataclass(frozen=True, slots=True)
 class IntentRecord:
-    """An intent in its log: its epoch, and the broker's time. `void` when it was decided on something else."""
+    """An intent in its log, with its epoch and the broker's time. `void`: see the module."""
 
     epoch: int
     append_ms: int
@@ -101,8 +101,10 @@ class IntentRecord:
 
 @dataclass(frozen=True)
 class IntentLog:
-    """The intents of one detector, void ones too, ascending by epoch. `unreadable` are the offsets of records that are
-    no intents of this version."""
+    """The intents of one detector, with the void ones, ascending by epoch.
+
+    `unreadable` are the offsets of the records that this version cannot decode.
+    """
 
     detector: str
     records: Sequence[IntentRecord] = ()
@@ -110,21 +112,21 @@ class IntentLog:
 
     @cached_property
     def valid(self) -> Sequence[IntentRecord]:
-        """Those that count."""
+        """The intents that are not void."""
         return [record for record in self.records if not record.void]
 
     @property
     def newest(self) -> IntentRecord | None:
-        """What is wanted now."""
+        """The newest valid intent: the desired state."""
         return self.valid[-1] if self.valid else None
 
     @property
     def epoch(self) -> int:
-        """What the next intent has to name in `after`."""
+        """The epoch that the next intent must name in `after`."""
         return NO_EPOCH if self.newest is None else self.newest.epoch
 
     def at(self, epoch: int) -> IntentRecord | None:
-        """The record of an epoch."""
+        """The record of an epoch, valid or void."""
         return next((record for record in self.records if record.epoch == epoch), None)
 
     def attempts_of(self, of_fingerprint: str) -> Sequence[IntentRecord]:
@@ -133,7 +135,7 @@ class IntentLog:
 
 
 def read_intents(detector: str, records: Iterable[tuple[int, int, bytes | None]]) -> IntentLog:
-    """Fold (offset, append ms, value) records of the whole log, ascending, to one detector's intents."""
+    """Fold the (offset, append ms, value) records of the whole log, ascending, into the intents of one detector."""
     found: list[IntentRecord] = []
     unreadable: list[int] = []
     newest = NO_EPOCH

@@ -1,4 +1,4 @@
-"""The release that a checkout or an installation stands for, as its files and its environment are now."""
+"""Builds a release from the current files and environment of a checkout or an installation."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def release_of(
     environ: Mapping[str, str] = os.environ,
     **options: Any,
 ) -> Release:
-    """The release of detector.yaml and schema.yaml in a folder, and of a wheel or else the code that runs here.
+    """Build the release from detector.yaml and schema.yaml in a folder, and from a wheel or the running code.
 
-    What the environment overrides is part of it, comments and the order of keys are not. `options` are further members
-    of `Release`. Raises ConfigError when the files are wrong, ReleaseInvalid for a wheel that cannot be read.
+    The overrides of the environment are part of the release; comments and the order of keys are not. `options` are
+    further members of `Release`. Raises ConfigError if a file is invalid, ReleaseInvalid if the wheel cannot be read.
     """
     return Release(
         code=code_digest_of_wheel(Path(wheel)) if wheel else code_digest(),

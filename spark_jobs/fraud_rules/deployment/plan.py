@@ -1,7 +1,7 @@
-"""What past attempts mean for the next: how long to wait, when to call somebody, when to go back. Pure.
+"""Plans the next start from past attempts: the wait, the alarm and the rollback. Pure.
 
-A failed start is an attempt that ended badly before it had committed enough batches to count as proven. One that ran
-well and died later is no failed start: it is started again at once.
+A failed start is an attempt that failed before it had committed enough batches to count as proven. A proven attempt
+that dies later is not a failed start and is restarted at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ __all__ = ["Outlook", "PlanLimits", "outlook"]
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """After the k-th failed start in a row the next one waits for `first_wait_ms` times 2^(k-1), at most `longest`."""
+    """The limits of a plan. After k failed starts in a row the wait is `first_wait_ms` * 2^(k-1), at most
+    `longest_wait_ms`."""
 
     first_wait_ms: int = 5_000
     longest_wait_ms: int = 300_000
@@ -29,11 +30,12 @@ class PlanLimits:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """`failed_starts` in a row of the release wanted now; `due_ms` is when the next start may be, 0 for at once.
+    """The plan for the next start of the desired release.
 
-    `alarm` asks for a person. `roll_back_to` is, once the release wanted has failed too often, the newest other one
-    that has proven itself and has not failed since, if there is one. A start that was ended after it had made progress
-    says nothing against its release: it counts for pauses, limits and the alarm alone.
+    `failed_starts` counts failed starts in a row. `due_ms` is the earliest time of the next start, 0 for at once.
+    `alarm` requests a person's attention. `roll_back_to` is set once the desired release has failed too often: the
+    newest other release that is proven and has not failed since, if there is one. A start that was ended after it had
+    made progress is no evidence against its release. It counts only for waits, limits and the alarm.
     """
 
     failed_starts: int
@@ -43,7 +45,7 @@ class Outlook:
 
 
 def outlook(intents: IntentLog, deployment: DeploymentSeen, now_ms: int, limits: PlanLimits | None = None) -> Outlook:
-    """What follows from the attempts so far. A `due_ms` never lies further ahead of `now_ms` than the longest wait."""
+    """Plan the next start. `due_ms` is at most the longest wait after `now_ms`."""
     limits = limits or PlanLimits()
     row = _row(intents)
     failures = _failures(row, deployment, limits)
@@ -59,7 +61,7 @@ def outlook(intents: IntentLog, deployment: DeploymentSeen, now_ms: int, limits:
 
 
 def _row(intents: IntentLog) -> Sequence[IntentRecord]:
-    """The newest intents to run one and the same release, newest first. Somebody who drained begins a new row."""
+    """The newest consecutive intents to run the same release, newest first. A DRAIN ends the row."""
     row: list[IntentRecord] = []
     for record in reversed(intents.valid):
         if record.intent.kind is not IntentKind.RUN:
@@ -71,7 +73,7 @@ def _row(intents: IntentLog) -> Sequence[IntentRecord]:
 
 
 def _failures(row: Sequence[IntentRecord], deployment: DeploymentSeen, limits: PlanLimits) -> Sequence[Attempt]:
-    """The failed starts since the last attempt that proved itself, newest first."""
+    """The failed starts since the last proven attempt, newest first."""
     failures = []
     for record in row:
         attempt = deployment.attempts.get(record.intent.attempt_id)

@@ -1,4 +1,4 @@
-"""A release: everything that makes one detector run as it does, but for secrets, which travel by reference."""
+"""A release: the complete configuration and code of one detector. Secrets are referenced, not included."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ FINGERPRINT_CHARS = 16
 
 
 class Release(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What to run and where. Two equal releases do the same.
+    """The code, configuration and placement of a detector. Equal releases behave equally.
 
-    `code` is the digest of the code (see `code`), `wheel` where the agent finds a wheel with it, empty for the code
-    that is installed beside the agent. `settings` and `schema` are the texts of detector.yaml and schema.yaml, so that
-    an older release can be run again when the files have changed. `spark` are further settings of Spark.
-    `kafka_properties` names a file with the broker's SASL and TLS properties, on the agent's host. `metrics` is where
-    the detector serves them (host:port), empty for nowhere.
+    `code` is the digest of the code (see `code`). `wheel` is the path of its wheel on the agent's host, empty for the
+    code that is installed beside the agent. `settings` and `schema` are the texts of detector.yaml and schema.yaml, so
+    that an older release can run again after the files have changed. `spark` are further settings of Spark.
+    `kafka_properties` is the path of a file with the broker's SASL and TLS properties, on the agent's host. `metrics`
+    is the address (host:port) of the detector's metrics, empty for no metrics.
     """
 
     code: str
@@ -42,13 +42,13 @@ class Release(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
 
 def fingerprint(release: Release) -> str:
-    """A digest of the release: equal for equal ones, and short enough to be read out."""
+    """A short digest of the release, equal for equal releases."""
     text = msgspec.json.encode(release, order="sorted")
     return hashlib.sha256(text).hexdigest()[:FINGERPRINT_CHARS]
 
 
 def settings_of(release: Release) -> tuple[DetectorSettings, TransactionSchema]:
-    """The release's settings and schema, checked. Raises ConfigError with everything wrong in either."""
+    """Parse the settings and the schema of a release. Raises ConfigError with every fault of both."""
     faults: list[str] = []
     settings, schema = DetectorSettings(), None
     try:

@@ -1,4 +1,4 @@
-"""What a detector is working on: the phase of a start, of a batch or of an end, and how far it has come. Pure."""
+"""A detector's current work: the phase of a start, a batch or an end, and its progress. Pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import msgspec
 __all__ = ["WORK_VARIABLE", "Work", "WorkPhase"]
 
 WORK_VARIABLE: Final = "FRAUD_WORK"
-"""Names the file in which a detector reports its work. A variable, because a release of before ignores it."""
+"""The environment variable with the file for work reports. An older release ignores the variable."""
 
 
 class WorkPhase(StrEnum):
-    """What takes the time. A start goes through most of them in this order."""
+    """The phases of work. A start passes most of them, in this order."""
 
     CHECK = "CHECK"  # the agent checks the release
     RULES = "RULES"  # reads the rule log
     SESSION = "SESSION"  # starts Spark
     WORKERS = "WORKERS"  # starts the Python workers
-    READY = "READY"  # waits until the detector before it has ended
-    HISTORY = "HISTORY"  # a rebuild reads which batches there were
-    RECOMPUTE = "RECOMPUTE"  # a rebuild evaluates them again
+    READY = "READY"  # waits for the end of the previous detector
+    HISTORY = "HISTORY"  # a rebuild reads the recorded batches
+    RECOMPUTE = "RECOMPUTE"  # a rebuild evaluates the batches again
     QUERY = "QUERY"  # starts the query
     STATE = "STATE"  # a batch restores state before it evaluates
     BATCH = "BATCH"  # a batch evaluates
@@ -36,7 +36,7 @@ _DOING: Final = MappingProxyType(
         WorkPhase.RULES: "reading the rules",
         WorkPhase.SESSION: "starting Spark",
         WorkPhase.WORKERS: "starting the Python workers",
-        WorkPhase.READY: "ready, waiting for the detector before it to end",
+        WorkPhase.READY: "ready, waiting for the previous detector to end",
         WorkPhase.HISTORY: "reading the history",
         WorkPhase.RECOMPUTE: "recomputing state",
         WorkPhase.QUERY: "starting the query",
@@ -50,8 +50,8 @@ _DOING: Final = MappingProxyType(
 class Work(msgspec.Struct, frozen=True, rename="camel"):
     """One piece of work. `done` and `total` count in `unit`; `total` is None where it is unknown.
 
-    Times are in epoch ms of the detector's host: `since_ms` is when the phase began, `changed_ms` when the last
-    progress within it was seen. Progress may show in `changed_ms` alone.
+    Times are in epoch ms of the detector's host. `since_ms` is the start of the phase, `changed_ms` the time of the
+    last progress in it. Some progress changes only `changed_ms`.
     """
 
     phase: WorkPhase
