@@ -1,14 +1,14 @@
-"""The filter language: a grammar, and the checks that turn its text into a typed tree.
+"""The filter language: a grammar, and the checks that build a typed tree from a filter's text.
 
     paymentType = 'CSH' and (paymentAmount >= 100 or payeeId in (1, 2))
 
-Fields are those of the schema, by name or alias. There are comparisons (`=`, `!=`, `<>`, `>=`, `<=`, `>`, `<`) of a
-field with a literal or with another field, `in`, `not in`, `between`, `is null`, `is not null`, `and`, `or`, `not` and
-parentheses. Literals are numbers and quoted text, a quote inside text is doubled. A timestamp compares with epoch
-milliseconds, or with text such as '2024-05-01T10:00:00Z' (UTC unless it says otherwise). Keywords ignore case; names do
-not. Nothing is ever evaluated as code.
+A filter names fields of the schema by name or alias. It can contain comparisons (`=`, `!=`, `<>`, `>=`, `<=`, `>`, `<`)
+of a field with a literal or with another field, `in`, `not in`, `between`, `is null`, `is not null`, `and`, `or`, `not`
+and parentheses. Literals are numbers and quoted text; a quote inside text is doubled. A timestamp is compared with
+epoch milliseconds, or with text such as '2024-05-01T10:00:00Z' (UTC unless the text has an offset). Keywords ignore
+case; names do not. A filter is never executed as code.
 
-Text is bounded before it is parsed: its length, its parentheses' depth and its number of tokens.
+The length of a text, the depth of its parentheses and the number of its tokens are checked before it is parsed.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ _MILLISECOND = timedelta(milliseconds=1)
 _NUMBERS = (FieldType.LONG, FieldType.DECIMAL)
 
 Operand: TypeAlias = FieldRef | Decimal | str | None
-"""One side of a comparison; None where it is an undeclared field, already complained of."""
+"""One side of a comparison; None for an undeclared field, which is already among the problems."""
 
 
 def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits) -> Predicate:
-    """The typed tree of a filter. Raises `RuleRejected` with every reason (all about the field `filter`)."""
+    """Parse a filter into its typed tree. Raises `RuleRejected` with every reason (all for the member `filter`)."""
     refusal = _refusal(text, limits)
     if refusal is not None:
         raise RuleRejected([Reason("filter", refusal)])
@@ -101,7 +101,7 @@ def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits) -> Pr
 
 
 def _refusal(text: str, limits: RuleLimits) -> str | None:
-    """Why the text is not worth parsing, from one cheap scan; or None."""
+    """Scan the text once, at little cost. Returns the reason to refuse it before parsing, or None."""
     if not text.strip():
         return "is empty; leave it out to let every transaction pass"
     if len(text) > limits.max_filter_chars:
@@ -114,7 +114,7 @@ def _refusal(text: str, limits: RuleLimits) -> str | None:
     steps = [1 if sign == "(" else -1 for sign in tokens if sign in "()"]
     deepest = max(accumulate(steps), default=0)
     if deepest > limits.max_filter_depth:
-        return f"is nested {deepest} deep, at most {limits.max_filter_depth} is allowed"
+        return f"is nested {deepest} levels deep, at most {limits.max_filter_depth} are allowed"
     return None
 
 
@@ -127,7 +127,7 @@ def _where(error: UnexpectedInput, text: str) -> str:
 
 @v_args(inline=True)
 class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
-    """Grammar nodes to typed nodes, bottom up; collects what is wrong instead of stopping at the first."""
+    """Builds typed nodes from grammar nodes, bottom up. It collects all problems instead of stopping at the first."""
 
     def __init__(self, schema: TransactionSchema, limits: RuleLimits) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
     def name(self, token: Token) -> FieldRef | None:
         declared = self._schema.field(str(token))
         if declared is None and token.lower() == "null":
-            self.problems.append("nothing compares with null; write `is null`")
+            self.problems.append("null cannot be compared; write `is null`")
             return None
         if declared is None:
             declared_names = ", ".join(self._schema.names)
@@ -186,8 +186,8 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
         field = self._field(operand)
         return None if field is None else IsNull(field, negated=True)
 
-    # Logic: `and` and `or` are flattened and double negations dropped, so that equal conditions have equal trees more
-    # often and a tree is never deeper than its parentheses allow.
+    # Logic: these methods flatten `and` and `or` and drop double negations, so that more equal conditions have equal
+    # trees, and so that a tree is never deeper than its parentheses allow.
 
     def any_of(self, *items: Predicate | None) -> Predicate | None:
         flat = [part for item in items if item for part in (item.items if isinstance(item, Or) else (item,))]
@@ -214,13 +214,13 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
             return None if literal is None else Comparison(left, sign, literal)
         if isinstance(right, FieldRef):
             return self._compare(right, _MIRRORED.get(sign, sign), left)
-        self.problems.append(f"{quoted(str(left))} {sign} {quoted(str(right))} compares no field")
+        self.problems.append(f"{quoted(str(left))} {sign} {quoted(str(right))} contains no field")
         return None
 
     def _compare_fields(self, left: FieldRef, sign: str, right: FieldRef) -> Predicate | None:
         if left.type is right.type or (left.type in _NUMBERS and right.type in _NUMBERS):
             return FieldComparison(left, sign, right)
-        self.problems.append(f"{left} ({left.type}) and {right} ({right.type}) do not compare")
+        self.problems.append(f"{left} ({left.type}) and {right} ({right.type}) cannot be compared")
         return None
 
     def _member(self, operand: Operand, literals: tuple[Decimal | str, ...], *, negated: bool) -> Predicate | None:
@@ -237,18 +237,18 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
     def _field(self, operand: Operand) -> FieldRef | None:
         if isinstance(operand, FieldRef) or operand is None:
             return operand
-        self.problems.append(f"{quoted(str(operand))} stands where a field must")
+        self.problems.append(f"{quoted(str(operand))} is a literal; a field is required here")
         return None
 
     def _typed(self, field: FieldRef, literal: Decimal | str) -> Literal | None:
-        """The literal in the field's type, or None after a complaint."""
+        """Convert the literal to the field's type. Records a problem and returns None if this is impossible."""
         if field.type is FieldType.STRING and isinstance(literal, str):
             return literal
         if field.type is not FieldType.STRING and isinstance(literal, Decimal):
             return literal
         if field.type is FieldType.TIMESTAMP and isinstance(literal, str):
             return self._timestamp(literal)
-        self.problems.append(f"{field} is a {field.type}, it does not compare with {quoted(str(literal))}")
+        self.problems.append(f"{field} is a {field.type}, it cannot be compared with {quoted(str(literal))}")
         return None
 
     def _timestamp(self, text: str) -> Decimal | None:
@@ -265,7 +265,7 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
 
 
 def _normal(number: Decimal) -> Decimal:
-    """Without trailing zeros, exponent or negative zero: equal numbers have one text."""
+    """Remove trailing zeros, the exponent and a negative zero, so that equal numbers have the same text."""
     text = format(number, "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return Decimal(text) or Decimal(0)

@@ -1,4 +1,4 @@
-"""The frauds that generated traffic plants: each a few payments among actors that ordinary traffic does not use."""
+"""Fraud patterns for generated traffic. Each fraud is a few payments among actors without ordinary traffic."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 MAX_FRAUD_MS: Final = 5_000
-"""From the first to the last payment of a fraud, at most."""
+"""The longest time from the first to the last payment of a fraud."""
 
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """One payment: how long after the fraud's beginning, from and to which of its actors (0, 1, 2 ...), how much."""
+    """One payment of a fraud: the delay after the fraud's start, two of the fraud's actors (0, 1, 2 ...), the amount
+    and the payment type."""
 
     after_ms: int
     payer: int
@@ -26,7 +27,7 @@ Fraud: TypeAlias = tuple[Payment, ...]
 
 
 def emptied_account(rng: random.Random) -> Fraud:
-    """One payer moves more than 20,000 to one beneficiary, no payment of it conspicuous by itself."""
+    """One payer moves more than 20,000 to one beneficiary in several payments of ordinary size."""
     return tuple(Payment(i * 1_200, 0, 1, rng.randint(6_000_00, 8_900_00), "CRD") for i in range(4))
 
 
@@ -41,12 +42,12 @@ def mule_fan_out(rng: random.Random) -> Fraud:
 
 
 def huge_payment(rng: random.Random) -> Fraud:
-    """A single payment far above all others."""
+    """One payment is far above all others."""
     return (Payment(0, 0, 1, rng.randint(60_000_00, 95_000_00), "CRD"),)
 
 
 def cash_collector(rng: random.Random) -> Fraud:
-    """One beneficiary is paid in cash, by several payers, far more than cash payments usually are."""
+    """Several payers pay one beneficiary in cash, and the amounts are far above usual cash payments."""
     return tuple(Payment(i * 1_500, 1 + i, 0, rng.randint(2_600_00, 4_000_00), "CSH") for i in range(3))
 
 
@@ -69,4 +70,4 @@ FRAUDS: Final[Mapping[str, Callable[[random.Random], Fraud]]] = {
     "structured-payments": structured_payments,
     "tested-cards": tested_cards,
 }
-"""In the order they are planted in."""
+"""All fraud patterns, in the order in which the traffic uses them."""

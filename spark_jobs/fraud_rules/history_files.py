@@ -1,7 +1,7 @@
-"""Files of past transactions as the records that a producer would send: JSON Lines, CSV and Parquet.
+"""Reads files of past transactions (JSON Lines, CSV and Parquet) as the records that a producer would send.
 
-A record is bytes for the detector's own codec, which alone decides what is accepted. One record is in memory at a time,
-or one batch of rows of a Parquet file.
+A record is bytes for the detector's own codec, so the codec alone accepts or rejects it. Memory holds one record at a
+time, or one batch of rows of a Parquet file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def history_records(path: Path, schema: TransactionSchema) -> Iterator[bytes]:
-    """The records of a file, in its order. Raises InputInvalid for a file that cannot be read."""
+    """Read the records of a file in the file's order. Raises InputInvalid for an unreadable file."""
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise InputInvalid(f"{path}: the name of a history file must end in {', '.join(HISTORY_SUFFIXES)}")
@@ -42,7 +42,7 @@ def history_records(path: Path, schema: TransactionSchema) -> Iterator[bytes]:
 
 
 def digest_of(path: Path) -> str:
-    """What tells a file's content from any other. Raises InputInvalid."""
+    """Compute a digest that identifies a file's content. Raises InputInvalid."""
     found = hashlib.sha256()
     try:
         with path.open("rb") as file:
@@ -62,7 +62,7 @@ def _json_lines(path: Path, _: TransactionSchema) -> Iterator[bytes]:
 
 
 def _csv(path: Path, schema: TransactionSchema) -> Iterator[bytes]:
-    """With a header: its fields, whatever their order. Without one, each line is a record in the schema's order."""
+    """Read a CSV file. A header names the columns, in any order. Without one, a line has the schema's field order."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         header = next(csv.reader(file), [])
         members = _members(header, schema)
@@ -81,7 +81,7 @@ Members = Sequence[tuple[str | None, FieldType | None]]
 
 
 def _members(header: Sequence[str], schema: TransactionSchema) -> Members | None:
-    """Name and type of each column, None for an undeclared one; None altogether for a row that is no header."""
+    """The name and type of each column, (None, None) for an undeclared column. Returns None if the row is no header."""
     types = {name: field.type for field in schema.fields for name in field.member_names}
     names = [cell.strip() for cell in header]
     required = [field.member_names for field in schema.fields if not field.nullable]
@@ -91,7 +91,7 @@ def _members(header: Sequence[str], schema: TransactionSchema) -> Members | None
 
 
 def _object(cells: Mapping[str, str], members: Members) -> bytes:
-    """A row as JSON: numbers keep their digits, an empty cell is an absent member."""
+    """Encode a row as JSON. Numbers keep their digits; an empty cell becomes an absent member."""
     types = dict(members)
     found = {
         name: msgspec.Raw(cell.encode()) if types[name] is not FieldType.STRING and is_number(cell) else cell
@@ -112,7 +112,7 @@ def _parquet(path: Path, schema: TransactionSchema) -> Iterator[bytes]:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Values that JSON has: times are epoch ms, dates and other types are their text, which the codec refuses."""
+    """Convert to types of JSON: times become epoch ms; dates and other types become text, which the codec refuses."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.dictionary_decode()

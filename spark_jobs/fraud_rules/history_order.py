@@ -1,6 +1,6 @@
-"""Past transactions in the order of their event times, however large and disordered their files are.
+"""Sorts past transactions by event time. The files can be of any size and in any order.
 
-An external merge sort: runs that fit into memory are sorted and kept in a folder, then merged.
+This is an external merge sort: it sorts runs that fit into memory, stores them in a folder, and merges them.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _MERGED_ROWS: Final = 2_000
 _SCHEMA: Final = pa.schema([("time", pa.int64()), ("index", pa.int64()), ("value", pa.binary())])
 
 Row = tuple[int, int, bytes]
-"""Event time in ms, position in the files, and the record."""
+"""The event time in ms, the position in the files, and the record."""
 
 
 @dataclass(slots=True)
 class OrderedHistory:
-    """Records sorted by (event time, position in the files). `refused` counts by reason those that are no transactions:
-    they stay behind the transaction before them, and the detector quarantines them."""
+    """Records sorted by (event time, position in the files). `refused` counts the records that are no transactions, by
+    reason. Such a record stays behind the transaction before it, and the detector quarantines it."""
 
     folder: Path
     schema: TransactionSchema
@@ -47,13 +47,13 @@ class OrderedHistory:
     _runs: list[Path] = field(default_factory=list)
 
     def add(self, records: Iterable[bytes]) -> None:
-        """Take in the records of one more file. Raises StorageFull."""
+        """Add the records of one more file. Raises StorageFull."""
         rest = iter(records)
         while values := list(islice(rest, RUN_RECORDS)):
             self._keep(values)
 
     def rows(self) -> Iterator[Row]:
-        """All records in order."""
+        """Merge the runs: all records in order."""
         return heapq.merge(*map(_read, self._runs))
 
     def _keep(self, values: Sequence[bytes]) -> None:
@@ -71,7 +71,7 @@ class OrderedHistory:
         self.records += len(values)
 
     def _times(self, values: Sequence[bytes]) -> np.ndarray:
-        """The event time of each record; of one that is no transaction, that of the transaction before it."""
+        """The event time of each record. A record that is no transaction gets that of the transaction before it."""
         n = len(values)
         decoded = decode_transactions(
             values,

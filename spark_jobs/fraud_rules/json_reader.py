@@ -1,6 +1,6 @@
-"""Reads JSON piece by piece, so that a caller knows where each value stands and can keep it to the byte.
+"""Reads JSON piece by piece, so that a caller knows the position of each value and can copy its exact bytes.
 
-Whole numbers of up to 19 characters are decoded, other numbers are left as their text; `NaN` and `Infinity` pass.
+Whole numbers of up to 19 characters are decoded. Other numbers stay text. `NaN` and `Infinity` are accepted.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ _decoder = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) < 20 e
 
 
 class JsonReader:
-    """A place in a text. Methods raise ValueError for a text that is not JSON, RecursionError for too deep a value."""
+    """A position in a text. Its methods raise ValueError for invalid JSON and RecursionError for too deep a value."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
 
     def peek(self) -> str:
-        """The next character that is not blank; empty at the end."""
+        """Skip blanks and return the next character without consuming it; empty at the end."""
         blanks = _BLANKS.match(self.text, self.at)
         self.at = blanks.end() if blanks else self.at
         return self.text[self.at : self.at + 1]
@@ -37,7 +37,7 @@ class JsonReader:
         return value
 
     def items(self, opening: str, closing: str) -> Iterator[None]:
-        """Stops before each item between two brackets; the caller reads it before going on."""
+        """Iterate over the items between two brackets. The caller reads each item before it resumes the iterator."""
         self.expect(opening)
         if self.peek() != closing:
             yield
@@ -47,7 +47,7 @@ class JsonReader:
         self.expect(closing)
 
     def members(self) -> Iterator[str]:
-        """The names of an object's members; the caller reads the value of each before going on."""
+        """Iterate over the names of an object's members. The caller reads each value before it resumes the iterator."""
         for _ in self.items("{", "}"):
             if self.peek() != '"':
                 raise ValueError(f"expected a name at character {self.at + 1}")

@@ -1,7 +1,7 @@
-"""Compiles the window kernel: `python -m fraud_rules.kernel_cache`, once for each version of it and each kind of CPU.
+"""Compiles the window kernel, once for each version of the kernel and each kind of CPU.
 
-Compiling takes half a minute of a core. Done by bin/bootstrap, it is not part of a detector's start. Where it was not
-done the first process compiles, and the others wait for its code.
+Compiling takes half a minute on one core. bin/bootstrap runs `python -m fraud_rules.kernel_cache`, so that detectors
+start without compiling. Otherwise the first process compiles, and the others wait for its code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RULE: Final = {
 
 
 def load_kernel() -> None:
-    """Evaluate one rule once: the code is read from its cache, or compiled, when it is first called."""
+    """Evaluate one rule once. The first call reads the code from the cache, or compiles it."""
     from fraud_rules.window.compiler import compiling
 
     with compiling():
@@ -36,7 +36,7 @@ def load_kernel() -> None:
 
 
 def compile_kernel() -> None:
-    """Evaluate enough that every function is compiled: with rows that expire, and with many accounts."""
+    """Compile every function by evaluating rows that expire and rows of many accounts."""
     from fraud_rules.window.compiler import compiling
 
     with compiling():
@@ -46,7 +46,7 @@ def compile_kernel() -> None:
 
 
 def main() -> int:
-    """Say how long it took."""
+    """Compile the kernel and report the duration."""
     began_s = time.monotonic()
     compile_kernel()
     sys.stderr.write(f"the window kernel is compiled ({time.monotonic() - began_s:.0f} s)\n")
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def _evaluate(transactions: list[tuple[int, int]]) -> None:
-    """Evaluate transactions (time in ms, account); then one that alerts, and that one again."""
+    """Evaluate transactions (time in ms, account), then one that raises an alert, then a duplicate of it."""
     from fraud_rules.replay import replay
     from fraud_rules.settings import DetectorSettings
 
@@ -68,7 +68,7 @@ def _evaluate(transactions: list[tuple[int, int]]) -> None:
 
 
 def _count() -> None:
-    """Count no evaluations of a rule, as a what-if does."""
+    """Count the alerts of zero evaluations, to compile the counting code of a what-if."""
     import msgspec
     import numpy as np
 

@@ -1,9 +1,9 @@
-"""Which key group a grouping key belongs to.
+"""Maps grouping keys to key groups.
 
-A key group is the unit of state and of parallelism (Flink's term); its number is fixed with the checkpoint. The hash is
-part of the stored format: it must give the same answer in every process, on every machine and in every release.
+A key group is the unit of state and of parallelism (Flink's term). The checkpoint fixes the number of key groups. The
+hash is part of the stored format: it must be the same in every process, on every machine and in every release.
 
-    h = blake2b-64("a&b")                  the grouping's canonical (sorted) field names joined by '&'; "" for none
+    h = blake2b-64("a&b")                  the grouping's canonical (sorted) field names joined by '&'; "" without any
     for each field, in that order:
         h = splitmix64(h ^ v)              v: the int64 value (a decimal unscaled, a timestamp in ms),
                                            for a string blake2b-64 of its UTF-8 bytes
@@ -41,8 +41,7 @@ def _splitmix64(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def key_groups_of(
     grouping: Sequence[str], hashes: Sequence[NDArray[np.uint64]], rows: int, key_groups: int
 ) -> NDArray[np.int64]:
-    """The key group of each of so many rows; `hashes` holds one array a grouping field: the value, or for strings its
-    `hash_text`."""
+    """The key group of each row. `hashes` holds one array per grouping field: the values, or `hash_text` of strings."""
     h = np.full(rows, hash_text("&".join(grouping)), dtype=np.uint64)
     for values in hashes:
         h = _splitmix64(h ^ values)
@@ -50,7 +49,7 @@ def key_groups_of(
 
 
 def key_group_of(grouping: Sequence[str], values: Sequence[int | str], key_groups: int) -> int:
-    """The key group of one key; `values` in the order of the sorted field names, decimals unscaled."""
+    """The key group of one key. `values` are in the order of the sorted field names, decimals unscaled."""
     hashes = [
         np.array([hash_text(v) if isinstance(v, str) else v & 0xFFFF_FFFF_FFFF_FFFF], dtype=np.uint64) for v in values
     ]

@@ -1,6 +1,6 @@
-"""Frauds of a day that is over, as they arrive when it is too late to judge them live: for the demo, and for tests.
+"""Generates frauds of a past day that arrive too late for live evaluation, for the demo and for tests.
 
-Whoever watches the live alerts sees none of them; the re-evaluation of their day finds them.
+The live alerts do not contain these frauds. The re-evaluation of their day finds them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _ACTORS_A_SEED = 10_000
 
 
 def late_frauds(day: Day, seed: int = 1) -> Iterator[tuple[str, bytes]]:
-    """One fraud of each pattern, from noon of the day on, half an hour apart: its label, and a transaction's JSON.
+    """Generate one fraud of each pattern, half an hour apart from noon of the day: (pattern, transaction as JSON).
 
-    Those of another seed are others, by other actors.
+    Each seed has other payments by other actors.
     """
     rng = random.Random(f"{day.number}/{seed}")  # noqa: S311 - the same frauds for the same seed
     number, actor = _IDS_A_SEED * seed + 1_000 * (day.number % 1_000_000), FIRST_ACTOR + _ACTORS_A_SEED * seed

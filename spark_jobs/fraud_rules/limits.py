@@ -1,4 +1,4 @@
-"""Bounds on what a rule may ask for: every one of them keeps a hostile or mistaken rule cheap to refuse."""
+"""Bounds on rules. They keep the refusal of a hostile or mistaken rule cheap."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class RuleLimits:
-    """Bounds on one rule record and its filter; all inclusive.
+    """Bounds on one rule record and its filter, all inclusive.
 
-    Depth counts nested parentheses. Tokens are the words, literals and signs of a filter; they bound the time to parse
-    it. A limit's digits are those of the number written out without an exponent.
+    Depth counts nested parentheses. Tokens are the words, literals and signs of a filter; their number bounds the time
+    to parse it. The digits of a limit are those of the number without an exponent.
     """
 
     max_window_minutes: int = 43_200
@@ -29,4 +29,4 @@ class RuleLimits:
 
 
 UNBOUNDED: Final = RuleLimits(**{field.name: sys.maxsize for field in fields(RuleLimits)})
-"""For text that this product wrote itself, from rules that were within the limits."""
+"""Limits for text that this product wrote itself, from rules that were within their limits."""

@@ -1,7 +1,7 @@
-"""Whether payments are evaluated now: since when they are not, how many are waiting, and how bad that is.
+"""Decides whether the detector evaluates payments now: the start of an outage, the waiting payments and the severity.
 
-Pure. The figures of the last batch are old as soon as batches stop, so nothing here comes from them: the number of
-waiting payments comes from the ends of `transactions` at the time of asking. All times are the broker's, in epoch ms.
+Pure. The figures of the last batch are outdated as soon as batches stop, so this module does not use them. The number
+of waiting payments comes from the present ends of `transactions`. All times are the broker's, in epoch ms.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from fraud_rules.detector_status import Progress, longest_silence_ms
 __all__ = ["AMBER_MS", "RED_MS", "Liveness", "PartitionEnds", "Severity", "liveness", "starts_since"]
 
 AMBER_MS: Final = 10_000
-"""A batch takes about a second. A payment that waits this long waits for a detector that is slow or gone."""
+"""A batch takes about a second. If a payment waits longer than this, the detector is slow or has ended."""
 
 RED_MS: Final = 60_000
-"""An orderly restart takes less. After it, a person has to act."""
+"""An orderly restart takes less time than this. After a longer outage, a person has to act."""
 
 RED_STARTS: Final = 2
 """The first start after a failure is routine. A second one means that the first did not help."""
@@ -32,7 +32,7 @@ _DAY_MS: Final = 86_400_000
 
 
 class Severity(StrEnum):
-    """How bad it is."""
+    """The severity of an outage."""
 
     NONE = "NONE"
     AMBER = "AMBER"
@@ -41,7 +41,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionEnds:
-    """One partition of `transactions`: its first offset, its end, and its end `AMBER_MS` before."""
+    """One partition of `transactions`: its first offset, its end offset, and its end offset `AMBER_MS` ago."""
 
     first: int
     end: int
@@ -49,10 +49,10 @@ class PartitionEnds:
 
 
 class Liveness(msgspec.Struct, frozen=True, rename="camel"):
-    """`since_ms` is when the last batch ended, None if none ever did. `asked_ms` is when the first start was requested.
+    """The state of payment evaluation at `at_ms`. `since_ms` is the end of the last batch, None before the first batch.
 
-    `waiting` counts the payments after the last batch; None while Kafka does not answer. `starts` counts the starts
-    that were requested after the last batch.
+    `asked_ms` is the time of the first requested start. `waiting` counts the payments after the last batch; it is None
+    while Kafka does not answer. `starts` counts the starts that were requested after the last batch.
     """
 
     severity: Severity
@@ -63,7 +63,7 @@ class Liveness(msgspec.Struct, frozen=True, rename="camel"):
     starts: int
 
     def sentence(self, zone: tzinfo | None = None) -> str:
-        """For people, in a time zone; None is the machine's own."""
+        """Describe the outage for people, with times in `zone`; None is the machine's time zone."""
         if self.since_ms is None:
             evaluated = "No payment has been evaluated yet."
         else:
@@ -81,10 +81,10 @@ def liveness(
     starts: int = 0,
     asked_ms: int | None = None,
 ) -> Liveness:
-    """Judge by the newest progress record with its append time, and the ends of the topic of transactions by partition.
+    """Judge by the newest progress record with its append time, and by the ends of the partitions of `transactions`.
 
-    `ends` is None when Kafka does not answer. A detector that has nothing to do writes a batch at least every
-    `tick_ms`, so its silence is an outage even if no payment is waiting.
+    `ends` is None if Kafka does not answer. An idle detector writes a batch at least every `tick_ms`, so its silence is
+    an outage even if no payment is waiting.
     """
     since_ms = None if newest is None else newest[0]
     evaluated = {} if newest is None else newest[1].ends_of(topic)
@@ -106,7 +106,7 @@ def liveness(
 
 
 def starts_since(intents: IntentLog, since_ms: int | None) -> int:
-    """How many starts were requested after the last batch; None is before all of them."""
+    """The number of starts requested after the last batch at `since_ms`; all starts if `since_ms` is None."""
     runs = [record for record in intents.valid if record.intent.kind is IntentKind.RUN]
     return sum(since_ms is None or record.append_ms > since_ms for record in runs)
 

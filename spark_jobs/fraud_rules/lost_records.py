@@ -1,4 +1,4 @@
-"""Records of a topic that the detector can never read, and where it goes on instead."""
+"""Describes records of a topic that the detector can never read, and the offset at which it continues."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Offsets = Mapping[str, Mapping[str, int]]
 
 
 class LossReason(StrEnum):
-    """Why records cannot be read."""
+    """The reason why records cannot be read."""
 
     REMOVED = "removed"  # by retention, or by an administrator
     RECREATED = "recreated"  # the topic was deleted and created again
-    TRUNCATED = "truncated"  # the log ends before what was read: an unclean leader election, or an older copy
+    TRUNCATED = "truncated"  # the log ends before records already read: an unclean leader election, or an older copy
 
 
 class LostRecords(msgspec.Struct, frozen=True, rename="camel"):
-    """A loss in one partition: the detector wanted to read on at offset `start` and goes on at `end`.
+    """A loss in one partition: the detector's next offset was `start`, and the detector continues at `end`.
 
-    `end` is None for a partition that no longer exists. `count` is None where Kafka cannot say how many records the
-    loss covers; offsets of transaction markers count as records.
+    `end` is None for a deleted partition. `count` is None if Kafka cannot tell the number of lost records; offsets of
+    transaction markers count as records.
     """
 
     topic: str
@@ -43,11 +43,11 @@ class LostRecords(msgspec.Struct, frozen=True, rename="camel"):
             return f"{where} from {self.start}: the topic was created again without this partition"
         if self.reason is LossReason.RECREATED:
             return f"{where} from {self.start}: the topic was created again and begins at {self.end}"
-        return f"{where} from {self.end} to {self.start}: the log is shorter than what was read of it"
+        return f"{where} from {self.end} to {self.start}: the log ends before records already read"
 
 
 def moved(offsets: Offsets, lost: Iterable[LostRecords]) -> dict[str, dict[str, int]]:
-    """The offsets with those that point at lost records moved to where the detector goes on."""
+    """Replace each offset that points at lost records by the offset at which the detector continues."""
     result = {topic: dict(partitions) for topic, partitions in offsets.items()}
     for each in lost:
         partitions, name = result.setdefault(each.topic, {}), str(each.partition)

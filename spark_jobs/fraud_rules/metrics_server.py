@@ -16,16 +16,16 @@ _ADDRESS = re.compile(r"([^:]+):([0-9]{1,5})", re.ASCII)
 
 
 def check_address(address: str) -> tuple[str, int]:
-    """Host and port of `host:port`. Raises ConfigError."""
+    """Split `host:port` into host and port. Raises ConfigError."""
     match = _ADDRESS.fullmatch(address)
     if match is None or not 1 <= int(match[2]) <= 65_535:
-        raise ConfigError(f"{address!r} is no address for metrics: write 127.0.0.1:9108")
+        raise ConfigError(f"{address!r} is not a valid address for metrics; use the form 127.0.0.1:9108")
     return match[1], int(match[2])
 
 
 @contextmanager
 def serving(address: str, registry: CollectorRegistry) -> Iterator[None]:
-    """Serve a registry at `host:port`, nowhere if that is empty. Raises ConfigError, PortInUse."""
+    """Serve a registry at `host:port`. An empty address disables the server. Raises ConfigError, PortInUse."""
     if not address:
         yield
         return

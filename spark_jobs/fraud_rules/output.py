@@ -1,4 +1,4 @@
-"""What a key group hands to the writer for one batch."""
+"""The output records of a key group for one batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class AlertRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One alert as JSON, with its place in the order of alerts: (append_ms, partition, offset, rule_id)."""
+    """One alert as JSON, with its sort key among all alerts: (append_ms, partition, offset, rule_id)."""
 
     append_ms: int
     partition: int
@@ -19,7 +19,7 @@ class AlertRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class LateRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One late transaction as JSON, as one grouping saw it."""
+    """One transaction, as JSON, that was late in one grouping."""
 
     append_ms: int
     partition: int
@@ -30,7 +30,7 @@ class LateRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class DuplicateRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One delivery that one grouping ignored because it retains the same transactionId."""
+    """One delivery that a grouping ignored, because the grouping already retains the same transactionId."""
 
     append_ms: int
     partition: int
@@ -40,8 +40,8 @@ class DuplicateRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
-    """One key group's part of a batch. `rows` counts a transaction once a grouping; `watermark_ms` is the lowest of its
-    groupings' watermarks. `retained_marks` are those of alerts: see `window.spent`."""
+    """One key group's part of a batch. `rows` counts a transaction once per grouping. `watermark_ms` is the lowest of
+    the groupings' watermarks. `retained_marks` counts the marks left by alerts (see `window.spent`)."""
 
     key_group: int
     rows: int
@@ -55,12 +55,12 @@ class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
     retained_marks: int = 0
 
     def encode(self) -> bytes:
-        """The output as bytes; `decode` gives it back."""
+        """Encode the output as bytes for `decode`."""
         return _encode(self)
 
     @staticmethod
     def decode(blob: bytes) -> KeyGroupOutput:
-        """What `encode` made."""
+        """Decode the bytes of `encode`."""
         return _decode(blob)
 
 

@@ -1,11 +1,11 @@
-"""The typed tree of a rule's filter, and its truth over columns.
+"""The typed tree of a rule's filter, and its evaluation over columns.
 
-Logic is three-valued, as in SQL: a comparison with a null is neither true nor false, and only what is true passes. So
-each node yields two masks, where it is true and where it is false; `and`, `or` and `not` are then plain set algebra
-(Kleene). The comparisons themselves are in `columnwise`.
+Logic is three-valued, as in SQL: a comparison with a null is neither true nor false, and a row passes only if the
+filter is true. So each node yields two masks: the rows where it is true and the rows where it is false. `and`, `or` and
+`not` are then plain set algebra (Kleene). The comparisons themselves are in `columnwise`.
 
-Nodes are built by `filter.parse_filter`, which has checked the types. `str` of a node is its canonical text, which
-parses back to an equal tree.
+`filter.parse_filter` builds the nodes and checks their types. `str` of a node is its canonical text, which parses to an
+equal tree.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ class FieldRef:
 
 
 class Predicate(ABC):
-    """A condition on one transaction. Frozen and hashable; equal when the trees are equal."""
+    """A condition on one transaction. Frozen and hashable; two predicates are equal if their trees are equal."""
 
     __slots__ = ()
 
     def mask(self, columns: Columns, n: int) -> Mask:
-        """Where the condition is TRUE: bool[n], not to be changed. `columns` has each of `fields`, n rows."""
+        """The rows where the condition is true: bool[n], read-only. `columns` holds each of `fields` with n rows."""
         return self.truth(columns, n)[0]
 
     @abstractmethod
     def truth(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
-        """Where it is true and where it is false; elsewhere it is unknown. Neither mask may be changed."""
+        """The rows where the condition is true, and where it is false; it is unknown elsewhere. Both are read-only."""
 
     @property
     @abstractmethod
     def fields(self) -> frozenset[str]:
-        """Every field it reads."""
+        """All fields that the condition reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class FieldComparison(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Membership(Predicate):
-    """`field in (...)`; the literals are distinct and sorted."""
+    """`field in (...)`. The literals are distinct and sorted."""
 
     field: FieldRef
     literals: tuple[Literal, ...]
@@ -148,7 +148,7 @@ class Membership(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class IsNull(Predicate):
-    """`field is null`: never unknown."""
+    """`field is null`, which is never unknown."""
 
     field: FieldRef
     negated: bool = False
@@ -168,7 +168,7 @@ class IsNull(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class And(Predicate):
-    """All of two or more conditions; none of them is an `And` itself."""
+    """The conjunction of two or more conditions. The conditions are not `And` nodes themselves."""
 
     items: tuple[Predicate, ...]
 
@@ -186,7 +186,7 @@ class And(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Or(Predicate):
-    """Any of two or more conditions; none of them is an `Or` itself."""
+    """The disjunction of two or more conditions. The conditions are not `Or` nodes themselves."""
 
     items: tuple[Predicate, ...]
 
@@ -204,7 +204,7 @@ class Or(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Not(Predicate):
-    """The opposite, unknown where the condition is unknown; its item is not a `Not` itself."""
+    """The negation, which is unknown where the condition is unknown. The condition is not a `Not` node itself."""
 
     item: Predicate
 
@@ -221,7 +221,7 @@ class Not(Predicate):
 
 
 def literal_text(literal: Literal) -> str:
-    """A literal as the grammar reads it: quoted text with quotes doubled, or a number without an exponent."""
+    """Format a literal for the grammar: quoted text with quotes doubled, or a number without an exponent."""
     if isinstance(literal, str):
         return "'" + literal.replace("'", "''") + "'"
     return format(literal, "f")

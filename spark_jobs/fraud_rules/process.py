@@ -1,7 +1,7 @@
-"""A process this product started and may have to find again.
+"""Finds processes that this product started.
 
-It is known by its pid, its start time and an argument of its command line together, so that a recycled pid is never
-taken for it.
+A process is identified by its pid, its start time and an argument of its command line together, so that a recycled pid
+is never mistaken for it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from pathlib import Path
 
 import psutil
 
-_SAME_START_S = 2.0  # the start time is reckoned from the boot time, which moves when the clock is set
+_SAME_START_S = 2.0  # the start time is computed from the boot time, which moves when the clock is set
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessHandle:
-    """`marker` is an argument of its command line that no other process has; `started_s` is in epoch seconds."""
+    """The identity of a process. `marker` is a command-line argument that no other process has; `started_s` is in epoch
+    seconds."""
 
     pid: int
     started_s: float
@@ -26,7 +27,7 @@ class ProcessHandle:
 
     @classmethod
     def of(cls, pid: int, marker: str) -> ProcessHandle | None:
-        """The handle of a process that runs now; None when it has ended already."""
+        """The handle of a running process; None if it has already ended."""
         try:
             return cls(pid, psutil.Process(pid).create_time(), marker)
         except psutil.NoSuchProcess:
@@ -34,7 +35,7 @@ class ProcessHandle:
 
     @classmethod
     def find(cls, marker: str) -> ProcessHandle | None:
-        """A running process with `marker` among its arguments: one whose handle was never written, or was lost."""
+        """Find a running process with `marker` among its arguments, if its handle was never written or was lost."""
         for process in psutil.process_iter():
             try:
                 if marker in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
@@ -45,7 +46,7 @@ class ProcessHandle:
 
     @classmethod
     def read(cls, path: Path) -> ProcessHandle | None:
-        """The handle kept in a file; None when there is none, or it was cut off while being written."""
+        """Read a handle from a file; None if the file is missing or was only partly written."""
         try:
             document = json.loads(path.read_bytes())
             return cls(int(document["pid"]), float(document["started_s"]), str(document["marker"]))
@@ -53,13 +54,13 @@ class ProcessHandle:
             return None
 
     def write(self, path: Path) -> None:
-        """Keep the handle in a file, whole or not at all."""
+        """Write the handle to a file atomically."""
         partial = path.with_name(path.name + ".partial")
         partial.write_text(json.dumps(asdict(self)), encoding="utf-8")
         partial.replace(path)
 
     def process(self) -> psutil.Process | None:
-        """The running process; None when it has ended, also when its pid now belongs to another."""
+        """The running process; None if it has ended, even if its pid now belongs to another process."""
         try:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.started_s) < _SAME_START_S and self.marker in process.cmdline()
@@ -68,7 +69,7 @@ class ProcessHandle:
             return None
 
     def end(self, grace_s: float) -> bool:
-        """Ask it to end, kill it after `grace_s`, and wait until it is gone. False when it did not run."""
+        """Terminate the process, kill it after `grace_s`, and wait for its end. Returns False if it was not running."""
         process = self.process()
         if process is None:
             return False
@@ -88,7 +89,7 @@ class ProcessHandle:
 
 
 def holder_of(port: int) -> str:
-    """Who listens on a TCP port, in words for an error message."""
+    """Name the process that listens on a TCP port, for an error message."""
     try:
         for connection in psutil.net_connections("tcp"):
             listens = connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port

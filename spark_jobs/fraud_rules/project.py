@@ -1,4 +1,4 @@
-"""Where this installation's files are: configuration, jars, and what running leaves behind."""
+"""Locates this installation's files: configuration, jars and run-time data."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ class Project:
 
     @property
     def config(self) -> Path:
-        """What is declared: topics, schema, settings, seed rules."""
+        """The declarations: topics, schema, settings, seed rules."""
         return self.root / "config"
 
     @property
     def jars(self) -> Path:
-        """Jars by configuration of config/ivy.xml: `connector` and `broker`."""
+        """The jars, in one folder per configuration of config/ivy.xml: `connector` and `broker`."""
         return self.root / "lib"
 
     @property
     def var(self) -> Path:
-        """What running leaves behind: broker data, checkpoints, logs."""
+        """Run-time data: broker data, checkpoints, logs."""
         return self.root / "var"
 
     @classmethod
     def find(cls, environ: Mapping[str, str] = os.environ, start: Path | None = None) -> Project:
-        """The project of this process. Raises ConfigError when there is none.
+        """Find the project of this process. Raises ConfigError if there is none.
 
-        FRAUD_HOME; else the nearest folder at or above `start` (the current folder) that has a config/topics.yaml; else
-        the checkout this module was imported from.
+        FRAUD_HOME names the folder. Otherwise it is the nearest folder at or above `start` (default: the current
+        folder) that has a config/topics.yaml, or else the checkout from which this module was imported.
         """
         named = environ.get(HOME_VARIABLE)
         here = (start or Path.cwd()).resolve()
@@ -49,12 +49,12 @@ class Project:
             if (folder / _LANDMARK).is_file():
                 return cls(folder)
         raise ConfigError(
-            f"no {_LANDMARK} in {candidates[0]}: run this in the project's folder, or name it by {HOME_VARIABLE}"
+            f"no {_LANDMARK} in {candidates[0]}: run this in the project's folder, or set {HOME_VARIABLE} to it"
         )
 
 
 def port_setting(variable: str, default: int, environ: Mapping[str, str] = os.environ) -> int:
-    """A TCP port from the environment. Raises ConfigError when it is not one."""
+    """Read a TCP port from the environment. Raises ConfigError for an invalid port."""
     text = environ.get(variable, str(default))
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= 65_535):
         raise ConfigError(f"{variable}={text[:20]!r} is not a port: give a number from 1 to 65535")

@@ -1,6 +1,6 @@
-"""Quarantined records: what the detector refused, with its place and reason, and the text form that people repair.
+"""Quarantined records: refused records with their position and reason, and the text form that people repair.
 
-Pure. `kafka.quarantine` reads them from the topic and feeds them again, `archive.quarantine` reads the archive.
+Pure. `kafka.quarantine` reads the records from the topic and sends them again; `archive.quarantine` reads the archive.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EXCERPT_CHARS: Final = 120
 class Quarantined:
     """A record of the topic `quarantine`, at `partition` and `offset` there since `time_ms`.
 
-    `raw` are the bytes of the refused record, which was at `source`; `cut` says that they are not all of it.
+    `raw` holds the bytes of the refused record, whose own position is `source`. `cut`: `raw` is not complete.
     """
 
     partition: int
@@ -39,44 +39,44 @@ class Quarantined:
 
     @property
     def position(self) -> str:
-        """Its place in the quarantine, as people write it: `0:17`."""
+        """The position in the topic `quarantine`, in the form that people write: `0:17`."""
         return f"{self.partition}:{self.offset}"
 
     @property
     def mark(self) -> bytes:
-        """The key of the record that says that it was fed again; a topic that was made anew has other ones."""
+        """The key of the record that marks this record as sent again. A recreated topic has other keys."""
         return f"{self.position}@{self.time_ms}".encode()
 
     @property
     def excerpt(self) -> str:
-        """The beginning of its bytes as printable ASCII on one line."""
+        """The first bytes of the record as printable ASCII on one line."""
         text = ascii(self.raw[:_EXCERPT_CHARS].decode("utf-8", "backslashreplace"))[1:-1]
         return text[:_EXCERPT_CHARS] + ("..." if len(text) > _EXCERPT_CHARS or len(self.raw) > _EXCERPT_CHARS else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which quarantined records are meant: those at `positions`, if any are named, that have one of the `reasons`, if
-    any are named, and were quarantined at `since_ms` or later."""
+    """Selects quarantined records by position, by reason, and by quarantine time (`since_ms` or later). An empty set
+    selects all."""
 
     positions: frozenset[str] = frozenset()
     reasons: frozenset[str] = frozenset()
     since_ms: int = 0
 
     def has(self, record: Quarantined) -> bool:
-        """Whether the record is meant."""
+        """Whether the selection includes the record."""
         named = not self.positions or record.position in self.positions
         return named and (not self.reasons or record.reason in self.reasons) and record.time_ms >= self.since_ms
 
     def of(self, records: Iterable[Quarantined]) -> Iterator[Quarantined]:
-        """The records that are meant."""
+        """Filter the selected records."""
         return filter(self.has, records)
 
 
 def quarantined(
     partition: int, offset: int, time_ms: int, value: bytes | None, headers: Iterable[tuple[str, bytes | None]]
 ) -> Quarantined:
-    """From a record of the topic; one that another program has written has the reason `unknown`."""
+    """Decode a record of the topic. A record written by another program gets the reason `unknown`."""
     texts: Mapping[str, str] = {name: (text or b"").decode("utf-8", "replace") for name, text in headers}
     source = f"{texts.get('topic', '?')}-{texts.get('partition', '?')}@{texts.get('offset', '?')}"
     return Quarantined(
@@ -92,7 +92,7 @@ def quarantined(
 
 
 class _Line(msgspec.Struct, rename="camel", omit_defaults=True):
-    """The text form: bytes that are text in `record`, others in `record_base64`."""
+    """The text form. Readable text is in `record`, other bytes are in `record_base64`."""
 
     position: str
     time: int
@@ -109,7 +109,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 def to_line(record: Quarantined, *, replayed: bool) -> bytes:
-    """The record as one line of JSON, which `from_line` reads back."""
+    """Encode the record as one line of JSON for `from_line`."""
     line = _Line(
         record.position, record.time_ms, record.reason, record.detail, record.source, cut=record.cut, replayed=replayed
     )
@@ -125,7 +125,7 @@ def to_line(record: Quarantined, *, replayed: bool) -> bytes:
 
 
 def from_line(text: bytes, where: str) -> Quarantined:
-    """A line of `to_line`, whose record may be repaired since. `where` names it in InputInvalid."""
+    """Decode a line of `to_line`, whose record may have been repaired. `where` names the line in InputInvalid."""
     try:
         line = _decode(text)
         partition, _, offset = line.position.partition(":")

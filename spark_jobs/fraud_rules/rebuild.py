@@ -1,6 +1,7 @@
-"""Recomputes a detector's state from the batches it has judged: the same cuts, the same rules, the same engine.
+"""Recomputes a detector's state from its evaluated batches, with the same cuts, the same rules and the same engine.
 
-A state follows from the logs, the cuts and the pins alone, so it comes out as it was; alerts are not written again.
+The logs, the cuts and the pins determine the state, so the rebuilt state equals the original. A rebuild writes no
+alerts.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MOST_ROWS = 200_000
 
 
 class Judged(Protocol):
-    """One batch: the end of the rule log it saw, and its records in any order."""
+    """One evaluated batch: the end of the rule log that it saw, and its records in any order."""
 
     @property
     def rules_end(self) -> int: ...
@@ -36,10 +37,10 @@ def rebuild_state(
     settings: DetectorSettings,
     reached: Callable[[int], None] = lambda done: None,
 ) -> Mapping[int, bytes]:
-    """The state after the batches, an image for each key group that has one (see `statelog`).
+    """Compute the state after the batches: an image (see `statelog`) for each key group that has state.
 
-    `rules_up_to` gives the rule log below an offset, without what was refused. `reached` gets the number of
-    transactions evaluated so far.
+    `rules_up_to` returns the rule log below an offset, without the refused rules. `reached` is called with the number
+    of transactions evaluated so far.
     """
     run, done = Replay(schema, settings), 0
     for rules_end, records in merged(batches):
@@ -50,8 +51,8 @@ def rebuild_state(
 
 
 def merged(batches: Iterable[Judged], most_rows: int = MOST_ROWS) -> Iterator[tuple[int, list[RecordedTransaction]]]:
-    """The same in fewer batches, for speed: those are joined that saw the same rules, where all that arrived in the
-    one arrived before anything in the other, so that no transaction meets another one than it did."""
+    """Join batches for speed. Two batches are joined if they saw the same rules and all records of the first arrived
+    before all records of the second, so that each transaction is evaluated against the same earlier transactions."""
     rules_end, joined, newest = 0, list[RecordedTransaction](), (0, 0, 0)
     for batch in batches:
         if not batch.records:

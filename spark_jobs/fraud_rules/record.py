@@ -1,19 +1,20 @@
-"""One transaction record, read with care: the definition of what is accepted, and why anything else is not.
+"""The careful reader of one transaction record. It defines the accepted records and the reasons for rejection.
 
-`codec` reads whole batches faster and hands every record it is not sure of to this module; the two agree on each record
-(a test compares them). A record is a JSON object when its first non-blank byte is `{`, otherwise a CSV line: the
-fields in schema order, an empty cell for null, trailing nullable fields may be left out.
+`codec` reads whole batches faster, and passes every record of which it is not certain to this module. The two agree on
+each record (a test compares them). A record is a JSON object if its first non-blank byte is `{`, otherwise a CSV line:
+the fields in schema order, with an empty cell for null. A line may omit trailing nullable fields.
 
 - Types are strict. A long is a JSON number without fraction and exponent: no string, no boolean, not `1.0`. A decimal
   is a number or a string that holds a JSON number. A timestamp is an integer of epoch ms, or a string with a date and
   time.
-- Members the schema does not declare are ignored, but must be well-formed. A member name may occur once in its
-  object, at any depth; a field given under its name and an alias, or two aliases, is a duplicate too.
+- Members that the schema does not declare are ignored, but must be well-formed. A member name may occur once in its
+  object, at any depth. A field under its name and an alias, or under two aliases, is a duplicate too.
 - A string has at most 256 characters and no NUL. A null is refused unless its field is nullable.
 
-Reasons are stable, for counting: `empty`, `too_large`, `invalid_utf8`, `too_deep`, `malformed_json`, `not_an_object`,
-`bad_csv`, `duplicate_field`, and with `:<field>` appended `missing_field`, `wrong_type`, `out_of_range`,
-`does_not_fit`, `bad_timestamp`, `bad_text`. The batch adds `future_event_time` and `internal_error`.
+The reasons are stable, so that programs can count them: `empty`, `too_large`, `invalid_utf8`, `too_deep`,
+`malformed_json`, `not_an_object`, `bad_csv`, `duplicate_field`, and, followed by `:<field>`, `missing_field`,
+`wrong_type`, `out_of_range`, `does_not_fit`, `bad_timestamp`, `bad_text`. `codec` adds `future_event_time` and
+`internal_error`.
 """
 
 from __future__ import annotations
@@ -48,22 +49,22 @@ MAX_DETAIL_LENGTH: Final = 200
 Value: TypeAlias = int | str | None
 
 decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-"""The members of a JSON object, undecoded; of two with one name the last."""
+"""Splits a JSON object into its undecoded members. It keeps the last of several members with the same name."""
 _text = msgspec.json.Decoder(str).decode
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 
 
 def read_record(value: bytes, schema: TransactionSchema, max_bytes: int = MAX_RECORD_BYTES) -> tuple[Value, ...]:
-    """The values of one record in schema order: int (decimals unscaled, timestamps in ms), str or None for null.
+    """Read the values of one record in schema order: int (decimals unscaled, timestamps in ms), str, or None for null.
 
-    Raises RecordRejected, and nothing else, for any bytes.
+    Raises RecordRejected, and no other error, for bytes that are not a valid record.
     """
     if len(value) > max_bytes:
         raise RecordRejected("too_large", f"{len(value)} bytes; at most {max_bytes} are read")
     body = value.strip(BLANKS)
     if not body:
-        raise RecordRejected("empty", "no bytes but blanks")
+        raise RecordRejected("empty", "only blanks")
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
@@ -76,7 +77,7 @@ def read_record(value: bytes, schema: TransactionSchema, max_bytes: int = MAX_RE
 
 
 def printable(text: str) -> str:
-    """The text for people: one line, control and unpaired characters escaped, cut at MAX_DETAIL_LENGTH."""
+    """Make the text readable: one line, control and unpaired characters escaped, cut at MAX_DETAIL_LENGTH."""
     escaped = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:MAX_DETAIL_LENGTH])
     return escaped if len(escaped) < MAX_DETAIL_LENGTH else escaped[: MAX_DETAIL_LENGTH - 3] + "..."
 
@@ -86,12 +87,12 @@ def _reject(reason: str, field: Field, detail: str) -> NoReturn:
 
 
 def _read_object(body: bytes, text: str) -> Mapping[str, msgspec.Raw]:
-    """The members of a JSON object that is well-formed throughout, without duplicate names at any depth."""
+    """Split a JSON object into members. The object must be well-formed, without duplicate names at any depth."""
     if _is_deep(body):
         raise RecordRejected("too_deep", f"nested deeper than {MAX_DEPTH}")
     try:
         members = decode_members(body)
-        # The members are read already: this pass only looks for names that occur twice.
+        # `decode_members` has read the members. This pass only searches for names that occur twice.
         json.loads(text, object_pairs_hook=_refuse_duplicates, parse_int=len, parse_float=len)
     except (msgspec.DecodeError, json.JSONDecodeError) as error:
         raise RecordRejected("malformed_json", printable(str(error))) from None
@@ -142,7 +143,7 @@ def _null(field: Field) -> Value:
 
 
 def _from_number(field: Field, text: str) -> Value:
-    """The value of a JSON number."""
+    """Convert a JSON number to the field's type."""
     if field.type is FieldType.DECIMAL:
         unscaled = parse_decimal(text, field.precision, field.scale)
         if unscaled is None:
@@ -158,7 +159,7 @@ def _from_number(field: Field, text: str) -> Value:
 
 
 def _from_string(field: Field, text: str) -> Value:
-    """The value of a JSON string or of a CSV cell that is not a number."""
+    """Convert a JSON string, or a CSV cell that is not a number, to the field's type."""
     if field.type is FieldType.STRING:
         if len(text) > MAX_TEXT_LENGTH or "\0" in text:
             _reject("bad_text", field, f"longer than {MAX_TEXT_LENGTH} characters, or holds NUL: {text!r}")

@@ -4,17 +4,18 @@ A recording is one JSON object `{"keyGroups": 1, "steps": [...], "batches": [...
 required, and members not named here are ignored. A step is `{"at": append ms, "rule": record}` or `{"at": append ms,
 "tx": record, "partition": 0}`, in append order. A record is
 
-- an object, kept to the byte: numbers keep their digits, a member given twice stays given twice, `NaN` stays;
-- a text: the bytes of a record that is no JSON object, or too deep a one. Bytes that are not UTF-8 appear as the lone
-  surrogates that Python's `surrogateescape` makes of them;
+- an object, whose bytes are kept: numbers keep their digits, a repeated member stays repeated, `NaN` stays;
+- a text: the bytes of a record that is no JSON object, or that is nested too deep. Bytes that are not UTF-8 are written
+  as the lone surrogates of Python's `surrogateescape`;
 - null: a tombstone.
 
-The position of a rule among the rule steps is its version, and that of a transaction among those of its partition its
-offset, unless the step says `"version"` or `"offset"` (logs have gaps where transactions of producers ended).
+The position of a rule among the rule steps is its version. The position of a transaction among the steps of its
+partition is its offset. A step can override this with `"version"` or `"offset"`, because logs have gaps where
+transactions of producers ended.
 
 `batches` are recorded cuts: `{"offsets": {"transactions": {"0": end}}, "pin": end of the rule log, "refused":
-{version: [[field, reason], ...]}}`, ends exclusive; what no batch has read makes one more, which sees the whole log.
-`settings` may hold `maxOutOfOrdernessMs`, `futureToleranceMs` and `maxTransactionBytes`.
+{version: [[field, reason], ...]}}`. Ends are exclusive. Transactions that belong to no batch form one more batch, which
+sees the whole rule log. `settings` may hold `maxOutOfOrdernessMs`, `futureToleranceMs` and `maxTransactionBytes`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _RECORDS = frozenset({"rule", "tx"})
 
 
 class RecordedSettings(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The settings of the recorded run that results depend on; None leaves the configured one."""
+    """The settings of the recorded run that affect its results. None keeps the configured value."""
 
     max_out_of_orderness_ms: _Day | None = None
     future_tolerance_ms: _Day | None = None
@@ -103,8 +104,8 @@ class RecordedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class RecordedBatch:
-    """One cut: the offset after the last transaction by partition, the end of the rule log it saw, and the rules it
-    refused for the state they ask for, with (field, reason) pairs by version."""
+    """One cut: the offset after the last transaction by partition, the end of the rule log that the batch saw (`pin`),
+    and the rules refused for their state, as (field, reason) pairs by version."""
 
     ends: Mapping[int, int]
     pin: int
@@ -123,7 +124,7 @@ class Recording:
 
     @classmethod
     def read(cls, content: bytes, where: str = "the recording") -> Recording:
-        """The recording in a file's content; `where` names it in errors. Raises InputInvalid for any other content."""
+        """Parse a file's content. `where` names the file in errors. Raises InputInvalid for any other content."""
         try:
             file = msgspec.convert(_document(JsonReader(content.decode("utf-8-sig"))), _File, str_keys=True)
             return cls(*_logs(file.steps), [_batch(b) for b in file.batches], file.key_groups, file.settings)
@@ -132,7 +133,7 @@ class Recording:
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> Recording:
-        """The same from a document already decoded, fractions as `Decimal` where they matter. Raises InputInvalid."""
+        """Parse a decoded document, whose fractions are `Decimal` if their digits matter. Raises InputInvalid."""
         steps = [
             {name: _raw(value) if name in ("rule", "tx") else value for name, value in step.items()}
             for step in document["steps"]
@@ -141,14 +142,14 @@ class Recording:
         return cls.read(_encode({**known, "steps": steps}), "the document")
 
     def write(self, path: Path) -> None:
-        """Write the file, whole or not at all. Raises OSError."""
+        """Write the file atomically. Raises OSError."""
         partial = path.with_name(path.name + ".partial")
         with partial.open("wb") as file:
             file.writelines(self.lines())
         partial.replace(path)
 
     def lines(self) -> Iterator[bytes]:
-        """The file's content, a step a line, in the order of append times (rules first at equal ones)."""
+        """The file's content: one step per line by append time, with rules before transactions at equal times."""
         yield b'{"keyGroups":%d,"settings":%b,"steps":[\n' % (self.key_groups, _encode(self.settings))
         steps = sorted(chain(_rule_steps(self.rules), _transaction_steps(self.transactions)), key=lambda step: step[0])
         yield from _separated(step for _, step in steps)
@@ -158,7 +159,7 @@ class Recording:
 
 
 def _document(reader: JsonReader) -> dict[str, object]:
-    """The decoded file, with the bytes of each record in place of the record."""
+    """Decode the file, but keep the bytes of each record in place of the record."""
     document = {name: _steps(reader) if name == "steps" else reader.value() for name in reader.members()}
     reader.expect("")
     return document
@@ -175,7 +176,7 @@ def _step(reader: JsonReader) -> object:
 
 
 def _record(reader: JsonReader) -> bytes | None:
-    """The bytes of a record."""
+    """Read a record as bytes; None for a tombstone."""
     reader.peek()
     start = reader.at
     value = reader.value()
@@ -187,7 +188,7 @@ def _record(reader: JsonReader) -> bytes | None:
 def _bytes_of(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # halves of surrogate pairs that stand for no byte
+    except UnicodeEncodeError:  # halves of surrogate pairs that encode no byte
         return text.encode("utf-8", "surrogatepass")
 
 
@@ -210,12 +211,12 @@ def _logs(steps: Iterable[_Step]) -> tuple[list[RecordedRule], list[RecordedTran
 
 def _in_order(given: int | None, expected: int, position: int) -> int:
     if given is not None and given < expected:
-        raise ValueError(f"step {position} has {given} where {expected} or more comes next")
+        raise ValueError(f"step {position} has {given}, but {expected} or more is required")
     return expected if given is None else given
 
 
 def _raw(record: object) -> msgspec.Raw:
-    """A record of a decoded document as it would stand in a file."""
+    """Encode a record of a decoded document as it would appear in a file."""
     return msgspec.Raw(json.dumps(record).encode() if isinstance(record, str) else _encode(record))
 
 
@@ -247,14 +248,14 @@ def _transaction_steps(transactions: Iterable[RecordedTransaction]) -> Iterator[
 
 
 def _written(value: bytes | None) -> bytes:
-    """A record as JSON that `_record` reads back to the byte."""
+    """Encode a record as JSON from which `_record` restores the exact bytes."""
     if value is None:
         return b"null"
     return value if _is_plain_object(value) else json.dumps(value.decode("utf-8", "surrogateescape")).encode()
 
 
 def _is_plain_object(value: bytes) -> bool:
-    """Whether the bytes are a JSON object, and nothing else, to every reader of JSON."""
+    """Whether every JSON reader accepts the bytes as one JSON object."""
     if not (value.startswith(b"{") and value.endswith(b"}")) or value.count(b"{") + value.count(b"[") > _PLAIN_BRACKETS:
         return False
     try:
@@ -266,7 +267,7 @@ def _is_plain_object(value: bytes) -> bool:
 
 
 def _separated(items: Iterable[bytes]) -> Iterator[bytes]:
-    """One a line, with commas between."""
+    """Put one item on each line, separated by commas."""
     for position, item in enumerate(items):
         yield b",\n" + item if position else item
     yield b"\n"
