@@ -6,6 +6,7 @@ The shape is that of the Flink Kubernetes Operator's observers: they never act, 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -106,11 +107,20 @@ def health(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: s
         return Verdict(Health.BROKER_DOWN, (seen.fault,))
     found = _of_detector(seen, limits, now_ms, supervisor)
     skewed = _clock_skew(seen.skew_ms, limits)
-    if skewed is None:
-        return found
-    if found.health is Health.HEALTHY:
-        return Verdict(Health.CLOCK_SKEW, (skewed, *found.reasons), found.error)
-    return Verdict(found.health, (*found.reasons, skewed), found.error)
+    if skewed is not None and found.health is Health.HEALTHY:
+        found = Verdict(Health.CLOCK_SKEW, (skewed, *found.reasons), found.error)
+    elif skewed is not None:
+        found = Verdict(found.health, (*found.reasons, skewed), found.error)
+    return _with_beginning(found, seen) if found.health in _BESIDE_THE_WORK else found
+
+
+_BESIDE_THE_WORK = frozenset({Health.BLIND, Health.CLOCK_SKEW})
+"""Verdicts about a detector that works: no age of a batch or a process shows how long they have lasted."""
+
+
+def _with_beginning(found: Verdict, seen: DetectorObservation) -> Verdict:
+    since = datetime.fromtimestamp(seen.verdict_since_ms(found.health.value) / 1_000, UTC)
+    return replace(found, reasons=(*found.reasons, f"{found.health} since {since:%Y-%m-%d %H:%M:%S} UTC"))
 
 
 def _clock_skew(skew_ms: int | None, limits: Limits) -> str | None:

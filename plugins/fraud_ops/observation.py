@@ -83,12 +83,24 @@ class DetectorObservation:
         """The agent's last heartbeat."""
         return None if self.deployment.agent is None else self.deployment.agent[1]
 
+    def verdict_since_ms(self, verdict: str) -> int:
+        """When a supervisor first noted this verdict, if the verdict was the same in every note since. Otherwise, the
+        time of this observation."""
+        if self.deployment.supervision is None:
+            return self.at_ms
+        append_ms, last = self.deployment.supervision
+        follows = last.verdict == verdict and self.at_ms - append_ms <= _NOTES_GAP_MS
+        return last.since_ms if follows and last.since_ms is not None else self.at_ms
+
     @property
     def is_stopped(self) -> bool:
         """Whether a drain has been carried out and no process is there."""
         drained = self.effective is not None and self.effective.intent.kind is IntentKind.DRAIN
         return drained and self.attempt is not None and self.attempt.status.phase.is_terminal and self.running is None
 
+
+_NOTES_GAP_MS = 120_000
+"""After a longer gap between two notes, a verdict counts as a new one: it may have changed in between."""
 
 _WITHOUT_EFFECT = frozenset({AttemptPhase.REFUSED, AttemptPhase.SUPERSEDED})
 _LIVE = frozenset({AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.DRAINING})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -200,6 +201,23 @@ def test_verdict(world: World, expected: Health, reason: str) -> None:
     assert verdict.health is expected, verdict
     assert reason in "; ".join(verdict.reasons)
     assert Verdict.of(verdict.as_dict()) == verdict
+
+
+BLINDED, SKEWED = running().read(0, quarantined=20), replace(running(), skew_s=31)
+SINCE = {
+    "blind at first sight": (BLINDED, 0),
+    "blind for an hour": (BLINDED.verdict(Health.BLIND, since_s=3_600), 3_600),
+    "another verdict before": (BLINDED.verdict(Health.STARTING, since_s=3_600), 0),
+    "no supervisor for minutes": (BLINDED.verdict(Health.BLIND, since_s=3_600, noted_s=121), 0),
+    "a wrong clock for a day": (SKEWED.verdict(Health.CLOCK_SKEW, since_s=86_400), 86_400),
+}
+
+
+@pytest.mark.parametrize(("world", "ago_s"), SINCE.values(), ids=SINCE.keys())
+def test_a_verdict_about_a_working_detector_has_its_beginning(world: World, ago_s: int) -> None:
+    verdict = health(world.seen, Limits(), NOW_MS, supervisor="http://here")
+    since = datetime.fromtimestamp(NOW_MS / 1_000 - ago_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    assert verdict.reasons[-1] == f"{verdict.health} since {since}"
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,8 @@ class FraudDetectorHook(BaseHook):
 
     def note_supervision(self, seen: DetectorObservation, verdict: str, link: str) -> None:
         """Say that this Airflow looks after the detector."""
-        note = Supervision(seen.detector, supervisor_id(), now_ms(), verdict, seen.intents.epoch, link)
+        since_ms = seen.verdict_since_ms(verdict)
+        note = Supervision(seen.detector, supervisor_id(), now_ms(), verdict, seen.intents.epoch, link, since_ms)
         write_supervision(self.kafka, self.settings.topics.detector_attempts, note)
 
     def _intent(

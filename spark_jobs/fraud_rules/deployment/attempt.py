@@ -96,7 +96,8 @@ class AgentStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Supervision(msgspec.Struct, frozen=True, rename="camel"):
-    """A supervisor's report of its last check of a detector. `verdict` is one word, `link` the URL of the run."""
+    """A supervisor's note of its last check of a detector. `verdict` is a word, `link` leads to the run. `since_ms` is
+    the broker's time at which the verdict began. Notes of older versions have none."""
 
     detector: str
     supervisor: str
@@ -104,6 +105,7 @@ class Supervision(msgspec.Struct, frozen=True, rename="camel"):
     verdict: str
     epoch: int
     link: str = ""
+    since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fraud_ops.health import Health
 from fraud_ops.observation import DetectorObservation, ProgressSeen
 from fraud_rules.deployment.attempt import (
     AgentStatus,
@@ -38,6 +39,7 @@ class World:
     attempts: tuple[Attempt, ...] = ()
     agent_age_s: float | None = 1
     supervised: tuple[float, str] | None = None
+    noted: tuple[Health, float] = (Health.HEALTHY, 0)
     batch: tuple[float, int] | None = None
     queries: tuple[str, ...] = ("query",)
     traffic: Traffic | None = None
@@ -101,8 +103,12 @@ class World:
         return replace(self, arrived_age_s=ago_s)
 
     def supervisor(self, ago_s: float, who: str = "http://here") -> World:
-        """Somebody looked after it."""
+        """A supervisor checked it."""
         return replace(self, supervised=(ago_s, who))
+
+    def verdict(self, of: Health, *, since_s: float, noted_s: float = 5) -> World:
+        """A supervisor noted this verdict, with the time since when it holds."""
+        return replace(self.supervisor(noted_s), noted=(of, since_s))
 
     @property
     def seen(self) -> DetectorObservation:
@@ -114,7 +120,9 @@ class World:
         supervision = None
         if self.supervised is not None:
             at_ms = ms_ago(self.supervised[0])
-            supervision = (at_ms, Supervision(DETECTOR, self.supervised[1], at_ms, "HEALTHY", 0))
+            verdict, since_s = self.noted
+            note = Supervision(DETECTOR, self.supervised[1], at_ms, verdict.value, 0, since_ms=ms_ago(since_s))
+            supervision = (at_ms, note)
         newest = None if self.batch is None else ProgressSeen(ms_ago(self.batch[0]), progress(self.batch[1]))
         skew_ms = None if self.skew_s is None else int(self.skew_s * 1_000)
         arrived_ms = None if self.arrived_age_s is None else ms_ago(self.arrived_age_s)
