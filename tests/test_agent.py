@@ -16,8 +16,8 @@ from fraud_rules.deployment.intent import SUPERVISOR, Intent, IntentLog, IntentR
 from fraud_rules.deployment.work import Work, WorkPhase
 from fraud_rules.detector_status import Progress
 from fraud_rules.errors import Fenced
+from tests.support.deployments import RELEASE, drain, run
 from tests.support.waiting import until
-from tests.test_deployment import RELEASE, drain, run
 
 ME = Self("cards", "agent-1", "host", "c0de")
 LIMITS = AgentLimits(drain_ms=1_000, check_ms=60_000, heartbeat_ms=100)

@@ -10,7 +10,7 @@ import pytest
 
 from fraud_rules.agent import members
 from fraud_rules.agent.home import AgentHome, AttemptEnd, AttemptOrder
-from tests.test_deployment import run
+from tests.support.deployments import run
 
 
 def attempt(home: AgentHome, number: int, *, ended: bool = True, started: bool = True) -> Path:

@@ -170,7 +170,7 @@ def test_the_first_batch_of_a_process_does_not_wait_for_pandas() -> None:
     """Loading pandas takes longer than an alert may: a fresh worker must not do it."""
     program = f"""
 import sys
-from tests.test_codec import COMMON, decode
+from {__name__} import COMMON, decode
 assert "pandas" not in sys.modules
 assert len(decode(*COMMON * 2, b"bad").batch) == {2 * len(COMMON)}
 assert "pandas" not in sys.modules

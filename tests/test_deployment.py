@@ -10,29 +10,14 @@ import pytest
 
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.deployment.code import code_digest, code_digest_of_wheel
-from fraud_rules.deployment.intent import NO_EPOCH, Intent, IntentKind, Rebuild, decode_intent, read_intents
+from fraud_rules.deployment.intent import NO_EPOCH, Intent, Rebuild, decode_intent, read_intents
 from fraud_rules.deployment.local import release_of
 from fraud_rules.deployment.release import Release, fingerprint, settings_of
 from fraud_rules.errors import ConfigError, ReleaseInvalid
 from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
-
-RELEASE = Release(
-    code="c0de",
-    settings="detector: cards\n",
-    schema="fields: [{name: transactionId, type: long}, {name: eventTime, type: timestamp}]",
-    checkpoint="/data/checkpoint",
-    bootstrap="kafka:9092",
-)
-
-
-def run(after: int, attempt_id: str = "a", detector: str = "cards", release: Release = RELEASE) -> Intent:
-    return Intent(detector, IntentKind.RUN, attempt_id, after, "because", "me", "test", 0, release)
-
-
-def drain(after: int, attempt_id: str = "d") -> Intent:
-    return Intent("cards", IntentKind.DRAIN, attempt_id, after, "because", "me", "test", 0)
+from tests.support.deployments import RELEASE, drain, run
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from fraud_rules.deployment.attempt import Attempt, AttemptPhase, AttemptStatus,
 from fraud_rules.deployment.intent import NO_EPOCH, Intent, IntentKind, IntentLog, read_intents
 from fraud_rules.deployment.plan import PlanLimits, outlook
 from fraud_rules.deployment.work import Work, WorkPhase
-from tests.test_deployment import RELEASE
+from tests.support.deployments import RELEASE
 
 PHASES = {
     "failed": AttemptPhase.FAILED,

@@ -18,9 +18,9 @@ from fraud_rules.agent.starter import LOG_BYTES
 from fraud_rules.deployment.code import code_digest_of_wheel
 from fraud_rules.deployment.intent import IntentRecord
 from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid
+from tests.support.deployments import RELEASE, run
 from tests.support.processes.running_agent import stand_in
 from tests.support.waiting import until
-from tests.test_deployment import RELEASE, run
 
 LOUD = """
 import sys

@@ -9,32 +9,10 @@ from typing import Any
 import pytest
 
 from fraud_rules.errors import RuleRejected
-from fraud_rules.limits import RuleLimits
 from fraud_rules.rule import Action, Aggregator, Control, ControlType, Operator, Rule, RuleDeletion, RuleState
 from fraud_rules.rule_codec import encode_document, parse_rule_document, parse_rule_record, read_entry
-from fraud_rules.schema import TransactionSchema
-from tests.support.places import CASES, ROOT
-
-SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
-LIMITS = RuleLimits()
-DEMO_RULE: dict[str, Any] = {
-    "ruleId": 1,
-    "ruleState": "ACTIVE",
-    "groupingKeyNames": ["payeeId", "beneficiaryId"],
-    "unique": [],
-    "aggregateFieldName": "paymentAmount",
-    "aggregatorFunctionType": "SUM",
-    "limitOperatorType": "GREATER",
-    "limit": 20,
-    "windowMinutes": 20,
-}
-LEFT_OUT = object()
-
-
-def record(**changes: Any) -> bytes:
-    """The demo's rule with some members changed, or left out."""
-    members = {**DEMO_RULE, **changes}
-    return json.dumps({name: value for name, value in members.items() if value is not LEFT_OUT}).encode()
+from tests.support.places import CASES
+from tests.support.rules import DEMO_RULE, LEFT_OUT, LIMITS, SCHEMA, record
 
 
 def parse(value: bytes | None) -> Any:

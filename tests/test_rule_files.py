@@ -14,7 +14,7 @@ from fraud_rules.rule_codec import parse_rule_record
 from fraud_rules.rule_files import read_rule_file
 from fraud_rules.settings import DetectorSettings
 from tests.support.places import ROOT
-from tests.test_rule_codec import DEMO_RULE, LIMITS, SCHEMA, record
+from tests.support.rules import DEMO_RULE, LIMITS, SCHEMA, record
 
 CONFIG = ROOT / "config"
 

@@ -19,7 +19,7 @@ from fraud_rules.rule import Rule
 from fraud_rules.rule_codec import encode_document, parse_rule_record
 from fraud_rules.schema import TransactionSchema
 from tests.support.places import ROOT
-from tests.test_rule_codec import DEMO_RULE
+from tests.support.rules import DEMO_RULE
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
 LIMITS = RuleLimits()

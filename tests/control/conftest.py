@@ -10,7 +10,10 @@ import pytest
 from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
+from fraud_rules.kafka.broker import Broker
+from fraud_rules.project import Project
 from tests.support.control_plane.scene import Scene, empty_store
+from tests.support.ports import free_ports
 
 
 @pytest.fixture
@@ -20,3 +23,12 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     database = Database.open(url)
     yield Scene(database, ControlPlaneSettings(database=url, bindings={"ada": Role.ADMIN}))
     database.close()
+
+
+@pytest.fixture
+def own_broker(project: Project, tmp_path: Path) -> Iterator[Broker]:
+    """A broker that may be killed."""
+    broker = Broker(tmp_path / "broker", *free_ports(2), project)
+    broker.start()
+    yield broker
+    broker.kill()

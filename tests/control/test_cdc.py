@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,27 +15,9 @@ from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record
+from tests.support.control_plane.change_events import ROW, envelope
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.scene import ANN, LIMITS, PAT, SCHEMA, Scene, given
-
-ROW: dict[str, Any] = {
-    "rule_id": 5,
-    "rule_state": "ACTIVE",
-    "grouping_key_names": "payeeId&beneficiaryId",
-    "aggregate_field_name": "paymentAmount",
-    "aggregator_function_type": "SUM",
-    "limit_operator_type": ">",
-    "limit": "20.50",
-    "window_minutes": 20,
-    "filter": None,
-    "disabled": 0,
-}
-
-
-def envelope(op: str, after: Mapping[str, Any] | None = None, before: Mapping[str, Any] | None = None) -> bytes:
-    source = {"connector": "postgresql", "table": "rules", "lsn": 7}
-    payload = {"before": before, "after": after, "op": op, "ts_ms": 1_700_000_000_000, "source": source}
-    return json.dumps({"schema": {"type": "struct"}, "payload": payload}).encode()
 
 
 def take_in(scene: Scene, *values: bytes | None, start: int = 0) -> None:

@@ -4,112 +4,17 @@ whole.
 
 from __future__ import annotations
 
-import itertools
 import random
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 import pytest
-from sqlalchemy import func, select
 
-from fraud_ops.control_plane.canonical import canonical, decoded
-from fraud_ops.control_plane.drift import compare, store_side
-from fraud_ops.control_plane.store.models import OutboxRow, RevisionRow
-from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import await_settled
-from fraud_rules.kafka.declared import load_topics
-from fraud_rules.kafka.reader import Record, TopicReader
-from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.project import Project
-from fraud_rules.settings import TopicNames
+from tests.support.control_plane.chaos import judge, survive, topics_of
 from tests.support.control_plane.processes import ServerProcess
-from tests.support.control_plane.scene import LIMITS, SCHEMA, Scene
+from tests.support.control_plane.scene import Scene
 from tests.support.control_plane.writers import WRITERS
-from tests.support.kafka.own_topics import OwnTopics
-from tests.support.ports import free_ports
-from tests.support.waiting import until
-
-PATIENCE_S = 600.0
-
-
-@pytest.fixture
-def own_broker(project: Project, tmp_path: Path) -> Iterator[Broker]:
-    """A broker that may be killed."""
-    broker = Broker(tmp_path / "broker", *free_ports(2), project)
-    broker.start()
-    yield broker
-    broker.kill()
-
-
-def topics_of(broker: Broker, project: Project) -> OwnTopics:
-    declared = load_topics(project.config / "topics.yaml", "")
-    topic_admin.apply(broker.kafka, declared)
-    return OwnTopics(broker.bootstrap, "", TopicNames(), declared)
-
-
-def saved(scene: Scene) -> int:
-    """How many revisions there are."""
-    with scene.database.reading() as session:
-        return session.scalar(select(func.count()).select_from(RevisionRow)) or 0
-
-
-class Killed(Protocol):
-    """A server as tests kill it."""
-
-    def start(self) -> None: ...
-    def kill(self) -> None: ...
-
-
-def survive(scene: Scene, broker: Broker, server: Killed, total: int, kills: int, seed: int) -> None:
-    """Let the writers work, and kill: the server, the broker, or both, at any moment."""
-    chance = random.Random(seed)
-    victims = itertools.cycle([("server",), ("broker",), ("server", "broker")])
-    for number, victim in zip(range(1, kills + 1), victims, strict=False):
-        reached = total * number // (kills + 1) + chance.randrange(total // (2 * kills + 2))
-        until(lambda reached=reached: saved(scene) >= reached, f"change {reached} (seed {seed})", PATIENCE_S)  # type: ignore[misc]
-        if "broker" in victim:
-            broker.kill()
-        if "server" in victim:
-            server.kill()
-        if "broker" in victim:
-            broker.start()
-        if "server" in victim:
-            server.start()
-    until(lambda: saved(scene) >= total and scene.desk.outbox().pending == 0, f"the end (seed {seed})", PATIENCE_S)
-
-
-def records_of(kafka: KafkaConnection, topic: str) -> list[Record]:
-    with TopicReader(kafka, topic) as reader:
-        return list(reader.read(*reader.ends()))
-
-
-def judge(scene: Scene, topics: OwnTopics, total: int) -> None:
-    """Everything that must hold at the end."""
-    await_settled(topics.kafka, [topics.names.rules])
-    records = records_of(topics.kafka, topics.names.rules)
-    with scene.database.reading() as session:
-        sent = session.scalars(select(OutboxRow).order_by(OutboxRow.seq)).all()
-        revisions = session.scalars(select(RevisionRow).order_by(RevisionRow.rule_id, RevisionRow.revision)).all()
-        store = store_side(session)
-    assert len(revisions) == total
-    assert [(row.log_version, row.key, row.value) for row in sent] == [
-        (record.offset, record.key, record.value) for record in records
-    ]
-    by_rule = {each: list(of) for each, of in itertools.groupby(revisions, lambda row: row.rule_id)}
-    for rule_id, of_rule in by_rule.items():
-        assert [row.revision for row in of_rule] == list(range(1, len(of_rule) + 1)), rule_id
-        wanted = [(row.log_version, canonical(decoded(row.document))) for row in of_rule if row.state != "DRAFT"]
-        here = [each for each in records if each.key == str(rule_id).encode()]
-        assert wanted == [(each.offset, canonical(decoded(each.value or b""))) for each in here], rule_id
-    with TopicReader(topics.kafka, topics.names.rules) as reader:
-        timeline = RuleLog.of(reader, SCHEMA, LIMITS).up_to(reader.ends()[1], {})
-    assert compare(store, timeline.latest) == ()
-    assert set(timeline.latest.rules) == set(by_rule)
-    verdict = scene.desk.verify_audit()
-    assert (verdict.whole, verdict.rows) == (True, total)
 
 
 def run(

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from fraud_rules.project import Project
 from tests.e2e.accessibility import PAGES, violations, visit
 from tests.e2e.people import People
+from tests.e2e.rules import MINIMAL, confirm
 from tests.e2e.world import World
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -21,11 +22,6 @@ SCRIPT = "<script>window.__ran = true</script><img src=x onerror='window.__ran =
 def choose(page: Page, field: str, option: str) -> None:
     page.get_by_role("combobox", name=field, exact=True).click()
     page.get_by_role("option", name=option, exact=True).click()
-
-
-def confirm(page: Page, name: str) -> None:
-    page.get_by_role("dialog").get_by_role("button", name=name).click()
-    expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_a_rule_from_its_first_draft_to_the_way_back(running: World, people: People) -> None:
@@ -184,13 +180,3 @@ def test_every_page_is_accessible(fired: int, running: World, people: People, pr
         visit(page, running.control, name, fired)
         found[name] = violations(page, project)
     assert not any(found.values()), found
-
-
-MINIMAL = {
-    "groupingKeyNames": ["payeeId"],
-    "aggregateFieldName": "paymentAmount",
-    "aggregatorFunctionType": "SUM",
-    "limitOperatorType": ">",
-    "limit": 900_000,
-    "windowMinutes": 20,
-}

@@ -16,7 +16,7 @@ from fraud_rules.project import Project
 from fraud_rules.traffic import TrafficSettings
 from tests.e2e.accessibility import violations
 from tests.e2e.people import People
-from tests.e2e.test_rule_life import MINIMAL, confirm
+from tests.e2e.rules import MINIMAL, confirm
 from tests.e2e.world import ARCHIVED, World
 from tests.support.waiting import until
 

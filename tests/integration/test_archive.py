@@ -45,19 +45,6 @@ def transaction(number: int, at_ms: int, amount: str = "1.10", **fields: object)
     return json.dumps({**plain, **fields}).encode()[:-1] + b', "paymentAmount": ' + amount.encode() + b"}"
 
 
-UNREADABLE: list[bytes | None] = [
-    None,
-    b"",
-    b"\xff\x00 garbage",
-    b'{"alertId": "1", "eventTime": 17',
-    b"[" * 5_000,
-    b'{"alertId": "1", "kind": "ADDED", "eventTime": 1e999999999}',
-    b'{"alertId": "1", "kind": "ADDED", "eventTime": %d}' % 10**30,
-    b'{"alertId": "1", "kind": "ADDED", "eventTime": -1}',
-    b'{"formatOfTomorrow": 9, "alerts": []}',
-]
-
-
 def rows_of(installation: Installation, day: Day, schema: TransactionSchema) -> dict[int, dict[str, object]]:
     store = archive_of(installation)
     files = store.latest().of(Table.TRANSACTIONS, day)

@@ -20,7 +20,6 @@ from fraud_rules.kafka.recorder import record_run
 from fraud_rules.project import Project
 from fraud_rules.reevaluation.daystore import DayStore
 from fraud_rules.reevaluation.report import DayResult, decode_result
-from tests.nightly.test_parity_kernel import in_order
 from tests.support.conformance import SCHEMAS, load_schema
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, timed_topics
@@ -29,7 +28,7 @@ from tests.support.nightly.archived import over_midnight
 from tests.support.nightly.jobs import archive_of, archived, run_job
 from tests.support.oracle.day import completed, identity
 from tests.support.processes.running_detector import Installation, RunningDetector, covers
-from tests.support.streams.generated import documents
+from tests.support.streams.generated import documents, in_order
 from tests.support.waiting import until
 from tests.test_kernel_against_oracle import _draw
 

@@ -14,8 +14,8 @@ from fraud_rules.archive.manifest import Table
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.day import Day
 from fraud_rules.spark.archive_stage import ArchiveStage, decode_written
-from tests.integration.test_archive import UNREADABLE
 from tests.support.conformance import load_schema
+from tests.support.records.unreadable_alerts import UNREADABLE
 
 DAY = Day.parse("2026-11-18")
 ALERT: dict[str, Any] = {

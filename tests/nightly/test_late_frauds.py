@@ -13,9 +13,9 @@ from fraud_rules.project import Project
 from fraud_rules.recording import Recording
 from fraud_rules.replay import replay_recording
 from fraud_rules.rule_files import read_rule_file
-from tests.nightly.test_parity_archive import evaluated
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import Site
+from tests.support.nightly.evaluated_days import evaluated
 
 DAY = Day.parse("2026-11-19")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,27 +16,17 @@ from fraud_rules.archive.compaction import compact
 from fraud_rules.archive.manifest import Table
 from fraud_rules.day import Day
 from fraud_rules.errors import ArchiveDamaged, DayBusy, DayEmpty, DayNotArchived, DayTooOld, HistoryLost
-from fraud_rules.reevaluation.run import Case, DayOptions, days_due, evaluate, in_process, prepare
+from fraud_rules.reevaluation.run import days_due, evaluate, in_process, prepare
 from fraud_rules.reevaluation.summing import Findings
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import TRANSACTIONS, Site, over_midnight
+from tests.support.nightly.evaluated_days import FAR_MS, evaluated, options
 from tests.support.oracle.day import completed, identity
 from tests.support.streams.generated import documents
 from tests.test_kernel_against_oracle import _draw, _seeds
 
 STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))
 NULLABLE = load_schema("nullable")
-FAR_MS = 2**50
-
-
-def options(site: Site, day: Day, tasks: int = 2) -> DayOptions:
-    return DayOptions(day, site.store, site.settings, site.schema, tasks)
-
-
-def evaluated(site: Site, day: Day) -> tuple[Case, Findings]:
-    case = prepare(options(site, day), FAR_MS)
-    found, _ = evaluate(case, in_process, uuid.uuid4().hex)
-    return case, found
 
 
 def identities(found: Findings) -> set[tuple[Any, ...]]:

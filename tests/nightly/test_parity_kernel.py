@@ -26,7 +26,7 @@ from fraud_rules.rule_codec import read_entry
 from fraud_rules.settings import DetectorSettings
 from tests.support.conformance import load_schema
 from tests.support.oracle.day import completed, identity
-from tests.support.streams.generated import documents
+from tests.support.streams.generated import documents, in_order
 from tests.support.streams.long import long_document
 from tests.support.streams.shrinking import smallest
 from tests.test_kernel_against_oracle import _draw, _seeds
@@ -106,19 +106,6 @@ def check(document: dict[str, Any]) -> None:
         small = smallest(document, lambda candidate: bool(disagreement(candidate)))
         head = {name: value for name, value in small.items() if name != "steps"}
         pytest.fail("\n".join([*disagreement(small), json.dumps(head), *map(json.dumps, small["steps"])]))
-
-
-def in_order(document: dict[str, Any]) -> dict[str, Any]:
-    """The stream in one partition, every transaction happening when it arrives, each once."""
-    steps, ids = [], 0
-    for step in document["steps"]:
-        if "tx" not in step:
-            steps.append(step)
-            continue
-        ids += 1
-        steps.append({"at": step["at"], "tx": {**step["tx"], "transactionId": ids, "eventTime": step["at"]}})
-    steps.sort(key=lambda step: step["at"])
-    return {name: value for name, value in document.items() if name != "batches"} | {"steps": steps}
 
 
 @_seeds(STREAMS)

@@ -21,7 +21,7 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.project import Project
 from fraud_rules.settings import DetectorSettings
-from tests.control.web.test_feed import alert_json
+from tests.support.control_plane.alerts import alert_json
 from tests.support.kafka.own_topics import OwnTopics
 
 BATCHES, A_BATCH = 60, 10

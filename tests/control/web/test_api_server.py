@@ -17,7 +17,7 @@ from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
-from tests.control.web.test_feed import alert_json
+from tests.support.control_plane.alerts import alert_json
 from tests.support.control_plane.web.api_server import ApiServer, api_server
 from tests.support.control_plane.web.server import RULE
 from tests.support.control_plane.web.streams import StreamReader

@@ -24,7 +24,7 @@ from fraud_rules.demo.airflow import Component
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.rule_status import await_operations
 from fraud_rules.project import Project
-from tests.control.test_chaos import judge, own_broker, survive, topics_of
+from tests.support.control_plane.chaos import judge, survive, topics_of
 from tests.support.control_plane.scene import Scene
 from tests.support.control_plane.web.api_server import ApiServer, api_server
 from tests.support.control_plane.web.server import RULE
@@ -33,8 +33,6 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.waiting import until
-
-__all__ = ["own_broker"]
 
 CHANGES = int(os.environ.get("FRAUD_CHANGES", "10000"))
 KILLS = int(os.environ.get("FRAUD_KILLS", "20"))

@@ -12,7 +12,7 @@ from fraud_rules.project import Project
 from fraud_rules.runtime import clock
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.settings import DetectorSettings
-from tests.control.web.test_feed import alert_json
+from tests.support.control_plane.alerts import alert_json
 from tests.support.control_plane.web.server import RULE
 from tests.support.kafka.own_topics import OwnTopics
 

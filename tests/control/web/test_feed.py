@@ -25,34 +25,9 @@ from fraud_ops.control_plane.feed.place import Place, Source
 from fraud_ops.control_plane.snoozing import KnownSnoozing, Snoozing
 from fraud_ops.control_plane.views import SnoozeView
 from fraud_ops.control_plane.web.stream import AlertText, EventText
+from tests.support.control_plane.alerts import alert, alert_json
 
 MINUTE_MS = 60_000
-
-
-def alert_json(number: int, rule_id: int = 1, **members: Any) -> bytes:
-    alert = {
-        "alertId": f"{number:08x}-0000-5000-8000-000000000000",
-        "ruleId": rule_id,
-        "ruleVersion": 3,
-        "shadow": False,
-        "violatedRule": {"ruleId": rule_id, "name": "</script>"},
-        "key": {"payeeId": number % 3},
-        "triggeringValue": "21.5",
-        "triggeringEvent": {"transactionId": number},
-        "windowStart": 0,
-        "windowEnd": 1,
-        "windowCount": 2,
-        "windowComplete": True,
-        "suppressed": 0,
-        "eventTime": 1,
-        "ingestionTime": 2,
-        "detectionTime": 3,
-    }
-    return json.dumps({**alert, **members}).encode()
-
-
-def alert(number: int, rule_id: int = 1, source: Source = Source.ALERTS, **members: Any) -> AlertSeen:
-    return read_alert(source, number, number * 1_000, alert_json(number, rule_id, **members))
 
 
 def retraction(number: int, offset: int) -> CorrectionSeen:

@@ -15,7 +15,7 @@ from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.settings import Flood
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.views import RuleGiven
-from tests.control.web.test_feed import alert
+from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.scene import ADA, RULE, Scene
 from tests.support.waiting import until
 

@@ -22,7 +22,7 @@ from fraud_rules.reevaluation.published import Published
 from fraud_rules.reevaluation.run import DayOptions, evaluate, in_process, prepare
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
-from tests.control.test_cdc import ROW, envelope
+from tests.support.control_plane.change_events import ROW, envelope
 from tests.support.control_plane.web.server import Login, Server
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.kafka.records import produce, read_all

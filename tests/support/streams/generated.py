@@ -219,6 +219,19 @@ def cuts_only(document: dict[str, Any], ends: Sequence[int]) -> dict[str, Any]:
     return {**document, "batches": [{"offsets": {"transactions": {"0": end}}, "pin": pin} for end in bounds]}
 
 
+def in_order(document: dict[str, Any]) -> dict[str, Any]:
+    """The stream in one partition, every transaction happening when it arrives, each once."""
+    steps, ids = [], 0
+    for step in document["steps"]:
+        if "tx" not in step:
+            steps.append(step)
+            continue
+        ids += 1
+        steps.append({"at": step["at"], "tx": {**step["tx"], "transactionId": ids, "eventTime": step["at"]}})
+    steps.sort(key=lambda step: step["at"])
+    return {name: value for name, value in document.items() if name != "batches"} | {"steps": steps}
+
+
 def _document(steps: Sequence[Step]) -> dict[str, Any]:
     """Lay the steps out in time. Transaction ids count up, except where one repeats an earlier id."""
     now_ms, ids = START_MS, [1]

@@ -1,0 +1,22 @@
+"""Days of a made archive, evaluated in this process."""
+
+from __future__ import annotations
+
+import uuid
+
+from fraud_rules.day import Day
+from fraud_rules.reevaluation.run import Case, DayOptions, evaluate, in_process, prepare
+from fraud_rules.reevaluation.summing import Findings
+from tests.support.nightly.archived import Site
+
+FAR_MS = 2**50
+
+
+def options(site: Site, day: Day, tasks: int = 2) -> DayOptions:
+    return DayOptions(day, site.store, site.settings, site.schema, tasks)
+
+
+def evaluated(site: Site, day: Day) -> tuple[Case, Findings]:
+    case = prepare(options(site, day), FAR_MS)
+    found, _ = evaluate(case, in_process, uuid.uuid4().hex)
+    return case, found

@@ -1,0 +1,15 @@
+"""Values that a topic of alerts or corrections may hold and that no program of this product wrote."""
+
+from __future__ import annotations
+
+UNREADABLE: list[bytes | None] = [
+    None,
+    b"",
+    b"\xff\x00 garbage",
+    b'{"alertId": "1", "eventTime": 17',
+    b"[" * 5_000,
+    b'{"alertId": "1", "kind": "ADDED", "eventTime": 1e999999999}',
+    b'{"alertId": "1", "kind": "ADDED", "eventTime": %d}' % 10**30,
+    b'{"alertId": "1", "kind": "ADDED", "eventTime": -1}',
+    b'{"formatOfTomorrow": 9, "alerts": []}',
+]

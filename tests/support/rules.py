@@ -1,0 +1,31 @@
+"""The Flink demo's rule as a record of the rule log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fraud_rules.limits import RuleLimits
+from fraud_rules.schema import TransactionSchema
+from tests.support.places import ROOT
+
+SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
+LIMITS = RuleLimits()
+DEMO_RULE: dict[str, Any] = {
+    "ruleId": 1,
+    "ruleState": "ACTIVE",
+    "groupingKeyNames": ["payeeId", "beneficiaryId"],
+    "unique": [],
+    "aggregateFieldName": "paymentAmount",
+    "aggregatorFunctionType": "SUM",
+    "limitOperatorType": "GREATER",
+    "limit": 20,
+    "windowMinutes": 20,
+}
+LEFT_OUT = object()
+
+
+def record(**changes: Any) -> bytes:
+    """The demo's rule with some members changed, or left out."""
+    members = {**DEMO_RULE, **changes}
+    return json.dumps({name: value for name, value in members.items() if value is not LEFT_OUT}).encode()
