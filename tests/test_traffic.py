@@ -121,8 +121,8 @@ def test_every_planted_fraud_alerts_and_nothing_else_does(seed: int) -> None:
         ({"rate_per_s": 0}, "the rate must be above 0"),
         ({"seconds": 0}, "the seconds must be above 0"),
         ({"payers": 0}, "1 to 10,000,000 payers"),
-        ({"late": 0.6, "malformed": 0.5}, "1 together at most"),
-        ({"late": -0.1}, "fractions must be 0 to 1"),
+        ({"late": 0.6, "malformed": 0.5}, "their sum at most 1"),
+        ({"late": -0.1}, "each fraction must be 0 to 1"),
         ({"fraud_every_s": 1}, "frauds must be 5000 ms apart"),
     ],
 )

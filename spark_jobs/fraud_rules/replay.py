@@ -1,6 +1,6 @@
-"""Evaluates a recorded stream in memory, with the parser, fan-out and engine that the detector runs.
+"""Evaluates a recorded stream in memory, with the parser, fan-out and engine of the detector.
 
-What a recording is, is said in `recording`.
+`recording` describes the file format.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ ALERT_MEMBERS = (
     "ruleId", "ruleVersion", "shadow", "key", "triggeringValue", "windowStart", "windowEnd", "windowCount",
     "windowComplete", "suppressed", "alertId",
 )  # fmt: skip
-"""What an answer repeats of an alert, beside its `transactionId`: all that logs, cuts and pins determine."""
+"""The members of an alert in an answer, beside `transactionId`: all members that logs, cuts and pins determine."""
 
 decode_exactly = msgspec.json.Decoder(float_hook=Decimal).decode
-"""Decodes JSON with fractions as `Decimal`: a grouping by an amount has it in the alert's key."""
+"""Decodes JSON with fractions as `Decimal`, because the key of an alert can contain an amount."""
 
 encode_exactly = msgspec.json.Encoder(decimal_format="number").encode
-"""The other way."""
+"""Encodes JSON with each `Decimal` as an exact number."""
 
 _Refused: TypeAlias = Mapping[int, Sequence[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """One batch: its records, and the rule log it sees."""
+    """One batch: its records and the rule log that it sees."""
 
     records: Sequence[RecordedTransaction]
     timeline: RuleTimeline
@@ -52,14 +52,14 @@ class _Cut:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What became of one batch: the outputs of all key groups, and what goes to quarantine with its place."""
+    """The results of one batch: the outputs of all key groups, and each rejected record with its rejection."""
 
     outputs: Sequence[KeyGroupOutput]
     rejects: Sequence[tuple[RecordedTransaction, Reject]]
 
 
 class Replay:
-    """Engines for every key group, in memory, fed batch by batch."""
+    """The engines of all key groups, in memory. Pass the batches in order to `take`."""
 
     def __init__(self, schema: TransactionSchema, settings: DetectorSettings, views: ViewStore | None = None) -> None:
         self._schema = schema
@@ -72,7 +72,7 @@ class Replay:
         self._batches = 0
 
     def take(self, records: Sequence[RecordedTransaction], timeline: RuleTimeline, detection_ms: int) -> _Taken:
-        """Evaluate one batch."""
+        """Evaluate one batch. `detection_ms` is the wall-clock time that its alerts carry."""
         decoded = decode_transactions(
             [record.value for record in records],
             [record.partition for record in records],
@@ -91,22 +91,22 @@ class Replay:
         return _Taken(outputs, [(records[reject.index], reject) for reject in decoded.rejects])
 
     def images(self) -> Mapping[int, bytes]:
-        """The state as it is now: an image (see `statelog`) of each key group's log that holds anything."""
+        """The current state: an image (see `statelog`) of each key group's log that is not empty."""
         return {key_group: image for key_group, log in enumerate(self._logs) if (image := log.image()) is not None}
 
 
 def replay(document: Mapping[str, Any], schema: TransactionSchema, settings: DetectorSettings) -> dict[str, list[Any]]:
-    """`replay_recording` of a recording given as a decoded document. Raises InputInvalid when it is not one."""
+    """Call `replay_recording` with a recording in the form of a decoded document. Raises InputInvalid."""
     return replay_recording(Recording.of_document(document), schema, settings)
 
 
 def replay_recording(
     recording: Recording, schema: TransactionSchema, settings: DetectorSettings
 ) -> dict[str, list[Any]]:
-    """The answer to a recording: `{"alerts", "late", "quarantine", "duplicates", "rejected"}`.
+    """Compute the answer to a recording: `{"alerts", "late", "quarantine", "duplicates", "rejected"}`.
 
-    Alerts in the order of (arrival, rule id); late, quarantined and ignored transactions by id (null where a
-    quarantined record has none), once each, in arrival order; rejected rules with their reasons.
+    The alerts are in the order of (arrival, rule id). Late, quarantined and ignored transactions are given by id (null
+    for a quarantined record without id), once each, in arrival order. Rejected rules have their reasons.
     """
     settings = _settings_for(recording, settings)
     log = _rule_log(recording, schema, settings)
@@ -125,12 +125,12 @@ def replay_recording(
 
 
 def alert_members(alert: Mapping[str, Any]) -> dict[str, Any]:
-    """What an answer holds of an alert as the detector publishes it."""
+    """Select the members of a published alert that an answer contains."""
     return {name: alert[name] for name in ALERT_MEMBERS} | {"transactionId": alert["triggeringEvent"][ID_FIELD]}
 
 
 def _gather(answer: dict[str, list[Any]], taken: _Taken) -> None:
-    """Add what became of a batch, merged over key groups."""
+    """Add the results of a batch, merged over key groups."""
     alerts = sorted(
         (alert for output in taken.outputs for alert in output.alerts),
         key=lambda alert: (alert.append_ms, alert.partition, alert.offset, alert.rule_id),
@@ -154,7 +154,7 @@ def _gather(answer: dict[str, list[Any]], taken: _Taken) -> None:
 
 
 def claimed_id(value: bytes | None) -> object:
-    """The id that a record which is not accepted says it has, where it is a JSON object that has one."""
+    """The id in a rejected record; None unless the record is a JSON object with an id."""
     try:
         members = decode_members(value or b"")
         return msgspec.json.decode(members[ID_FIELD]) if ID_FIELD in members else None
@@ -172,7 +172,7 @@ def _rule_log(recording: Recording, schema: TransactionSchema, settings: Detecto
 
 
 def _cuts(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_Cut]:
-    """The recorded batches in turn, and what they left."""
+    """The recorded batches in order, then one batch of the remaining records."""
     by_partition: dict[int, list[RecordedTransaction]] = {}
     for record in recording.transactions:
         by_partition.setdefault(record.partition, []).append(record)
@@ -193,7 +193,7 @@ def _cuts(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_Cut]:
 
 
 def _extended(timeline: RuleTimeline, log: Sequence[LogEntry], end: int, refused: _Refused) -> RuleTimeline:
-    """The rule log up to a pin. Pins never fall in a run; one that does in a file sees what was seen."""
+    """The rule log up to a pin. Pins of a run never decrease. If a pin in a file does, it sees the previous rules."""
     fresh = [entry for entry in log if timeline.end <= entry.version < end]
     return timeline.extended(_with_refusals(fresh, refused), max(end, timeline.end))
 

@@ -1,4 +1,4 @@
-"""A rule and the changes a rule record can make. Valid once built: `rule_codec` is the only way in."""
+"""A rule, and the changes that a rule record can make. Only `rule_codec` builds these objects, after validation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class RuleState(StrEnum):
-    """What a rule in force does: `PAUSE` is kept but not evaluated, alerts of `SHADOW` go to a topic of their own."""
+    """The state of a rule in force. A `PAUSE` rule is not evaluated; alerts of `SHADOW` rules go to their own topic."""
 
     ACTIVE = "ACTIVE"
     PAUSE = "PAUSE"
@@ -34,7 +34,7 @@ class RuleState(StrEnum):
 
 
 class Aggregator(StrEnum):
-    """The aggregate over a window; `STDDEV` is that of the population."""
+    """The aggregate over a window. `STDDEV` is the population's standard deviation."""
 
     SUM = "SUM"
     AVG = "AVG"
@@ -47,12 +47,12 @@ class Aggregator(StrEnum):
 
     @property
     def needs_field(self) -> bool:
-        """Whether it aggregates the values of one numeric field (the counts do not)."""
+        """Whether it aggregates the values of one numeric field. The counts do not."""
         return not self.value.startswith("COUNT")
 
 
 class Operator(StrEnum):
-    """How the aggregate compares with the limit, by symbol."""
+    """The comparison of the aggregate with the limit. Its value is the symbol."""
 
     EQUAL = "="
     NOT_EQUAL = "!="
@@ -63,14 +63,14 @@ class Operator(StrEnum):
 
 
 class Action(StrEnum):
-    """What an alert sets off: `RESTRICT` also writes a restriction of the key."""
+    """The consequence of an alert. `RESTRICT` also writes a restriction of the key."""
 
     ALERT = "ALERT"
     RESTRICT = "RESTRICT"
 
 
 class ControlType(StrEnum):
-    """A command in the rule log that is about all rules or all state."""
+    """A command in the rule log for all rules or all state."""
 
     CLEAR_STATE_ALL = "CLEAR_STATE_ALL"
     CLEAR_STATE_ALL_STOP = "CLEAR_STATE_ALL_STOP"
@@ -79,18 +79,18 @@ class ControlType(StrEnum):
 
     @property
     def clears_state(self) -> bool:
-        """Whether nothing that arrived before it counts any more."""
+        """Whether transactions that arrived before the control stop counting."""
         return self in (ControlType.CLEAR_STATE_ALL, ControlType.CLEAR_STATE_ALL_STOP)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule as accepted.
+    """One accepted rule.
 
-    `grouping` and `unique` hold canonical field names, sorted: the sorted grouping is its identity, and an empty one is
-    one key for all transactions. `aggregate_field` is None for the counts, and for a field of ones (`of_ones`).
-    `document` is the record as given, JSON-ready, without null members and with whole numbers as integers (numbers with
-    a fraction are `Decimal`, to be written as JSON numbers); alerts quote it.
+    `grouping` and `unique` hold sorted canonical field names. The sorted names identify a grouping. An empty grouping
+    has one key for all transactions. `aggregate_field` is None for the counts, and for a field of ones (`of_ones`).
+    `document` is the record, ready for JSON, without null members and with whole numbers as integers. Numbers with a
+    fraction are `Decimal`, to be written as JSON numbers. Alerts quote the document.
     """
 
     rule_id: int
@@ -111,22 +111,22 @@ class Rule:
 
     @property
     def evaluated(self) -> bool:
-        """Whether transactions are judged by it: all states but `PAUSE`."""
+        """Whether the engine evaluates the rule: all states but `PAUSE`."""
         return self.state is not RuleState.PAUSE
 
     @property
     def shadow(self) -> bool:
-        """Whether its alerts are for the shadow topic only."""
+        """Whether its alerts go to the shadow topic only."""
         return self.state is RuleState.SHADOW
 
     @property
     def of_ones(self) -> bool:
-        """Whether it aggregates a field that is 1 in every row: AVG, MIN or MAX of COUNT_FLINK."""
+        """Whether the aggregated field is 1 in every row: AVG, MIN or MAX of COUNT_FLINK."""
         return self.aggregator.needs_field and self.aggregate_field is None
 
     @property
     def fields(self) -> frozenset[str]:
-        """Every schema field the rule reads."""
+        """All schema fields that the rule reads."""
         aggregated = {self.aggregate_field} if self.aggregate_field is not None else set()
         filtered = self.filter.fields if self.filter is not None else frozenset()
         return frozenset(self.grouping) | frozenset(self.unique) | aggregated | filtered
@@ -134,14 +134,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuleDeletion:
-    """Ends a rule; of an unknown id it changes nothing."""
+    """The end of a rule. The deletion of an unknown id changes nothing."""
 
     rule_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A control record."""
+    """A control record of the rule log."""
 
     type: ControlType
 

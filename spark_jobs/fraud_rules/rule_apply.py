@@ -1,5 +1,6 @@
-"""Bringing rule files into the rule log: read and judge all of them, then say which records are to be written. Pure
-but for reading the files.
+"""Applies rule files to the rule log: validates all records of the files, then plans the records to write.
+
+Pure except for reading the files.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ RULE_SUFFIXES = frozenset({".json", ".jsonl", ".yaml", ".yml", ".txt"})
 
 
 class Effect(StrEnum):
-    """What applying a record does, given what is in force."""
+    """The effect of a record on the rules in force."""
 
     ADD = "added"
     CHANGE = "changed"
@@ -38,7 +39,7 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One record of a file: the change it makes, or the reasons why it makes none."""
+    """One record of a file, with its change, or with the reasons why it is invalid."""
 
     where: str
     change: RuleChange | None
@@ -47,7 +48,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What is to be done for one record; `record` is what is written, empty when nothing is."""
+    """The planned effect of one record. `record` is the value to write, empty for an unchanged rule."""
 
     where: str
     change: RuleChange
@@ -56,18 +57,18 @@ class Applied:
 
     @property
     def rule_id(self) -> int | None:
-        """The rule it is about; None for a control."""
+        """The id of the rule; None for a control."""
         return None if isinstance(self.change, Control) else self.change.rule_id
 
 
 class RulesRejected(FraudError):
-    """Some of the rules given are not valid; nothing was written."""
+    """Some of the given rules are not valid. No record was written."""
 
     exit_code = RuleRejected.exit_code
 
 
 def rule_files(paths: Iterable[Path]) -> Iterator[Path]:
-    """The files named, and those in folders named, by name. Raises InputInvalid for a folder without any."""
+    """List the given files, and the rule files in given folders by name. Raises InputInvalid for an empty folder."""
     for path in paths:
         if not path.is_dir():
             yield path
@@ -79,7 +80,7 @@ def rule_files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def judge(paths: Iterable[Path], schema: TransactionSchema, limits: RuleLimits) -> list[Judged]:
-    """Every record of the files, in order. Raises InputInvalid for a file that cannot be read."""
+    """Validate every record of the files, in order. Raises InputInvalid for an unreadable file."""
     return [
         _judged(entry.where, entry.value, schema, limits)
         for path in rule_files(paths)
@@ -88,9 +89,9 @@ def judge(paths: Iterable[Path], schema: TransactionSchema, limits: RuleLimits) 
 
 
 def plan(judged: Sequence[Judged], in_force: RuleSet, source: str | None) -> list[Applied]:
-    """What to write. Rules that are in force exactly so already are left alone.
+    """Plan the records to write. A rule that is in force with the same content is not written again.
 
-    `source` is stated in each record; None keeps the one a record states, else `cli`. Raises RulesRejected when any
+    Each record gets `source`; None keeps the record's own source, or else uses `cli`. Raises RulesRejected if any
     record was rejected.
     """
     rejected = sum(each.change is None for each in judged)
@@ -110,7 +111,7 @@ def _judged(where: str, value: bytes, schema: TransactionSchema, limits: RuleLim
 
 
 def _applied(where: str, change: RuleChange, documents: dict[int, Mapping[str, object]], source: str | None) -> Applied:
-    """The next record, given the documents in force, which it changes."""
+    """Plan one record, and update `documents`, the documents in force."""
     match change:
         case Rule(rule_id, document=given):
             document = {**given, "source": source or given.get("source") or DEFAULT_SOURCE}
@@ -128,6 +129,6 @@ def _applied(where: str, change: RuleChange, documents: dict[int, Mapping[str, o
 
 
 def control_record(control: str, source: str | None) -> bytes:
-    """A record of the rule log that makes a control act."""
+    """Encode a control as a record of the rule log."""
     document = {"ruleState": "CONTROL", "controlType": control, "source": source or DEFAULT_SOURCE}
     return encode_document(document)

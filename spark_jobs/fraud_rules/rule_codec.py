@@ -1,10 +1,10 @@
-"""From a record of the rule log to a change of the rule set, and back.
+"""Decodes records of the rule log into changes of the rule set, and encodes rules.
 
-The JSON of the Flink fraud-detection demo is accepted as it is, with the extensions of this product, and so is its text
+The codec accepts the JSON of the Flink fraud-detection demo, with the extensions of this product, and the demo's text
 form. A rejection lists every reason, by member. Members with the value null count as absent. Unknown members are
-refused, so that a misspelt `cooldownSecond` does not go unnoticed.
+refused, so that a misspelt `cooldownSecond` causes a rejection.
 
-No record of any content costs more than a few milliseconds: sizes are checked before work is done.
+A record of any content costs at most a few milliseconds, because sizes are checked first.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
 def parse_rule_record(value: bytes | None, schema: TransactionSchema, limits: RuleLimits) -> RuleChange:
-    """The change a record makes. Raises `RuleRejected`, and nothing else, for any bytes that are not a valid change."""
+    """Decode a record into its change. Raises `RuleRejected`, and no other error, for an invalid record."""
     if value is None or not value.strip():
-        raise RuleRejected([Reason("record", "is empty; to end a rule, write it with ruleState DELETE")])
+        raise RuleRejected([Reason("record", "is empty; to delete a rule, write it with ruleState DELETE")])
     if len(value) > limits.max_record_bytes:
         problem = f"has {len(value)} bytes, at most {limits.max_record_bytes} are allowed"
         raise RuleRejected([Reason("record", problem)])
@@ -46,7 +46,7 @@ def parse_rule_record(value: bytes | None, schema: TransactionSchema, limits: Ru
 
 
 def parse_rule_document(document: Mapping[str, object], schema: TransactionSchema, limits: RuleLimits) -> RuleChange:
-    """The same for a record already decoded, numbers as `int` or `Decimal`. Raises `RuleRejected`."""
+    """Convert a decoded record, whose numbers are `int` or `Decimal`, into its change. Raises `RuleRejected`."""
     members = dict(document)
     return _change(DecodedObject(members, faults_of(members, limits)), schema, limits)
 
@@ -54,7 +54,7 @@ def parse_rule_document(document: Mapping[str, object], schema: TransactionSchem
 def read_entry(
     version: int, append_ms: int, value: bytes | None, schema: TransactionSchema, limits: RuleLimits
 ) -> LogEntry:
-    """The log entry of a record at offset `version`: accepted, or rejected with its reasons. Never raises."""
+    """Build the log entry of a record at offset `version`: accepted, or rejected with its reasons. Never raises."""
     try:
         return LogEntry.accepted(version, append_ms, parse_rule_record(value, schema, limits))
     except RuleRejected as rejected:
@@ -62,7 +62,7 @@ def read_entry(
 
 
 def encode_document(document: Mapping[str, object]) -> bytes:
-    """A rule's document as compact JSON, decimals as exact JSON numbers."""
+    """Encode a rule's document as compact JSON, with decimals as exact JSON numbers."""
     return _ENCODER.encode(document)
 
 
@@ -77,9 +77,10 @@ def _change(decoded: DecodedObject, schema: TransactionSchema, limits: RuleLimit
 
 
 def _read(reader: MemberReader, document: Mapping[str, object]) -> RuleChange | None:
-    """The change, or None after complaints.
+    """Read the change, or return None if the reader has complaints.
 
-    `disabled` wins over the state. An unusable state is taken for a rule's, so that the rest is looked at too.
+    `disabled` overrides the state. A record with an unusable state is read as a rule, so that its other members are
+    checked too.
     """
     reader.refuse_unknown()
     if reader.flag("disabled"):

@@ -1,4 +1,4 @@
-"""Rules as files and as sentences for people. What is written here reads back as the same rules."""
+"""Formats rules as files and as sentences for people. An exported file reads back as the same rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 class RuleFormat(StrEnum):
-    """How rules are written to a file."""
+    """The format of a rule file."""
 
     JSON = "json"
     YAML = "yaml"
@@ -30,12 +30,12 @@ class RuleFormat(StrEnum):
 
 
 def export_rules(rules: Iterable[Rule], form: RuleFormat) -> str:
-    """A file of these rules, in order. Raises InputInvalid for a rule that the text form cannot hold."""
+    """Format rules as a file, in order. Raises InputInvalid for a rule that the text form cannot express."""
     return export_documents([rule.document for rule in rules], form)
 
 
 def export_documents(documents: Sequence[Mapping[str, object]], form: RuleFormat) -> str:
-    """The same from rules' documents."""
+    """Format rules' documents as a file. Raises InputInvalid, as `export_rules` does."""
     match form:
         case RuleFormat.JSON:
             listed = b"[" + b",".join(map(encode_document, documents)) + b"]"
@@ -48,7 +48,7 @@ def export_documents(documents: Sequence[Mapping[str, object]], form: RuleFormat
 
 
 def describe(rule: Rule) -> str:
-    """What a rule says: `SUM(paymentAmount) > 20000 in 20 min by payeeId where ...`."""
+    """Describe a rule in one line: `SUM(paymentAmount) > 20000 in 20 min by payeeId where ...`."""
     of = "COUNT_FLINK" if rule.of_ones else rule.aggregate_field or ", ".join(rule.unique)
     condition = f"{rule.aggregator.value}({of}) {rule.operator.value} {rule.limit:f}"
     keys = f"by {', '.join(rule.grouping)}" if rule.grouping else "over all transactions"
@@ -57,7 +57,7 @@ def describe(rule: Rule) -> str:
 
 
 def duration(length_ms: int) -> str:
-    """A length of time in the largest unit that divides it: `90 s`, `2 h`."""
+    """Format a length of time in the largest unit that divides it: `90 s`, `2 h`."""
     unit_ms, unit = next(((ms, name) for ms, name in _UNITS_MS if length_ms % ms == 0), (1, "ms"))
     return f"{length_ms // unit_ms} {unit}"
 
@@ -66,7 +66,7 @@ def _text_line(document: Mapping[str, object]) -> str:
     lost = [name for name in _NOT_IN_TEXT if name in document]
     if lost:
         raise InputInvalid(
-            f"rule {document['ruleId']} has {', '.join(lost)}, which the text form does not: export json or yaml"
+            f"rule {document['ruleId']} has {', '.join(lost)}, which the text form cannot express: export json or yaml"
         )
     return ",".join(_token(name, document.get(name)) for name in _TEXT_MEMBERS)
 
@@ -82,7 +82,7 @@ def _token(name: str, value: object) -> str:
 
 
 class _ExactDumper(yaml.SafeDumper):
-    """Numbers keep their digits."""
+    """A YAML dumper that keeps the digits of numbers."""
 
 
 def _represent_decimal(dumper: yaml.SafeDumper, number: Decimal) -> yaml.ScalarNode:

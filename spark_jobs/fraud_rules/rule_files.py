@@ -1,6 +1,6 @@
-"""Files of rules: JSON, YAML, or the one-line text form; one rule, a list of rules, or `{rules: [...]}`.
+"""Reads files of rules: JSON, YAML, or the one-line text form; one rule, a list of rules, or `{rules: [...]}`.
 
-A file becomes records as the rule log takes them, each with where it stood; judging them is `rule_codec`'s. Numbers
+A file is split into records for the rule log, each with its place in the file. `rule_codec` validates them. Numbers
 keep their digits: `limit: 0.30` is the decimal 0.30 in YAML too, not a float near it.
 """
 
@@ -28,19 +28,19 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,63})(\.[0-9]{1,64})?([eE][+-]?[0-9]{1,3
 
 @dataclass(frozen=True, slots=True)
 class RuleRecord:
-    """One record to append to the rule log, and where it comes from (`seed.yaml, rule 2`)."""
+    """One record to append to the rule log, and its origin (`seed.yaml, rule 2`)."""
 
     where: str
     value: bytes
 
 
 def read_rule_file(path: Path) -> tuple[RuleRecord, ...]:
-    """Every record of a file, in order. Raises `InputInvalid` for a file that cannot be read or holds no rules."""
+    """Read every record of a file, in order. Raises `InputInvalid` for a file that is unreadable or has no rules."""
     return read_rule_text(path, _read_text(path))
 
 
 def read_rule_text(named: Path, text: str) -> tuple[RuleRecord, ...]:
-    """The records in a text that is, or could be, the file `named`. Raises `InputInvalid` as `read_rule_file` does."""
+    """Read every record of a text as if it were the file `named`. Raises `InputInvalid`, as `read_rule_file` does."""
     try:
         values = list(_records(named.suffix, text))
     except (ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
@@ -60,7 +60,7 @@ def _read_text(path: Path) -> str:
 
 
 def _records(suffix: str, text: str) -> Iterator[bytes]:
-    """The records of a file's text. Raises ValueError, TypeError or YAMLError for what JSON cannot hold."""
+    """Split a file's text into records. Raises ValueError, TypeError or YAMLError for content that JSON cannot hold."""
     if suffix in _YAML_SUFFIXES:
         yield from _encoded(yaml.load(text, _ExactLoader))  # noqa: S506 - a SafeLoader, stricter
     elif text.lstrip().startswith(("{", "[")):
@@ -71,7 +71,7 @@ def _records(suffix: str, text: str) -> Iterator[bytes]:
 
 
 def _json_records(text: str) -> Iterator[bytes]:
-    """JSON values one after the other (so JSON lines too). A rule on its own is passed on as it is written."""
+    """Split JSON values that follow one another, as in JSON lines. A rule outside a list keeps its exact text."""
     position = 0
     while rest := text[position:].lstrip():
         position = len(text) - len(rest)
@@ -84,7 +84,7 @@ def _json_records(text: str) -> Iterator[bytes]:
 
 
 def _encoded(loaded: object) -> Iterator[bytes]:
-    """The rules of a decoded file: one, a list, or those under `rules`."""
+    """Encode the rules of a decoded file: one rule, a list, or the rules under `rules`."""
     if isinstance(loaded, dict) and set(loaded) == {"rules"}:
         loaded = loaded["rules"]
     documents = loaded if isinstance(loaded, list) else [loaded]
@@ -103,9 +103,9 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _number(text: str) -> int | Decimal:
-    """A number exactly. Raises ValueError for what JSON does not have (`0x1F`, `1_000`, `.inf`) and for huge ones."""
+    """Parse a number exactly. Raises ValueError for numbers that JSON lacks (`0x1F`, `1_000`, `.inf`) or huge ones."""
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"{quoted(text)} is not a number as rules have them; if it is meant as text, quote it")
+        raise ValueError(f"{quoted(text)} is not a number that a rule can hold; to use it as text, quote it")
     return int(text) if text.lstrip("-").isdigit() else Decimal(text)
 
 
@@ -114,7 +114,8 @@ _EXACT = json.JSONDecoder(object_pairs_hook=_distinct, parse_float=_number, pars
 
 
 class _ExactLoader(yaml.SafeLoader):
-    """YAML's safe types, numbers exact and dates as text; no key twice and no aliases (they can expand without end)."""
+    """Loads YAML's safe types, with exact numbers and dates as text. It refuses repeated keys and aliases, because
+    aliases can expand without end."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):

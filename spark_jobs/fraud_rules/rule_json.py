@@ -1,8 +1,8 @@
 """Exact and bounded decoding of one JSON object, for the rule log.
 
-The standard decoder does the work, with its three laxities closed: a repeated member name, `NaN` and `Infinity`, and
-numbers (read as `int` or `Decimal`, never as a float). What is wrong is returned beside the object, by top-level
-member, so that it is reported together with what the rule itself gets wrong.
+The standard decoder does the work, but this module also refuses repeated member names, `NaN` and `Infinity`, and reads
+numbers as `int` or `Decimal`, never as a float. It returns the faults beside the object, by top-level member, so that
+they can be reported together with the faults of the rule itself.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _MAX_NUMBER_CHARS = 128
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """Stands for a number that is not kept; `why` says what is wrong with it."""
+    """Replaces an unusable number. `why` describes the fault."""
 
     why: str
 
 
 @dataclass(slots=True)
 class DecodedObject:
-    """A decoded object and what is wrong with it as JSON."""
+    """A decoded object, and its faults as JSON."""
 
     members: dict[str, object]
     reasons: list[Reason] = field(default_factory=list)
 
 
 def decode_object(text: str, limits: RuleLimits) -> DecodedObject:
-    """Decode the text of one JSON object. Raises `RuleRejected` where there is nothing to go on with."""
+    """Decode the text of one JSON object. Raises `RuleRejected` if the text yields no object with members to check."""
     repeated: list[str] = []
 
     def object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -63,7 +63,7 @@ def decode_object(text: str, limits: RuleLimits) -> DecodedObject:
 
 
 def faults_of(members: dict[str, object], limits: RuleLimits) -> list[Reason]:
-    """What no rule may hold in any member: unusable numbers, unprintable text, deep nesting."""
+    """List the faults that are forbidden in every member: unusable numbers, unprintable text, deep nesting."""
     return [
         Reason(_named(name), problem)
         for name, value in members.items()
@@ -72,7 +72,7 @@ def faults_of(members: dict[str, object], limits: RuleLimits) -> list[Reason]:
 
 
 def _problems(name: str, value: object, depth_left: int, most: int) -> Iterator[str]:
-    """Faults of one member. Little work for a value of any shape: depth and `most` items a level bound the descent."""
+    """List the faults of one member. The depth, and `most` items per level, bound the work for a value of any shape."""
     if unprintable(name):
         yield "has a NUL or half of a surrogate pair in its name"
     if depth_left == 0:
@@ -91,7 +91,7 @@ def _problems(name: str, value: object, depth_left: int, most: int) -> Iterator[
 
 
 def _number(text: str) -> int | Decimal | Unusable:
-    """A JSON number, exactly; bounded, since turning digits into a number takes quadratic time."""
+    """Parse a JSON number exactly. The length is bounded, because converting digits takes quadratic time."""
     if len(text) > _MAX_NUMBER_CHARS:
         return Unusable(f"is a number of {len(text)} characters, at most {_MAX_NUMBER_CHARS} are allowed")
     try:
@@ -105,5 +105,5 @@ def _constant(text: str) -> Unusable:
 
 
 def _named(name: str) -> str:
-    """A member's name for a message; the names of real members are short and plain."""
+    """Format a member's name for a message. Only the names of real members are short and plain; others are quoted."""
     return name if name.isascii() and name.isalnum() and len(name) <= 40 else quoted(name)

@@ -1,4 +1,4 @@
-"""Reads the members of a rule one by one, each against its type and bounds, and collects every complaint."""
+"""Reads the members of a rule one by one, checks each against its type and bounds, and collects every complaint."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MEMBERS = (
     "force",
     "approve",
 )
-"""Every member a record may have. `approve` is for the tool that applies seed files; the detector lets it pass."""
+"""The members that a record may have. `approve` is for the tool that applies seed files; the detector ignores it."""
 
 REMARKS = ("name", "description", "severity", "owner")
 
@@ -57,7 +57,7 @@ _MAX_GUESSES = 5
 
 
 class MemberReader:
-    """Typed access to a document's members. A method returns None (or a harmless value) after it has complained."""
+    """Typed access to a document's members. A method that records a complaint returns None or a harmless value."""
 
     def __init__(
         self, document: Mapping[str, object], schema: TransactionSchema, limits: RuleLimits, reasons: list[Reason]
@@ -69,11 +69,11 @@ class MemberReader:
 
     @property
     def reasons(self) -> list[Reason]:
-        """Every complaint once, in the order made; bounded."""
+        """The complaints in order, each once; their number is bounded."""
         return list(dict.fromkeys(self._reasons))[:_MAX_COMPLAINTS]
 
     def refuse_unknown(self) -> None:
-        """Complain of members that no rule has, with a guess at what was meant."""
+        """Complain about unknown members, and suggest the member with the most similar name."""
         unknown = [name for name in self._document if name not in _KNOWN]
         for position, name in enumerate(unknown):
             near = difflib.get_close_matches(name[:40], MEMBERS, n=1) if position < _MAX_GUESSES else []
@@ -85,7 +85,7 @@ class MemberReader:
         return self._integer("ruleId", 1, MAX_RULE_ID, required=True)
 
     def grouping(self) -> tuple[str, ...] | None:
-        """`groupingKeyNames` as canonical names, sorted; empty for one key that all transactions share."""
+        """`groupingKeyNames` as sorted canonical names; empty for one key that all transactions share."""
         if "groupingKeyNames" not in self._document:
             self._complain("groupingKeyNames", "is required: declared fields, or [] for one key for all transactions")
             return None
@@ -93,7 +93,7 @@ class MemberReader:
         return None if self._complained("groupingKeyNames") else names
 
     def aggregator(self) -> Aggregator | None:
-        """`aggregatorFunctionType`, or the count that `aggregateFieldName` stands for.
+        """`aggregatorFunctionType`, or the count that `aggregateFieldName` names.
 
         COUNT_FLINK is also a field that is 1 in every row, so it has an average and extremes.
         """
@@ -106,7 +106,7 @@ class MemberReader:
             return named
         if named is not Aggregator.SUM:
             allowed = "SUM, AVG, MIN or MAX" if counted is Aggregator.COUNT else "SUM"
-            self._complain("aggregatorFunctionType", f"must be {allowed} where aggregateFieldName is {field}")
+            self._complain("aggregatorFunctionType", f"must be {allowed} if aggregateFieldName is {field}")
         return counted
 
     def aggregate_field(self, aggregator: Aggregator | None) -> str | None:
@@ -127,7 +127,7 @@ class MemberReader:
         return field.name
 
     def unique(self, aggregator: Aggregator | None) -> tuple[str, ...]:
-        """`unique` as canonical names, sorted; empty but for COUNT_DISTINCT, which needs it."""
+        """`unique` as sorted canonical names; required for COUNT_DISTINCT, otherwise empty."""
         names = self._fields("unique")
         if aggregator is Aggregator.COUNT_DISTINCT:
             if not names and not self._complained("unique"):
@@ -143,7 +143,7 @@ class MemberReader:
         return self.choice("limitOperatorType", _OPERATORS, required=True)
 
     def limit(self) -> Decimal | None:
-        """`limit`, a number or the text of one, exactly; without an exponent, and never a negative zero."""
+        """`limit`, exactly, from a number or the text of a number; without an exponent and without a negative zero."""
         given = self._document.get("limit")
         if given is None:
             self._complain("limit", "is required")
@@ -158,7 +158,7 @@ class MemberReader:
         return None
 
     def window_ms(self) -> int | None:
-        """`windowMinutes` or `windowSeconds`, exactly one of the two."""
+        """`windowMinutes` or `windowSeconds`; a rule must have exactly one of the two."""
         longest = self._limits.max_window_minutes
         minutes = self._integer("windowMinutes", 1, longest)
         seconds = self._integer("windowSeconds", 1, longest * 60)
@@ -177,11 +177,11 @@ class MemberReader:
         return None if seconds is None else seconds * 1_000
 
     def action(self) -> Action:
-        """`action`; an alert only, unless it says otherwise."""
+        """`action`; the default is `ALERT`."""
         return self.choice("action", {action.value: action for action in Action}) or Action.ALERT
 
     def filter(self) -> Predicate | None:
-        """`filter` as a typed tree, or None to let every transaction pass."""
+        """`filter` as a typed tree; None if every transaction passes."""
         text = self._text("filter")
         if text is None:
             return None
@@ -201,7 +201,7 @@ class MemberReader:
         return text
 
     def check_remarks(self) -> None:
-        """Members that are for people or for other tools: their type and size only; `controlType` must be absent."""
+        """Check the type and size of members for people and other tools, and the absence of `controlType`."""
         for name in REMARKS:
             text = self._text(name)
             if text is not None and len(text) > self._limits.max_text_chars:
@@ -220,7 +220,7 @@ class MemberReader:
         return given
 
     def choice(self, name: str, choices: Mapping[str, T], *, required: bool = False) -> T | None:
-        """A member that is one of a few words; None where it is absent or none of them."""
+        """A member with a fixed set of words; None if it is absent or another word."""
         given = self._document.get(name)
         if given is None:
             if required:
@@ -250,7 +250,7 @@ class MemberReader:
         return None
 
     def _fields(self, name: str) -> tuple[str, ...]:
-        """A list of declared fields, none twice, as sorted canonical names; empty where absent or after a complaint."""
+        """A list of distinct declared fields, as sorted canonical names; empty if absent or after a complaint."""
         given = self._document.get(name, [])
         if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
             self._complain(name, "must be a list of field names")
@@ -274,7 +274,7 @@ class MemberReader:
         return any(reason.field == name for reason in self._reasons)
 
     def _complain(self, name: str, message: str) -> None:
-        """Note a reason, unless the member has no usable value and was complained of when it was decoded."""
+        """Record a reason. Skip members with an unusable value, because their decoding has already added a reason."""
         if isinstance(self._document.get(name), Unusable):
             return
         self._reasons.append(Reason(name, message))

@@ -1,4 +1,4 @@
-"""The numbers of a rule, which a record gives as JSON numbers or as text.
+"""Reads the numbers of a rule, which a record contains as JSON numbers or as text.
 
 Jackson, the JSON library of the Flink demo, reads both alike, and the demo's web application writes both.
 """
@@ -20,18 +20,18 @@ _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,64}(\.[0-9]{1,64})?([eE][+-]?[0-9]{1
 
 
 def with_whole_numbers(members: Mapping[str, object]) -> dict[str, object]:
-    """A rule's members with whole numbers that are texts as integers; every other value stays as it is."""
+    """Convert the texts of whole-number members to integers. Every other value stays unchanged."""
     return {name: _whole(given) if name in _WHOLE_NUMBERS else given for name, given in members.items()}
 
 
 def readable_id(members: Mapping[str, object]) -> int | None:
-    """The rule that a record is about, also of a record that is rejected; None where it names no possible id."""
+    """The rule id in a record, even in a rejected one; None if the record has no possible id."""
     given = _whole(members.get("ruleId"))
     return given if isinstance(given, int) and type(given) is int and 1 <= given <= MAX_RULE_ID else None
 
 
 def decimal_of(given: object) -> Decimal | None:
-    """A number, or the text of one, exactly; None for anything else."""
+    """Convert a number, or the text of a number, exactly; None for any other value."""
     if isinstance(given, Decimal):
         return given if given.is_finite() else None
     if type(given) is int:
@@ -40,7 +40,7 @@ def decimal_of(given: object) -> Decimal | None:
 
 
 def digits_of(number: Decimal) -> int:
-    """How many digits the number has when it is written out without an exponent."""
+    """The number of digits in the number's text without an exponent."""
     exponent = int(number.as_tuple().exponent)
     before = max(number.adjusted() + 1, 1)
     return before + max(-exponent, 0)

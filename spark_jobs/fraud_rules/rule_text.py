@@ -1,7 +1,7 @@
 """The one-line text form of a rule: `1,(active),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(50),(20)`.
 
-Nine fields: id, state, grouping, unique, aggregated field, aggregator, operator, limit, window in minutes. Brackets are
-optional, names in a list are joined by `&`, states and aggregators ignore case.
+It has nine fields: id, state, grouping, unique, aggregated field, aggregator, operator, limit, window in minutes.
+Brackets are optional, names in a list are joined by `&`, and states and aggregators ignore case.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DECIMAL = re.compile(r"[+-]?[0-9]{1,38}\.[0-9]{1,38}", re.ASCII)
 
 
 def read_text_form(line: str) -> dict[str, object]:
-    """The members of the JSON form the line stands for, unchecked. Raises `RuleRejected` unless it has nine fields."""
+    """Convert the line to unchecked members of the JSON form. Raises `RuleRejected` unless it has nine fields."""
     tokens = line.split(",")
     if len(tokens) != _FIELDS:
         shape = f"is neither a JSON object nor a line of {_FIELDS} fields: {quoted(line)}"
@@ -47,7 +47,7 @@ def _names(token: str) -> list[str]:
 
 
 def _number(token: str) -> int | Decimal | str:
-    """A plain number as JSON would have it; anything else as it is, for the checks to complain of."""
+    """Convert a plain number as JSON would. Any other text stays unchanged, so that the later checks refuse it."""
     if _INTEGER.fullmatch(token):
         return int(token)
     return Decimal(token) if _DECIMAL.fullmatch(token) else token

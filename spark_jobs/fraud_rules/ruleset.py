@@ -1,8 +1,8 @@
-"""The rule set as of any point of the rule log.
+"""The rule set at any point of the rule log.
 
-`RuleTimeline` is the log up to a pin; `rule_set(n)` folds its first n entries. Both are immutable to callers. Folding
-starts from the nearest rule set already made and copies one dictionary, so that walking a log of thousands of entries,
-forwards or with repeats, costs microseconds a step.
+`RuleTimeline` is the log up to a pin; `rule_set(n)` folds its first n entries. Both are immutable to callers. A fold
+starts from the nearest cached rule set and copies one dictionary, so that reading a log of thousands of entries,
+forwards or with repeats, costs microseconds per step.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _CACHED_RULE_SETS = 64
 
 @dataclass(frozen=True, slots=True)
 class RuleInForce:
-    """A rule with its `version` (its record's offset) and `incarnation`: the offset of the record that added it, or
-    moved it to this grouping. An edit that keeps the grouping keeps the incarnation, and so resets and cool-downs."""
+    """A rule with its `version` (its record's offset) and its `incarnation`: the offset of the record that added the
+    rule or moved it to this grouping. An edit that keeps the grouping keeps the incarnation, and therefore also resets
+    and cool-downs."""
 
     rule: Rule
     version: int
@@ -39,9 +40,10 @@ class RuleInForce:
 class GroupingInForce:
     """The rules that share one grouping's state.
 
-    `incarnation` is the offset of the record that began it. `epoch` is the offset of the last boundary (its start, or a
-    later clear) and `epoch_ms` that boundary's rule time: what arrived before it is in no window. `rules` is sorted by
-    rule id and has all states; the widest window counts paused and shadow rules too.
+    `incarnation` is the offset of the record that started the grouping. `epoch` is the offset of the last boundary (the
+    start, or a later clear) and `epoch_ms` is the boundary's rule time. Windows exclude transactions that arrived
+    before it. `rules` is sorted by rule id and includes all states. Paused and shadow rules also
+    count for the widest window.
     """
 
     fields: Grouping
@@ -54,7 +56,7 @@ class GroupingInForce:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """The rules in force, by id, and their groupings; `stopped_at` is the offset of the last CLEAR_STATE_ALL_STOP."""
+    """The rules in force by id, and their groupings. `stopped_at` is the offset of the last CLEAR_STATE_ALL_STOP."""
 
     rules: Mapping[int, RuleInForce] = field(default_factory=dict)
     groupings: Mapping[Grouping, GroupingInForce] = field(default_factory=dict)
@@ -66,7 +68,7 @@ class LogEntry:
     """One record of the rule log.
 
     `time_ms` is its rule time, the running maximum of append times by offset. A rejected record has reasons and no
-    change, but has used its version; `rejected_id` is the rule it was about, where it said so.
+    change, but its version stays used. `rejected_id` is the rule id in a rejected record, if the record has one.
     """
 
     version: int
@@ -78,27 +80,27 @@ class LogEntry:
 
     @classmethod
     def accepted(cls, version: int, append_ms: int, change: RuleChange) -> LogEntry:
-        """An entry not yet placed in a log: `RuleTimeline.extended` sets its rule time."""
+        """Create an entry for an accepted change. `RuleTimeline.extended` sets its rule time."""
         return cls(version, append_ms, append_ms, change)
 
     @classmethod
     def rejected(cls, version: int, append_ms: int, reasons: Iterable[Reason], rule_id: int | None = None) -> LogEntry:
-        """Likewise, for a record that is no valid change."""
+        """Create an entry for a record that is no valid change. `RuleTimeline.extended` sets its rule time."""
         return cls(version, append_ms, append_ms, None, tuple(reasons), rule_id)
 
     def refused(self, reasons: Iterable[Reason]) -> LogEntry:
-        """The same record turned down after parsing (its state would exceed the budget)."""
+        """The same record, refused after parsing because its state would exceed the budget."""
         return replace(self, change=None, reasons=(*self.reasons, *reasons), rejected_id=self.rule_id)
 
     @property
     def rule_id(self) -> int | None:
-        """The rule the record is about; None for a control, or where a rejected record does not say."""
+        """The rule id in the record; None for a control, and for a rejected record without id."""
         change = self.change
         return change.rule_id if isinstance(change, Rule | RuleDeletion) else self.rejected_id
 
 
 class _Fold:
-    """A rule set being changed. Dictionaries are copied from `base` once; groupings are rebuilt once, at the end."""
+    """A mutable rule set. It copies the dictionaries of `base` once, and rebuilds changed groupings at the end."""
 
     def __init__(self, base: RuleSet) -> None:
         self._rules = dict(base.rules)
@@ -107,7 +109,7 @@ class _Fold:
         self._stopped_at = base.stopped_at
 
     def apply(self, entry: LogEntry) -> None:
-        """Take one entry in; a rejected one changes nothing."""
+        """Apply one entry. A rejected entry changes nothing."""
         match entry.change:
             case Rule() as rule:
                 self._put(rule, entry)
@@ -121,7 +123,7 @@ class _Fold:
                     self._stopped_at = entry.version
 
     def rule_set(self) -> RuleSet:
-        """The result; the fold must not be used after."""
+        """Return the resulting rule set. The fold must not be used afterwards."""
         for fields, members in self._members.items():
             rules = tuple(members[rule_id] for rule_id in sorted(members))
             widest = max(in_force.rule.window_ms for in_force in rules)
@@ -155,7 +157,7 @@ class _Fold:
         }
 
     def _members_of(self, fields: Grouping, entry: LogEntry) -> dict[int, RuleInForce]:
-        """The rules of a grouping, to be changed; begins the grouping where it has none."""
+        """The mutable rules of a grouping. A grouping without rules is started."""
         if fields not in self._groupings:
             self._groupings[fields] = GroupingInForce(fields, entry.version, entry.version, entry.time_ms, (), 0)
         return self._opened(fields)
@@ -169,9 +171,9 @@ class _Fold:
 
 
 class RuleTimeline:
-    """The rule log up to a pin: entries by offset, and `end`, the offset after the last record looked at.
+    """The rule log up to a pin: entries by offset, and `end`, the offset after the last record read.
 
-    Immutable; only the most recently made rule sets are cached, so that memory stays bounded however long the log.
+    Immutable. Only the newest rule sets are cached, so that memory stays bounded for a log of any length.
     """
 
     __slots__ = ("_cache", "_times_ms", "end", "entries")
@@ -183,11 +185,11 @@ class RuleTimeline:
         self._cache: dict[int, RuleSet] = {0: RuleSet()}
 
     def extended(self, entries: Iterable[LogEntry], end: int | None = None) -> RuleTimeline:
-        """A longer log that shares this one's rule sets. `end` defaults to the offset after the last entry.
+        """Create a longer log that shares this log's rule sets. `end` defaults to the offset after the last entry.
 
-        Rule times are set here; entries must come with ascending versions. Raises ValueError otherwise.
+        The method sets the rule times. Raises ValueError unless the versions ascend.
         """
-        self.rule_set(len(self.entries))  # made now, so that the longer log folds only what is new
+        self.rule_set(len(self.entries))  # cache it now, so that the longer log folds only the new entries
         longer = RuleTimeline.__new__(RuleTimeline)
         longer.entries = _with_rule_times(self.entries, entries)
         added = [entry.time_ms for entry in longer.entries[len(self.entries) :]]
@@ -197,19 +199,19 @@ class RuleTimeline:
         return longer
 
     def versions_at(self, append_ms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each append time, how many entries are in force: those whose rule time is not after it."""
+        """For each append time, the number of entries in force: those whose rule time is not later."""
         return np.searchsorted(self._times_ms, append_ms, side="right").astype(np.int64)
 
     def versions_of(self, rows: TransactionBatch) -> NDArray[np.int64]:
-        """For each row, how many entries are in force for it."""
+        """For each row, the number of entries in force at its append time."""
         return self.versions_at(rows.append_ms)
 
     def incarnations_kept(self) -> frozenset[int]:
-        """The incarnations of rules whose marks can still count: of those in force."""
+        """The incarnations of the rules in force. Only their marks can still count."""
         return frozenset(each.incarnation for each in self.latest.rules.values())
 
     def rule_set(self, count: int) -> RuleSet:
-        """The rule set after the first `count` entries. Raises ValueError for a count that is not in the log."""
+        """The rule set after the first `count` entries. Raises ValueError for a count beyond the log."""
         if not 0 <= count <= len(self.entries):
             raise ValueError(f"a rule log of {len(self.entries)} entries has no rule set {count}")
         made = self._cache.get(count)
@@ -220,7 +222,7 @@ class RuleTimeline:
 
     @property
     def latest(self) -> RuleSet:
-        """The rule set after every entry."""
+        """The rule set after all entries."""
         return self.rule_set(len(self.entries))
 
     def __len__(self) -> int:
@@ -244,7 +246,7 @@ class RuleTimeline:
 
 
 def _with_rule_times(known: tuple[LogEntry, ...], entries: Iterable[LogEntry]) -> tuple[LogEntry, ...]:
-    """The log continued, each entry at its rule time: the running maximum of append times."""
+    """Append entries to the log, each with its rule time: the running maximum of append times."""
     placed = list(known)
     version, time_ms = (known[-1].version, known[-1].time_ms) if known else (-1, 0)
     for entry in entries:

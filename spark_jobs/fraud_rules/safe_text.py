@@ -1,4 +1,4 @@
-"""Other people's text and values in our messages: bounded, printable, and never the cause of an error themselves."""
+"""Formats foreign text and values for messages: bounded, printable, and without raising errors."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _SHOWN_BITS = 512
 
 
 def unprintable(text: str) -> bool:
-    """Whether the text holds a NUL or half of a surrogate pair, which no store or message can carry faithfully."""
+    """Whether the text holds a NUL or half of a surrogate pair, which stores and messages cannot carry unchanged."""
     return _UNPRINTABLE.search(text) is not None
 
 
 def quoted(text: str) -> str:
-    """Text as printable ASCII in quotes, cut to a bounded length."""
+    """Format text as printable ASCII in quotes, cut to a bounded length."""
     cut = text[:_QUOTED_CHARS]
     return ascii(cut) + ("..." if len(text) > len(cut) else "")
 
 
 def shown(value: object) -> str:
-    """A JSON value in a message: short scalars as JSON has them, anything else by its kind."""
+    """Format a JSON value for a message: short scalars as in JSON, any other value by its kind."""
     match value:
         case None | bool():
             return {None: "null", True: "true", False: "false"}[value]

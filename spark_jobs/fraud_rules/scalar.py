@@ -1,6 +1,6 @@
-"""Exact values from text: decimals and timestamps.
+"""Parses exact values: integers, decimals and timestamps.
 
-Nothing here goes through a float, and no cost depends on the size of an exponent.
+The parsers never use a float, and their cost does not depend on the size of an exponent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ INT64_MAX: Final = 2**63 - 1
 TIMESTAMP_MIN_MS: Final = -62_135_596_800_000
 """0001-01-01T00:00:00Z."""
 TIMESTAMP_MAX_MS: Final = 253_402_300_799_999
-"""9999-12-31T23:59:59.999Z: later times could not be written as ISO-8601, and leave room for windows in 64 bits."""
+"""9999-12-31T23:59:59.999Z: ISO-8601 cannot express later times, and 64 bits have room for this time plus a window."""
 MAX_TIMESTAMP_LENGTH: Final = 64
 
 _MAX_EXPONENT_DIGITS: Final = 9
@@ -39,16 +39,16 @@ def is_number(text: str) -> bool:
 
 
 def parse_integer(text: str, low: int, high: int) -> int | None:
-    """The value of an integer text (see `is_integer`), None when it is outside `low`..`high`, both within 64 bits."""
+    """The value of an integer text (see `is_integer`); None if outside `low`..`high`, which must fit 64 bits."""
     value = int(text) if len(text) <= len(str(INT64_MIN)) else None
     return value if value is not None and low <= value <= high else None
 
 
 def parse_decimal(text: str, precision: int, scale: int) -> int | None:
-    """The unscaled value of a number text (see `is_number`) as a decimal(precision, scale), None when it does not fit.
+    """The unscaled value of a number text (see `is_number`) as a decimal(precision, scale); None if it does not fit.
 
-    Exact: `6.000` and `1e3` fit a decimal(18,2), 6.005 does not. Any number of digits and any exponent cost no more
-    than reading the text.
+    Exact: `6.000` and `1e3` fit a decimal(18,2), 6.005 does not. The cost is linear in the length of the text, for any
+    exponent.
     """
     match = _NUMBER.fullmatch(text)
     if match is None:
@@ -70,11 +70,11 @@ def parse_decimal(text: str, precision: int, scale: int) -> int | None:
 
 
 def parse_timestamp(text: str) -> int | None:
-    """Epoch ms of a date and time, None when it is not one.
+    """The epoch ms of a date and time; None for any other text.
 
-    ISO-8601 with `T` or a blank between date and time; seconds and their fraction optional; `Z`, `+hh:mm`, `+hhmm`,
-    `+hh` or nothing, which means UTC. Digits below a millisecond are cut off: a transaction is never moved into its
-    future. A date alone, week dates, 24:00 and leap seconds are refused.
+    The format is ISO-8601 with `T` or a blank between date and time. Seconds and their fraction are optional. The
+    offset is `Z`, `+hh:mm`, `+hhmm` or `+hh`; without one, the time is UTC. Digits below a millisecond are cut off, so
+    that a time never moves into its future. A date alone, week dates, 24:00 and leap seconds are refused.
     """
     if len(text) > MAX_TIMESTAMP_LENGTH or _TIMESTAMP.fullmatch(text) is None:
         return None

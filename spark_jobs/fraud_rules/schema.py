@@ -1,7 +1,7 @@
 """The declared fields of a transaction, as `config/schema.yaml` lists them.
 
-A schema is valid once built from a file; nothing inside the product checks it again. Amounts are kept unscaled in
-64-bit integers, so a decimal has at most 18 digits: a wider one is refused here rather than overflowing later.
+A schema is validated when it is built from a file, and other code does not check it again. Amounts are unscaled 64-bit
+integers, so a decimal has at most 18 digits. A wider decimal is refused here, because it would overflow later.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEYS = frozenset({"name", "type", "nullable", "aliases", "precision", "scale"})
 
 
 class FieldType(StrEnum):
-    """What a field holds; each is kept as an int64 column (see `transaction.Column`)."""
+    """The type of a field. Every type is stored as an int64 column (see `transaction.Column`)."""
 
     LONG = "long"
     STRING = "string"
@@ -40,7 +40,7 @@ class FieldType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One declared field; `aliases` are other member names it is read under, never written under."""
+    """One declared field. `aliases` are further member names that records may use; the product never writes them."""
 
     name: str
     type: FieldType
@@ -51,12 +51,12 @@ class Field:
 
     @property
     def numeric(self) -> bool:
-        """Whether it can be aggregated."""
+        """Whether rules can aggregate the field."""
         return self.type in (FieldType.LONG, FieldType.DECIMAL)
 
     @property
     def member_names(self) -> tuple[str, ...]:
-        """Every name a record may use for it, its own first."""
+        """All names that a record may use for the field, its own name first."""
         return (self.name, *self.aliases)
 
 
@@ -81,17 +81,17 @@ class TransactionSchema:
 
     @classmethod
     def load(cls, path: Path) -> TransactionSchema:
-        """Read a schema file; raises ConfigError with every fault in it."""
+        """Read a schema file. Raises ConfigError with every fault in it."""
         return cls.parse(read_yaml(path), str(path))
 
     def text(self) -> str:
-        """The schema as a file that `load` reads back."""
+        """Format the schema as a file for `load`."""
         documents = [{**asdict(each), "type": each.type.value, "aliases": list(each.aliases)} for each in self.fields]
         return yaml.safe_dump({"fields": documents}, sort_keys=False)
 
     @classmethod
     def parse(cls, document: object, where: str = "schema") -> TransactionSchema:
-        """Build a schema from a decoded document; `where` names it in errors. Raises ConfigError with every fault."""
+        """Build a schema from a decoded document. `where` names it in errors. Raises ConfigError with every fault."""
         faults: list[str] = []
         fields = _parse_fields(document, faults)
         faults += _faults_of_set(fields)

@@ -1,4 +1,4 @@
-"""Values that must not be shown: a type that no encoder takes and that prints its names only."""
+"""Secret values: a type that encoders refuse and that prints only names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["Secrets"]
 class Secrets:
     """Names with secret values. Immutable; two are equal if their names and values are.
 
-    `str`, `repr` and f-strings show the names. It is no mapping, sequence, dataclass or msgspec struct, so msgspec,
-    json and yaml refuse it; `reveal` is the one way to the values, and easy to find in a review.
+    `str`, `repr` and f-strings show the names. The type is no mapping, sequence, dataclass or msgspec struct, so
+    msgspec, json and yaml refuse it. Only `reveal` returns the values, and a review finds its callers easily.
 
-    Pickle keeps the values, because Spark's workers read the rule log themselves and get their connection with the
-    task. So a pickle of it is a secret too: it belongs to Spark's own traffic (`spark.network.crypto.enabled` encrypts
-    that), and not into a file, a topic or a log.
+    Pickle keeps the values, because Spark's workers read the rule log themselves and receive their connection with the
+    task. So a pickle of it is a secret too. It may be in Spark's own traffic (`spark.network.crypto.enabled` encrypts
+    that), but not in a file, a topic or a log.
     """
 
     __slots__ = ("_values",)
@@ -26,7 +26,7 @@ class Secrets:
         object.__setattr__(self, "_values", tuple(sorted(dict(values).items())))
 
     def reveal(self) -> dict[str, str]:
-        """The values by name, for a client of Kafka or the environment of a process."""
+        """The values by name, for a Kafka client or the environment of a process."""
         return dict(self._values)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:

@@ -1,7 +1,7 @@
 """The detector's settings: `config/detector.yaml`, each overridable by an environment variable.
 
-`key_groups` is overridden by FRAUD_KEY_GROUPS, and so on. Every wrong key and value is reported at once. A setting not
-given has its default here. The names of topics come from the declaration beside the file, `topics.yaml`.
+FRAUD_KEY_GROUPS overrides `key_groups`, and so on. An error reports every wrong key and value at once. This module
+defines the defaults. The names of topics come from the declaration beside the file, `topics.yaml`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ __all__ = ["ENV_PREFIX", "DetectorSettings", "HealthSettings", "RuleLimits", "To
 
 @dataclass(frozen=True, slots=True)
 class HealthSettings:
-    """When an alarm is raised about a detector.
+    """The limits for alarms about a detector.
 
-    A start counts as stalled after `starting_ms` without progress, a running detector after `stalled_ms`; both double
-    with each failed start in a row. `lag` is in transactions. A detector that finishes batches counts as blind by the
-    shares of the records that it read in `traffic_span_ms`, and after `silent_ms` without a transaction (0: no limit).
-    `clock_skew_ms` bounds the difference between the clocks of Airflow and of the broker.
+    A start counts as stalled after `starting_ms` without progress, and a running detector after `stalled_ms`. Both
+    limits double with each failed start in a row. `lag` is in transactions. A detector that finishes batches counts as
+    blind if the shares of late and quarantined records within `traffic_span_ms` are above their limits, or after
+    `silent_ms` without a transaction (0: no limit). `clock_skew_ms` bounds the difference between the clocks of Airflow
+    and of the broker.
     """
 
     starting_ms: int = bounded(180_000, 1_000, 86_400_000)
@@ -49,9 +50,9 @@ class HealthSettings:
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """The agent's patience. A check, or a successor that makes ready, is given up after `check_ms` without progress;
-    the limit doubles with each time in a row. A detector that does not end is killed `drain_ms` after the request.
-    `heartbeat_ms` is the longest time between two reports of a change.
+    """The agent's time limits. The agent ends a check, or the preparation of a successor, after `check_ms` without
+    progress. This limit doubles with each failure in a row. The agent kills a detector that has not ended `drain_ms`
+    after the request. `heartbeat_ms` is the longest time between two reports of a change.
     """
 
     check_ms: int = bounded(120_000, 1_000, 86_400_000)
@@ -71,10 +72,10 @@ _OF_SUPERVISION = ("health", "agent")
 class DetectorSettings:
     """Validated settings; times in milliseconds, sizes in bytes.
 
-    `detector` names the instance: it fixes the transactional id, so that a second one with the same name fences the
-    first. `key_groups` is fixed when a checkpoint is made. `tick_ms` is how long idle key groups may go unvisited.
-    `state_budget_bytes` bounds the state that rules may ask for, reckoned with `state_bytes_per_event` (see `budget`).
-    `views_folder` holds the views of the state on each host that evaluates.
+    `detector` names the instance and determines the transactional id, so that a second detector with the same name
+    fences the first. A new checkpoint fixes `key_groups`. `tick_ms` is the longest time between two visits of an idle
+    key group. `state_budget_bytes` bounds the state of all rules, estimated with `state_bytes_per_event` (see
+    `budget`). `views_folder` holds the views of the state on each host that evaluates.
     """
 
     detector: str = matching("detector", NAME, NAME_IS)
@@ -96,10 +97,10 @@ class DetectorSettings:
 
     @classmethod
     def load(cls, path: Path, environ: Mapping[str, str] = os.environ) -> DetectorSettings:
-        """Read the settings file and overlay the environment. Raises ConfigError with everything wrong in either.
+        """Read the settings file and overlay the environment. Raises ConfigError with all faults of both.
 
-        The names of topics come from a `topics.yaml` in the same folder. Only a file without one, such as `text` makes,
-        has them itself.
+        The names of topics come from a `topics.yaml` in the same folder. Only a file without a `topics.yaml` beside it,
+        such as a file made by `text`, contains the names itself.
         """
         document = read_yaml(path)
         document = {} if document is None else document
@@ -111,16 +112,16 @@ class DetectorSettings:
         return cls.parse(document, environ, str(path))
 
     def text(self) -> str:
-        """The settings of the detector itself, names of topics included, as a file that `load` reads back.
+        """Format the settings of the detector itself, including the names of topics, as a file for `load`.
 
-        Those of its supervision are left out: a change of a limit is no other release.
+        The text excludes the settings of the supervision, because a changed alarm limit does not make another release.
         """
         own = {name: value for name, value in asdict(self).items() if name not in _OF_SUPERVISION}
         return yaml.safe_dump(own, sort_keys=False)
 
     @classmethod
     def parse(cls, document: object, environ: Mapping[str, str], where: str = "settings") -> DetectorSettings:
-        """The same from a decoded document; `where` names it in errors."""
+        """Build settings from a decoded document and the environment. `where` names the document in errors."""
         faults: list[str] = []
         settings = cls(**read_settings(cls, document, environ, ENV_PREFIX, faults))
         if not faults:

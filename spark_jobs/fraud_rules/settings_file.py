@@ -1,7 +1,7 @@
-"""Settings classes: fields with bounds or patterns, read from a document with the environment over it.
+"""Settings classes: fields with bounds or patterns, read from a document and overridden by the environment.
 
 A settings class is a frozen dataclass whose fields are flags, whole numbers (`bounded`), texts (`matching`), and
-further settings classes. Whoever reads one collects every wrong key and value before it is reported.
+further settings classes. The reader collects every wrong key and value, so that one error can report all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fraud_rules.safe_text import shown
 __all__ = ["NAME", "NAME_IS", "bounded", "matching", "read_settings"]
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
-"""What a detector, or another that writes under a transactional id, may be called."""
+"""The valid names of a detector, and of any other writer with a transactional id."""
 
 NAME_IS: Final = "lower-case letters, digits, '.', '_' and '-', at most 64"
 
@@ -25,22 +25,22 @@ _FLAGS: Final = MappingProxyType({"true": True, "1": True, "yes": True, "false":
 
 
 def bounded(default: int, low: int, high: int) -> Any:
-    """A whole-number setting with inclusive bounds."""
+    """Declare a whole-number setting with inclusive bounds."""
     return field(default=default, metadata={"low": low, "high": high})
 
 
 def matching(default: str, pattern: re.Pattern[str], what: str, *, secret: bool = False) -> Any:
-    """A text setting with a pattern it must match in full. A secret one is in no `repr` and in no error."""
+    """Declare a text setting that must match a pattern in full. A secret text appears in no `repr` and in no error."""
     return field(default=default, repr=not secret, metadata={"pattern": pattern, "what": what, "secret": secret})
 
 
 def read_settings(
     kind: type[Any], document: object, environ: Mapping[str, str], prefix: str, faults: list[str], path: str = ""
 ) -> dict[str, Any]:
-    """The values given for a settings class, by name; those not given are left out.
+    """Read the values for a settings class, by name. The result excludes settings without a value.
 
-    `prefix` begins the variables of the environment; `path` is the dotted name of where the class sits, with its dot.
-    A field without a plain default is the caller's to read. What is wrong is added to `faults`.
+    `prefix` starts the names of the environment variables. `path` is the dotted path of the class within the document,
+    with a final dot. The caller must read a field without a plain default itself. Faults are added to `faults`.
     """
     if not isinstance(document, Mapping):
         faults.append(f"{path.rstrip('.') or 'the file'} must be a mapping of settings")
@@ -67,7 +67,7 @@ def read_settings(
 
 
 def _overridden(default: object, given: object, text: str | None) -> object:
-    """What an environment variable stands for in the setting's type; text that does not fit is left for a fault."""
+    """Convert an environment variable to the setting's type. Unsuitable text stays text, which then causes a fault."""
     if text is None:
         return given
     if isinstance(default, bool):
@@ -78,7 +78,7 @@ def _overridden(default: object, given: object, text: str | None) -> object:
 
 
 def _fault_of(given: object, default: object, bounds: Mapping[str, Any]) -> str | None:
-    """What a value must be, where it is not."""
+    """The requirement that the value does not meet, or None."""
     if isinstance(default, bool):
         return None if isinstance(given, bool) else "must be true or false"
     if isinstance(default, int):

@@ -1,7 +1,7 @@
-"""A key group's durable log: the seam between the engine and what stores its state.
+"""A key group's durable log: the interface between the engine and the store of its state.
 
-The state of a key group is an append-only log of chunks (one a batch, of what was accepted) and a small head. The
-Spark job keeps it in the state store; replays and tests in memory.
+The state of a key group is an append-only log of chunks (one per batch, with the accepted rows) and a small head. The
+Spark job stores it in the state store, replays and tests in memory.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ import msgspec
 
 
 class StateLog(Protocol):
-    """Chunks by id, and a head. What is put becomes durable with the batch, all of it or nothing."""
+    """Chunks by id, and a head. All changes of a batch become durable together or not at all."""
 
     def head(self) -> bytes | None:
-        """The head, or None where nothing was ever put."""
+        """The head; None for an empty log."""
 
     def put_head(self, head: bytes) -> None:
         """Replace the head."""
 
     def chunk(self, chunk_id: int) -> bytes:
-        """The chunk; it exists."""
+        """The chunk with this id, which must exist."""
 
     def put_chunk(self, chunk_id: int, blob: bytes) -> None:
         """Add a chunk."""
 
     def delete_chunk(self, chunk_id: int) -> None:
-        """Remove a chunk; it exists."""
+        """Remove a chunk, which must exist."""
 
 
 class MemoryLog:
-    """A log in memory."""
+    """A state log in memory."""
 
     def __init__(self) -> None:
         self._head: bytes | None = None
@@ -53,7 +53,7 @@ class MemoryLog:
         del self._chunks[chunk_id]
 
     def image(self) -> bytes | None:
-        """All of it, for `restore_image`; None where nothing was ever put."""
+        """The whole log as bytes for `restore_image`; None for an empty log."""
         return None if self._head is None else msgspec.msgpack.encode(_Image(self._head, self._chunks))
 
 
@@ -66,7 +66,7 @@ _decode_image = msgspec.msgpack.Decoder(_Image).decode
 
 
 def restore_image(log: StateLog, image: bytes) -> None:
-    """Make an empty log what the one was that the image is of."""
+    """Fill an empty log with the content of an image."""
     taken = _decode_image(image)
     for chunk_id, blob in taken.chunks.items():
         log.put_chunk(chunk_id, blob)

@@ -1,4 +1,4 @@
-"""How far a long evaluation has come: the seam between the engine and a process that reports it."""
+"""Progress of a long evaluation: the interface between the engine and the process that reports progress."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ __all__ = ["UNREPORTED", "TaskProgress"]
 
 
 class TaskProgress(Protocol):
-    """Called often, so a call must cost next to nothing."""
+    """Receives progress. The engine calls it often, so a call must be cheap."""
 
     def restored(self, events: int) -> None:
-        """So many further events of a state were read back from its log."""
+        """Count further events that were restored from a state log."""
 
     def evaluated(self, rows: int) -> None:
-        """So many further rows were evaluated."""
+        """Count further rows that were evaluated."""
 
 
 class _Unreported:
-    """Reports nothing."""
+    """Ignores all progress."""
 
     def restored(self, events: int) -> None:
         """See `TaskProgress`."""

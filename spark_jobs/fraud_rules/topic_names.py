@@ -1,7 +1,7 @@
-"""The names of the topics by role, as the declaration `config/topics.yaml` gives them.
+"""The names of the topics by role, from the declaration `config/topics.yaml`.
 
-The declaration lists each topic under its role, with hyphens. A topic is named after its role unless its `name` says
-otherwise. FRAUD_TOPICS_ALERTS overrides the name of `alerts`, and so on.
+The declaration lists each topic under its role, with hyphens. A topic's name is its role unless the declaration has a
+`name` for it. FRAUD_TOPICS_ALERTS overrides the name of `alerts`, and so on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _topic(default: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
-    """The topics read and written, by role."""
+    """The names of all topics that the product reads or writes, by role."""
 
     transactions: str = _topic("transactions")
     rules: str = _topic("rules")
@@ -58,13 +58,13 @@ _ROLES: Final = frozenset(role.name for role in fields(TopicNames))
 
 
 def role_of(declared: str) -> str | None:
-    """The role that a key of the declaration stands for; None for a topic that the product does not use."""
+    """The role of a key in the declaration; None for a topic that the product does not use."""
     role = declared.replace("-", "_")
     return role if role in _ROLES else None
 
 
 def load_topic_names(path: Path, environ: Mapping[str, str] = os.environ) -> TopicNames:
-    """The names that a declaration gives, with the environment over it. Raises ConfigError with every wrong name."""
+    """Read the names in a declaration and overlay the environment. Raises ConfigError with every wrong name."""
     document = read_yaml(path)
     topics = document.get("topics") if isinstance(document, Mapping) else None
     if not isinstance(topics, Mapping):
@@ -83,6 +83,6 @@ def load_topic_names(path: Path, environ: Mapping[str, str] = os.environ) -> Top
 
 
 def names_used_twice(names: TopicNames) -> Iterable[str]:
-    """A fault for each name that two roles share."""
+    """Report each name that two roles share, as a fault."""
     used = [getattr(names, role.name) for role in fields(TopicNames)]
     yield from (f"topics: {name} is used for two roles" for name in sorted({n for n in used if used.count(n) > 1}))

@@ -1,10 +1,10 @@
-"""Plausible traffic with planted frauds, for the demo and for tests. Pure: seeded, and told the time.
+"""Generates plausible traffic with planted frauds, for the demo and for tests. Pure: the seed and time are arguments.
 
-Ordinary payers are drawn with a flattened Zipf distribution (a few pay some seven times as often as the average), pay
-mostly their own regular beneficiaries, and amounts that are log-normal around 35. None of that comes near a rule meant
-for fraud as long as there are at least twenty payers for each transaction a second. A planted fraud has payers and
-beneficiaries of its own, so that no cool-down or mark of another fraud, or of another run, hides it; its records arrive
-once, in time and in order.
+Ordinary payers follow a flattened Zipf distribution (a few pay about seven times as often as the average). They mostly
+pay their own regular beneficiaries, and the amounts are log-normal around 35. With at least twenty payers per
+transaction per second, this traffic stays far below the limits of fraud rules. A planted fraud has its own payers and
+beneficiaries, so that no cool-down or mark of another fraud, or of another run, hides it. Its records arrive once, in
+time and in order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fraud_rules.errors import ConfigError
 from fraud_rules.fraud_patterns import FRAUDS, MAX_FRAUD_MS
 
 MAX_SEND_AGAIN: Final = 1_000
-"""A duplicate repeats one of so many records before it."""
+"""A duplicate repeats one of this many earlier records."""
 
 _FIRST_PAYER: Final = 1_000_000
 _FIRST_BENEFICIARY: Final = 5_000_000
@@ -35,7 +35,7 @@ _HIGHEST_CENTS: Final = 950_00
 
 @dataclass(frozen=True, slots=True)
 class TrafficSettings:
-    """What to generate. Fractions are of the ordinary records, 0 to 1; planted frauds come on top of the rate."""
+    """Parameters of the generator. Fractions (0 to 1) apply to the ordinary records. Planted frauds add to the rate."""
 
     rate_per_s: float = 100.0
     seconds: float | None = None
@@ -54,12 +54,12 @@ class TrafficSettings:
         faults = [
             message
             for wrong, message in (
-                (not 0 < self.rate_per_s <= 1_000_000, "the rate must be above 0, and at most 1,000,000 a second"),
+                (not 0 < self.rate_per_s <= 1_000_000, "the rate must be above 0, and at most 1,000,000 per second"),
                 (self.seconds is not None and self.seconds <= 0, "the seconds must be above 0"),
                 (not 1 <= self.payers <= 10_000_000, "there must be 1 to 10,000,000 payers"),
                 (
                     min(self._fractions) < 0 or sum(self._fractions) > 1,
-                    "fractions must be 0 to 1, and 1 together at most",
+                    "each fraction must be 0 to 1, and their sum at most 1",
                 ),
                 (self.max_delay_ms < 1 or self.max_out_of_orderness_ms < 1, "delays must be at least 1 ms"),
                 (self.fraud_every_s * 1_000 < MAX_FRAUD_MS, f"frauds must be {MAX_FRAUD_MS} ms apart"),
@@ -77,10 +77,10 @@ class TrafficSettings:
 
 @dataclass(frozen=True, slots=True)
 class TrafficRecord:
-    """One Kafka record: when to send it, its value, and the label of the planted fraud it belongs to, or ends.
+    """One Kafka record: the time to send it, its value, and the label of its planted fraud, if any.
 
-    `transaction_id` is None for a malformed record. A planted fraud is found when one of the records with its label
-    triggers an alert.
+    `transaction_id` is None for a malformed record. `ends_fraud` marks the last record of a fraud. A planted fraud is
+    detected if one of the records with its label triggers an alert.
     """
 
     due_ms: int
@@ -91,9 +91,9 @@ class TrafficRecord:
 
 
 def generate(settings: TrafficSettings, start_ms: int) -> Iterator[TrafficRecord]:
-    """Traffic from `start_ms` on, by `due_ms`; without end unless the settings say how many seconds.
+    """Generate traffic from `start_ms` on, by `due_ms`; endless unless the settings limit the seconds.
 
-    Ids follow from `start_ms`, so that two runs share none.
+    Transaction ids depend on `start_ms`, so that two runs do not share ids.
     """
     ids = count(start_ms * 1_000)
     ordinary, planted = _ordinary(settings, start_ms, ids), _planted(settings, start_ms, ids)
@@ -132,7 +132,7 @@ def _ordinary(settings: TrafficSettings, start_ms: int, ids: Iterator[int]) -> I
 
 
 def _payer_draw(payers: int, rng: random.Random) -> Callable[[], tuple[int, int, int, str]]:
-    """A function that draws payer, beneficiary, cents and kind of an ordinary payment."""
+    """Return a function that draws payer, beneficiary, cents and type of an ordinary payment."""
     flat = payers / 20  # Zipf-Mandelbrot: the busiest pays about seven times as often as the average
     cumulated = list(accumulate(1 / (rank + 1 + flat) for rank in range(payers)))
     whole, highest = cumulated[-1], payers - 1
@@ -157,7 +157,7 @@ def _payment(transaction_id: int, time_ms: int, payer: int, beneficiary: int, ce
 
 
 def _planted(settings: TrafficSettings, start_ms: int, ids: Iterator[int]) -> Iterator[TrafficRecord]:
-    """The kinds of fraud in turn, each while it still ends within the run."""
+    """Generate the fraud patterns in turn, as long as each fraud ends within the run."""
     rng = random.Random(settings.seed + 1)  # noqa: S311 - plausible, not secret
     actor = _FIRST_FRAUDSTER + start_ms // 1_000 % 1_000_000 * 1_000
     names = list(FRAUDS)
@@ -176,8 +176,8 @@ def _planted(settings: TrafficSettings, start_ms: int, ids: Iterator[int]) -> It
 
 
 def planted_fraud(pattern: str, label: str, start_ms: int, seed: int) -> Iterator[TrafficRecord]:
-    """One fraud of a pattern (see `FRAUDS`), from `start_ms` on; with a seed of its own it has actors of its own."""
-    ids = count(start_ms * 1_000 + 500)  # ordinary traffic that starts in the same millisecond has those before
+    """Generate one fraud of a pattern (see `FRAUDS`) from `start_ms` on. Each seed has its own actors."""
+    ids = count(start_ms * 1_000 + 500)  # ordinary traffic of the same millisecond uses the ids before these
     actor = _FIRST_FRAUDSTER + 1_000_000_000 + seed % 1_000_000 * 1_000
     payments = FRAUDS[pattern](random.Random(seed))  # noqa: S311 - plausible, not secret
     for pay in payments:
@@ -207,4 +207,4 @@ MALFORMED: Final[tuple[Callable[[bytes, int], bytes], ...]] = (
     _changed(b'"payeeId":', b'"payeeId":"x","was":'),
     _changed(b'"transactionId":', b'"transactionId":null,"was":'),
 )
-"""Ways to spoil a good record due at a time; each makes one that goes to quarantine."""
+"""Functions that damage a valid record with a due time, so that it goes to quarantine."""

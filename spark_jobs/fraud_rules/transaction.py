@@ -1,7 +1,6 @@
-"""Transactions as columns: what the parser makes, the fan-out packs and the kernel reads.
+"""Transactions as columns: the parser creates them, the fan-out packs them and the kernel reads them.
 
-Every value is an int64, whatever its type, so that one compiled kernel serves every schema. A batch is valid once
-built.
+Every value of every type is an int64, so that one compiled kernel serves every schema. A batch is valid once built.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ class Column:
     """One field of n rows.
 
     `values`, int64[n]: a LONG's value, a TIMESTAMP's epoch ms, a DECIMAL unscaled at its field's scale, a STRING's
-    position in `dictionary`; 0 where null. `valid`, bool[n], is None when nothing is null. `dictionary` is None but
-    for STRING: its entries are distinct, belong to this batch only, and need not all be in use.
+    position in `dictionary`; 0 for null. `valid`, bool[n], is None without nulls. Only a STRING has a `dictionary`. Its
+    entries are distinct and belong to this batch only; some may be unused.
     """
 
     values: Ints
@@ -51,8 +50,9 @@ class Column:
 class TransactionBatch:
     """Transactions of one source batch, in any order.
 
-    `append_ms` int64[n] is the broker's append time, `partition` int32[n] and `offset` int64[n] the record's place in
-    the log, `columns` one Column of n rows a declared field, by canonical name. Arrays may be read-only.
+    `append_ms` int64[n] is the broker's append time, `partition` int32[n] and `offset` int64[n] are the record's
+    position in the log, and `columns` has one Column of n rows per declared field, by canonical name. Arrays may be
+    read-only.
     """
 
     append_ms: Ints
@@ -70,7 +70,7 @@ class TransactionBatch:
 
     @staticmethod
     def concat(batches: Sequence[TransactionBatch]) -> TransactionBatch:
-        """The rows of all batches, in order. A field that one of them lacks (declared later) is null there."""
+        """The rows of all batches, in order. A field that a batch lacks, because it was declared later, is null."""
         if len(batches) == 1:
             return batches[0]
         sizes = [len(batch) for batch in batches]
@@ -84,7 +84,7 @@ class TransactionBatch:
         )
 
     def pack(self) -> bytes:
-        """The batch as bytes; `unpack` gives it back."""
+        """Encode the batch as bytes for `unpack`."""
         columns = self.columns.values()
         integers = [self.append_ms, self.offset, *(column.values for column in columns)]
         packed = _Packed(
@@ -100,7 +100,7 @@ class TransactionBatch:
 
     @staticmethod
     def unpack(blob: bytes) -> TransactionBatch:
-        """What `pack` made. The arrays are read-only, contiguous and aligned, and share one copy of the bytes."""
+        """Decode `pack`'s bytes. The arrays are read-only, contiguous and aligned, and share one copy of the bytes."""
         packed = _decode(blob)
         if packed.format != PACK_FORMAT:
             raise ValueError(f"packed transactions of format {packed.format}; this version reads {PACK_FORMAT}")
@@ -124,7 +124,7 @@ class TransactionBatch:
 
 
 class _Packed(msgspec.Struct, array_like=True, gc=False):
-    """The packed form; the integer columns (append time, offset, one a field) are one buffer, which keeps it
+    """The packed form. The integer columns (append time, offset, one per field) share one buffer, which keeps them
     aligned."""
 
     format: int
@@ -150,7 +150,7 @@ def is_valid(column: Column, i: int) -> bool:
 
 
 def value_of(column: Column, i: int, field: Field) -> int | str | Decimal:
-    """The value of row `i`, which is not null."""
+    """The value of row `i`, which must not be null."""
     value = int(column.values[i])
     if column.dictionary is not None:
         return column.dictionary[value]
@@ -179,7 +179,7 @@ def _nulls(n: int, is_text: bool) -> Column:
 
 
 def _recode(column: Column, codes: dict[str, int]) -> Ints:
-    """The column's codes in the merged dictionary `codes`, which grows; 0 stays the value of a null."""
+    """Translate the column's codes to the merged dictionary `codes`, which grows. A null keeps the value 0."""
     dictionary = column.dictionary or ()
     if not dictionary:
         return column.values

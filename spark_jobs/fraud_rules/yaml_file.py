@@ -1,4 +1,4 @@
-"""Reads a YAML file of this product's: plain values only, and no key given twice, which YAML itself lets pass."""
+"""Reads the product's YAML files. Values must be plain, and keys unique, although YAML itself accepts repeated keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["UniqueKeysLoader", "parse_yaml", "read_yaml"]
 
 
 class UniqueKeysLoader(yaml.SafeLoader):
-    """YAML's safe loader, strict about keys: of two equal ones the first would be lost without a word."""
+    """YAML's safe loader, but it refuses repeated keys: the plain loader would silently drop the first value."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = [key.value for key, _ in node.value]
@@ -24,7 +24,7 @@ class UniqueKeysLoader(yaml.SafeLoader):
 
 
 def read_yaml(path: Path) -> Any:
-    """The decoded file. Raises ConfigError when it cannot be read."""
+    """Decode a file. Raises ConfigError for an unreadable file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -33,7 +33,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """The decoded text; `where` names it in errors. Raises ConfigError."""
+    """Decode a text. `where` names it in errors. Raises ConfigError."""
     try:
         return yaml.load(text, UniqueKeysLoader)  # noqa: S506 - a SafeLoader, stricter
     except yaml.YAMLError as error:
