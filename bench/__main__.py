@@ -17,7 +17,7 @@ from bench.ending import ending_children
 from bench.figures import QUICK, Rows, Scale
 from bench.lab import Lab
 from bench.rows import ALL
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,10 +15,10 @@ from bench.rulesets import Document, encoded
 from fraud_rules.archive.files import LOG_SCHEMA, write_file, write_transactions
 from fraud_rules.archive.manifest import Batch, FileEntry, Source, Table
 from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.day import DAY_MS, Day
-from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from fraud_rules.transaction import Column, TransactionBatch
 
 FIRST = Day.parse("2026-10-05")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 READY = "detector: running"
 _READY_S = 180.0

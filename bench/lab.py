@@ -15,6 +15,8 @@ from typing import Any
 from bench.detector import Detector
 from bench.pauses import logging_to
 from bench.rulesets import Document, encoded
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
@@ -22,8 +24,6 @@ from fraud_rules.kafka.consume import Received, follow, read_topic, tail_of, top
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.rule_status import await_operations
-from fraud_rules.project import Project
-from fraud_rules.settings import TopicNames
 from tests.support.ports import free_ports
 
 _PATIENCE_S = 300.0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 _PACKAGES = ("pyspark", "numba", "numpy", "pyarrow", "msgspec", "confluent-kafka")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 from pyspark.sql import SparkSession
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import FraudError
-from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.spark.drill import drill
 from fraud_rules.spark.session import STATE_STORE

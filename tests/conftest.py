@@ -8,8 +8,8 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.project import Project
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.places import ROOT
 from tests.support.ports import free_ports

@@ -30,10 +30,10 @@ from bench.stream_reading import Events
 from bench.watching import quantile
 from bench.watching import summary as watched
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import RuleLimits
 from fraud_rules.rule_codec import read_entry
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import RuleLimits
 
 
 @pytest.mark.parametrize(

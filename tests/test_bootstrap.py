@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from tests.support.ports import free_ports
 
 # A Debian Python 3.11: no ensurepip, no pip.

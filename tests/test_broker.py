@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable, ConfigError, FraudError, PortInUse
 from fraud_rules.kafka import topics
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.declared import Topic
-from fraud_rules.process import ProcessHandle
-from fraud_rules.project import Project
+from fraud_rules.runtime.process import ProcessHandle
 from tests.support.kafka.records import produce, read_all
 from tests.support.ports import free_ports
 

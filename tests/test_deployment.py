@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.deployment.code import code_digest, code_digest_of_wheel
 from fraud_rules.deployment.intent import NO_EPOCH, Intent, Rebuild, decode_intent, read_intents
 from fraud_rules.deployment.local import release_of
 from fraud_rules.deployment.release import Release, fingerprint, settings_of
 from fraud_rules.errors import ConfigError, ReleaseInvalid
-from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from tests.support.deployments import RELEASE, drain, run
 
 

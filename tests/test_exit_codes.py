@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 
 def declared(project: Project) -> Iterator[tuple[str, int]]:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import Received, follow
 from fraud_rules.kafka.declared import load_topics
-from fraud_rules.project import Project
 from tests.support.kafka.records import produce
 from tests.support.ports import free_ports
 from tests.support.waiting import until

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fraud_rules import history_order
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.history_order import OrderedHistory
-from fraud_rules.settings import DetectorSettings
 from tests.support.conformance import load_schema
 
 

@@ -16,9 +16,9 @@ import yaml
 from typer.main import get_command
 
 from fraud_rules.cli import app
+from fraud_rules.configuration.project import Project
 from fraud_rules.demo.airflow import AirflowSite, Component
 from fraud_rules.deployment.release import Release
-from fraud_rules.project import Project
 
 ONE_SHOT = {"init"}
 FOREIGN = {"kafka", "postgres"}

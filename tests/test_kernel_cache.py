@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from fraud_rules.window import compiler
 
 MISSES = """

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from tests.support.places import ROOT
 
 PACKAGE = ROOT / "spark_jobs" / "fraud_rules"

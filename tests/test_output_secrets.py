@@ -11,9 +11,9 @@ import pytest
 from typer.main import get_command
 
 from fraud_rules.cli import app
+from fraud_rules.configuration.project import Project
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.kafka.consume import read_topic
-from fraud_rules.project import Project
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.ports import free_ports
 from tests.support.processes.fraud_command import Ended, environment, fraud

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_rules.process import ProcessHandle
+from fraud_rules.runtime.process import ProcessHandle
 
 MARKER = f"marker-of-{os.getpid()}"
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fraud_rules import replay
+from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.history import JudgedBatch
-from fraud_rules.project import Project
 from fraud_rules.rebuild import merged, rebuild_state
 from fraud_rules.recording import RecordedTransaction, Recording
 from fraud_rules.replay import Replay

@@ -17,7 +17,7 @@ from pyspark import cloudpickle
 from rich.pretty import pretty_repr
 
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.secret import Secrets
+from fraud_rules.runtime.secret import Secrets
 
 MARKER = "marker-5d1e"
 KAFKA = KafkaConnection.of("a:1", {"sasl.username": "fraud", "sasl.password": MARKER})

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.errors import ConfigError
 from fraud_rules.kafka.declared import load_topics
-from fraud_rules.settings import DetectorSettings, TopicNames
 from tests.support.places import ROOT
 
 CONFIG = ROOT / "config" / "detector.yaml"

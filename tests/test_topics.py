@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import BrokerUnavailable, ConfigError
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import Cleanup, Timestamp, Topic, load_topics
 from fraud_rules.kafka.reader import has_topic
 from fraud_rules.kafka.topics import Observed, StepKind, plan
-from fraud_rules.project import Project
-from fraud_rules.settings import TopicNames
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.ports import free_ports

@@ -13,10 +13,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.rule_codec import read_entry
 from fraud_rules.ruleset import GroupingInForce, RuleTimeline
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from fraud_rules.transaction import Column, TransactionBatch
 from fraud_rules.window import layout as at
 from fraud_rules.window.arrays import HeapArrays

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fraud_rules.codec import decode_transactions
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.fanout import fan_out
 from fraud_rules.limits import RuleLimits
@@ -17,7 +18,6 @@ from fraud_rules.output import KeyGroupOutput
 from fraud_rules.rule_codec import read_entry
 from fraud_rules.ruleset import RuleTimeline
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.store import HeapViews
 from tests.support.places import ROOT

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from fraud_rules.codec import decode_transactions
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.errors import StorageFull
 from fraud_rules.fanout import fan_out
@@ -21,7 +22,6 @@ from fraud_rules.output import KeyGroupOutput
 from fraud_rules.rule_codec import read_entry
 from fraud_rules.ruleset import RuleTimeline
 from fraud_rules.schema import Field, FieldType, TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.chunks import FAN
 from fraud_rules.window.journal import Head, _decode_head

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from bench.figures import Figure, Rows, Scale, at_most
 from bench.lab import Lab
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 _TIMED = """
 import sys, time

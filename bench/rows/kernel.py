@@ -19,11 +19,11 @@ import numpy as np
 from bench.figures import Figure, Rows, Scale, at_least
 from bench.lab import Lab
 from bench.rulesets import rule
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.rule_codec import read_entry
 from fraud_rules.ruleset import RuleTimeline
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from fraud_rules.transaction import Column, TransactionBatch
 from fraud_rules.window.arrays import HeapArrays
 from fraud_rules.window.cell import Cell

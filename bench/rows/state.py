@@ -16,14 +16,14 @@ from bench.lab import Lab
 from bench.loads import UNIFORM_500K, transactions
 from bench.rulesets import RULES_1, RULES_10, Document, encoded
 from fraud_rules.codec import decode_transactions
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
-from fraud_rules.project import Project
 from fraud_rules.rule_codec import read_entry
 from fraud_rules.ruleset import RuleTimeline
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.transaction import TransactionBatch
 from fraud_rules.window.store import HeapViews

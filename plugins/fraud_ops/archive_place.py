@@ -6,8 +6,8 @@ from pathlib import Path
 
 from airflow.sdk import Variable
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.day import Day
-from fraud_rules.project import Project
 
 __all__ = ["ARCHIVE_VARIABLE", "archive_folder", "day_of"]
 

@@ -13,7 +13,7 @@ _FEWEST = 20
 
 
 class BlindLimits(Protocol):
-    """See `fraud_rules.settings.HealthSettings`."""
+    """See `fraud_rules.configuration.settings.HealthSettings`."""
 
     @property
     def quarantined_percent(self) -> int: ...

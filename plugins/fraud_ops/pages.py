@@ -10,7 +10,7 @@ from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from markdown_it import MarkdownIt
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 __all__ = ["app", "visible_log"]
 

@@ -10,7 +10,7 @@ from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import Response
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 __all__ = ["app", "archive_folder"]
 

@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 from pathlib import Path
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 __all__ = ["BASE_PATH", "LOGS", "runbook_file", "runbook_path", "slug"]
 

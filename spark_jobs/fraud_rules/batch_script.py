@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import FraudError
-from fraud_rules.project import Project
 
 
 def batch_parser(prog: str, description: str | None, project: Project) -> argparse.ArgumentParser:

@@ -36,7 +36,7 @@ from fraud_rules.predicate import (
     Or,
     Predicate,
 )
-from fraud_rules.safe_text import quoted, unprintable
+from fraud_rules.runtime.safe_text import quoted, unprintable
 from fraud_rules.schema import FieldType, TransactionSchema
 
 __all__ = ["Predicate", "parse_filter"]

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from fraud_rules.archive.store import named_storage_errors
 from fraud_rules.codec import decode_transactions
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.schema import TIME_FIELD, TransactionSchema
-from fraud_rules.settings import DetectorSettings
 
 __all__ = ["RUN_RECORDS", "OrderedHistory"]
 

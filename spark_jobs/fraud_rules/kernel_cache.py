@@ -55,8 +55,8 @@ def main() -> int:
 
 def _evaluate(transactions: list[tuple[int, int]]) -> None:
     """Evaluate transactions (time in ms, account), then one that raises an alert, then a duplicate of it."""
+    from fraud_rules.configuration.settings import DetectorSettings
     from fraud_rules.replay import replay
-    from fraud_rules.settings import DetectorSettings
 
     steps: list[dict[str, Any]] = [{"at": 1, "rule": _RULE}]
     last = transactions[-1][0] + 1

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from fraud_rules.errors import InputInvalid
-from fraud_rules.safe_text import unprintable
+from fraud_rules.runtime.safe_text import unprintable
 
 __all__ = ["Quarantined", "Selection", "from_line", "quarantined", "to_line"]
 

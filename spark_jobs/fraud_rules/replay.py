@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from fraud_rules.codec import Reject, decode_transactions
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.errors import Reason
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
@@ -23,7 +24,6 @@ from fraud_rules.recording import RecordedTransaction, Recording
 from fraud_rules.rule_codec import read_entry
 from fraud_rules.ruleset import LogEntry, RuleTimeline
 from fraud_rules.schema import ID_FIELD, TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.store import HeapViews, ViewStore
 

@@ -18,7 +18,7 @@ import yaml
 
 from fraud_rules.errors import InputInvalid
 from fraud_rules.rule_codec import encode_document
-from fraud_rules.safe_text import quoted
+from fraud_rules.runtime.safe_text import quoted
 
 MAX_FILE_BYTES = 16_777_216
 

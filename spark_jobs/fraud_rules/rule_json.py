@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.limits import RuleLimits
-from fraud_rules.safe_text import quoted, unprintable
+from fraud_rules.runtime.safe_text import quoted, unprintable
 
 _MAX_NUMBER_CHARS = 128
 

@@ -14,7 +14,7 @@ from fraud_rules.limits import RuleLimits
 from fraud_rules.rule import Action, Aggregator, Operator
 from fraud_rules.rule_json import Unusable
 from fraud_rules.rule_numbers import MAX_RULE_ID, decimal_of, digits_of
-from fraud_rules.safe_text import quoted, shown
+from fraud_rules.runtime.safe_text import quoted, shown
 from fraud_rules.schema import TransactionSchema
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ import re
 from decimal import Decimal
 
 from fraud_rules.errors import Reason, RuleRejected
-from fraud_rules.safe_text import quoted
+from fraud_rules.runtime.safe_text import quoted
 
 _FIELDS = 9
 _INTEGER = re.compile(r"[+-]?[0-9]{1,38}", re.ASCII)

@@ -17,7 +17,7 @@ from typing import Final
 import yaml
 
 from fraud_rules.errors import ConfigError
-from fraud_rules.yaml_file import read_yaml
+from fraud_rules.runtime.yaml_file import read_yaml
 
 ID_FIELD: Final = "transactionId"
 TIME_FIELD: Final = "eventTime"

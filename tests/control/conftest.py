@@ -10,8 +10,8 @@ import pytest
 from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
+from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.project import Project
 from tests.support.control_plane.scene import Scene, empty_store
 from tests.support.ports import free_ports
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.project import Project
 from tests.support.control_plane.chaos import judge, survive, topics_of
 from tests.support.control_plane.processes import ServerProcess
 from tests.support.control_plane.scene import Scene

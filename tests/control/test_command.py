@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from tests.support.control_plane.scene import ANN, Scene, given
 
 

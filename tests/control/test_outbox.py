@@ -21,6 +21,8 @@ from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.mirror import log_mirror
 from fraud_ops.control_plane.outbox import Publisher
 from fraud_ops.control_plane.views import RuleChanged
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import RuleLogForeign
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.consume import await_settled
@@ -28,8 +30,6 @@ from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.kafka.writer import BatchWriter
-from fraud_rules.project import Project
-from fraud_rules.settings import DetectorSettings
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.processes import PublisherProcess
 from tests.support.control_plane.scene import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, given

@@ -10,12 +10,12 @@ from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.reader_state import ReaderProgress, Reading
 from fraud_ops.control_plane.reader_watch import ALARM, ReaderWatch
 from fraud_ops.runbooks import slug
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.unread import Unread, read_unread
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
-from fraud_rules.project import Project
 from tests.support.control_plane.scene import Clock
 from tests.support.kafka.own_topics import OwnTopics
 

@@ -19,8 +19,8 @@ from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import Base, Fact
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
-from fraud_rules.project import Project
 from tests.support.control_plane.scene import ADA, Scene, given
 from tests.support.waiting import until
 

@@ -14,7 +14,7 @@ from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.store_watch import Checks, StoreAlarm, StoreWatch
 from fraud_ops.control_plane.views import ChainVerdict, OutboxState
 from fraud_ops.runbooks import slug
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from tests.support.control_plane.scene import Clock
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 # By name: where it is, and what is there once it has what it shows.
 PAGES = {

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from tests.e2e.at_work import put_to_work
 from tests.e2e.people import People
 from tests.e2e.world import World, world

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from tests.e2e.accessibility import PAGES, violations, visit
 from tests.e2e.people import NARROW, WIDE, People
 from tests.e2e.world import World

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from tests.e2e.accessibility import PAGES, violations, visit
 from tests.e2e.people import People
 from tests.e2e.rules import MINIMAL, confirm

@@ -16,14 +16,14 @@ from fraud_ops.act import next_step
 from fraud_ops.health import Health, Limits, Verdict, health
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.patience import patience_ms
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.deployment.intent import SUPERVISOR
 from fraud_rules.deployment.plan import outlook
 from fraud_rules.errors import AttemptUnreachable, Fenced, Superseded
 from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.settings import DetectorSettings
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.fraud_command import environment, fraud
 from tests.support.processes.running_agent import DETECTOR, NAMESPACE, Operations, never_started, stand_in

@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient
 from fraud_rules.archive.files import read_log, read_transactions
 from fraud_rules.archive.manifest import Table
 from fraud_rules.archive.quarantine import archived_quarantine
+from fraud_rules.configuration.project import Project
 from fraud_rules.day import Day
 from fraud_rules.kafka.quarantine import read_quarantine
 from fraud_rules.kafka.writer import BatchWriter
-from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
 from fraud_rules.spark.records import quarantine_records
 from fraud_rules.spark.rows import Refused

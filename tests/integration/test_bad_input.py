@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.project import Project
 from fraud_rules.replay import decode_exactly
 from fraud_rules.spark.marker import Marker
 from tests.support.kafka.records import read_all

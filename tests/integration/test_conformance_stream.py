@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import DetectorStopped
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.project import Project
 from fraud_rules.replay import alert_members, claimed_id, decode_exactly
 from tests.support.conformance import SCHEMAS, Case, differences, load_cases
 from tests.support.kafka.records import read_all

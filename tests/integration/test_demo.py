@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from tests.support.processes.supervised import FOLDERS, demo_ports
 from tests.support.waiting import until
 

@@ -17,6 +17,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.errors import CheckpointForeign, FraudError, HistoryLost, OffsetsLost
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
@@ -25,9 +27,7 @@ from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, last_record
 from fraud_rules.lost_records import LossReason, LostRecords
-from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings, TopicNames
 from fraud_rules.spark import checkpoint, losses
 from fraud_rules.spark.admission import Admitted, admit, check
 from fraud_rules.spark.job import DetectorJob, RebuildOrder

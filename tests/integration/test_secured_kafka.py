@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
@@ -26,9 +28,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.settings import TopicNames
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.ports import free_ports
 from tests.support.processes.running_detector import Installation, RunningDetector

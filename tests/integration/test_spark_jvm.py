@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import MemoryExhausted
-from fraud_rules.project import Project
 
 pytestmark = pytest.mark.integration
 

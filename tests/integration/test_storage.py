@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from fraud_rules.spark.session import SparkOptions, build_session, drop_hadoop_defaults
 from fraud_rules.spark.storage import DiskFolder, Folder, HadoopFolder
 

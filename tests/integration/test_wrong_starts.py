@@ -19,15 +19,15 @@ from confluent_kafka.admin import AdminClient
 
 from fraud_ops.health import Health, Limits, Verdict, health
 from fraud_ops.hooks.watch import DetectorWatch
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.detector_status import Progress, decode_progress
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import read_topic, topic_ends
 from fraud_rules.kafka.declared import load_topics
-from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.settings import DetectorSettings, TopicNames
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 from tests.support.kafka.timed_topics import date_by_producer

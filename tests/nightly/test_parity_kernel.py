@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from fraud_rules.codec import decode_transactions
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.recording import Recording
 from fraud_rules.reevaluation.compare import Verdict, compare
 from fraud_rules.reevaluation.cuts import Cuts, PinnedTimeline
@@ -23,7 +24,6 @@ from fraud_rules.reevaluation.evaluate import DayRun
 from fraud_rules.reevaluation.feed import arranged
 from fraud_rules.replay import replay_recording
 from fraud_rules.rule_codec import read_entry
-from fraud_rules.settings import DetectorSettings
 from tests.support.conformance import load_schema
 from tests.support.oracle.day import completed, identity
 from tests.support.streams.generated import documents, in_order

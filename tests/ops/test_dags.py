@@ -18,8 +18,8 @@ from fraud_ops.checkpoint import HISTORY_AT_RISK
 from fraud_ops.control_plane.flood_guard import ALARM
 from fraud_ops.health import Health
 from fraud_ops.runbooks import slug
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import error_name
-from fraud_rules.project import Project
 
 DAGS = {
     "fraud_archive",

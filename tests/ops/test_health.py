@@ -9,9 +9,9 @@ import pytest
 
 from fraud_ops.health import Health, Limits, Verdict, health, unsupervised
 from fraud_ops.observation import DetectorObservation
+from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.deployment.attempt import AttemptPhase as Phase
 from fraud_rules.deployment.work import Work, WorkPhase
-from fraud_rules.settings import HealthSettings
 from tests.support.operations.observations import DETECTOR, NOW_MS, World, ms_ago, release, running
 
 ASKED = World().asked(release())

@@ -18,7 +18,7 @@ from fraud_ops.health import Limits
 from fraud_ops.pages import app, visible_log
 from fraud_ops.triggers.detector import OutcomeTrigger, SupervisionTrigger
 from fraud_ops.triggers.rules import RulesLiveTrigger
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 LOADED = """
 import json, sys

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fraud_ops.seeding import SeedEffect, seed_plan
+from fraud_rules.configuration.project import Project
 from fraud_rules.limits import RuleLimits
-from fraud_rules.project import Project
 from fraud_rules.rule_apply import Judged, RulesRejected
 from fraud_rules.rule_codec import encode_document, parse_rule_record, read_entry
 from fraud_rules.ruleset import RuleSet, RuleTimeline

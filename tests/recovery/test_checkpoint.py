@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign, DetectorStopped
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.project import Project
 from tests.support.conformance import SCHEMAS
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, timed_topics

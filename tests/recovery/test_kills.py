@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.declared import load_topics
-from fraud_rules.project import Project
-from fraud_rules.settings import TopicNames
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.ports import free_ports
 from tests.support.processes.running_detector import Installation

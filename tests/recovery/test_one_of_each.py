@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable, CheckpointDamaged, DetectorFailed, Fenced
-from fraud_rules.project import Project
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.recovery.site import Site
 from tests.support.recovery.verdict import differences

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
-from fraud_rules.project import Project
 from fraud_rules.schema import TransactionSchema
 from tests.support import oracle
 from tests.support.kafka.own_topics import OwnTopics

@@ -15,8 +15,8 @@ import msgspec
 import pytest
 from confluent_kafka import Producer
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.deployment.work import WORK_VARIABLE, Work, WorkPhase
-from fraud_rules.project import Project
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.waiting import until

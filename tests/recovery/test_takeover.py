@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable, CheckpointDamaged, CheckpointForeign, DetectorFailed, Fenced
-from fraud_rules.project import Project
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.running_detector import RunningDetector
 from tests.support.recovery.site import Site

@@ -19,9 +19,9 @@ from fraud_ops.control_plane.reader_state import Reading
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.views import RuleChanged
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 
 __all__ = ["Background"]
 

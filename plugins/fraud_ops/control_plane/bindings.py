@@ -17,7 +17,7 @@ from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.models import BindingRow
 from fraud_ops.control_plane.views import BindingView
 from fraud_rules.errors import Reason
-from fraud_rules.safe_text import unprintable
+from fraud_rules.runtime.safe_text import unprintable
 
 __all__ = ["bind", "bindings", "check_user", "role_of", "unbind"]
 

@@ -22,12 +22,12 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.views import ChainVerdict
 from fraud_ops.control_plane.witness import check_witnesses
 from fraud_rules.cli.options import Kafka, default_bootstrap
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 
 __all__ = ["app", "main"]
 

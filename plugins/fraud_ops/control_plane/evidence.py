@@ -14,6 +14,7 @@ import msgspec
 
 from fraud_ops.control_plane.errors import Unavailable
 from fraud_rules.codec import decode_transactions
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
@@ -21,7 +22,6 @@ from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.rule import Rule
 from fraud_rules.rule_codec import parse_rule_document
 from fraud_rules.schema import ID_FIELD, TIME_FIELD, TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from fraud_rules.transaction import TransactionBatch
 
 __all__ = ["Evidence", "EvidenceReader"]

@@ -32,13 +32,13 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store_watch import Checks, StoreWatch
 from fraud_ops.control_plane.whatif import WhatIfDesk
 from fraud_ops.hooks.watch import DetectorWatch
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.demo.steering import Steering
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.unread import read_unread
-from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 
 __all__ = ["Parts", "Surroundings", "open_parts"]
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from fraud_ops.control_plane.roles import Role
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings_file import NAME, NAME_IS, bounded, matching, read_settings
 from fraud_rules.errors import ConfigError
-from fraud_rules.project import Project
-from fraud_rules.safe_text import shown
-from fraud_rules.settings_file import NAME, NAME_IS, bounded, matching, read_settings
-from fraud_rules.yaml_file import read_yaml
+from fraud_rules.runtime.safe_text import shown
+from fraud_rules.runtime.yaml_file import read_yaml
 
 __all__ = ["ENV_PREFIX", "Bounds", "ControlPlaneSettings", "Flood", "Rates"]
 

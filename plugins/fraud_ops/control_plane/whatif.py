@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fraud_ops.control_plane.errors import NotFound, Refused
-from fraud_rules.project import HOME_VARIABLE, Project
+from fraud_rules.configuration.project import HOME_VARIABLE, Project
 
 __all__ = ["Question", "WhatIfDesk", "WhatIfRun", "WhatIfStatus"]
 

@@ -14,15 +14,15 @@ from fraud_ops.hooks.connections import KAFKA, SPARK, async_connection, connecti
 from fraud_ops.hooks.release import declared_release
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.observation import DetectorObservation
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deployment.attempt import Supervision
 from fraud_rules.deployment.intent import Intent, IntentKind, IntentRecord, Rebuild
 from fraud_rules.deployment.release import Release
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.deployment_log import append_intent, write_supervision
-from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.settings import DetectorSettings
 
 __all__ = ["FraudDetectorHook", "supervisor_id"]
 

@@ -7,10 +7,10 @@ from typing import Any
 from airflow.sdk import Connection
 
 from fraud_ops.hooks.connections import kafka_of, master_of
+from fraud_rules.configuration.project import Project
 from fraud_rules.deployment.local import release_of
 from fraud_rules.deployment.release import Release
 from fraud_rules.errors import ConfigError
-from fraud_rules.project import Project
 
 __all__ = ["declared_release"]
 

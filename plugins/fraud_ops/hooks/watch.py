@@ -12,6 +12,7 @@ from typing import Self
 
 from fraud_ops.broker_clock import BrokerClock
 from fraud_ops.observation import DetectorObservation, ProgressSeen
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deployment.attempt import DeploymentSeen
 from fraud_rules.deployment.intent import IntentLog, read_intents
 from fraud_rules.detector_status import Progress, decode_progress, traffic_since
@@ -22,7 +23,6 @@ from fraud_rules.kafka.deployment_log import deployment_after
 from fraud_rules.kafka.reader import Record, newest_append_ms
 from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.settings import DetectorSettings
 
 __all__ = ["DetectorWatch"]
 

@@ -23,7 +23,7 @@ from fraud_ops.hooks.connections import KAFKA, SPARK, connection, kafka_of, mast
 from fraud_ops.links import Runbook, publish_runbook
 from fraud_ops.named import named
 from fraud_ops.report_links import Report, report_path
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection, Context

@@ -23,9 +23,9 @@ class ApplyTopicsOperator(BaseOperator):
         self.kafka_conn_id = kafka_conn_id
 
     def execute(self, context: Context) -> dict[str, int]:
+        from fraud_rules.configuration.project import Project
         from fraud_rules.kafka import topics
         from fraud_rules.kafka.declared import load_topics
-        from fraud_rules.project import Project
 
         with named():
             declared = load_topics(Project.find().config / "topics.yaml")

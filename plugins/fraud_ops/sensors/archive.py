@@ -31,8 +31,8 @@ class DayArchivedSensor(BaseSensorOperator):
     def poke(self, context: Context) -> bool:
         """Look once."""
         from fraud_rules.archive.store import ArchiveStore
-        from fraud_rules.project import Project
-        from fraud_rules.settings import DetectorSettings
+        from fraud_rules.configuration.project import Project
+        from fraud_rules.configuration.settings import DetectorSettings
 
         with named(context):
             day = day_of(self.day)

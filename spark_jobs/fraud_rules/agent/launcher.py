@@ -23,6 +23,8 @@ import psutil
 
 from fraud_rules.agent.home import AgentHome, AttemptEnd, AttemptFolder, AttemptOrder
 from fraud_rules.agent.members import VARIABLE, cpu_s_of, kill_members, members
+from fraud_rules.configuration.project import HOME_VARIABLE
+from fraud_rules.configuration.settings import ENV_PREFIX as SETTINGS_PREFIX
 from fraud_rules.deployment.code import ENTRY, code_digest, code_digest_of_wheel
 from fraud_rules.deployment.command import attempt_argument, detector_arguments
 from fraud_rules.deployment.intent import IntentRecord
@@ -31,9 +33,7 @@ from fraud_rules.deployment.work import WORK_VARIABLE
 from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid
 from fraud_rules.kafka.connection import ENV_PREFIX as KAFKA_PREFIX
 from fraud_rules.kafka.connection import PROPERTIES_VARIABLE
-from fraud_rules.project import HOME_VARIABLE
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.settings import ENV_PREFIX as SETTINGS_PREFIX
 
 __all__ = ["Launcher", "LocalAttempt", "ProcessLauncher", "ReleaseCheck"]
 

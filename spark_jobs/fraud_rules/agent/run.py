@@ -17,6 +17,7 @@ from fraud_rules.agent.home import AgentHome
 from fraud_rules.agent.launcher import ProcessLauncher
 from fraud_rules.agent.metrics import AgentMetrics
 from fraud_rules.agent.watch import Self
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deployment.code import code_digest
 from fraud_rules.deployment.intent import IntentLog, read_intents
@@ -27,9 +28,8 @@ from fraud_rules.kafka.decoding import decode_or_skip, skip
 from fraud_rules.kafka.deployment_log import DeploymentLog, read_deployment
 from fraud_rules.kafka.reader import Record
 from fraud_rules.kafka.tail import TopicsTail
-from fraud_rules.metrics_server import serving
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.settings import DetectorSettings
+from fraud_rules.runtime.metrics_server import serving
 
 __all__ = ["AgentJob", "run_agent"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 app = typer.Typer(
     help="Run a local Kafka broker: one KRaft node on loopback, with its data in var/broker.",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import sys
 
 import typer
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
-from fraud_rules.project import Project
 
 _MODULE = "fraud_ops.control_plane"
 

@@ -16,8 +16,8 @@ BOOTSTRAP_VARIABLE = "FRAUD_BOOTSTRAP"
 
 def default_bootstrap(environ: Mapping[str, str] = os.environ) -> str:
     """The default bootstrap servers: FRAUD_BOOTSTRAP, else the broker that `fraud broker start` starts."""
+    from fraud_rules.configuration.project import port_setting
     from fraud_rules.kafka.broker import HOST, PORT_VARIABLE
-    from fraud_rules.project import port_setting
 
     return environ.get(BOOTSTRAP_VARIABLE) or f"{HOST}:{port_setting(PORT_VARIABLE, 9092, environ)}"
 

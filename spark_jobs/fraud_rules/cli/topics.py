@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fraud_rules.cli.options import Kafka
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 app = typer.Typer(
     help="Create and change the topics that config/topics.yaml declares.", no_args_is_help=True, rich_markup_mode=None

@@ -24,9 +24,9 @@ from pathlib import Path
 
 import psutil
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.errors import AirflowFailed
 from fraud_rules.kafka.broker import HOST
-from fraud_rules.project import Project
 
 __all__ = ["PORT_VARIABLE", "USER", "AirflowSite", "Component", "LocalAirflow"]
 

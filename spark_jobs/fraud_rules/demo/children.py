@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from fraud_rules.errors import DetectorFailed
-from fraud_rules.process import ProcessHandle
+from fraud_rules.runtime.process import ProcessHandle
 
 __all__ = ["Child", "end_tree"]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fraud_rules.cli.configured import Configured
+from fraud_rules.configuration.project import port_setting
 from fraud_rules.demo.airflow import PORT_VARIABLE as AIRFLOW_PORT_VARIABLE
 from fraud_rules.demo.airflow import AirflowSite, LocalAirflow
 from fraud_rules.demo.children import Child, end_tree
@@ -23,9 +24,8 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import CONTROLLER_PORT_VARIABLE, PORT_VARIABLE, Broker, check_free
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.deployment_log import append_intent, read_deployment, read_intent_log
-from fraud_rules.process import ProcessHandle
-from fraud_rules.project import port_setting
 from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.process import ProcessHandle
 
 __all__ = ["Places", "Site"]
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fraud_rules.cli.alert_lines import read_alert_line
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.detector_status import DetectorStatus, Progress, decode_progress, detector_status
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import Received, follow, topic_starts
@@ -19,7 +20,6 @@ from fraud_rules.liveness import Liveness
 from fraud_rules.replay import decode_exactly
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import ID_FIELD
-from fraud_rules.settings import DetectorSettings
 
 _PROGRESS_KEPT = 400
 _RECENT_KEPT = 200

@@ -6,10 +6,10 @@ import hashlib
 
 import msgspec
 
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError
+from fraud_rules.runtime.yaml_file import parse_yaml
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
-from fraud_rules.yaml_file import parse_yaml
 
 __all__ = ["Release", "fingerprint", "settings_of"]
 

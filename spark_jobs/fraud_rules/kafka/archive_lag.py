@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fraud_rules.archive.manifest import Manifest
+from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import ArchiveBehind
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import topic_starts
-from fraud_rules.settings import TopicNames
 
 __all__ = ["check_kept"]
 

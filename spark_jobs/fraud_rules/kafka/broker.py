@@ -24,10 +24,10 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from fraud_rules.configuration.project import Project, port_setting
 from fraud_rules.errors import BrokerUnavailable, ConfigError, PortInUse
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.process import ProcessHandle, holder_of
-from fraud_rules.project import Project, port_setting
+from fraud_rules.runtime.process import ProcessHandle, holder_of
 
 __all__ = ["Broker", "BrokerStatus", "check_free"]
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from fraud_rules.errors import ConfigError
-from fraud_rules.secret import Secrets
+from fraud_rules.runtime.secret import Secrets
 
 __all__ = ["PROPERTIES_VARIABLE", "KafkaConnection"]
 

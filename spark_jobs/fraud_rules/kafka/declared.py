@@ -11,9 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from fraud_rules.configuration.topic_names import TopicNames, load_topic_names, role_of
 from fraud_rules.errors import ConfigError
-from fraud_rules.topic_names import TopicNames, load_topic_names, role_of
-from fraud_rules.yaml_file import read_yaml
+from fraud_rules.runtime.yaml_file import read_yaml
 
 __all__ = ["Cleanup", "Timestamp", "Topic", "load_topics"]
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError, HistoryLost
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.lost_records import LossReason, LostRecords
 from fraud_rules.recording import RecordedTransaction
-from fraud_rules.settings import DetectorSettings
 
 __all__ = ["History", "JudgedBatch", "read_batches", "read_history"]
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self
 
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deployment.intent import IntentLog, read_intents
 from fraud_rules.detector_status import Progress, decode_progress
 from fraud_rules.errors import BrokerUnavailable
@@ -18,7 +19,6 @@ from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.liveness import Liveness, PartitionEnds, liveness, starts_since
 from fraud_rules.runtime import clock
-from fraud_rules.settings import DetectorSettings
 
 __all__ = ["LivenessReader", "LivenessWatch"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.detector_status import Progress, decode_progress
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
@@ -13,7 +14,6 @@ from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_status import RuleOperation, read_operations
 from fraud_rules.recording import RecordedBatch, RecordedRule, RecordedSettings, RecordedTransaction, Recording
-from fraud_rules.settings import DetectorSettings
 
 __all__ = ["record_run"]
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import msgspec
 
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import follow, read_topic, tail_of, topic_starts
@@ -17,7 +18,6 @@ from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.rule_log import RuleLog, check_rule_log
 from fraud_rules.ruleset import RuleTimeline
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 
 
 class _Reason(msgspec.Struct):

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
+from fraud_rules.configuration.topic_names import TopicNames
 from fraud_rules.errors import BrokerUnavailable, TopicUnsuitable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import describe
-from fraud_rules.topic_names import TopicNames
 
 __all__ = ["check_topics", "faults_of"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine import EPOCH_GRACE_MS, KeyGroupEngine, Observer, Pace
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.output import AlertRecord
 from fraud_rules.ruleset import RuleTimeline
 from fraud_rules.schema import TIME_FIELD, TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from fraud_rules.statelog import MemoryLog, restore_image
 from fraud_rules.transaction import TransactionBatch
 from fraud_rules.window.store import HeapViews

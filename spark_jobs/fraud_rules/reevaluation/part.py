@@ -13,6 +13,7 @@ import numpy as np
 
 from fraud_rules.archive.manifest import FileEntry
 from fraud_rules.archive.store import ArchiveStore, named_storage_errors
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.day import Day
 from fraud_rules.output import AlertRecord
 from fraud_rules.reevaluation.basis import SavedState
@@ -23,7 +24,6 @@ from fraud_rules.reevaluation.feed import DayFeed
 from fraud_rules.reevaluation.report import LATENESS_EDGES_MS
 from fraud_rules.ruleset import LogEntry
 from fraud_rules.schema import TIME_FIELD, TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from fraud_rules.transaction import TransactionBatch
 
 __all__ = ["DayWork", "PartAccount", "read_alerts", "run_part", "shares"]

@@ -11,6 +11,7 @@ import msgspec
 
 from fraud_rules.archive.manifest import Table
 from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.day import Day, days_between
 from fraud_rules.errors import FraudError
 from fraud_rules.reevaluation.basis import Basis, SavedState
@@ -35,7 +36,6 @@ from fraud_rules.reevaluation.summing import Difference, Findings
 from fraud_rules.ruleset import LogEntry
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 
 __all__ = ["Case", "DayOptions", "Spread", "days_due", "decided", "evaluate", "in_process", "nothing_found", "prepare"]
 

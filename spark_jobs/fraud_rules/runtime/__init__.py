@@ -1,1 +1,1 @@
-"""What every process needs from its host: clock, files, locks, processes, retries and caches."""
+"""What every layer needs from its host: processes, files, secrets, metrics. Imports only the product's errors."""

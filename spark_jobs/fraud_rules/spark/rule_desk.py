@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fraud_rules.budget import TrafficSeen, over_budget
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import Reason
 from fraud_rules.event_rate import EventRate
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.rule import Rule
 from fraud_rules.ruleset import LogEntry, RuleTimeline
-from fraud_rules.settings import DetectorSettings
 from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
 
 

@@ -12,13 +12,13 @@ from functools import cache
 
 from pyspark import TaskContext
 
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.ruleset import RuleTimeline
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from fraud_rules.spark.pins import Pin
 from fraud_rules.spark.spill import Spill
 from fraud_rules.spark.views import sweep_views, view_folder

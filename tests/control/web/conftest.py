@@ -13,10 +13,10 @@ import pytest
 
 from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_rules.configuration.project import Project
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.declared import load_topics
-from fraud_rules.project import Project
 from tests.support.control_plane.web.server import Login, Server, airflow_login
 from tests.support.kafka.own_topics import OwnTopics
 

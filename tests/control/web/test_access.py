@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute
 from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings, Rates
 from fraud_ops.control_plane.web.app import PREFIX, app
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from tests.support.control_plane.web.server import RULE, Login, Server
 from tests.support.kafka.own_topics import OwnTopics
 

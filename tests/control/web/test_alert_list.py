@@ -17,10 +17,10 @@ from fraud_ops.control_plane.feed.memory import Bounds, FeedMemory
 from fraud_ops.control_plane.feed.past import MOST_READ, PastAlerts
 from fraud_ops.control_plane.feed.place import Position
 from fraud_ops.control_plane.snoozing import Snoozing
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
-from fraud_rules.project import Project
-from fraud_rules.settings import DetectorSettings
 from tests.support.control_plane.alerts import alert_json
 from tests.support.kafka.own_topics import OwnTopics
 

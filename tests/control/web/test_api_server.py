@@ -11,11 +11,11 @@ import httpx
 import psutil
 import pytest
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.demo.airflow import Component
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.alerts import alert_json
 from tests.support.control_plane.web.api_server import ApiServer, api_server

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from fraud_ops.control_plane.evidence import EvidenceReader
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.project import Project
 from fraud_rules.runtime import clock
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from tests.support.control_plane.alerts import alert_json
 from tests.support.control_plane.web.server import RULE
 from tests.support.kafka.own_topics import OwnTopics

@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fraud_ops.control_plane.web.app import create_app
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 
 
 @pytest.mark.parametrize("path", ["/", "/rules", "/rules/new", "/rules/12", "/alerts", "/detector", "/admin"])

@@ -14,10 +14,10 @@ from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_rules.archive.quarantine import archived_quarantine
+from fraud_rules.configuration.project import Project
 from fraud_rules.day import Day
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.project import Project
 from fraud_rules.reevaluation.published import Published
 from fraud_rules.reevaluation.run import DayOptions, evaluate, in_process, prepare
 from fraud_rules.runtime.clock import now_ms

@@ -10,7 +10,7 @@ import pytest
 
 from fraud_ops.control_plane.errors import NotFound, Refused
 from fraud_ops.control_plane.whatif import Question, WhatIfDesk, WhatIfRun, WhatIfStatus
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from tests.support.waiting import until
 
 QUESTION = Question(b'{"ruleId": 1}', 7)

@@ -11,6 +11,8 @@ from sqlalchemy import func, select
 from fraud_ops.control_plane.canonical import canonical, decoded
 from fraud_ops.control_plane.drift import compare, store_side
 from fraud_ops.control_plane.store.models import OutboxRow, RevisionRow
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.connection import KafkaConnection
@@ -18,8 +20,6 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
-from fraud_rules.project import Project
-from fraud_rules.settings import TopicNames
 from tests.support.control_plane.scene import LIMITS, SCHEMA, Scene
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until

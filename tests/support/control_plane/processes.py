@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from tests.support.kafka.own_topics import OwnTopics
 
 

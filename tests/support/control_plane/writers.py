@@ -17,11 +17,11 @@ from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.roles import Actor, Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.project import Project
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.schema import TransactionSchema
-from fraud_rules.settings import DetectorSettings
 from tests.support.control_plane.scene import given
 
 WRITERS = 8

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import Topic, load_topics
-from fraud_rules.project import Project
-from fraud_rules.settings import TopicNames
 
 
 @dataclass(frozen=True, slots=True)

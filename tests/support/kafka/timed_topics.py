@@ -15,11 +15,11 @@ from functools import partial
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.declared import Timestamp, load_topics
-from fraud_rules.project import Project
-from fraud_rules.settings import TopicNames
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 

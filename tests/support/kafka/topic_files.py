@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from fraud_rules.settings import TopicNames
-from fraud_rules.topic_names import TOPICS_FILE, role_of
+from fraud_rules.configuration.settings import TopicNames
+from fraud_rules.configuration.topic_names import TOPICS_FILE, role_of
 
 
 def name_topics(config: Path, names: TopicNames) -> None:

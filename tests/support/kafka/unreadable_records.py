@@ -7,7 +7,7 @@ from typing import Final
 
 from confluent_kafka import Producer
 
-from fraud_rules.settings import TopicNames
+from fraud_rules.configuration.settings import TopicNames
 from tests.support.kafka.own_topics import OwnTopics
 
 UNREADABLE: Final[dict[str, bytes | None]] = {

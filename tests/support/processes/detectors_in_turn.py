@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from fraud_rules.project import Project
+from fraud_rules.configuration.project import Project
 from tests.support.kafka.timed_topics import detector_has_started, detector_starts
 from tests.support.processes.running_detector import START_S, Installation, jvm_of, kill_session
 from tests.support.waiting import until

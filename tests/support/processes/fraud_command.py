@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from typer.testing import CliRunner
 
 from fraud_rules.cli import app
+from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import FraudError
-from fraud_rules.settings import TopicNames
 from tests.support.kafka.own_topics import OwnTopics
 
 

@@ -21,6 +21,7 @@ from fraud_ops.health import Health, Limits, Verdict, health
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.observation import DetectorObservation
 from fraud_rules.cli.configured import Configured, configured
+from fraud_rules.configuration.project import Project
 from fraud_rules.demo.airflow import USER, Component
 from fraud_rules.demo.published import read_published
 from fraud_rules.demo.sender import Sender
@@ -30,7 +31,6 @@ from fraud_rules.demo.verdict import Verdict as DemoVerdict
 from fraud_rules.deployment.attempt import Attempt
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.recorder import record_run
-from fraud_rules.project import Project
 from fraud_rules.replay import replay_recording
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.traffic import TrafficSettings

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.consume import topic_ends
-from fraud_rules.project import Project
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.recovery.load import Load

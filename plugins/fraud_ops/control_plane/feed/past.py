@@ -11,10 +11,10 @@ from typing import Final, TypeAlias
 from fraud_ops.control_plane.errors import Unavailable
 from fraud_ops.control_plane.feed.events import AlertSeen, read_alert, read_correction
 from fraud_ops.control_plane.feed.place import Position, Source
+from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
-from fraud_rules.settings import TopicNames
 
 __all__ = ["MOST_READ", "Passed", "PastAlerts", "Search", "SearchCut"]
 

@@ -14,8 +14,8 @@ from fraud_ops.control_plane.parts import Parts, Surroundings, open_parts
 from fraud_ops.control_plane.snoozing import KnownSnoozing
 from fraud_ops.control_plane.web.stream import AlertText, EventText
 from fraud_ops.report_pages import archive_folder
+from fraud_rules.configuration.project import Project
 from fraud_rules.demo.steering import VARIABLE, Steering
-from fraud_rules.project import Project
 
 __all__ = ["open_around", "open_here"]
 

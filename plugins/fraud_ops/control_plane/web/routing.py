@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 
 from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.web.auth import admit
-from fraud_rules.safe_text import unprintable
+from fraud_rules.runtime.safe_text import unprintable
 
 __all__ = ["GuardedRoute", "least", "router"]
 

@@ -23,9 +23,9 @@ from fraud_ops.control_plane.parts import Parts, Surroundings
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.web.app import PREFIX, create_app
 from fraud_ops.control_plane.web.opening import open_around
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.demo.steering import Steering
-from fraud_rules.project import Project
-from fraud_rules.settings import DetectorSettings
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 

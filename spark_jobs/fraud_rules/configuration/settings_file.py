@@ -12,7 +12,7 @@ from dataclasses import MISSING, field, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from fraud_rules.safe_text import shown
+from fraud_rules.runtime.safe_text import shown
 
 __all__ = ["NAME", "NAME_IS", "bounded", "matching", "read_settings"]
 

@@ -44,7 +44,7 @@ class Project:
         """
         named = environ.get(HOME_VARIABLE)
         here = (start or Path.cwd()).resolve()
-        candidates = [Path(named).resolve()] if named else [here, *here.parents, Path(__file__).resolve().parents[2]]
+        candidates = [Path(named).resolve()] if named else [here, *here.parents, Path(__file__).resolve().parents[3]]
         for folder in candidates:
             if (folder / _LANDMARK).is_file():
                 return cls(folder)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
+from fraud_rules.configuration.settings_file import matching, read_settings
 from fraud_rules.errors import ConfigError
-from fraud_rules.settings_file import matching, read_settings
-from fraud_rules.yaml_file import read_yaml
+from fraud_rules.runtime.yaml_file import read_yaml
 
 __all__ = ["ENV_PREFIX", "TOPICS_FILE", "TopicNames", "load_topic_names", "names_used_twice", "role_of"]
 

@@ -14,11 +14,17 @@ from pathlib import Path
 
 import yaml
 
+from fraud_rules.configuration.settings_file import NAME, NAME_IS, bounded, matching, read_settings
+from fraud_rules.configuration.topic_names import (
+    ENV_PREFIX,
+    TOPICS_FILE,
+    TopicNames,
+    load_topic_names,
+    names_used_twice,
+)
 from fraud_rules.errors import ConfigError
 from fraud_rules.limits import RuleLimits
-from fraud_rules.settings_file import NAME, NAME_IS, bounded, matching, read_settings
-from fraud_rules.topic_names import ENV_PREFIX, TOPICS_FILE, TopicNames, load_topic_names, names_used_twice
-from fraud_rules.yaml_file import read_yaml
+from fraud_rules.runtime.yaml_file import read_yaml
 
 __all__ = ["ENV_PREFIX", "DetectorSettings", "HealthSettings", "RuleLimits", "TopicNames"]
 
