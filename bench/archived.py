@@ -17,9 +17,9 @@ from fraud_rules.archive.manifest import Batch, FileEntry, Source, Table
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.day import DAY_MS, Day
-from fraud_rules.schema import TransactionSchema
-from fraud_rules.transaction import Column, TransactionBatch
+from fraud_rules.model.day import DAY_MS, Day
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.transaction import Column, TransactionBatch
 
 FIRST = Day.parse("2026-10-05")
 KEYS = 10_000

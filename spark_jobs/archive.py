@@ -9,7 +9,7 @@ from fraud_rules.batch_script import batch_parser, run_batch
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.archive import ArchiveJob, archive
 
 

@@ -12,7 +12,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError, FraudError
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.job import AttemptOf, DetectorJob, RebuildOrder
 from fraud_rules.spark.session import SparkOptions
 from fraud_rules.spark.streaming import Hold, check_start, run

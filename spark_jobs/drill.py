@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import FraudError
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.drill import drill
 from fraud_rules.spark.session import STATE_STORE
 

@@ -8,10 +8,10 @@ from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.batch_script import batch_parser, run_batch
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.day import Day
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.model.day import Day
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.reevaluation.run import DayOptions
-from fraud_rules.schema import TransactionSchema
 from fraud_rules.spark.reevaluation import ReevaluationJob, reevaluate
 
 

@@ -32,8 +32,8 @@ from bench.watching import summary as watched
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import RuleLimits
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.rule_codec import read_entry
-from fraud_rules.schema import TransactionSchema
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
-from fraud_rules.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.spark.checkpoint import Progress, claim, manifest, read_live_progress, read_progress
 from fraud_rules.spark.marker import Beginning, Marker, adopt, check_fits
 from fraud_rules.spark.pins import NO_PIN, Pin, PinStore

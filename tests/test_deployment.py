@@ -16,7 +16,7 @@ from fraud_rules.deployment.intent import NO_EPOCH, Intent, Rebuild, decode_inte
 from fraud_rules.deployment.local import release_of
 from fraud_rules.deployment.release import Release, fingerprint, settings_of
 from fraud_rules.errors import ConfigError, ReleaseInvalid
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 from tests.support.deployments import RELEASE, drain, run
 
 

@@ -21,7 +21,7 @@ import pytest
 import typer
 
 from fraud_rules.cli import app
-from fraud_rules.day import DAY_MS
+from fraud_rules.model.day import DAY_MS
 from tests.support.documented import Documented, bare_environment, documented, fresh_clone
 from tests.support.places import ROOT
 from tests.support.ports import free_ports

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from fraud_rules.errors import RuleRejected
 from fraud_rules.filter import parse_filter
-from fraud_rules.limits import RuleLimits
-from fraud_rules.schema import Field, FieldType, TransactionSchema
-from fraud_rules.transaction import Column
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.transaction import Column
 from tests.support.places import ROOT
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")

@@ -15,8 +15,8 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged, Reason, TopicUnsuitable
 from fraud_rules.kafka.reader import Record
 from fraud_rules.kafka.rule_log import RuleLog
-from fraud_rules.limits import RuleLimits
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.marker import Marker
 from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
 from fraud_rules.spark.rule_desk import RuleDesk

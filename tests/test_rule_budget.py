@@ -8,8 +8,8 @@ import pytest
 
 from fraud_rules.budget import BYTES_PER_MARK, TrafficSeen, estimate_state_bytes, over_budget
 from fraud_rules.event_rate import EventRate
-from fraud_rules.rule import Aggregator, Operator, Rule, RuleState
-from fraud_rules.ruleset import LogEntry, RuleSet, RuleTimeline
+from fraud_rules.model.rule import Aggregator, Operator, Rule, RuleState
+from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
 
 A, B = ("payeeId",), ("beneficiaryId",)
 MIB = 2**20

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fraud_rules.errors import Reason
-from fraud_rules.rule import Aggregator, Control, ControlType, Operator, Rule, RuleChange, RuleDeletion, RuleState
-from fraud_rules.ruleset import GroupingInForce, LogEntry, RuleInForce, RuleSet, RuleTimeline
+from fraud_rules.model.rule import Aggregator, Control, ControlType, Operator, Rule, RuleChange, RuleDeletion, RuleState
+from fraud_rules.model.ruleset import GroupingInForce, LogEntry, RuleInForce, RuleSet, RuleTimeline
 
 A, B = ("payeeId",), ("beneficiaryId", "payeeId")
 MINUTE = 60_000

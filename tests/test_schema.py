@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fraud_rules.errors import ConfigError
-from fraud_rules.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from tests.support.places import ROOT
 
 CONFIG = ROOT / "config" / "schema.yaml"

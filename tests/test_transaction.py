@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from fraud_rules.codec import decode_transactions
 from fraud_rules.columns import column_of
-from fraud_rules.schema import Field, FieldType, TransactionSchema
-from fraud_rules.transaction import Column, TransactionBatch
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.transaction import Column, TransactionBatch
 from tests.support.places import ROOT
 
 DEFAULT = TransactionSchema.load(ROOT / "config" / "schema.yaml")

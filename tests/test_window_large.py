@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.model.ruleset import GroupingInForce, RuleTimeline
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.transaction import Column, TransactionBatch
 from fraud_rules.rule_codec import read_entry
-from fraud_rules.ruleset import GroupingInForce, RuleTimeline
-from fraud_rules.schema import TransactionSchema
-from fraud_rules.transaction import Column, TransactionBatch
 from fraud_rules.window import layout as at
 from fraud_rules.window.arrays import HeapArrays
 from fraud_rules.window.cell import Cell

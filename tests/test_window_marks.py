@@ -13,11 +13,11 @@ from fraud_rules.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.fanout import fan_out
-from fraud_rules.limits import RuleLimits
-from fraud_rules.output import KeyGroupOutput
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.output import KeyGroupOutput
+from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.rule_codec import read_entry
-from fraud_rules.ruleset import RuleTimeline
-from fraud_rules.schema import TransactionSchema
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.store import HeapViews
 from tests.support.places import ROOT

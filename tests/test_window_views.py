@@ -17,11 +17,11 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.errors import StorageFull
 from fraud_rules.fanout import fan_out
-from fraud_rules.limits import RuleLimits
-from fraud_rules.output import KeyGroupOutput
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.output import KeyGroupOutput
+from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.rule_codec import read_entry
-from fraud_rules.ruleset import RuleTimeline
-from fraud_rules.schema import Field, FieldType, TransactionSchema
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.chunks import FAN
 from fraud_rules.window.journal import Head, _decode_head

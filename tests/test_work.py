@@ -18,9 +18,9 @@ from fraud_rules.deployment.attempt import AttemptStatus
 from fraud_rules.deployment.work import WORK_VARIABLE, Work, WorkPhase
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.rule_codec import read_entry
-from fraud_rules.ruleset import RuleTimeline
-from fraud_rules.schema import TransactionSchema
 from fraud_rules.spark.spill import Spill
 from fraud_rules.spark.task_work import TaskWork, read_progress
 from fraud_rules.spark.work import BatchProgress, BatchWatch, WorkReport, named_report, work_file, work_lines

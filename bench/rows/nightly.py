@@ -30,10 +30,10 @@ from bench.rulesets import RULES_10, rule
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.reevaluation.published import Published
 from fraud_rules.reevaluation.run import DayOptions, evaluate, prepare
 from fraud_rules.reevaluation.summing import differences
-from fraud_rules.schema import TransactionSchema
 from fraud_rules.whatif.run import WhatIf, what_if
 
 _DAY = 10_000_000

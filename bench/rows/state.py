@@ -20,12 +20,12 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.rule_codec import read_entry
-from fraud_rules.ruleset import RuleTimeline
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.schema import TransactionSchema
 from fraud_rules.statelog import MemoryLog
-from fraud_rules.transaction import TransactionBatch
 from fraud_rules.window.store import HeapViews
 
 _TRANSACTIONS = 250_000

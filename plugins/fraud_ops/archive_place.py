@@ -7,7 +7,7 @@ from pathlib import Path
 from airflow.sdk import Variable
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.day import Day
+from fraud_rules.model.day import Day
 
 __all__ = ["ARCHIVE_VARIABLE", "archive_folder", "day_of"]
 

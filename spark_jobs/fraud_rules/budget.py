@@ -13,8 +13,8 @@ from typing import Final
 
 from fraud_rules.errors import Reason
 from fraud_rules.event_rate import EventRate
-from fraud_rules.rule import Rule
-from fraud_rules.ruleset import RuleSet
+from fraud_rules.model.rule import Rule
+from fraud_rules.model.ruleset import RuleSet
 
 BYTES_PER_MARK: Final = 192
 """The bytes of one mark in a view: a row of seven words, an entry of the hash table, and the free room of both. With

@@ -19,10 +19,10 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from numpy.typing import NDArray
 
 from fraud_rules.csv_line import line_rewriter
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.transaction import Column
 from fraud_rules.record import MAX_DEPTH, MAX_TEXT_LENGTH, Value, decode_members
 from fraud_rules.scalar import INT64_MAX, INT64_MIN, TIMESTAMP_MAX_MS, TIMESTAMP_MIN_MS, parse_timestamp
-from fraud_rules.schema import Field, FieldType, TransactionSchema
-from fraud_rules.transaction import Column
 
 Bools: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.int64]

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from fraud_rules.errors import RecordRejected
-from fraud_rules.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 
 BLANKS: Final = b" \t\r\n"
 """The bytes that are stripped from both ends of a record, JSON or CSV."""

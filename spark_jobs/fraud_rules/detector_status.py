@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from fraud_rules.lost_records import LostRecords
+from fraud_rules.model.lost_records import LostRecords
 
 __all__ = [
     "BatchLatency",

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.keygroup import hash_text, key_groups_of
-from fraud_rules.ruleset import RuleTimeline
-from fraud_rules.transaction import Column, TransactionBatch
+from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.transaction import Column, TransactionBatch
 
 Grouping = tuple[str, ...]
 Ints = NDArray[np.int64]

@@ -23,8 +23,8 @@ from lark import Lark, Token, Transformer_NonRecursive, v_args
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from fraud_rules.errors import Reason, RuleRejected
-from fraud_rules.limits import RuleLimits
-from fraud_rules.predicate import (
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.predicate import (
     And,
     Comparison,
     FieldComparison,
@@ -36,8 +36,8 @@ from fraud_rules.predicate import (
     Or,
     Predicate,
 )
+from fraud_rules.model.schema import FieldType, TransactionSchema
 from fraud_rules.runtime.safe_text import quoted, unprintable
-from fraud_rules.schema import FieldType, TransactionSchema
 
 __all__ = ["Predicate", "parse_filter"]
 

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fraud_rules.errors import InputInvalid
+from fraud_rules.model.schema import FieldType, TransactionSchema
 from fraud_rules.scalar import is_number
-from fraud_rules.schema import FieldType, TransactionSchema
 
 __all__ = ["HISTORY_SUFFIXES", "digest_of", "history_records"]
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from fraud_rules.archive.store import named_storage_errors
 from fraud_rules.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.schema import TIME_FIELD, TransactionSchema
+from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 
 __all__ = ["RUN_RECORDS", "OrderedHistory"]
 

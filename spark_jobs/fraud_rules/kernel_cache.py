@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from fraud_rules.schema import TransactionSchema
+    from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["compile_kernel", "load_kernel", "main"]
 
@@ -72,8 +72,8 @@ def _count() -> None:
     import msgspec
     import numpy as np
 
-    from fraud_rules.limits import RuleLimits
-    from fraud_rules.rule import Rule
+    from fraud_rules.model.limits import RuleLimits
+    from fraud_rules.model.rule import Rule
     from fraud_rules.rule_codec import read_entry
     from fraud_rules.window.curve import LimitCurve
     from fraud_rules.window.layout import O_WIDTH
@@ -84,7 +84,7 @@ def _count() -> None:
 
 
 def _schema() -> TransactionSchema:
-    from fraud_rules.schema import Field, FieldType, TransactionSchema
+    from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 
     return TransactionSchema(
         (

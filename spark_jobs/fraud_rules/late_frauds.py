@@ -9,8 +9,8 @@ import json
 import random
 from collections.abc import Iterator
 
-from fraud_rules.day import Day
 from fraud_rules.fraud_patterns import FRAUDS
+from fraud_rules.model.day import Day
 
 __all__ = ["late_frauds"]
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.recording import RecordedTransaction
 from fraud_rules.replay import Replay
-from fraud_rules.ruleset import RuleTimeline
-from fraud_rules.schema import TransactionSchema
 
 __all__ = ["Judged", "merged", "rebuild_state"]
 

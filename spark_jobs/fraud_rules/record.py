@@ -28,6 +28,7 @@ import msgspec
 
 from fraud_rules.csv_line import BLANKS, split_line
 from fraud_rules.errors import RecordRejected
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.scalar import (
     INT64_MAX,
     INT64_MIN,
@@ -39,7 +40,6 @@ from fraud_rules.scalar import (
     parse_integer,
     parse_timestamp,
 )
-from fraud_rules.schema import Field, FieldType, TransactionSchema
 
 MAX_RECORD_BYTES: Final = 65_536
 MAX_DEPTH: Final = 32

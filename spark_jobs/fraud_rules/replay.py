@@ -18,12 +18,12 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.errors import Reason
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
-from fraud_rules.output import KeyGroupOutput
+from fraud_rules.model.output import KeyGroupOutput
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.schema import ID_FIELD, TransactionSchema
 from fraud_rules.record import decode_members
 from fraud_rules.recording import RecordedTransaction, Recording
 from fraud_rules.rule_codec import read_entry
-from fraud_rules.ruleset import LogEntry, RuleTimeline
-from fraud_rules.schema import ID_FIELD, TransactionSchema
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.store import HeapViews, ViewStore
 

@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 from fraud_rules.errors import InputInvalid
-from fraud_rules.rule import Rule
+from fraud_rules.model.rule import Rule
 from fraud_rules.rule_codec import encode_document
 
 _TEXT_MEMBERS = (

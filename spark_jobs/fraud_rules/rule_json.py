@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from fraud_rules.errors import Reason, RuleRejected
-from fraud_rules.limits import RuleLimits
+from fraud_rules.model.limits import RuleLimits
 from fraud_rules.runtime.safe_text import quoted, unprintable
 
 _MAX_NUMBER_CHARS = 128

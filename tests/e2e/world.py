@@ -14,7 +14,6 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
-from fraud_rules.day import Day
 from fraud_rules.demo.airflow import USER, AirflowSite, Component, LocalAirflow
 from fraud_rules.demo.steering import VARIABLE as STEERING
 from fraud_rules.demo.steering import Steering
@@ -22,8 +21,9 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.model.day import Day
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime import clock
-from fraud_rules.schema import TransactionSchema
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.nightly.archived import Site
 from tests.support.ports import free_ports

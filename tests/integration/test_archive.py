@@ -15,13 +15,13 @@ from fraud_rules.archive.files import read_log, read_transactions
 from fraud_rules.archive.manifest import Table
 from fraud_rules.archive.quarantine import archived_quarantine
 from fraud_rules.configuration.project import Project
-from fraud_rules.day import Day
 from fraud_rules.kafka.quarantine import read_quarantine
 from fraud_rules.kafka.writer import BatchWriter
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.day import Day
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.spark.records import quarantine_records
 from fraud_rules.spark.rows import Refused
-from fraud_rules.transaction import TransactionBatch
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.timed_topics import Logs
 from tests.support.nightly.jobs import archive_of, archived, run_job

@@ -15,12 +15,12 @@ import pytest
 from fraud_rules import history_order
 from fraud_rules.cli.load import load_name
 from fraud_rules.configuration.project import Project
-from fraud_rules.day import DAY_MS, Day
 from fraud_rules.history_files import history_records
 from fraud_rules.history_order import OrderedHistory
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.history_writer import loaded_records, send_history
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.day import DAY_MS, Day
+from fraud_rules.model.schema import TransactionSchema
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.processes.fraud_command import environment, fraud

@@ -26,8 +26,8 @@ from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, last_record
-from fraud_rules.lost_records import LossReason, LostRecords
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.lost_records import LossReason, LostRecords
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark import checkpoint, losses
 from fraud_rules.spark.admission import Admitted, admit, check
 from fraud_rules.spark.job import DetectorJob, RebuildOrder

@@ -16,10 +16,10 @@ from fraud_rules.archive.compaction import MOST_SMALL, compact
 from fraud_rules.archive.files import read_transactions, write_transactions
 from fraud_rules.archive.manifest import Batch, FileEntry, Manifest, Source, Table
 from fraud_rules.archive.store import ArchiveStore, named_storage_errors, write_whole
-from fraud_rules.day import Day
 from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ConfigError, InputInvalid, StorageFull
-from fraud_rules.schema import Field, FieldType, TransactionSchema
-from fraud_rules.transaction import Column, TransactionBatch
+from fraud_rules.model.day import Day
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.transaction import Column, TransactionBatch
 from tests.support.conformance import load_schema
 
 DAY = Day.parse("2026-11-18")

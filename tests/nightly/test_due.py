@@ -9,7 +9,7 @@ import pytest
 
 from fraud_rules.archive.manifest import Batch, FileEntry, Manifest, Source, Table
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.day import Day
+from fraud_rules.model.day import Day
 from fraud_rules.reevaluation.basis import Basis
 from fraud_rules.reevaluation.chain import is_due
 from fraud_rules.reevaluation.report import DayResult

@@ -20,9 +20,9 @@ from fraud_rules.archive.manifest import Table
 from fraud_rules.archive.quarantine import archived_quarantine
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.day import Day
 from fraud_rules.errors import InputInvalid
-from fraud_rules.transaction import TransactionBatch
+from fraud_rules.model.day import Day
+from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.whatif.run import WhatIf, last_day, what_if
 from tests.support.conformance import load_schema
 from tests.support.processes.fraud_command import fraud

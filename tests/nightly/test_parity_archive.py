@@ -14,8 +14,8 @@ import pytest
 
 from fraud_rules.archive.compaction import compact
 from fraud_rules.archive.manifest import Table
-from fraud_rules.day import Day
 from fraud_rules.errors import ArchiveDamaged, DayBusy, DayEmpty, DayNotArchived, DayTooOld, HistoryLost
+from fraud_rules.model.day import Day
 from fraud_rules.reevaluation.run import days_due, evaluate, in_process, prepare
 from fraud_rules.reevaluation.summing import Findings
 from tests.support.conformance import load_schema

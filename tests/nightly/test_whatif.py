@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from fraud_rules.day import Day
 from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid, RuleRejected, RuleUnknown
+from fraud_rules.model.day import Day
 from fraud_rules.whatif.result import encode_whatif, whatif_page
 from fraud_rules.whatif.run import WhatIf, keep, what_if
 from fraud_rules.whatif.variants import limits_of

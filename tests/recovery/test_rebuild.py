@@ -13,7 +13,7 @@ import yaml
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 from tests.support import oracle
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.running_detector import Installation, RunningDetector

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import CASES, ROOT
 
 SCHEMAS = {"default": ROOT / "config" / "schema.yaml", "nullable": CASES / "nullable.yaml"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fraud_rules.limits import RuleLimits
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")

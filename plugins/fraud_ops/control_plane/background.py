@@ -21,7 +21,7 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.views import RuleChanged
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["Background"]
 

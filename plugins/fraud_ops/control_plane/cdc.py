@@ -27,7 +27,7 @@ from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.kafka.reader import Record
-from fraud_rules.rule import Control, Rule, RuleDeletion
+from fraud_rules.model.rule import Control, Rule, RuleDeletion
 from fraud_rules.rule_codec import encode_document, parse_rule_document
 from fraud_rules.rule_members import MEMBERS
 

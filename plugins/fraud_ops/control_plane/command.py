@@ -26,8 +26,8 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.schema import TransactionSchema
 
 __all__ = ["app", "main"]
 

@@ -22,10 +22,10 @@ from fraud_ops.control_plane.views import Document
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
-from fraud_rules.limits import RuleLimits
-from fraud_rules.rule import Control, ControlType
-from fraud_rules.ruleset import LogEntry, RuleSet
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.rule import Control, ControlType
+from fraud_rules.model.ruleset import LogEntry, RuleSet
+from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["Drift", "DriftCheck", "RuleDrift", "Side", "StoreSide", "compare", "store_side"]
 

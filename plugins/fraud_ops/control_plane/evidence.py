@@ -19,10 +19,10 @@ from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
 from fraud_rules.kafka.reader import Record, TopicReader
-from fraud_rules.rule import Rule
+from fraud_rules.model.rule import Rule
+from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.rule_codec import parse_rule_document
-from fraud_rules.schema import ID_FIELD, TIME_FIELD, TransactionSchema
-from fraud_rules.transaction import TransactionBatch
 
 __all__ = ["Evidence", "EvidenceReader"]
 

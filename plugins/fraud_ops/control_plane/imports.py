@@ -22,7 +22,7 @@ from fraud_ops.control_plane.steps import add_draft, change_state, new_document
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_ops.control_plane.views import Import, ImportEffect, ImportItem
 from fraud_rules.errors import InputInvalid, Reason, RuleRejected
-from fraud_rules.limits import RuleLimits
+from fraud_rules.model.limits import RuleLimits
 from fraud_rules.rule_export import RuleFormat
 from fraud_rules.rule_files import read_rule_text
 from fraud_rules.rule_json import decode_object

@@ -29,9 +29,9 @@ from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.kafka.reader import Record
-from fraud_rules.rule import Control, ControlType, Rule, RuleDeletion
+from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
+from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.rule_codec import encode_document, read_entry
-from fraud_rules.ruleset import LogEntry
 
 __all__ = ["AUDIT_HEADER", "NAME", "SEQ_HEADER", "STORE_HEADER", "log_mirror", "mark_arrived", "mark_published"]
 

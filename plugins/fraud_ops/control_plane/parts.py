@@ -37,8 +37,8 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.demo.steering import Steering
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.unread import read_unread
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.schema import TransactionSchema
 
 __all__ = ["Parts", "Surroundings", "open_parts"]
 

@@ -13,8 +13,8 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.rule_status import read_rules
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.rule_apply import judge
-from fraud_rules.schema import TransactionSchema
 
 __all__ = ["SeedRulesHook"]
 

@@ -63,8 +63,8 @@ class DaysDueOperator(BaseOperator):
         from fraud_rules.archive.store import ArchiveStore
         from fraud_rules.configuration.project import Project
         from fraud_rules.configuration.settings import DetectorSettings
+        from fraud_rules.model.schema import TransactionSchema
         from fraud_rules.reevaluation.run import days_due
-        from fraud_rules.schema import TransactionSchema
 
         if not context["params"].get("requeue", True):
             return []
@@ -92,7 +92,7 @@ class QueueDayOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Ask for the run."""
-        from fraud_rules.day import Day
+        from fraud_rules.model.day import Day
 
         raise DagRunTriggerException(
             trigger_dag_id=self.dag_id,

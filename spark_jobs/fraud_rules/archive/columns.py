@@ -13,8 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fraud_rules.errors import ConfigError
-from fraud_rules.schema import Field, FieldType, TransactionSchema
-from fraud_rules.transaction import Column, TransactionBatch
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.transaction import Column, TransactionBatch
 
 __all__ = ["APPEND", "OFFSET", "PARTITION", "PLACE", "TIME_TYPE", "batch_of", "table_of"]
 

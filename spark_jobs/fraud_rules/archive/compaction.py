@@ -13,9 +13,9 @@ from fraud_rules.archive.columns import table_of
 from fraud_rules.archive.files import read_log, read_transactions, sorted_by_time, write_file
 from fraud_rules.archive.manifest import FileEntry, Manifest, Table, small_files
 from fraud_rules.archive.store import ArchiveStore
-from fraud_rules.day import Day
-from fraud_rules.schema import TransactionSchema
-from fraud_rules.transaction import TransactionBatch
+from fraud_rules.model.day import Day
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
 
 __all__ = ["FULL_ROWS", "MOST_SMALL", "compact", "due"]
 

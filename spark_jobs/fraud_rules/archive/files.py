@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 from fraud_rules.archive.columns import APPEND, OFFSET, PARTITION, TIME_TYPE, batch_of, table_of
 from fraud_rules.archive.manifest import FileEntry, Table
 from fraud_rules.archive.store import ArchiveStore, named_storage_errors
-from fraud_rules.day import Day
 from fraud_rules.errors import ArchiveDamaged
-from fraud_rules.schema import TIME_FIELD, FieldType, TransactionSchema
-from fraud_rules.transaction import TransactionBatch
+from fraud_rules.model.day import Day
+from fraud_rules.model.schema import TIME_FIELD, FieldType, TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
 
 __all__ = [
     "LOG_SCHEMA",

@@ -24,9 +24,9 @@ from fraud_rules.archive.manifest import FileEntry, Imported, Table
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.codec import Reject, decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.day import DAY_MS, Day
 from fraud_rules.history_files import digest_of, history_records
-from fraud_rules.schema import TIME_FIELD, TransactionSchema
+from fraud_rules.model.day import DAY_MS, Day
+from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 
 __all__ = ["IMPORT_PARTITION", "ImportResult", "import_file"]
 

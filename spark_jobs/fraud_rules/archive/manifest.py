@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from fraud_rules.day import Day
+from fraud_rules.model.day import Day
 
 __all__ = ["FileEntry", "Imported", "Manifest", "Retired", "Source", "Table"]
 

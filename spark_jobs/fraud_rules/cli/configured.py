@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 
 
 @dataclass(frozen=True, slots=True)

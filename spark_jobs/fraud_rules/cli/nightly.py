@@ -119,7 +119,7 @@ def reevaluate(
     """
     from fraud_rules.archive.store import ArchiveStore
     from fraud_rules.cli.output import print_json
-    from fraud_rules.day import Day
+    from fraud_rules.model.day import Day
     from fraud_rules.reevaluation.run import DayOptions
     from fraud_rules.spark.reevaluation import ReevaluationJob
     from fraud_rules.spark.reevaluation import reevaluate as run
@@ -173,7 +173,7 @@ def whatif(
     """
     from fraud_rules.archive.store import ArchiveStore
     from fraud_rules.cli.output import print_json
-    from fraud_rules.day import Day
+    from fraud_rules.model.day import Day
     from fraud_rules.whatif.run import WhatIf, keep, last_day, what_if
     from fraud_rules.whatif.variants import limits_of
 

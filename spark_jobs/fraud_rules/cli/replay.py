@@ -29,9 +29,9 @@ def replay(file: File, schema: Schema = None) -> None:
       fraud replay recording.json
       fraud record | fraud replay - | jq '.alerts | length'
     """
+    from fraud_rules.model.schema import TransactionSchema
     from fraud_rules.recording import Recording
     from fraud_rules.replay import encode_exactly, replay_recording
-    from fraud_rules.schema import TransactionSchema
 
     context = configured()
     recording = Recording.read(_content(file), "standard input" if str(file) == "-" else str(file))

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fraud_rules.cli.output import console, print_json
-from fraud_rules.rule import Control, Rule, RuleChange, RuleDeletion
+from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
 from fraud_rules.rule_apply import Applied, Judged
 from fraud_rules.rule_export import describe
 

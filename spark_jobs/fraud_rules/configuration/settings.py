@@ -23,7 +23,7 @@ from fraud_rules.configuration.topic_names import (
     names_used_twice,
 )
 from fraud_rules.errors import ConfigError
-from fraud_rules.limits import RuleLimits
+from fraud_rules.model.limits import RuleLimits
 from fraud_rules.runtime.yaml_file import read_yaml
 
 __all__ = ["ENV_PREFIX", "DetectorSettings", "HealthSettings", "RuleLimits", "TopicNames"]

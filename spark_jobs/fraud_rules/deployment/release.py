@@ -8,8 +8,8 @@ import msgspec
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.yaml_file import parse_yaml
-from fraud_rules.schema import TransactionSchema
 
 __all__ = ["Release", "fingerprint", "settings_of"]
 

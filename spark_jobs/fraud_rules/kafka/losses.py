@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
-from fraud_rules.lost_records import LossReason, LostRecords, Offsets
+from fraud_rules.model.lost_records import LossReason, LostRecords, Offsets
 
 __all__ = ["find_losses"]
 

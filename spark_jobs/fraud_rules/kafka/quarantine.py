@@ -17,9 +17,9 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.quarantine import Quarantined, quarantined
 from fraud_rules.runtime import clock
-from fraud_rules.schema import TransactionSchema
 
 __all__ = ["Replayed", "read_marks", "read_quarantine", "replay"]
 

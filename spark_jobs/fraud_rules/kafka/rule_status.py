@@ -16,8 +16,8 @@ from fraud_rules.kafka.consume import follow, read_topic, tail_of, topic_starts
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.rule_log import RuleLog, check_rule_log
-from fraud_rules.ruleset import RuleTimeline
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.schema import TransactionSchema
 
 
 class _Reason(msgspec.Struct):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fraud_rules.day import Day, days_between
+from fraud_rules.model.day import Day, days_between
 
 __all__ = ["Basis", "SavedState"]
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from fraud_rules.archive.manifest import Manifest, Table
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.day import DAY_MS, Day, days_between
 from fraud_rules.errors import DayEmpty, DayNotArchived, DayTooOld, HistoryLost
+from fraud_rules.model.day import DAY_MS, Day, days_between
+from fraud_rules.model.rule import Rule
+from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.reevaluation.basis import Basis, SavedState
 from fraud_rules.reevaluation.feed import DayFeed
 from fraud_rules.reevaluation.report import DayResult
-from fraud_rules.rule import Rule
-from fraud_rules.ruleset import LogEntry
 
 __all__ = ["Chain", "chain_of", "check_archived", "check_history", "is_due", "provisional", "reach_of"]
 

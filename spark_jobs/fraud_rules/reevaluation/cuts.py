@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from fraud_rules.detector_status import Progress
 from fraud_rules.errors import Reason
-from fraud_rules.ruleset import LogEntry, RuleTimeline
-from fraud_rules.transaction import TransactionBatch
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.transaction import TransactionBatch
 
 __all__ = ["Cuts", "PinnedTimeline", "refused_entries"]
 

@@ -15,8 +15,8 @@ import msgspec
 import pyarrow as pa
 
 from fraud_rules.archive.store import ArchiveStore, locked, named_storage_errors, write_whole
-from fraud_rules.day import Day
 from fraud_rules.errors import ArchiveDamaged, DayBusy
+from fraud_rules.model.day import Day
 from fraud_rules.reevaluation.basis import Basis, SavedState
 from fraud_rules.reevaluation.report import DayResult, decode_result, encode_result
 

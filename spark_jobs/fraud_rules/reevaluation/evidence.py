@@ -14,14 +14,14 @@ from fraud_rules.archive.files import read_log
 from fraud_rules.archive.manifest import Manifest, Table
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.day import Day
 from fraud_rules.detector_status import Progress, decode_progress
 from fraud_rules.errors import DayNotArchived, RuleLogForeign
+from fraud_rules.model.day import Day
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.reevaluation.cuts import Cuts, refused_entries
 from fraud_rules.reevaluation.feed import DayFeed
 from fraud_rules.rule_codec import read_entry
-from fraud_rules.ruleset import LogEntry, RuleTimeline
-from fraud_rules.schema import TransactionSchema
 
 __all__ = ["Evidence"]
 

@@ -19,9 +19,9 @@ from fraud_rules.archive.columns import OFFSET, PARTITION, PLACE, batch_of
 from fraud_rules.archive.files import open_parquet, string_fields
 from fraud_rules.archive.manifest import FileEntry
 from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.reevaluation.cuts import Cuts
-from fraud_rules.schema import TIME_FIELD, TransactionSchema
-from fraud_rules.transaction import TransactionBatch
 
 __all__ = ["SLICE_ROWS", "DayFeed", "arranged"]
 

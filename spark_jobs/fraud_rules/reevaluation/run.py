@@ -12,8 +12,10 @@ import msgspec
 from fraud_rules.archive.manifest import Table
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.day import Day, days_between
 from fraud_rules.errors import FraudError
+from fraud_rules.model.day import Day, days_between
+from fraud_rules.model.ruleset import LogEntry
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.reevaluation.basis import Basis, SavedState
 from fraud_rules.reevaluation.chain import (
     Chain,
@@ -33,9 +35,7 @@ from fraud_rules.reevaluation.part import DayWork, PartAccount, read_alerts, run
 from fraud_rules.reevaluation.published import check_versions, judged_ids, unknown_of
 from fraud_rules.reevaluation.report import DayResult
 from fraud_rules.reevaluation.summing import Difference, Findings
-from fraud_rules.ruleset import LogEntry
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.schema import TransactionSchema
 
 __all__ = ["Case", "DayOptions", "Spread", "days_due", "decided", "evaluate", "in_process", "nothing_found", "prepare"]
 

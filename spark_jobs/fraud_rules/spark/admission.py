@@ -18,7 +18,7 @@ from fraud_rules.kafka.losses import find_losses
 from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.kafka.writer import BatchWriter, last_record
-from fraud_rules.lost_records import LostRecords, Offsets, moved
+from fraud_rules.model.lost_records import LostRecords, Offsets, moved
 from fraud_rules.spark import checkpoint, losses
 from fraud_rules.spark.job import DetectorJob
 from fraud_rules.spark.marker import Beginning, Marker, adopt, beginning_of, check_fits, check_query

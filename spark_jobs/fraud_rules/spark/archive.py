@@ -26,8 +26,8 @@ from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.errors import ArchiveBehind, ArchiveFailed, ArchiveForeign, FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import topic_ends, topic_starts
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.schema import TransactionSchema
 from fraud_rules.spark.archive_stage import ARCHIVE_ROW, ArchiveStage, decode_written
 from fraud_rules.spark.checkpoint import end_offsets, known_query
 from fraud_rules.spark.endings import named_as, stop_spark

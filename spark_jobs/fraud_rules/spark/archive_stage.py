@@ -18,11 +18,11 @@ from fraud_rules.archive.files import log_schema, write_file, write_transactions
 from fraud_rules.archive.manifest import Batch, FileEntry, Table
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.codec import decode_transactions
-from fraud_rules.day import DAY_MS, Day
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
+from fraud_rules.model.day import DAY_MS, Day
+from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.reevaluation.published import event_time_of
-from fraud_rules.schema import TIME_FIELD, TransactionSchema
-from fraud_rules.transaction import TransactionBatch
 
 ARCHIVE_ROW = "blob binary"
 HELD_BYTES = 134_217_728

@@ -18,8 +18,8 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.detector_status import Traffic, decode_progress
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
-from fraud_rules.lost_records import LostRecords
-from fraud_rules.output import KeyGroupOutput
+from fraud_rules.model.lost_records import LostRecords
+from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.runtime import clock
 from fraud_rules.spark.checkpoint import end_offsets, is_committed, query_id
 from fraud_rules.spark.latency_meter import LatencyMeter

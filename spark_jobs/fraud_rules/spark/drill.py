@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from fraud_rules.errors import CheckpointDamaged
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.checkpoint import is_committed, read_live_progress
 from fraud_rules.spark.squeeze import expand
 from fraud_rules.spark.state import HEAD, LOG

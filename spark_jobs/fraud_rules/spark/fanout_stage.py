@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from fraud_rules.codec import Decoded, decode_transactions
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
-from fraud_rules.schema import TIME_FIELD
+from fraud_rules.model.schema import TIME_FIELD
+from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.spark.lanes import lanes
 from fraud_rules.spark.rows import ASIDE, Aside, Refused, quantiles_ms
 from fraud_rules.spark.squeeze import squeeze
 from fraud_rules.spark.worker import WorkerContext, settle
-from fraud_rules.transaction import TransactionBatch
 
 MAX_REFUSED_BYTES = 4_194_304
 """Quarantined bytes that travel in one row, but for a single larger record."""

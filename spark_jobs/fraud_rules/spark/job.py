@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.session import SparkOptions
 
 __all__ = ["AttemptOf", "DetectorJob", "RebuildOrder"]

@@ -16,7 +16,7 @@ import msgspec
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
-from fraud_rules.lost_records import LostRecords, moved
+from fraud_rules.model.lost_records import LostRecords, moved
 from fraud_rules.spark import checkpoint
 from fraud_rules.spark.marker import Marker
 from fraud_rules.spark.storage import Folder

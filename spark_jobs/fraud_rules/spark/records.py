@@ -12,9 +12,9 @@ import msgspec
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.writer import OutRecord
-from fraud_rules.output import AlertRecord, KeyGroupOutput, LateRecord
-from fraud_rules.rule import Control, ControlType, Rule, RuleDeletion
-from fraud_rules.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
+from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.spark.rows import Refused
 
 RULE_KEY_CONTROL: Final = b"control"

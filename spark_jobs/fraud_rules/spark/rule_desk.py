@@ -11,8 +11,8 @@ from fraud_rules.errors import Reason
 from fraud_rules.event_rate import EventRate
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
-from fraud_rules.rule import Rule
-from fraud_rules.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.rule import Rule
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
 
 

@@ -17,8 +17,8 @@ from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
-from fraud_rules.ruleset import RuleTimeline
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.pins import Pin
 from fraud_rules.spark.spill import Spill
 from fraud_rules.spark.views import sweep_views, view_folder

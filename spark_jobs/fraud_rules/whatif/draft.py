@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fraud_rules.errors import RuleUnknown
-from fraud_rules.limits import RuleLimits
-from fraud_rules.rule import Rule
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.rule import Rule
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.rule_codec import parse_rule_record
 from fraud_rules.rule_files import read_rule_file
-from fraud_rules.ruleset import LogEntry, RuleTimeline
-from fraud_rules.schema import TransactionSchema
 
 __all__ = ["find_draft"]
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from fraud_rules.archive.manifest import FileEntry
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.day import Day
+from fraud_rules.model.day import Day
+from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
+from fraud_rules.model.transaction import Column, TransactionBatch
 from fraud_rules.reevaluation.evaluate import DayRun
 from fraud_rules.reevaluation.feed import DayFeed
-from fraud_rules.schema import ID_FIELD, TIME_FIELD, TransactionSchema
-from fraud_rules.transaction import Column, TransactionBatch
 from fraud_rules.whatif.variants import Variants
 from fraud_rules.window import layout as at
 from fraud_rules.window.cell import Taken

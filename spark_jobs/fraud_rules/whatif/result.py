@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import msgspec
 
-from fraud_rules.day import DAY_MS, Day
+from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.reevaluation.html import document, figure, folded, section, table, tiles
 from fraud_rules.reevaluation.page import shown_time
 from fraud_rules.reevaluation.plots import bars, curve

@@ -12,14 +12,14 @@ from pathlib import Path
 from fraud_rules.archive.manifest import Manifest, Table
 from fraud_rules.archive.store import ArchiveStore, write_whole
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.day import Day, days_between
 from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid
+from fraud_rules.model.day import Day, days_between
+from fraud_rules.model.rule import Rule
+from fraud_rules.model.ruleset import LogEntry
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.reevaluation.evidence import Evidence
 from fraud_rules.reevaluation.published import Published, view_of
-from fraud_rules.rule import Rule
-from fraud_rules.ruleset import LogEntry
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.schema import TransactionSchema
 from fraud_rules.whatif.draft import find_draft
 from fraud_rules.whatif.evaluate import Fires, WhatIfWork, evaluate_variants
 from fraud_rules.whatif.place import FOLDER, report_name

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
 from fraud_rules.errors import InputInvalid
-from fraud_rules.limits import RuleLimits
-from fraud_rules.rule import Aggregator, Rule, RuleState
-from fraud_rules.ruleset import LogEntry, RuleTimeline
-from fraud_rules.schema import ID_FIELD, TIME_FIELD, TransactionSchema
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.rule import Aggregator, Rule, RuleState
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.window.curve import depends_on_alerts
 
 __all__ = ["Variants", "limits_of", "variants_of"]

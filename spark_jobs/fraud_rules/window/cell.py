@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.ruleset import GroupingInForce
-from fraud_rules.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
+from fraud_rules.model.ruleset import GroupingInForce
+from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
+from fraud_rules.model.transaction import Column, TransactionBatch
 from fraud_rules.task_progress import UNREPORTED, TaskProgress
-from fraud_rules.transaction import Column, TransactionBatch
 from fraud_rules.window import layout as at
 from fraud_rules.window import region, resets, tables
 from fraud_rules.window.arrays import Arrays

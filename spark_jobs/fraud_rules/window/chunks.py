@@ -16,9 +16,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from fraud_rules.schema import TIME_FIELD
+from fraud_rules.model.schema import TIME_FIELD
+from fraud_rules.model.transaction import Column, TransactionBatch
 from fraud_rules.statelog import StateLog
-from fraud_rules.transaction import Column, TransactionBatch
 from fraud_rules.window.cell import Marks
 from fraud_rules.window.layout import M_LAST_TIME, M_RESET_TIME, M_RULE, M_WIDTH
 from fraud_rules.window.spent import Horizon, spent

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fraud_rules.rule import Aggregator, Rule
-from fraud_rules.ruleset import LogEntry, RuleTimeline
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.rule import Aggregator, Rule
+from fraud_rules.model.ruleset import LogEntry, RuleTimeline
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.window.compiler import compiled
 from fraud_rules.window.condition import is_met
 from fraud_rules.window.exact import SCRATCH_ROWS, WIDE, Limbs

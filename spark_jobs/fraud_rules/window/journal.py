@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.statelog import StateLog
 from fraud_rules.task_progress import UNREPORTED, TaskProgress
-from fraud_rules.transaction import TransactionBatch
 from fraud_rules.window import layout as at
 from fraud_rules.window.cell import Cell, Marks
 from fraud_rules.window.chunks import (

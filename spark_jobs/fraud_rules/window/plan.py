@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.filter import parse_filter
-from fraud_rules.limits import UNBOUNDED
-from fraud_rules.predicate import Predicate
-from fraud_rules.rule import Aggregator, Operator, Rule, RuleState
-from fraud_rules.ruleset import GroupingInForce, RuleInForce
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.limits import UNBOUNDED
+from fraud_rules.model.predicate import Predicate
+from fraud_rules.model.rule import Aggregator, Operator, Rule, RuleState
+from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.window import layout as at
 from fraud_rules.window.state import Rules
 

@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.window.arrays import Arrays, HeapArrays, MappedArrays
 from fraud_rules.window.cell import Cell
 

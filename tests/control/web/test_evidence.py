@@ -10,8 +10,8 @@ from fraud_ops.control_plane.evidence import EvidenceReader
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime import clock
-from fraud_rules.schema import TransactionSchema
 from tests.support.control_plane.alerts import alert_json
 from tests.support.control_plane.web.server import RULE
 from tests.support.kafka.own_topics import OwnTopics

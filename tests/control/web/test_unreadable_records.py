@@ -15,13 +15,13 @@ from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_rules.archive.quarantine import archived_quarantine
 from fraud_rules.configuration.project import Project
-from fraud_rules.day import Day
 from fraud_rules.deployment.attempt import AttemptPhase
 from fraud_rules.kafka.broker import Broker
+from fraud_rules.model.day import Day
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.reevaluation.published import Published
 from fraud_rules.reevaluation.run import DayOptions, evaluate, in_process, prepare
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.schema import TransactionSchema
 from tests.support.control_plane.change_events import ROW, envelope
 from tests.support.control_plane.web.server import Login, Server
 from tests.support.kafka.own_topics import OwnTopics, own_topics

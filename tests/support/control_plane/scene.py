@@ -13,8 +13,8 @@ from fraud_ops.control_plane.roles import Actor, Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.views import RuleChanged, RuleGiven
-from fraud_rules.limits import RuleLimits
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")

@@ -20,8 +20,8 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.schema import TransactionSchema
 from tests.support.control_plane.scene import given
 
 WRITERS = 8

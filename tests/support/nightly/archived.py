@@ -18,9 +18,9 @@ from fraud_rules.archive.manifest import Batch, FileEntry, Source, Table
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.day import DAY_MS, Day
+from fraud_rules.model.day import DAY_MS, Day
+from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.recording import Recording
-from fraud_rules.schema import TIME_FIELD, TransactionSchema
 
 TRANSACTIONS = "transactions"
 QUERY = "query"

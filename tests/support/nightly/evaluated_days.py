@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from fraud_rules.day import Day
+from fraud_rules.model.day import Day
 from fraud_rules.reevaluation.run import Case, DayOptions, evaluate, in_process, prepare
 from fraud_rules.reevaluation.summing import Findings
 from tests.support.nightly.archived import Site

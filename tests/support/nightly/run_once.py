@@ -14,8 +14,8 @@ import msgspec
 
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
-from fraud_rules.day import Day
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.model.day import Day
 from fraud_rules.reevaluation.report import DayResult
 from fraud_rules.reevaluation.run import DayOptions, in_process
 from fraud_rules.spark.reevaluation import ReevaluationJob, reevaluate

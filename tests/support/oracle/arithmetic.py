@@ -13,8 +13,8 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any, TypeAlias
 
-from fraud_rules.predicate import And, Comparison, FieldComparison, IsNull, Membership, Not, Or, Predicate
-from fraud_rules.rule import Aggregator, Rule
+from fraud_rules.model.predicate import And, Comparison, FieldComparison, IsNull, Membership, Not, Or, Predicate
+from fraud_rules.model.rule import Aggregator, Rule
 
 Value: TypeAlias = int | str | Decimal | None
 Values: TypeAlias = Mapping[str, Value]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.evaluation import MINUTE_MS, _Judge
 from tests.support.oracle.stream import Document, Grouping, Row, arrivals, parse, read_rule_log
 

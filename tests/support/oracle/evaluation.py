@@ -17,8 +17,8 @@ from decimal import Decimal
 from typing import Any
 
 from fraud_rules.keygroup import key_group_of
-from fraud_rules.rule import Aggregator
-from fraud_rules.schema import TransactionSchema
+from fraud_rules.model.rule import Aggregator
+from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.arithmetic import Value, judge, passes
 from tests.support.oracle.stream import (
     LONG_AGO_MS,

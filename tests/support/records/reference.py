@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation, Overflow
 from typing import Any
 
-from fraud_rules.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 
 Values = dict[str, int | str | Decimal]
 EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[InvalidOperation, Overflow, Inexact])

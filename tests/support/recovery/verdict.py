@@ -12,9 +12,9 @@ from confluent_kafka import Message
 from fraud_rules.alert import alert_id
 from fraud_rules.detector_status import Progress
 from fraud_rules.kafka.consume import await_settled
+from fraud_rules.model.rule import Control, ControlType
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay import alert_members, decode_exactly
-from fraud_rules.rule import Control, ControlType
-from fraud_rules.schema import TransactionSchema
 from tests.support import oracle
 from tests.support.kafka.records import read_all
 from tests.support.oracle.stream import fold, read_rule_log

@@ -8,8 +8,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TypeAlias
 
-from fraud_rules.limits import RuleLimits
-from fraud_rules.predicate import Predicate
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.predicate import Predicate
 
 __all__ = [
     "Action",

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from fraud_rules.transaction import Column
+    from fraud_rules.model.transaction import Column
 
 Mask: TypeAlias = NDArray[np.bool_]
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.schema import Field, FieldType, TransactionSchema
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 
 PACK_FORMAT: Final = 1
 

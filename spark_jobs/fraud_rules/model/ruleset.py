@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.errors import Reason
-from fraud_rules.limits import RuleLimits
-from fraud_rules.rule import Control, ControlType, Rule, RuleChange, RuleDeletion
-from fraud_rules.transaction import TransactionBatch
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.rule import Control, ControlType, Rule, RuleChange, RuleDeletion
+from fraud_rules.model.transaction import TransactionBatch
 
 __all__ = ["GroupingInForce", "LogEntry", "RuleInForce", "RuleLimits", "RuleSet", "RuleTimeline"]
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from fraud_rules.columnwise import (
+from fraud_rules.model.columnwise import (
     COMPARE,
     COMPARE_TEXT,
     Mask,
@@ -31,10 +31,10 @@ from fraud_rules.columnwise import (
     ranks,
     where_known,
 )
-from fraud_rules.schema import FieldType
+from fraud_rules.model.schema import FieldType
 
 if TYPE_CHECKING:
-    from fraud_rules.transaction import Column
+    from fraud_rules.model.transaction import Column
 
 Literal: TypeAlias = Decimal | str
 Columns: TypeAlias = "Mapping[str, Column]"
