@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.detector_status import Traffic, decode_progress
@@ -17,7 +18,6 @@ from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.ruleset import RuleLimits, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_codec import read_entry
 from fraud_rules.spark.endings import named
 from fraud_rules.spark.pins import Pin
 from fraud_rules.spark.progress import Account, BatchOutputs, Place, progress_record

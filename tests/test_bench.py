@@ -30,10 +30,10 @@ from bench.stream_reading import Events
 from bench.watching import quantile
 from bench.watching import summary as watched
 
+from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_codec import read_entry
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import sys
 import numpy as np
 import pytest
 
-from fraud_rules.codec import Decoded, decode_transactions
-from fraud_rules.columns import quick_reader
+from fraud_rules.codec.transactions.codec import Decoded, decode_transactions
+from fraud_rules.codec.transactions.columns import quick_reader
+from fraud_rules.codec.transactions.record import MAX_DETAIL_LENGTH, MAX_RECORD_BYTES, read_record
 from fraud_rules.errors import RecordRejected
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.record import MAX_DETAIL_LENGTH, MAX_RECORD_BYTES, read_record
 from tests.support.places import ROOT
 from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED, Accepted, Rejected
 

@@ -9,7 +9,7 @@ import os
 import random
 from collections.abc import Iterator
 
-from fraud_rules.codec import decode_transactions
+from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT
 from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.errors import RuleRejected
-from fraud_rules.filter import parse_filter
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from fraud_rules.codec import decode_transactions
+from fraud_rules.codec.rules.codec import encode_document, parse_rule_record, read_entry
+from fraud_rules.codec.rules.export import describe
+from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, Rule, RuleDeletion
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_codec import encode_document, parse_rule_record, read_entry
-from fraud_rules.rule_export import describe
 from tests.support.places import ROOT
 from tests.support.records.flink_demo import (
     CONTROLS,

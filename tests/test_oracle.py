@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fraud_rules.filter import parse_filter
+from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.model.rule import Aggregator, Operator, Rule, RuleLimits, RuleState
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from fraud_rules.codec.transactions.quarantine import Quarantined, from_line, quarantined, to_line
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import InputInvalid
 from fraud_rules.kafka.writer import BatchWriter
-from fraud_rules.quarantine import Quarantined, from_line, quarantined, to_line
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.spark.records import quarantine_records
 from fraud_rules.spark.rows import Refused

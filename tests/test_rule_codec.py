@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from fraud_rules.codec.rules.codec import encode_document, parse_rule_document, parse_rule_record, read_entry
 from fraud_rules.errors import RuleRejected
 from fraud_rules.model.rule import Action, Aggregator, Control, ControlType, Operator, Rule, RuleDeletion, RuleState
-from fraud_rules.rule_codec import encode_document, parse_rule_document, parse_rule_record, read_entry
 from tests.support.places import CASES
 from tests.support.rules import DEMO_RULE, LEFT_OUT, LIMITS, SCHEMA, record
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from fraud_rules.codec.rules.codec import parse_rule_record
+from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import InputInvalid, RuleRejected
 from fraud_rules.model.rule import Rule, RuleState
-from fraud_rules.rule_codec import parse_rule_record
-from fraud_rules.rule_files import read_rule_file
 from tests.support.places import ROOT
 from tests.support.rules import DEMO_RULE, LIMITS, SCHEMA, record
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
 from fraud_rules.errors import RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_codec import encode_document, parse_rule_record
 from tests.support.places import ROOT
 from tests.support.rules import DEMO_RULE
 

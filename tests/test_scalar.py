@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fraud_rules.scalar import parse_decimal, parse_timestamp
+from fraud_rules.codec.scalar import parse_decimal, parse_timestamp
 
 
 @pytest.mark.parametrize(

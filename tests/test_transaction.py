@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fraud_rules.codec import decode_transactions
-from fraud_rules.columns import column_of
+from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.columns import column_of
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 from tests.support.places import ROOT

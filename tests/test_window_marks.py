@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fraud_rules.codec import decode_transactions
+from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.fanout import fan_out
@@ -17,7 +18,6 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_codec import read_entry
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.store import HeapViews
 from tests.support.places import ROOT

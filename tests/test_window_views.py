@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from fraud_rules.codec import decode_transactions
+from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.errors import StorageFull
@@ -21,7 +22,6 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
-from fraud_rules.rule_codec import read_entry
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.chunks import FAN
 from fraud_rules.window.journal import Head, _decode_head

@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from fraud_rules.codec import decode_transactions
+from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deployment.attempt import AttemptStatus
@@ -20,7 +21,6 @@ from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_codec import read_entry
 from fraud_rules.spark.spill import Spill
 from fraud_rules.spark.task_work import TaskWork, read_progress
 from fraud_rules.spark.work import BatchProgress, BatchWatch, WorkReport, named_report, work_file, work_lines

@@ -19,12 +19,12 @@ import numpy as np
 from bench.figures import Figure, Rows, Scale, at_least
 from bench.lab import Lab
 from bench.rulesets import rule
+from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
-from fraud_rules.rule_codec import read_entry
 from fraud_rules.window.arrays import HeapArrays
 from fraud_rules.window.cell import Cell
 

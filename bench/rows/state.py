@@ -15,7 +15,8 @@ from bench.figures import Figure, Rows, Scale
 from bench.lab import Lab
 from bench.loads import UNIFORM_500K, transactions
 from bench.rulesets import RULES_1, RULES_10, Document, encoded
-from fraud_rules.codec import decode_transactions
+from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine import KeyGroupEngine
@@ -23,7 +24,6 @@ from fraud_rules.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.rule_codec import read_entry
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.store import HeapViews

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from fraud_rules.codec.rules.apply import Judged, RulesRejected
+from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import RuleSet
-from fraud_rules.rule_apply import Judged, RulesRejected
-from fraud_rules.rule_codec import encode_document
 
 __all__ = ["SEED", "SeedChange", "SeedEffect", "SeedPlan", "seed_plan"]
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from fraud_rules.archive.store import named_storage_errors
-from fraud_rules.codec import decode_transactions
+from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 

@@ -72,9 +72,9 @@ def _count() -> None:
     import msgspec
     import numpy as np
 
+    from fraud_rules.codec.rules.codec import read_entry
     from fraud_rules.model.limits import RuleLimits
     from fraud_rules.model.rule import Rule
-    from fraud_rules.rule_codec import read_entry
     from fraud_rules.window.curve import LimitCurve
     from fraud_rules.window.layout import O_WIDTH
 

@@ -29,8 +29,8 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
+from fraud_rules.codec.json_reader import JsonReader
 from fraud_rules.errors import InputInvalid
-from fraud_rules.json_reader import JsonReader
 
 __all__ = ["RecordedBatch", "RecordedRule", "RecordedSettings", "RecordedTransaction", "Recording"]
 

@@ -13,7 +13,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from fraud_rules.codec import Reject, decode_transactions
+from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.codec.transactions.codec import Reject, decode_transactions
+from fraud_rules.codec.transactions.record import decode_members
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine import KeyGroupEngine
 from fraud_rules.errors import Reason
@@ -21,9 +23,7 @@ from fraud_rules.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
-from fraud_rules.record import decode_members
 from fraud_rules.recording import RecordedTransaction, Recording
-from fraud_rules.rule_codec import read_entry
 from fraud_rules.statelog import MemoryLog
 from fraud_rules.window.store import HeapViews, ViewStore
 

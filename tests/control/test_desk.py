@@ -15,7 +15,7 @@ from fraud_ops.control_plane.roles import Actor, Role
 from fraud_ops.control_plane.settings import Bounds
 from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow
 from fraud_ops.control_plane.views import ImportEffect, RuleChanged, RuleDetail, RuleGiven, Verdict
-from fraud_rules.rule_export import RuleFormat
+from fraud_rules.codec.rules.export import RuleFormat
 from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, RULE, VIC, Scene, given
 from tests.support.records.flink_demo import DEFAULT_RULES
 

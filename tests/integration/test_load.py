@@ -14,8 +14,8 @@ import pytest
 
 from fraud_rules import history_order
 from fraud_rules.cli.load import load_name
+from fraud_rules.codec.transactions.history_files import history_records
 from fraud_rules.configuration.project import Project
-from fraud_rules.history_files import history_records
 from fraud_rules.history_order import OrderedHistory
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.history_writer import loaded_records, send_history

@@ -15,7 +15,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from fraud_rules.codec import decode_transactions
+from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.recording import Recording
 from fraud_rules.reevaluation.compare import Verdict, compare
@@ -23,7 +24,6 @@ from fraud_rules.reevaluation.cuts import Cuts, PinnedTimeline
 from fraud_rules.reevaluation.evaluate import DayRun
 from fraud_rules.reevaluation.feed import arranged
 from fraud_rules.replay import replay_recording
-from fraud_rules.rule_codec import read_entry
 from tests.support.conformance import load_schema
 from tests.support.oracle.day import completed, identity
 from tests.support.streams.generated import documents, in_order

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from fraud_ops.seeding import SeedEffect, seed_plan
+from fraud_rules.codec.rules.apply import Judged, RulesRejected
+from fraud_rules.codec.rules.codec import encode_document, parse_rule_record, read_entry
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import RuleSet, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_apply import Judged, RulesRejected
-from fraud_rules.rule_codec import encode_document, parse_rule_record, read_entry
 
 Document = dict[str, Any]
 

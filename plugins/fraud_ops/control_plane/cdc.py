@@ -23,13 +23,13 @@ from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_ops.control_plane.views import RuleChanged
+from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
+from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.kafka.reader import Record
 from fraud_rules.model.rule import Control, Rule, RuleDeletion
-from fraud_rules.rule_codec import encode_document, parse_rule_document
-from fraud_rules.rule_members import MEMBERS
 
 __all__ = ["NAME", "SOURCE", "cdc_intake", "members_of"]
 

@@ -18,8 +18,8 @@ from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, OutboxRow, RevisionRow, RuleHead
 from fraud_ops.control_plane.views import RuleChanged
+from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.model.rule import Rule
-from fraud_rules.rule_codec import encode_document
 
 __all__ = [
     "CONTROL_KEY",

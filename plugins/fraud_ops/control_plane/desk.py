@@ -47,10 +47,10 @@ from fraud_ops.control_plane.views import (
     Verdict,
     VersionView,
 )
+from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.errors import Reason
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_export import RuleFormat
 from fraud_rules.runtime.safe_text import unprintable
 
 __all__ = ["ControlDesk"]

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import msgspec
 
 from fraud_ops.control_plane.errors import Unavailable
-from fraud_rules.codec import decode_transactions
+from fraud_rules.codec.rules.codec import parse_rule_document
+from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
@@ -22,7 +23,6 @@ from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.rule_codec import parse_rule_document
 
 __all__ = ["Evidence", "EvidenceReader"]
 

@@ -15,16 +15,16 @@ from fraud_ops.control_plane.canonical import document_of
 from fraud_ops.control_plane.errors import Invalid
 from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.views import Difference, Document, RuleGiven
+from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
+from fraud_rules.codec.rules.files import read_rule_text
+from fraud_rules.codec.rules.json import decode_object
+from fraud_rules.codec.rules.members import REMARKS
+from fraud_rules.codec.rules.numbers import with_whole_numbers
+from fraud_rules.codec.rules.text import read_text_form
 from fraud_rules.errors import InputInvalid, Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_codec import encode_document, parse_rule_document
-from fraud_rules.rule_files import read_rule_text
-from fraud_rules.rule_json import decode_object
-from fraud_rules.rule_members import REMARKS
-from fraud_rules.rule_numbers import with_whole_numbers
-from fraud_rules.rule_text import read_text_form
 
 __all__ = ["MAX_RULE_ID", "SOURCE", "Reader", "Wanted", "differences", "stored", "with_remarks"]
 

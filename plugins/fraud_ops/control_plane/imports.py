@@ -21,13 +21,13 @@ from fraud_ops.control_plane.settings import Bounds
 from fraud_ops.control_plane.steps import add_draft, change_state, new_document
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_ops.control_plane.views import Import, ImportEffect, ImportItem
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.codec.rules.files import read_rule_text
+from fraud_rules.codec.rules.json import decode_object
+from fraud_rules.codec.rules.numbers import readable_id, with_whole_numbers
+from fraud_rules.codec.rules.text import read_text_form
 from fraud_rules.errors import InputInvalid, Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.rule_export import RuleFormat
-from fraud_rules.rule_files import read_rule_text
-from fraud_rules.rule_json import decode_object
-from fraud_rules.rule_numbers import readable_id, with_whole_numbers
-from fraud_rules.rule_text import read_text_form
 
 __all__ = ["import_rules", "read_import"]
 

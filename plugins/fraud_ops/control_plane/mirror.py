@@ -25,13 +25,13 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow, RevisionRow, RuleHead
 from fraud_ops.control_plane.views import RuleChanged
+from fraud_rules.codec.rules.codec import encode_document, read_entry
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import UNDECODABLE
 from fraud_rules.kafka.reader import Record
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.ruleset import LogEntry
-from fraud_rules.rule_codec import encode_document, read_entry
 
 __all__ = ["AUDIT_HEADER", "NAME", "SEQ_HEADER", "STORE_HEADER", "log_mirror", "mark_arrived", "mark_published"]
 

@@ -22,8 +22,8 @@ from fraud_ops.control_plane.views import (
     RuleRow,
     VersionView,
 )
+from fraud_rules.codec.rules.export import RuleFormat, describe, export_documents
 from fraud_rules.errors import InputInvalid, Reason
-from fraud_rules.rule_export import RuleFormat, describe, export_documents
 
 __all__ = [
     "approval_view",

@@ -27,9 +27,9 @@ from fraud_ops.control_plane.roles import Actor, Permission, Role, require
 from fraud_ops.control_plane.rule_book import revision_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
 from fraud_ops.control_plane.views import RuleChanged, RuleGiven
+from fraud_rules.codec.rules.apply import control_record
 from fraud_rules.errors import Reason
 from fraud_rules.model.rule import ControlType, Rule
-from fraud_rules.rule_apply import control_record
 
 __all__ = ["add_draft", "change_state", "control", "create", "decide", "edit", "end_all", "new_document", "rollback"]
 

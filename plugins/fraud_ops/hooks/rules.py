@@ -8,13 +8,13 @@ from airflow.sdk import BaseHook
 
 from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
 from fraud_ops.seeding import SeedPlan, seed_plan
+from fraud_rules.codec.rules.apply import judge
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.kafka.rule_status import read_rules
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_apply import judge
 
 __all__ = ["SeedRulesHook"]
 

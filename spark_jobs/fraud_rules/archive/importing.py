@@ -22,9 +22,9 @@ from fraud_rules.archive.compaction import compact
 from fraud_rules.archive.files import QUARANTINE_SCHEMA, sorted_by_time, write_file
 from fraud_rules.archive.manifest import FileEntry, Imported, Table
 from fraud_rules.archive.store import ArchiveStore
-from fraud_rules.codec import Reject, decode_transactions
+from fraud_rules.codec.transactions.codec import Reject, decode_transactions
+from fraud_rules.codec.transactions.history_files import digest_of, history_records
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.history_files import digest_of, history_records
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 

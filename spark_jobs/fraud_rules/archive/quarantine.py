@@ -8,7 +8,7 @@ from fraud_rules.archive.columns import APPEND, OFFSET, PARTITION
 from fraud_rules.archive.files import open_parquet
 from fraud_rules.archive.manifest import Table
 from fraud_rules.archive.store import ArchiveStore
-from fraud_rules.quarantine import Quarantined, quarantined
+from fraud_rules.codec.transactions.quarantine import Quarantined, quarantined
 
 __all__ = ["archived_quarantine"]
 

@@ -35,7 +35,7 @@ def load(
       fraud load history/*.jsonl
       fraud load 2026-09.parquet 2026-10.parquet
     """
-    from fraud_rules.history_files import history_records
+    from fraud_rules.codec.transactions.history_files import history_records
     from fraud_rules.history_order import OrderedHistory
     from fraud_rules.kafka.history_writer import loaded_records, send_history
     from fraud_rules.kafka.reachable import require_broker
@@ -62,7 +62,7 @@ def load(
 
 def load_name(files: list[Path]) -> str:
     """Name a load by a digest of its files, in their order. Raises InputInvalid."""
-    from fraud_rules.history_files import digest_of
+    from fraud_rules.codec.transactions.history_files import digest_of
 
     return hashlib.sha256("".join(map(digest_of, files)).encode()).hexdigest()[:16]
 

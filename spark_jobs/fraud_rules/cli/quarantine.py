@@ -16,8 +16,8 @@ from fraud_rules.cli.options import Kafka
 from fraud_rules.errors import InputInvalid, StillUnreadable
 
 if TYPE_CHECKING:
+    from fraud_rules.codec.transactions.quarantine import Quarantined, Selection
     from fraud_rules.kafka.connection import KafkaConnection
-    from fraud_rules.quarantine import Quarantined, Selection
 
 app = typer.Typer(help="List and replay quarantined records.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -55,9 +55,9 @@ def list_records(
       fraud quarantine list --reason missing_field --last 5
       fraud quarantine list --json > quarantined.jsonl
     """
+    from fraud_rules.codec.transactions.quarantine import to_line
     from fraud_rules.kafka.quarantine import read_marks
     from fraud_rules.kafka.reachable import require_broker
-    from fraud_rules.quarantine import to_line
 
     require_broker(kafka)
     marks = read_marks(kafka, configured().settings.topics.quarantine_replays)
@@ -135,7 +135,7 @@ def _records(kafka: KafkaConnection, archive: Path | None, selection: Selection)
 
 
 def _lines(path: Path) -> Iterator[Quarantined]:
-    from fraud_rules.quarantine import from_line
+    from fraud_rules.codec.transactions.quarantine import from_line
 
     try:
         with path.open("rb") as lines:
@@ -147,7 +147,7 @@ def _lines(path: Path) -> Iterator[Quarantined]:
 
 
 def _selection(positions: Iterable[str], reasons: Iterable[str], since: str) -> Selection:
-    from fraud_rules.quarantine import Selection
+    from fraud_rules.codec.transactions.quarantine import Selection
 
     wrong = [each for each in positions if not re.fullmatch("-?[0-9]+:[0-9]+", each)]
     if wrong:

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fraud_rules.cli.output import console, print_json
+from fraud_rules.codec.rules.apply import Applied, Judged
+from fraud_rules.codec.rules.export import describe
 from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
-from fraud_rules.rule_apply import Applied, Judged
-from fraud_rules.rule_export import describe
 
 if TYPE_CHECKING:
     from fraud_rules.kafka.rule_status import RuleOperation, RulesSeen

@@ -10,12 +10,12 @@ import typer
 from fraud_rules.cli import rule_tables as show
 from fraud_rules.cli.configured import Configured, configured
 from fraud_rules.cli.options import Kafka
+from fraud_rules.codec.rules.apply import Applied, RulesRejected, control_record, judge
+from fraud_rules.codec.rules.apply import plan as plan_rules
+from fraud_rules.codec.rules.export import RuleFormat, export_rules
 from fraud_rules.errors import FraudError, InputInvalid
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.rule import ControlType
-from fraud_rules.rule_apply import Applied, RulesRejected, control_record, judge
-from fraud_rules.rule_apply import plan as plan_rules
-from fraud_rules.rule_export import RuleFormat, export_rules
 
 if TYPE_CHECKING:
     from fraud_rules.kafka.rule_status import RulesSeen

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from fraud_rules.cli.configured import Configured
 from fraud_rules.cli.interrupts import interrupts_set
+from fraud_rules.codec.rules.apply import rule_files
 from fraud_rules.demo.airflow import USER
 from fraud_rules.demo.published import read_published
 from fraud_rules.demo.screen import Screen, Sending, open_screen, status_line, summary
@@ -31,7 +32,6 @@ from fraud_rules.kafka.recorder import record_run
 from fraud_rules.late_frauds import late_frauds
 from fraud_rules.model.day import Day
 from fraud_rules.replay import replay, replay_recording
-from fraud_rules.rule_apply import rule_files
 from fraud_rules.traffic import TrafficSettings
 
 INTERRUPTED = 130

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from fraud_rules.codec import decode_transactions
+from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.codec.transactions.quarantine import Quarantined, quarantined
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.quarantine import Quarantined, quarantined
 from fraud_rules.runtime import clock
 
 __all__ = ["Replayed", "read_marks", "read_quarantine", "replay"]

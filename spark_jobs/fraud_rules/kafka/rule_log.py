@@ -10,12 +10,12 @@ import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
+from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.errors import ConfigError, Reason, TopicUnsuitable
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_codec import read_entry
 
 __all__ = ["Refusals", "RuleLog", "check_rule_log"]
 

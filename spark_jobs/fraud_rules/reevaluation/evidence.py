@@ -13,6 +13,7 @@ from fraud_rules.archive.columns import APPEND, OFFSET
 from fraud_rules.archive.files import read_log
 from fraud_rules.archive.manifest import Manifest, Table
 from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.detector_status import Progress, decode_progress
 from fraud_rules.errors import DayNotArchived, RuleLogForeign
@@ -21,7 +22,6 @@ from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.reevaluation.cuts import Cuts, refused_entries
 from fraud_rules.reevaluation.feed import DayFeed
-from fraud_rules.rule_codec import read_entry
 
 __all__ = ["Evidence"]
 

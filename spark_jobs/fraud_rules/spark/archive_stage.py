@@ -17,7 +17,7 @@ from fraud_rules.archive.columns import TIME_TYPE
 from fraud_rules.archive.files import log_schema, write_file, write_transactions
 from fraud_rules.archive.manifest import Batch, FileEntry, Table
 from fraud_rules.archive.store import ArchiveStore
-from fraud_rules.codec import decode_transactions
+from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fraud_rules.codec import Decoded, decode_transactions
+from fraud_rules.codec.transactions.codec import Decoded, decode_transactions
 from fraud_rules.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import TransactionBatch

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from fraud_rules.codec.rules.codec import parse_rule_record
+from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.errors import RuleUnknown
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_codec import parse_rule_record
-from fraud_rules.rule_files import read_rule_file
 
 __all__ = ["find_draft"]
 

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.filter import parse_filter
+from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.model.limits import UNBOUNDED
 from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.rule import Aggregator, Operator, Rule, RuleState

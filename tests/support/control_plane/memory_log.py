@@ -14,10 +14,10 @@ from fraud_ops.control_plane.given import Reader
 from fraud_ops.control_plane.mirror import SEQ_HEADER, STORE_HEADER, log_mirror
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow
+from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record
 from fraud_rules.model.ruleset import RuleTimeline
-from fraud_rules.rule_codec import read_entry
 from tests.support.control_plane.scene import LIMITS, RULE, SCHEMA, Scene
 
 

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from fraud_rules.codec.rules.codec import parse_rule_record
 from fraud_rules.errors import RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleChange, RuleDeletion
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
-from fraud_rules.rule_codec import parse_rule_record
 from tests.support.oracle.arithmetic import Value
 
 LONG_AGO_MS = -(10**18)

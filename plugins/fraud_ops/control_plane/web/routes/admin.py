@@ -17,8 +17,8 @@ from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.shapes import admin as shapes
 from fraud_ops.control_plane.web.shapes.base import MAX_ID
 from fraud_ops.control_plane.web.wired import Wired
+from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.model.rule import Action, Aggregator, Operator
-from fraud_rules.rule_members import MEMBERS
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["routes"]

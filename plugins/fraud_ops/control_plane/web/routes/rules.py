@@ -24,7 +24,7 @@ from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.shapes import rules as shapes
 from fraud_ops.control_plane.web.shapes.base import MAX_ID
 from fraud_ops.control_plane.web.wired import Wired
-from fraud_rules.rule_export import RuleFormat
+from fraud_rules.codec.rules.export import RuleFormat
 
 __all__ = ["routes"]
 

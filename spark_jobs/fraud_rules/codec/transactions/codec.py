@@ -20,11 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fraud_rules.columns import column_of, quick_reader
+from fraud_rules.codec.transactions.columns import column_of, quick_reader
+from fraud_rules.codec.transactions.record import MAX_RECORD_BYTES, Value, printable, read_record
 from fraud_rules.errors import RecordRejected
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
-from fraud_rules.record import MAX_RECORD_BYTES, Value, printable, read_record
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,15 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fraud_rules.codec.rules.json import DecodedObject, decode_object, faults_of
+from fraud_rules.codec.rules.members import MemberReader
+from fraud_rules.codec.rules.numbers import readable_id, with_whole_numbers
+from fraud_rules.codec.rules.text import read_text_form
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleChange, RuleDeletion, RuleState
 from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_json import DecodedObject, decode_object, faults_of
-from fraud_rules.rule_members import MemberReader
-from fraud_rules.rule_numbers import readable_id, with_whole_numbers
-from fraud_rules.rule_text import read_text_form
 
 __all__ = ["RuleLimits", "encode_document", "parse_rule_document", "parse_rule_record", "read_entry"]
 

@@ -9,9 +9,9 @@ from enum import StrEnum
 import msgspec
 import yaml
 
+from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.rule import Rule
-from fraud_rules.rule_codec import encode_document
 
 _TEXT_MEMBERS = (
     "ruleId", "ruleState", "groupingKeyNames", "unique", "aggregateFieldName", "aggregatorFunctionType",

@@ -26,10 +26,7 @@ from typing import Final, NoReturn, TypeAlias
 
 import msgspec
 
-from fraud_rules.csv_line import BLANKS, split_line
-from fraud_rules.errors import RecordRejected
-from fraud_rules.model.schema import Field, FieldType, TransactionSchema
-from fraud_rules.scalar import (
+from fraud_rules.codec.scalar import (
     INT64_MAX,
     INT64_MIN,
     TIMESTAMP_MAX_MS,
@@ -40,6 +37,9 @@ from fraud_rules.scalar import (
     parse_integer,
     parse_timestamp,
 )
+from fraud_rules.codec.transactions.csv_line import BLANKS, split_line
+from fraud_rules.errors import RecordRejected
+from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 
 MAX_RECORD_BYTES: Final = 65_536
 MAX_DEPTH: Final = 32

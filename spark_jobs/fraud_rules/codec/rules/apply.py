@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
+from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.errors import FraudError, InputInvalid, Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
 from fraud_rules.model.ruleset import RuleSet
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_codec import encode_document, parse_rule_record
-from fraud_rules.rule_files import read_rule_file
 
 DEFAULT_SOURCE = "cli"
 RULE_SUFFIXES = frozenset({".json", ".jsonl", ".yaml", ".yml", ".txt"})

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from fraud_rules.codec.scalar import is_number
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.schema import FieldType, TransactionSchema
-from fraud_rules.scalar import is_number
 
 __all__ = ["HISTORY_SUFFIXES", "digest_of", "history_records"]
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TypeVar
 
+from fraud_rules.codec.rules.filter import Predicate, parse_filter
+from fraud_rules.codec.rules.json import Unusable
+from fraud_rules.codec.rules.numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.errors import Reason, RuleRejected
-from fraud_rules.filter import Predicate, parse_filter
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Action, Aggregator, Operator
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rule_json import Unusable
-from fraud_rules.rule_numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.runtime.safe_text import quoted, shown
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
+from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.errors import InputInvalid
-from fraud_rules.rule_codec import encode_document
 from fraud_rules.runtime.safe_text import quoted
 
 MAX_FILE_BYTES = 16_777_216

@@ -1,0 +1,1 @@
+"""Between bytes and the data model: transactions and rules, exact and bounded."""
