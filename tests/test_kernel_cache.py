@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.window import compiler
+from fraud_rules.engine.window import compiler
 
 MISSES = """
 import importlib, json, pkgutil, sys
-import fraud_rules.window as window
+import fraud_rules.engine.window as window
 from fraud_rules.kernel_cache import load_kernel
 from fraud_rules.replay import replay
-from fraud_rules.settings import DetectorSettings
+from fraud_rules.configuration.settings import DetectorSettings
 
 load_kernel()
 if sys.argv[1:]:
@@ -30,7 +30,7 @@ if sys.argv[1:]:
 functions = {
     f"{module.name}.{name}": getattr(value, "stats", None)
     for module in pkgutil.iter_modules(window.__path__)
-    for name, value in vars(importlib.import_module(f"fraud_rules.window.{module.name}")).items()
+    for name, value in vars(importlib.import_module(f"fraud_rules.engine.window.{module.name}")).items()
 }
 print(json.dumps([name for name, stats in functions.items() if stats is not None and stats.cache_misses]))
 """

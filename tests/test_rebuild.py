@@ -8,13 +8,13 @@ import pytest
 
 from fraud_rules import replay
 from fraud_rules.configuration.project import Project
+from fraud_rules.engine.statelog import restore_image
 from fraud_rules.kafka.history import JudgedBatch
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.rebuild import merged, rebuild_state
 from fraud_rules.recording import RecordedTransaction, Recording
 from fraud_rules.replay import Replay
-from fraud_rules.statelog import restore_image
 from tests.support.conformance import load_schema
 from tests.support.streams.long import long_document
 

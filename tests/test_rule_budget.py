@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from fraud_rules.budget import BYTES_PER_MARK, TrafficSeen, estimate_state_bytes, over_budget
-from fraud_rules.event_rate import EventRate
+from fraud_rules.engine.budget import BYTES_PER_MARK, TrafficSeen, estimate_state_bytes, over_budget
+from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.model.rule import Aggregator, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fraud_rules.window.exact import SCRATCH_ROWS, WIDE, sign_of_average, sign_of_deviation
-from fraud_rules.window.layout import LIMBS
+from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE, sign_of_average, sign_of_deviation
+from fraud_rules.engine.window.layout import LIMBS
 
 SCRATCH = np.empty((SCRATCH_ROWS, WIDE), dtype=np.uint64)
 INT64 = st.integers(-(2**63) + 1, 2**63 - 1)

@@ -15,12 +15,12 @@ import pytest
 
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.state.arrays import HeapArrays
+from fraud_rules.engine.state.grouping_state import Cell
+from fraud_rules.engine.window import layout as at
 from fraud_rules.model.ruleset import GroupingInForce, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
-from fraud_rules.window import layout as at
-from fraud_rules.window.arrays import HeapArrays
-from fraud_rules.window.cell import Cell
 from tests.support.places import ROOT
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")

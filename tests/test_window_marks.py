@@ -12,14 +12,14 @@ import pytest
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine import KeyGroupEngine
-from fraud_rules.fanout import fan_out
+from fraud_rules.engine.engine import KeyGroupEngine
+from fraud_rules.engine.fanout import fan_out
+from fraud_rules.engine.state.store import HeapViews
+from fraud_rules.engine.statelog import MemoryLog
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.statelog import MemoryLog
-from fraud_rules.window.store import HeapViews
 from tests.support.places import ROOT
 
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")

@@ -15,17 +15,17 @@ import pytest
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine import KeyGroupEngine
+from fraud_rules.engine.engine import KeyGroupEngine
+from fraud_rules.engine.fanout import fan_out
+from fraud_rules.engine.state.chunks import FAN
+from fraud_rules.engine.state.journal import Head, _decode_head
+from fraud_rules.engine.state.store import HeapViews, MappedViews, ViewStore
+from fraud_rules.engine.statelog import MemoryLog
 from fraud_rules.errors import StorageFull
-from fraud_rules.fanout import fan_out
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
-from fraud_rules.statelog import MemoryLog
-from fraud_rules.window.chunks import FAN
-from fraud_rules.window.journal import Head, _decode_head
-from fraud_rules.window.store import HeapViews, MappedViews, ViewStore
 from tests.support.places import ROOT
 from tests.support.small_disk import small_disk
 

@@ -17,15 +17,15 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deployment.attempt import AttemptStatus
 from fraud_rules.deployment.work import WORK_VARIABLE, Work, WorkPhase
-from fraud_rules.engine import KeyGroupEngine
-from fraud_rules.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.engine.engine import KeyGroupEngine
+from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.engine.state.store import HeapViews
+from fraud_rules.engine.statelog import MemoryLog
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.spill import Spill
 from fraud_rules.spark.task_work import TaskWork, read_progress
 from fraud_rules.spark.work import BatchProgress, BatchWatch, WorkReport, named_report, work_file, work_lines
-from fraud_rules.statelog import MemoryLog
-from fraud_rules.window.store import HeapViews
 from tests.support.waiting import until
 
 

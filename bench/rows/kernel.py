@@ -22,11 +22,11 @@ from bench.rulesets import rule
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.state.arrays import HeapArrays
+from fraud_rules.engine.state.grouping_state import Cell
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
-from fraud_rules.window.arrays import HeapArrays
-from fraud_rules.window.cell import Cell
 
 _KEYS = 10
 _GAP_MS = 10

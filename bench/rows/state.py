@@ -19,14 +19,14 @@ from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine import KeyGroupEngine
-from fraud_rules.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.engine.engine import KeyGroupEngine
+from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.engine.state.store import HeapViews
+from fraud_rules.engine.statelog import MemoryLog
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.statelog import MemoryLog
-from fraud_rules.window.store import HeapViews
 
 _TRANSACTIONS = 250_000
 _BATCH = 5_000

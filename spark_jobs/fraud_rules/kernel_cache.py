@@ -29,7 +29,7 @@ _RULE: Final = {
 
 def load_kernel() -> None:
     """Evaluate one rule once. The first call reads the code from the cache, or compiles it."""
-    from fraud_rules.window.compiler import compiling
+    from fraud_rules.engine.window.compiler import compiling
 
     with compiling():
         _evaluate([(0, 0)])
@@ -37,7 +37,7 @@ def load_kernel() -> None:
 
 def compile_kernel() -> None:
     """Compile every function by evaluating rows that expire and rows of many accounts."""
-    from fraud_rules.window.compiler import compiling
+    from fraud_rules.engine.window.compiler import compiling
 
     with compiling():
         _evaluate([(n * 60_000, n % 2) for n in range(200)])
@@ -73,10 +73,10 @@ def _count() -> None:
     import numpy as np
 
     from fraud_rules.codec.rules.codec import read_entry
+    from fraud_rules.engine.window.curve import LimitCurve
+    from fraud_rules.engine.window.layout import O_WIDTH
     from fraud_rules.model.limits import RuleLimits
     from fraud_rules.model.rule import Rule
-    from fraud_rules.window.curve import LimitCurve
-    from fraud_rules.window.layout import O_WIDTH
 
     entry = read_entry(0, 1, msgspec.json.encode(_RULE), _schema(), RuleLimits())
     assert isinstance(entry.change, Rule), "the rule is valid"

@@ -17,15 +17,15 @@ from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import Reject, decode_transactions
 from fraud_rules.codec.transactions.record import decode_members
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine import KeyGroupEngine
+from fraud_rules.engine.engine import KeyGroupEngine
+from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.engine.state.store import HeapViews, ViewStore
+from fraud_rules.engine.statelog import MemoryLog
 from fraud_rules.errors import Reason
-from fraud_rules.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
 from fraud_rules.recording import RecordedTransaction, Recording
-from fraud_rules.statelog import MemoryLog
-from fraud_rules.window.store import HeapViews, ViewStore
 
 ALERT_MEMBERS = (
     "ruleId", "ruleVersion", "shadow", "key", "triggeringValue", "windowStart", "windowEnd", "windowCount",

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine import EPOCH_GRACE_MS, KeyGroupEngine, Observer, Pace
-from fraud_rules.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.engine.engine import EPOCH_GRACE_MS, KeyGroupEngine, Observer, Pace
+from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.engine.state.store import HeapViews
+from fraud_rules.engine.statelog import MemoryLog, restore_image
 from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.statelog import MemoryLog, restore_image
-from fraud_rules.window.store import HeapViews
 
 __all__ = ["DayRun", "by_event_time"]
 

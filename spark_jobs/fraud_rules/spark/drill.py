@@ -20,13 +20,13 @@ import msgspec
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from fraud_rules.engine.statelog import MemoryLog
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.checkpoint import is_committed, read_live_progress
 from fraud_rules.spark.squeeze import expand
 from fraud_rules.spark.state import HEAD, LOG
 from fraud_rules.spark.storage import DiskFolder
-from fraud_rules.statelog import MemoryLog
 
 __all__ = ["DrillReport", "copy_batch", "drill"]
 
@@ -138,8 +138,8 @@ def _read_logs(spark: SparkSession, checkpoint: Path, batch: int) -> Mapping[int
 
 def _restore(blobs: Mapping[int, bytes], schema: TransactionSchema) -> int:
     """Make a key group's view from its log, as a start does; how many cells it has."""
-    from fraud_rules.window.journal import Journal
-    from fraud_rules.window.store import HeapViews
+    from fraud_rules.engine.state.journal import Journal
+    from fraud_rules.engine.state.store import HeapViews
 
     log = MemoryLog()
     for identity, blob in blobs.items():

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fraud_rules.codec.transactions.codec import Decoded, decode_transactions
-from fraud_rules.fanout import EMPTY_BLOB, fan_out
+from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.spark.lanes import lanes

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
+from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
-from fraud_rules.event_rate import EventRate
 from fraud_rules.spark.checkpoint import Progress
 from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
 from fraud_rules.spark.storage import Folder

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fraud_rules.budget import TrafficSeen, over_budget
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.budget import TrafficSeen, over_budget
+from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import Reason
-from fraud_rules.event_rate import EventRate
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.model.rule import Rule

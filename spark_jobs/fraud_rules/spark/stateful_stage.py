@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from fraud_rules.engine.statelog import restore_image
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.spark.rebuild import restored_state
 from fraud_rules.spark.rows import ASIDE
@@ -15,7 +16,6 @@ from fraud_rules.spark.squeeze import expand
 from fraud_rules.spark.state import StateStoreLog
 from fraud_rules.spark.task_work import TaskWork
 from fraud_rules.spark.worker import WorkerContext, settle
-from fraud_rules.statelog import restore_image
 
 
 class KeyGroupProcessor(StatefulProcessor):
@@ -36,7 +36,7 @@ class KeyGroupProcessor(StatefulProcessor):
                 yield Row(key_group=key_group, blob=bytes(row[2]))
             return
         # Spark asks the driver too for this class, to learn the state's shape: that need not load the kernel.
-        from fraud_rules.engine import KeyGroupEngine
+        from fraud_rules.engine.engine import KeyGroupEngine
 
         context = self._context
         if context.restores_now() and self._log.head() is None and (image := restored_state(key_group)) is not None:

@@ -13,6 +13,7 @@ from functools import cache
 from pyspark import TaskContext
 
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.state.store import MappedViews, ViewStore
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
@@ -22,7 +23,6 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.pins import Pin
 from fraud_rules.spark.spill import Spill
 from fraud_rules.spark.views import sweep_views, view_folder
-from fraud_rules.window.store import MappedViews, ViewStore
 
 PIN_PROPERTY = "fraud.pin"
 BATCH_PROPERTY = "streaming.sql.batchId"

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from fraud_rules.archive.manifest import FileEntry
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.engine.state.grouping_state import Taken
+from fraud_rules.engine.window import layout as at
+from fraud_rules.engine.window.curve import LimitCurve
+from fraud_rules.engine.window.plan import Plan
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
 from fraud_rules.reevaluation.evaluate import DayRun
 from fraud_rules.reevaluation.feed import DayFeed
 from fraud_rules.whatif.variants import Variants
-from fraud_rules.window import layout as at
-from fraud_rules.window.cell import Taken
-from fraud_rules.window.curve import LimitCurve
-from fraud_rules.window.plan import Plan
 
 __all__ = ["Fires", "WhatIfWork", "evaluate_variants"]
 

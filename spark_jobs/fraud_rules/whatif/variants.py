@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
+from fraud_rules.engine.window.curve import depends_on_alerts
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Aggregator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
-from fraud_rules.window.curve import depends_on_alerts
 
 __all__ = ["Variants", "limits_of", "variants_of"]
 

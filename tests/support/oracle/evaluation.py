@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from fraud_rules.keygroup import key_group_of
+from fraud_rules.engine.keygroup import key_group_of
 from fraud_rules.model.rule import Aggregator
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.arithmetic import Value, judge, passes

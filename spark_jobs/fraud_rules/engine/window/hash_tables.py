@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.window.compiler import compiled, inlined
-from fraud_rules.window.layout import (
+from fraud_rules.engine.window.bundles import Ints, Kept, State
+from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.layout import (
     D_EVENT,
     D_MEASURE,
     D_SLOT,
@@ -24,8 +25,7 @@ from fraud_rules.window.layout import (
     M_SUPPRESSED,
     NONE,
 )
-from fraud_rules.window.prefetch import fetch
-from fraud_rules.window.state import Ints, Kept, State
+from fraud_rules.engine.window.prefetch import fetch
 
 AHEAD = 8
 """How many rows before its turn a place in memory is asked for: about as long as memory takes to answer."""

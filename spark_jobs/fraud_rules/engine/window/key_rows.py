@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fraud_rules.window import extremes, multiset
-from fraud_rules.window.compiler import compiled, inlined
-from fraud_rules.window.layout import (
+from fraud_rules.engine.window import extremes, multiset
+from fraud_rules.engine.window.bundles import Ints, Kept, State
+from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.hash_tables import find_event, index_events
+from fraud_rules.engine.window.layout import (
     E_FIELDS,
     E_NULLS,
     E_SLOT,
@@ -36,8 +38,6 @@ from fraud_rules.window.layout import (
     TOTAL_SQUARE_2,
     TOTAL_VALUES,
 )
-from fraud_rules.window.state import Ints, Kept, State
-from fraud_rules.window.tables import find_event, index_events
 
 LOW_MASK = 0xFFFF_FFFF
 SMALLEST = 4

@@ -15,20 +15,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.alert import AlertWriter
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.fanout import collect, in_arrival_order
+from fraud_rules.engine.alert import AlertWriter
+from fraud_rules.engine.fanout import collect, in_arrival_order
+from fraud_rules.engine.state.grouping_state import Cell, Marks, Taken
+from fraud_rules.engine.state.journal import CellHead, Journal
+from fraud_rules.engine.state.store import ViewStore
+from fraud_rules.engine.statelog import StateLog
+from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
+from fraud_rules.engine.window import layout as at
+from fraud_rules.engine.window.plan import Measures, Plan
 from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.ruleset import GroupingInForce, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.statelog import StateLog
-from fraud_rules.task_progress import UNREPORTED, TaskProgress
-from fraud_rules.window import layout as at
-from fraud_rules.window.cell import Cell, Marks, Taken
-from fraud_rules.window.journal import CellHead, Journal
-from fraud_rules.window.plan import Measures, Plan
-from fraud_rules.window.store import ViewStore
 
 Ints = NDArray[np.int64]
 Grouping = tuple[str, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.window.compiler import compiled
+from fraud_rules.engine.window.compiler import compiled
 
 Limbs = NDArray[np.uint64]
 

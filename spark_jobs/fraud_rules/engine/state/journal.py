@@ -13,13 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.statelog import StateLog
-from fraud_rules.task_progress import UNREPORTED, TaskProgress
-from fraud_rules.window import layout as at
-from fraud_rules.window.cell import Cell, Marks
-from fraud_rules.window.chunks import (
+from fraud_rules.engine.state.chunks import (
     ChunkInfo,
     MarkRules,
     Part,
@@ -33,8 +27,14 @@ from fraud_rules.window.chunks import (
     pack_marks,
     unpack_marks,
 )
-from fraud_rules.window.spent import FOREVER_MS
-from fraud_rules.window.store import KeyGroupView
+from fraud_rules.engine.state.grouping_state import Cell, Marks
+from fraud_rules.engine.state.store import KeyGroupView
+from fraud_rules.engine.statelog import StateLog
+from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
+from fraud_rules.engine.window import layout as at
+from fraud_rules.engine.window.spent import FOREVER_MS
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
 
 Grouping = tuple[str, ...]
 

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.codec.rules.filter import parse_filter
+from fraud_rules.engine.window import layout as at
+from fraud_rules.engine.window.bundles import Rules
 from fraud_rules.model.limits import UNBOUNDED
 from fraud_rules.model.predicate import Predicate
 from fraud_rules.model.rule import Aggregator, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.window import layout as at
-from fraud_rules.window.state import Rules
 
 _OPERATORS = {
     Operator.EQUAL: at.OP_EQ,

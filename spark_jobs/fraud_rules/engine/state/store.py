@@ -19,9 +19,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.engine.state.arrays import Arrays, HeapArrays, MappedArrays
+from fraud_rules.engine.state.grouping_state import Cell
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.window.arrays import Arrays, HeapArrays, MappedArrays
-from fraud_rules.window.cell import Cell
 
 _VERSION, _DIGEST, _OPEN, _SHAPE = range(4)
 LAYOUT = 3

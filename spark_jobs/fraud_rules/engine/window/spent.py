@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.window import layout as at
-from fraud_rules.window.state import Ints
+from fraud_rules.engine.window import layout as at
+from fraud_rules.engine.window.bundles import Ints
 
 FOREVER_MS = 1 << 60
 """Longer than any cool-down: no alert is too old for one."""

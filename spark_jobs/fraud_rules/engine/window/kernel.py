@@ -12,10 +12,21 @@ The kernel never allocates: when an array is full it returns before touching any
 
 from __future__ import annotations
 
-from fraud_rules.window import extremes, multiset, resets
-from fraud_rules.window.compiler import compiled, inlined
-from fraud_rules.window.condition import is_met
-from fraud_rules.window.layout import (
+from fraud_rules.engine.window import extremes, multiset, resets
+from fraud_rules.engine.window.bundles import Arrivals, Ints, Kept, Results, Rules, State
+from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.condition import is_met
+from fraud_rules.engine.window.hash_tables import (
+    AHEAD,
+    ensure_mark,
+    find_event,
+    find_mark,
+    find_slot,
+    id_place,
+    make_slot,
+)
+from fraud_rules.engine.window.key_rows import LOW_MASK, insert, make_room, seek
+from fraud_rules.engine.window.layout import (
     DONE,
     E_APPEND,
     E_SEQ,
@@ -80,10 +91,7 @@ from fraud_rules.window.layout import (
     S_TAIL,
     S_WIDTH,
 )
-from fraud_rules.window.prefetch import fetch
-from fraud_rules.window.region import LOW_MASK, insert, make_room, seek
-from fraud_rules.window.state import Arrivals, Ints, Kept, Results, Rules, State
-from fraud_rules.window.tables import AHEAD, ensure_mark, find_event, find_mark, find_slot, id_place, make_slot
+from fraud_rules.engine.window.prefetch import fetch
 
 NEAR = 4
 """Rows whose regions are asked for before their turn, when their slots have come."""

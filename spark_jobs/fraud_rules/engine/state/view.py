@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fraud_rules.window import layout as at
-from fraud_rules.window import tables
-from fraud_rules.window.arrays import Arrays
-from fraud_rules.window.plan import NO_MEASURES, Measures
-from fraud_rules.window.state import Ints, Kept, State, Table
+from fraud_rules.engine.state.arrays import Arrays
+from fraud_rules.engine.window import hash_tables
+from fraud_rules.engine.window import layout as at
+from fraud_rules.engine.window.bundles import Ints, Kept, State, Table
+from fraud_rules.engine.window.plan import NO_MEASURES, Measures
 
 _MIN_ROWS = 64
 _DERIVED = (*(name for name in State._fields if name != "header"), "measures")
@@ -137,13 +137,13 @@ class View:
 
     def _fill_tables(self, larger: set[str]) -> None:
         if "id_table" in larger:
-            tables.index_events(self.state, self.kept)
+            hash_tables.index_events(self.state, self.kept)
         if "key_table" in larger:
-            tables.index_slots(self.state, self.kept)
+            hash_tables.index_slots(self.state, self.kept)
         if "mark_table" in larger:
-            tables.index_marks(self.state)
+            hash_tables.index_marks(self.state)
         if "distinct_table" in larger:
-            tables.index_distinct(self.state, self.kept)
+            hash_tables.index_distinct(self.state, self.kept)
 
     def _table(self, name: str, rows: int, larger: set[str]) -> Table:
         """A hash table at most half full with `rows` entries; one that had to be made larger is empty and noted."""

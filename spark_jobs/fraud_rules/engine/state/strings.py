@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.engine.state.arrays import Arrays
+from fraud_rules.engine.window.layout import H_STRINGS, H_TEXT
 from fraud_rules.model.transaction import Column
-from fraud_rules.window.arrays import Arrays
-from fraud_rules.window.layout import H_STRINGS, H_TEXT
 
 Ints = NDArray[np.int64]
 

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from fraud_rules.engine.state.grouping_state import Marks
+from fraud_rules.engine.statelog import StateLog
+from fraud_rules.engine.window.layout import M_LAST_TIME, M_RESET_TIME, M_RULE, M_WIDTH
+from fraud_rules.engine.window.spent import Horizon, spent
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import Column, TransactionBatch
-from fraud_rules.statelog import StateLog
-from fraud_rules.window.cell import Marks
-from fraud_rules.window.layout import M_LAST_TIME, M_RESET_TIME, M_RULE, M_WIDTH
-from fraud_rules.window.spent import Horizon, spent
 
 FAN = 16
 """Chunks of one level that become one of the next."""

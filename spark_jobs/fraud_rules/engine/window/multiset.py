@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fraud_rules.window.compiler import compiled, inlined
-from fraud_rules.window.layout import (
+from fraud_rules.engine.window.bundles import Kept, State
+from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.hash_tables import find_distinct
+from fraud_rules.engine.window.layout import (
     D_COUNT,
     D_EVENT,
     D_MEASURE,
@@ -22,8 +24,6 @@ from fraud_rules.window.layout import (
     S_TAIL,
     S_WIDTH,
 )
-from fraud_rules.window.state import Kept, State
-from fraud_rules.window.tables import find_distinct
 
 _UNKNOWN = 0
 _COUNTS_NOT = -1

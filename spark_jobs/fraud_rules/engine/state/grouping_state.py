@@ -14,20 +14,20 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from fraud_rules.engine.state.arrays import Arrays
+from fraud_rules.engine.state.strings import Strings
+from fraud_rules.engine.state.view import View
+from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
+from fraud_rules.engine.window import hash_tables, key_rows, resets
+from fraud_rules.engine.window import layout as at
+from fraud_rules.engine.window.bundles import Arrivals, Ints, Results
+from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE
+from fraud_rules.engine.window.kernel import advance
+from fraud_rules.engine.window.plan import Measures, Plan, compile_plan
+from fraud_rules.engine.window.spent import FOREVER_MS, Horizon, spent
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
-from fraud_rules.task_progress import UNREPORTED, TaskProgress
-from fraud_rules.window import layout as at
-from fraud_rules.window import region, resets, tables
-from fraud_rules.window.arrays import Arrays
-from fraud_rules.window.exact import SCRATCH_ROWS, WIDE
-from fraud_rules.window.kernel import advance
-from fraud_rules.window.plan import Measures, Plan, compile_plan
-from fraud_rules.window.spent import FOREVER_MS, Horizon, spent
-from fraud_rules.window.state import Arrivals, Ints, Results
-from fraud_rules.window.strings import Strings
-from fraud_rules.window.view import View
 
 _SCATTERED_ABOVE = 1024
 _ROWS_A_CALL = 2048
@@ -188,14 +188,14 @@ class Cell:
         elif self._scattered():
             self.compact()
         elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._alive())) <= self.retained:
-            region.trim(self._view.state, self._view.kept, np.empty(self.retained, dtype=np.int64))
+            key_rows.trim(self._view.state, self._view.kept, np.empty(self.retained, dtype=np.int64))
         else:
             self._view.grow(need)
 
     def _scattered(self) -> bool:
         """Whether most keys have no rows left, or most of the pool is what moved regions have left behind."""
         slots = int(self.header[at.H_SLOTS])
-        if slots >= _SCATTERED_ABOVE and 2 * int(region.count_idle_slots(self._view.state)) > slots:
+        if slots >= _SCATTERED_ABOVE and 2 * int(key_rows.count_idle_slots(self._view.state)) > slots:
             return True
         return int(self.header[at.H_POOL]) > 8 * self.retained + _SCATTERED_ABOVE
 
@@ -219,7 +219,7 @@ class Cell:
         """The marks of pairs of rule incarnation and slot, each once however often it is asked for."""
         self._refresh()
         found = np.zeros(int(self.header[at.H_MARKS]), dtype=np.bool_)
-        tables.find_marks(self._view.state, rules, slots, found)
+        hash_tables.find_marks(self._view.state, rules, slots, found)
         return self._with_keys(self._view.state.marks[np.flatnonzero(found)])
 
     def _with_keys(self, rows: Ints) -> Marks:
@@ -306,20 +306,20 @@ class Cell:
         header[at.H_EVENTS] = n
         view.state.passes[:n] = _passes(measures, self._batch_of(rows).columns, n)
         counts = np.bincount(rows[:, at.E_SLOT], minlength=int(header[at.H_SLOTS]))
-        needed = int(region.assign_regions(view.state, counts))
+        needed = int(key_rows.assign_regions(view.state, counts))
         view.open_pool(needed + (needed >> 2))
-        region.fill(view.state, view.kept, np.argsort(rows[:, self._time], kind="stable"))
+        key_rows.fill(view.state, view.kept, np.argsort(rows[:, self._time], kind="stable"))
         resets.recount_revived(view.state)
 
     def _load_marks(self, marks: Marks) -> None:
         keyed = np.zeros((len(marks.rows), self._row_width), dtype=np.int64)
         for place, column in zip(self._key_columns, marks.keys, strict=True):
             keyed[:, place] = self._codes(column)
-        tables.load_marks(self._view.state, marks.rows, self._slots_for(keyed))
+        hash_tables.load_marks(self._view.state, marks.rows, self._slots_for(keyed))
 
     def _slots_for(self, rows: Ints) -> Ints:
         slots = np.empty(len(rows), dtype=np.int64)
-        tables.assign_slots(self._view.state, self._view.kept, rows, slots)
+        hash_tables.assign_slots(self._view.state, self._view.kept, rows, slots)
         return slots
 
 

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fraud_rules.engine.window.bundles import Ints, Rules
+from fraud_rules.engine.window.compiler import compiled
+from fraud_rules.engine.window.condition import is_met
+from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE, Limbs
+from fraud_rules.engine.window.layout import O_HIGH, O_LOW, O_SQUARE, O_VALUES
+from fraud_rules.engine.window.plan import NO_MEASURES, compile_plan
 from fraud_rules.model.rule import Aggregator, Rule
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.window.compiler import compiled
-from fraud_rules.window.condition import is_met
-from fraud_rules.window.exact import SCRATCH_ROWS, WIDE, Limbs
-from fraud_rules.window.layout import O_HIGH, O_LOW, O_SQUARE, O_VALUES
-from fraud_rules.window.plan import NO_MEASURES, compile_plan
-from fraud_rules.window.state import Ints, Rules
 
 __all__ = ["LimitCurve", "depends_on_alerts"]
 

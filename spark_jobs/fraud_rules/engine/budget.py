@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import Reason
-from fraud_rules.event_rate import EventRate
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import RuleSet
 

@@ -5,9 +5,10 @@ An aggregate is (high << 32) + low over `n` values, and for STDDEV the four limb
 
 from __future__ import annotations
 
-from fraud_rules.window.compiler import compiled, inlined
-from fraud_rules.window.exact import Limbs, sign_of_average, sign_of_deviation
-from fraud_rules.window.layout import (
+from fraud_rules.engine.window.bundles import Ints, Rules
+from fraud_rules.engine.window.compiler import compiled, inlined
+from fraud_rules.engine.window.exact import Limbs, sign_of_average, sign_of_deviation
+from fraud_rules.engine.window.layout import (
     KIND_AVG,
     KIND_STDDEV,
     OP_ALWAYS,
@@ -26,7 +27,6 @@ from fraud_rules.window.layout import (
     R_TO_HIGH,
     R_TO_LOW,
 )
-from fraud_rules.window.state import Ints, Rules
 
 _TWO_32 = 4294967296.0
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from fraud_rules.window.compiler import compiled
-from fraud_rules.window.layout import (
+from fraud_rules.engine.window.bundles import Ints, State
+from fraud_rules.engine.window.compiler import compiled
+from fraud_rules.engine.window.hash_tables import find_mark
+from fraud_rules.engine.window.key_rows import first_at_or_after
+from fraud_rules.engine.window.layout import (
     E_SEQ,
     H_MARKS,
     M_RESET_SEQ,
@@ -18,9 +21,6 @@ from fraud_rules.window.layout import (
     S_BASE,
     S_TAIL,
 )
-from fraud_rules.window.region import first_at_or_after
-from fraud_rules.window.state import Ints, State
-from fraud_rules.window.tables import find_mark
 
 
 @compiled

@@ -11,12 +11,12 @@ from math import isqrt
 
 import msgspec
 
+from fraud_rules.engine.window import layout as at
 from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.rule import Action, Aggregator
 from fraud_rules.model.ruleset import RuleInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.window import layout as at
 
 ALERT_NAMESPACE = uuid.UUID("6f0c9a52-2f5e-5b0c-9a53-8f6f7c1d2e40")
 """The namespace of alert ids (UUID version 5)."""

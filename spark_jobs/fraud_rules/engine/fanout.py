@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.keygroup import hash_text, key_groups_of
+from fraud_rules.engine.keygroup import hash_text, key_groups_of
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.transaction import Column, TransactionBatch
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fraud_rules.window.compiler import compiled, inlined
-from fraud_rules.window.state import Ints, State
+from fraud_rules.engine.window.bundles import Ints, State
+from fraud_rules.engine.window.compiler import compiled, inlined
 
 IDLE = np.iinfo(np.int64).max
 """What a row that does not count holds: it loses every comparison."""
