@@ -105,7 +105,7 @@ def test_the_kernel_is_compiled_once_for_each_version_of_it(fresh: Path, tmp_pat
     for content in ("first", "first", "second"):
         source.write_text(content)
         assert bootstrap(fresh).returncode == 0
-    assert calls.read_text().splitlines() == ["-m fraud_rules.kernel_cache"] * 2
+    assert calls.read_text().splitlines() == ["-m fraud_rules.replay.kernel_cache"] * 2
 
 
 def test_a_taken_port_is_told_before_anything_is_fetched(fresh: Path) -> None:

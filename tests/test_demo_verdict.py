@@ -12,7 +12,7 @@ from fraud_rules.demo.verdict import Published, Traffic, judge
 from fraud_rules.demo.watch import Seen, SeenAlert
 from fraud_rules.detector_status import DetectorStatus
 from fraud_rules.liveness import Liveness, Severity
-from fraud_rules.replay import alert_members
+from fraud_rules.replay.replay import alert_members
 
 PLANTED = {7: "huge-payment-1", 8: "huge-payment-1", 9: "mule-fan-out-2"}
 

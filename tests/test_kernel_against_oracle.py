@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.replay import replay
+from fraud_rules.replay.replay import replay
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
 from tests.support.streams.generated import START_MS, cuts_only, documents

@@ -18,8 +18,8 @@ from fraud_rules.engine.window import compiler
 MISSES = """
 import importlib, json, pkgutil, sys
 import fraud_rules.engine.window as window
-from fraud_rules.kernel_cache import load_kernel
-from fraud_rules.replay import replay
+from fraud_rules.replay.kernel_cache import load_kernel
+from fraud_rules.replay.replay import replay
 from fraud_rules.configuration.settings import DetectorSettings
 
 load_kernel()
@@ -52,7 +52,7 @@ def misses(path: str, *arguments: str, **environment: str) -> list[str]:
 @pytest.fixture(scope="module")
 def filled() -> None:
     """What bin/bootstrap does."""
-    subprocess.run([sys.executable, "-m", "fraud_rules.kernel_cache"], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "fraud_rules.replay.kernel_cache"], check=True, capture_output=True)
 
 
 @pytest.mark.usefixtures("filled")

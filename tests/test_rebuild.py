@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from fraud_rules import replay
 from fraud_rules.configuration.project import Project
 from fraud_rules.engine.statelog import restore_image
 from fraud_rules.kafka.history import JudgedBatch
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.rebuild import merged, rebuild_state
-from fraud_rules.recording import RecordedTransaction, Recording
-from fraud_rules.replay import Replay
+from fraud_rules.replay import replay
+from fraud_rules.replay.rebuild import merged, rebuild_state
+from fraud_rules.replay.recording import RecordedTransaction, Recording
+from fraud_rules.replay.replay import Replay
 from tests.support.conformance import load_schema
 from tests.support.streams.long import long_document
 

@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fraud_rules.errors import InputInvalid
-from fraud_rules.recording import (
-    RecordedBatch,
-    RecordedRule,
-    RecordedSettings,
-    RecordedTransaction,
-    Recording,
-)
+from fraud_rules.replay.recording import RecordedBatch, RecordedRule, RecordedSettings, RecordedTransaction, Recording
 
 RULE = b'{"ruleId": 1, "ruleState": "DELETE"}'
 

@@ -15,7 +15,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError
 from fraud_rules.fraud_patterns import FRAUDS, MAX_FRAUD_MS
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.replay import replay
+from fraud_rules.replay.replay import replay
 from fraud_rules.traffic import MALFORMED, TrafficRecord, TrafficSettings, generate
 from tests.support.places import ROOT
 

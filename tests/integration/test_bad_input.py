@@ -18,7 +18,7 @@ from confluent_kafka import Message
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.replay import decode_exactly
+from fraud_rules.replay.replay import decode_exactly
 from fraud_rules.spark.marker import Marker
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, timed_topics

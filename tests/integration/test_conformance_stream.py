@@ -22,7 +22,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import DetectorStopped
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.replay import alert_members, claimed_id, decode_exactly
+from fraud_rules.replay.replay import alert_members, claimed_id, decode_exactly
 from tests.support.conformance import SCHEMAS, Case, differences, load_cases
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, Place, timed_topics

@@ -11,8 +11,8 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.fraud_patterns import FRAUDS
 from fraud_rules.late_frauds import late_frauds
 from fraud_rules.model.day import Day
-from fraud_rules.recording import Recording
-from fraud_rules.replay import replay_recording
+from fraud_rules.replay.recording import Recording
+from fraud_rules.replay.replay import replay_recording
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import Site
 from tests.support.nightly.evaluated_days import evaluated

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ReleaseInvalid
-from fraud_rules.kernel_cache import load_kernel
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
-from fraud_rules.replay import replay
+from fraud_rules.replay.kernel_cache import load_kernel
+from fraud_rules.replay.replay import replay
 
 __all__ = ["known_answer", "main"]
 

@@ -30,8 +30,8 @@ def replay(file: File, schema: Schema = None) -> None:
       fraud record | fraud replay - | jq '.alerts | length'
     """
     from fraud_rules.model.schema import TransactionSchema
-    from fraud_rules.recording import Recording
-    from fraud_rules.replay import encode_exactly, replay_recording
+    from fraud_rules.replay.recording import Recording
+    from fraud_rules.replay.replay import encode_exactly, replay_recording
 
     context = configured()
     recording = Recording.read(_content(file), "standard input" if str(file) == "-" else str(file))

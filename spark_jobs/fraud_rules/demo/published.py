@@ -9,7 +9,7 @@ from fraud_rules.demo.verdict import Published
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.kafka.decoding import decode_or_skip
-from fraud_rules.replay import decode_exactly
+from fraud_rules.replay.replay import decode_exactly
 
 __all__ = ["read_published"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fraud_rules.model.schema import ID_FIELD
-from fraud_rules.replay import alert_members
+from fraud_rules.replay.replay import alert_members
 
 _SHOWN = 3
 _ODD_PER_TRANSACTIONS = 1_000

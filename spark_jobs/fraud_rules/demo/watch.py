@@ -18,7 +18,7 @@ from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.liveness_reader import LivenessWatch
 from fraud_rules.liveness import Liveness
 from fraud_rules.model.schema import ID_FIELD
-from fraud_rules.replay import decode_exactly
+from fraud_rules.replay.replay import decode_exactly
 from fraud_rules.runtime.clock import now_ms
 
 _PROGRESS_KEPT = 400

@@ -18,7 +18,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.model.lost_records import LossReason, LostRecords
-from fraud_rules.recording import RecordedTransaction
+from fraud_rules.replay.recording import RecordedTransaction
 
 __all__ = ["History", "JudgedBatch", "read_batches", "read_history"]
 

@@ -13,7 +13,7 @@ from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.rule_status import RuleOperation, read_operations
-from fraud_rules.recording import RecordedBatch, RecordedRule, RecordedSettings, RecordedTransaction, Recording
+from fraud_rules.replay.recording import RecordedBatch, RecordedRule, RecordedSettings, RecordedTransaction, Recording
 
 __all__ = ["record_run"]
 

@@ -12,7 +12,7 @@ import importlib
 import os
 from typing import Final
 
-from fraud_rules.kernel_cache import load_kernel
+from fraud_rules.replay.kernel_cache import load_kernel
 
 _SINGLE_THREADED: Final = {
     "OMP_NUM_THREADS": "1",

@@ -98,7 +98,7 @@ def recompute(
     if marker is None:
         return {}
     # Whoever does not rebuild need not load the kernel: it takes seconds.
-    from fraud_rules.rebuild import rebuild_state
+    from fraud_rules.replay.rebuild import rebuild_state
 
     # The first batch of the new checkpoint may be written already, and is still to be evaluated again.
     recreated = loss is not None and any(

@@ -20,7 +20,7 @@ from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
-from fraud_rules.recording import Recording
+from fraud_rules.replay.recording import Recording
 
 TRANSACTIONS = "transactions"
 QUERY = "query"

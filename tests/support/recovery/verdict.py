@@ -14,7 +14,7 @@ from fraud_rules.engine.alert import alert_id
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.model.rule import Control, ControlType
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.replay import alert_members, decode_exactly
+from fraud_rules.replay.replay import alert_members, decode_exactly
 from tests.support import oracle
 from tests.support.kafka.records import read_all
 from tests.support.oracle.stream import fold, read_rule_log

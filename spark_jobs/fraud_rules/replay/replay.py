@@ -25,7 +25,7 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TransactionSchema
-from fraud_rules.recording import RecordedTransaction, Recording
+from fraud_rules.replay.recording import RecordedTransaction, Recording
 
 ALERT_MEMBERS = (
     "ruleId", "ruleVersion", "shadow", "key", "triggeringValue", "windowStart", "windowEnd", "windowCount",

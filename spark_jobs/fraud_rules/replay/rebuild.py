@@ -12,8 +12,8 @@ from typing import Protocol
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.recording import RecordedTransaction
-from fraud_rules.replay import Replay
+from fraud_rules.replay.recording import RecordedTransaction
+from fraud_rules.replay.replay import Replay
 
 __all__ = ["Judged", "merged", "rebuild_state"]
 

@@ -1,6 +1,6 @@
-"""Compiles the window kernel, once for each version of the kernel and each kind of CPU.
+"""Compiles the window kernel: `python -m fraud_rules.replay.kernel_cache`, once a version and kind of CPU.
 
-Compiling takes half a minute on one core. bin/bootstrap runs `python -m fraud_rules.kernel_cache`, so that detectors
+Compiling takes half a minute on one core. bin/bootstrap runs `python -m fraud_rules.replay.kernel_cache`, so that detectors
 start without compiling. Otherwise the first process compiles, and the others wait for its code.
 """
 
@@ -56,7 +56,7 @@ def main() -> int:
 def _evaluate(transactions: list[tuple[int, int]]) -> None:
     """Evaluate transactions (time in ms, account), then one that raises an alert, then a duplicate of it."""
     from fraud_rules.configuration.settings import DetectorSettings
-    from fraud_rules.replay import replay
+    from fraud_rules.replay.replay import replay
 
     steps: list[dict[str, Any]] = [{"at": 1, "rule": _RULE}]
     last = transactions[-1][0] + 1
