@@ -23,7 +23,7 @@ from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import Received, follow, read_topic, tail_of, topic_ends, topic_starts
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.kafka.rule_status import await_operations
+from fraud_rules.logs.rule_status import await_operations
 from tests.support.ports import free_ports
 
 _PATIENCE_S = 300.0

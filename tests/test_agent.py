@@ -14,8 +14,8 @@ from fraud_rules.agent.watch import Self
 from fraud_rules.deployment.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentSeen
 from fraud_rules.deployment.intent import SUPERVISOR, Intent, IntentLog, IntentRecord, read_intents
 from fraud_rules.deployment.work import Work, WorkPhase
-from fraud_rules.detector_status import Progress
 from fraud_rules.errors import Fenced
+from fraud_rules.logs.detector_status import Progress
 from tests.support.deployments import RELEASE, drain, run
 from tests.support.waiting import until
 

@@ -12,9 +12,9 @@ import pytest
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
-from fraud_rules.detector_status import Traffic, decode_progress
 from fraud_rules.errors import FraudError, Reason, RecordRejected, RuleRejected, StateDamaged
 from fraud_rules.kafka.writer import OutRecord
+from fraud_rules.logs.detector_status import Traffic, decode_progress
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.ruleset import RuleLimits, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema

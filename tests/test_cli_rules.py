@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fraud_rules.kafka.rule_status import read_refused
+from fraud_rules.logs.rule_status import read_refused
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.places import ROOT

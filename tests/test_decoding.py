@@ -13,10 +13,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from fraud_rules.agent.metrics import AgentMetrics
-from fraud_rules.detector_status import decode_progress
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS, decode_or_skip
 from fraud_rules.kafka.reader import Record
-from fraud_rules.kafka.rule_status import decode_operation
+from fraud_rules.logs.detector_status import decode_progress
+from fraud_rules.logs.rule_status import decode_operation
 from fraud_rules.spark.metrics import DetectorMetrics
 
 _UNREADABLE = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fraud_rules.detector_status import BatchLatency, Progress, Traffic, decode_progress, detector_status
+from fraud_rules.logs.detector_status import BatchLatency, Progress, Traffic, decode_progress, detector_status
 
 TICK_MS = 10_000
 

@@ -14,7 +14,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged, Reason, TopicUnsuitable
 from fraud_rules.kafka.reader import Record
-from fraud_rules.kafka.rule_log import RuleLog
+from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.marker import Marker

@@ -8,7 +8,7 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.engine.statelog import restore_image
-from fraud_rules.kafka.history import JudgedBatch
+from fraud_rules.logs.judged_batches import JudgedBatch
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay import replay

@@ -11,8 +11,8 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.detector_status import BatchLatency, Progress
 from fraud_rules.errors import ConfigError, MasterUnavailable, PortInUse
+from fraud_rules.logs.detector_status import BatchLatency, Progress
 from fraud_rules.runtime.metrics_server import serving
 from fraud_rules.spark.master import check_master
 from fraud_rules.spark.metrics import DetectorMetrics

@@ -17,7 +17,7 @@ from bench.rulesets import Document, encoded, rule
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.kafka.rule_status import await_operations
+from fraud_rules.logs.rule_status import await_operations
 from fraud_rules.runtime.clock import now_ms
 from tests.support.processes.supervised import Supervised, supervised
 

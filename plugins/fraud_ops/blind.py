@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from fraud_rules.detector_status import Traffic
+from fraud_rules.logs.detector_status import Traffic
 
 __all__ = ["BlindLimits", "blindness"]
 

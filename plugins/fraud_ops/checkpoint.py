@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from fraud_ops.health import Health
-from fraud_rules.detector_status import Traffic
+from fraud_rules.logs.detector_status import Traffic
 
 __all__ = [
     "HISTORY_AT_RISK",

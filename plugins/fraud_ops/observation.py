@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fraud_rules.deployment.attempt import AgentStatus, Attempt, AttemptPhase, DeploymentSeen
 from fraud_rules.deployment.intent import IntentKind, IntentLog, IntentRecord
-from fraud_rules.detector_status import Progress, Traffic
+from fraud_rules.logs.detector_status import Progress, Traffic
 
 __all__ = ["DetectorObservation", "ProgressSeen"]
 

@@ -17,7 +17,7 @@ from fraud_ops.control_plane.background import Background
 from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.views import RuleDetail
 from fraud_rules.configuration.project import Project
-from fraud_rules.kafka.rule_status import await_operations
+from fraud_rules.logs.rule_status import await_operations
 from fraud_rules.runtime import clock
 from tests.support.control_plane.scene import ADA, SCHEMA, Scene, given
 from tests.support.kafka.own_topics import OwnTopics

@@ -28,8 +28,8 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.kafka.writer import BatchWriter
+from fraud_rules.logs.rule_log import RuleLog
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.processes import PublisherProcess
 from tests.support.control_plane.scene import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, given

@@ -15,8 +15,8 @@ from fraud_rules.archive.files import read_log, read_transactions
 from fraud_rules.archive.manifest import Table
 from fraud_rules.archive.quarantine import archived_quarantine
 from fraud_rules.configuration.project import Project
-from fraud_rules.kafka.quarantine import read_quarantine
 from fraud_rules.kafka.writer import BatchWriter
+from fraud_rules.logs.quarantine import read_quarantine
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch

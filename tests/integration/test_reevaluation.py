@@ -16,7 +16,7 @@ from fraud_rules.archive.manifest import Table
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.kafka.recorder import record_run
+from fraud_rules.logs.recorder import record_run
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.reevaluation.daystore import DayStore
 from fraud_rules.reevaluation.report import DayResult, decode_result

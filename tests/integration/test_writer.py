@@ -12,9 +12,9 @@ from fraud_rules.errors import BrokerUnavailable, ConfigError, Fenced, TopicUnsu
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.kafka.reader import TopicReader, topic_ids
-from fraud_rules.kafka.rule_log import check_rule_log
 from fraud_rules.kafka.suitable import check_topics, faults_of
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, last_record
+from fraud_rules.logs.rule_log import check_rule_log
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.timed_topics import date_by_producer

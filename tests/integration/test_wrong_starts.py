@@ -22,11 +22,11 @@ from fraud_ops.hooks.watch import DetectorWatch
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.deployment.attempt import AttemptPhase
-from fraud_rules.detector_status import Progress, decode_progress
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import read_topic, topic_ends
 from fraud_rules.kafka.declared import load_topics
+from fraud_rules.logs.detector_status import Progress, decode_progress
 from fraud_rules.runtime.clock import now_ms
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce

@@ -25,7 +25,7 @@ from fraud_ops.checkpoint import (
 )
 from fraud_ops.health import Health
 from fraud_ops.hooks.checkpoint import CheckpointHook
-from fraud_rules.detector_status import Traffic
+from fraud_rules.logs.detector_status import Traffic
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 

@@ -12,10 +12,10 @@ from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.observation import DetectorObservation
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus, Supervision
-from fraud_rules.detector_status import Progress
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 from fraud_rules.kafka.deployment_log import DeploymentLog, write_supervision
 from fraud_rules.kafka.record_writer import append_records
+from fraud_rules.logs.detector_status import Progress
 from fraud_rules.runtime.clock import now_ms
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all

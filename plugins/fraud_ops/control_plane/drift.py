@@ -21,7 +21,7 @@ from fraud_ops.control_plane.store.models import OutboxRow, PositionRow, RuleHea
 from fraud_ops.control_plane.views import Document
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
-from fraud_rules.kafka.rule_log import RuleLog
+from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, ControlType
 from fraud_rules.model.ruleset import LogEntry, RuleSet

@@ -18,11 +18,11 @@ from fraud_ops.health import Limits, Verdict, health
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.observation import DetectorObservation
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.detector_status import DetectorStatus, detector_status, longest_silence_ms
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.liveness_reader import LivenessReader
 from fraud_rules.liveness import Liveness
+from fraud_rules.logs.detector_status import DetectorStatus, detector_status, longest_silence_ms
 
 __all__ = ["Panel"]
 

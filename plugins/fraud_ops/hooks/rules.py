@@ -13,7 +13,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.kafka.rule_status import read_rules
+from fraud_rules.logs.rule_status import read_rules
 from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["SeedRulesHook"]

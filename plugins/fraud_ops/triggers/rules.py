@@ -15,7 +15,7 @@ from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.tail import TopicsTail
 
 if TYPE_CHECKING:
-    from fraud_rules.kafka.rule_status import RuleOperation
+    from fraud_rules.logs.rule_status import RuleOperation
 
 __all__ = ["RulesLiveTrigger"]
 
@@ -37,7 +37,7 @@ class RulesLiveTrigger(BaseTrigger):
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        from fraud_rules.kafka.rule_status import decode_operation
+        from fraud_rules.logs.rule_status import decode_operation
 
         hook = FraudDetectorHook(self.kafka_conn_id)
         await hook.resolve()

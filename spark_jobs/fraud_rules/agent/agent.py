@@ -21,8 +21,8 @@ from fraud_rules.configuration.settings import AgentSettings
 from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus, DeploymentSeen
 from fraud_rules.deployment.intent import NO_EPOCH, SUPERVISOR, IntentKind, IntentLog, IntentRecord
 from fraud_rules.deployment.work import Work, WorkPhase
-from fraud_rules.detector_status import Progress
 from fraud_rules.errors import FraudError, ReleaseInvalid, Stalled, error_name
+from fraud_rules.logs.detector_status import Progress
 
 __all__ = ["Agent", "AgentLimits", "Write"]
 

@@ -21,13 +21,13 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deployment.code import code_digest
 from fraud_rules.deployment.intent import IntentLog, read_intents
-from fraud_rules.detector_status import decode_progress
 from fraud_rules.errors import BrokerUnavailable, Fenced
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip, skip
 from fraud_rules.kafka.deployment_log import DeploymentLog, read_deployment
 from fraud_rules.kafka.reader import Record
 from fraud_rules.kafka.tail import TopicsTail
+from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.metrics_server import serving
 

@@ -12,8 +12,8 @@ from fraud_rules.agent.launcher import LocalAttempt
 from fraud_rules.agent.patience import Patience
 from fraud_rules.deployment.attempt import AttemptPhase, AttemptStatus
 from fraud_rules.deployment.work import Work
-from fraud_rules.detector_status import Progress
 from fraud_rules.errors import DetectorStopped, Stalled, error_name
+from fraud_rules.logs.detector_status import Progress
 
 __all__ = ["AttemptWatch", "Self"]
 

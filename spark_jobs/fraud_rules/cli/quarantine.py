@@ -56,8 +56,8 @@ def list_records(
       fraud quarantine list --json > quarantined.jsonl
     """
     from fraud_rules.codec.transactions.quarantine import to_line
-    from fraud_rules.kafka.quarantine import read_marks
     from fraud_rules.kafka.reachable import require_broker
+    from fraud_rules.logs.quarantine import read_marks
 
     require_broker(kafka)
     marks = read_marks(kafka, configured().settings.topics.quarantine_replays)
@@ -106,8 +106,8 @@ def replay(
       fraud quarantine replay --reason missing_field --since 2h
       fraud quarantine replay --from repaired.jsonl
     """
-    from fraud_rules.kafka.quarantine import replay as feed
     from fraud_rules.kafka.reachable import require_broker
+    from fraud_rules.logs.quarantine import replay as feed
 
     require_broker(kafka)
     context = configured()
@@ -127,7 +127,7 @@ def replay(
 def _records(kafka: KafkaConnection, archive: Path | None, selection: Selection) -> Iterator[Quarantined]:
     from fraud_rules.archive.quarantine import archived_quarantine
     from fraud_rules.archive.store import ArchiveStore
-    from fraud_rules.kafka.quarantine import read_quarantine
+    from fraud_rules.logs.quarantine import read_quarantine
 
     if archive is not None:
         return selection.of(archived_quarantine(ArchiveStore(archive), selection.since_ms))

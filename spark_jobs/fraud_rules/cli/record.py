@@ -28,7 +28,7 @@ def record(
     """
     from fraud_rules.errors import InputInvalid
     from fraud_rules.kafka.reachable import require_broker
-    from fraud_rules.kafka.recorder import record_run
+    from fraud_rules.logs.recorder import record_run
 
     require_broker(kafka)
     recording = record_run(kafka, configured().settings)

@@ -17,7 +17,7 @@ from fraud_rules.codec.rules.export import describe
 from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
 
 if TYPE_CHECKING:
-    from fraud_rules.kafka.rule_status import RuleOperation, RulesSeen
+    from fraud_rules.logs.rule_status import RuleOperation, RulesSeen
 
 
 _REFUSED_SHOWN = 10

@@ -18,7 +18,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.rule import ControlType
 
 if TYPE_CHECKING:
-    from fraud_rules.kafka.rule_status import RulesSeen
+    from fraud_rules.logs.rule_status import RulesSeen
 
 app = typer.Typer(
     help="Apply, list, export and check rules.",
@@ -171,7 +171,7 @@ def write(context: Configured, kafka: KafkaConnection, applied: list[Applied]) -
 
 def _await_live(context: Configured, kafka: KafkaConnection, versions: set[int], timeout_s: float) -> None:
     """Wait until all versions are live. Raises RulesRejected, and FraudError if no report comes within `timeout_s`."""
-    from fraud_rules.kafka.rule_status import await_operations
+    from fraud_rules.logs.rule_status import await_operations
 
     reports = await_operations(kafka, context.settings.topics.rule_operations, versions, timeout_s)
     refused = [report for report in reports.values() if report.rejected]
@@ -190,7 +190,7 @@ def _key(applied: Applied) -> bytes:
 
 def _read_rules(context: Configured, kafka: KafkaConnection) -> RulesSeen:
     from fraud_rules.kafka.reachable import require_broker
-    from fraud_rules.kafka.rule_status import read_rules
+    from fraud_rules.logs.rule_status import read_rules
 
     require_broker(kafka)
     return read_rules(kafka, context.schema, context.settings)

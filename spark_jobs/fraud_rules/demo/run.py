@@ -28,8 +28,8 @@ from fraud_rules.demo.watch import Watch
 from fraud_rules.errors import DetectorFailed
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.kafka.recorder import record_run
 from fraud_rules.late_frauds import late_frauds
+from fraud_rules.logs.recorder import record_run
 from fraud_rules.model.day import Day
 from fraud_rules.replay.replay import replay, replay_recording
 from fraud_rules.traffic import TrafficSettings

@@ -1,1 +1,1 @@
-"""Everything that speaks Kafka: the only package that imports a Kafka client."""
+"""Kafka clients: the only package that imports one. It knows records and topics, and no rule or transaction."""

@@ -10,7 +10,6 @@ from typing import Final, Self
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deployment.intent import IntentLog, read_intents
-from fraud_rules.detector_status import Progress, decode_progress
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
@@ -18,6 +17,7 @@ from fraud_rules.kafka.partition_ends import read_partition_ends
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.liveness import Liveness, PartitionEnds, liveness, starts_since
+from fraud_rules.logs.detector_status import Progress, decode_progress
 from fraud_rules.runtime import clock
 
 __all__ = ["LivenessReader", "LivenessWatch"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.detector_status import Progress
 from fraud_rules.errors import Reason
+from fraud_rules.logs.detector_status import Progress
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
 

@@ -15,8 +15,8 @@ from fraud_rules.archive.manifest import Manifest, Table
 from fraud_rules.archive.store import ArchiveStore
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.detector_status import Progress, decode_progress
 from fraud_rules.errors import DayNotArchived, RuleLogForeign
+from fraud_rules.logs.detector_status import Progress, decode_progress
 from fraud_rules.model.day import Day
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema

@@ -14,10 +14,10 @@ import msgspec
 from fraud_rules.deployment.work import WorkPhase
 from fraud_rules.errors import CheckpointForeign, DetectorStopped, OffsetsLost, Superseded
 from fraud_rules.kafka.deployment_log import read_intent_log
-from fraud_rules.kafka.losses import find_losses
 from fraud_rules.kafka.reader import TopicReader, topic_ids
-from fraud_rules.kafka.rule_log import RuleLog
 from fraud_rules.kafka.writer import BatchWriter, last_record
+from fraud_rules.logs.losses import find_losses
+from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.lost_records import LostRecords, Offsets, moved
 from fraud_rules.spark import checkpoint, losses
 from fraud_rules.spark.job import DetectorJob

@@ -15,9 +15,9 @@ from itertools import pairwise
 from pyspark.sql import DataFrame, SparkSession
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.detector_status import Traffic, decode_progress
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.logs.detector_status import Traffic, decode_progress
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.runtime import clock

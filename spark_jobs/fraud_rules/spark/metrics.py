@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from fraud_rules.detector_status import Progress
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
+from fraud_rules.logs.detector_status import Progress
 from fraud_rules.runtime.metrics_server import serving
 from fraud_rules.spark.job import DetectorJob
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from fraud_rules.detector_status import Traffic
+from fraud_rules.logs.detector_status import Traffic
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.spark.pins import Pin

@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 
 from fraud_rules.deployment.work import WorkPhase
 from fraud_rules.errors import CheckpointDamaged
-from fraud_rules.kafka.history import read_batches, read_history
 from fraud_rules.kafka.reader import TopicReader
-from fraud_rules.kafka.rule_log import RuleLog
+from fraud_rules.logs.judged_batches import read_batches, read_history
+from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.lost_records import LossReason
 from fraud_rules.spark.checkpoint import RESUMED, claim
 from fraud_rules.spark.job import DetectorJob, RebuildOrder

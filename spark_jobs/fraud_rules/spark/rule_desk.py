@@ -10,7 +10,7 @@ from fraud_rules.engine.budget import TrafficSeen, over_budget
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.reader import TopicReader
-from fraud_rules.kafka.rule_log import RuleLog
+from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.spark.pins import NO_PIN, Pin, PinStore

@@ -16,15 +16,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fraud_rules.deployment.work import WorkPhase
-from fraud_rules.detector_status import decode_progress
 from fraud_rules.errors import BrokerUnavailable, DetectorStopped, FraudError
 from fraud_rules.kafka.consume import tail_of
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.kafka.reader import TopicReader, has_topic
-from fraud_rules.kafka.rule_log import check_rule_log
 from fraud_rules.kafka.suitable import check_topics
 from fraud_rules.kafka.ticks import TickWriter
+from fraud_rules.logs.detector_status import decode_progress
+from fraud_rules.logs.rule_log import check_rule_log
 from fraud_rules.spark.admission import Admitted, admit, check, stopped_message
 from fraud_rules.spark.batch import BatchParts, BatchRunner, Origin
 from fraud_rules.spark.end_deadline import ends_in_time

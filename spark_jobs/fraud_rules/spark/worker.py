@@ -17,7 +17,7 @@ from fraud_rules.engine.state.store import MappedViews, ViewStore
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader
-from fraud_rules.kafka.rule_log import RuleLog
+from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.pins import Pin

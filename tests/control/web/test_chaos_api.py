@@ -23,7 +23,7 @@ from fraud_ops.control_plane.store.models import RuleHead
 from fraud_rules.configuration.project import Project
 from fraud_rules.demo.airflow import Component
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.rule_status import await_operations
+from fraud_rules.logs.rule_status import await_operations
 from tests.support.control_plane.chaos import judge, survive, topics_of
 from tests.support.control_plane.scene import Scene
 from tests.support.control_plane.web.api_server import ApiServer, api_server

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fraud_rules.kafka.rule_status import await_operations, read_operations
+from fraud_rules.logs.rule_status import await_operations, read_operations
 from tests.support.control_plane.alerts import alert_json
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.web.server import Server

@@ -19,7 +19,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.reader import Record, TopicReader
-from fraud_rules.kafka.rule_log import RuleLog
+from fraud_rules.logs.rule_log import RuleLog
 from tests.support.control_plane.scene import LIMITS, SCHEMA, Scene
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until

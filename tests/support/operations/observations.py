@@ -17,7 +17,7 @@ from fraud_rules.deployment.attempt import (
 )
 from fraud_rules.deployment.intent import Intent, IntentKind, IntentLog, IntentRecord
 from fraud_rules.deployment.release import Release
-from fraud_rules.detector_status import Progress, Traffic
+from fraud_rules.logs.detector_status import Progress, Traffic
 
 DETECTOR = "detector"
 NOW_MS = 1_790_000_000_000

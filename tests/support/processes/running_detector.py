@@ -17,7 +17,7 @@ import yaml
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
-from fraud_rules.detector_status import Progress, decode_progress
+from fraud_rules.logs.detector_status import Progress, decode_progress
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import detector_has_started, detector_starts

@@ -30,7 +30,7 @@ from fraud_rules.demo.verdict import Traffic, judge
 from fraud_rules.demo.verdict import Verdict as DemoVerdict
 from fraud_rules.deployment.attempt import Attempt
 from fraud_rules.kafka.consume import topic_ends
-from fraud_rules.kafka.recorder import record_run
+from fraud_rules.logs.recorder import record_run
 from fraud_rules.replay.replay import replay_recording
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.traffic import TrafficSettings

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from confluent_kafka import Message
 
-from fraud_rules.detector_status import Progress
 from fraud_rules.engine.alert import alert_id
 from fraud_rules.kafka.consume import await_settled
+from fraud_rules.logs.detector_status import Progress
 from fraud_rules.model.rule import Control, ControlType
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.replay import alert_members, decode_exactly

@@ -9,7 +9,7 @@ from typing import Self
 
 from confluent_kafka import Consumer, TopicPartition
 
-from fraud_rules.detector_status import decode_progress
+from fraud_rules.logs.detector_status import decode_progress
 from tests.support.processes.running_detector import Installation
 
 _FOLDERS = {"planned": "offsets", "pinned": "pins", "finished": "commits"}

@@ -15,8 +15,8 @@ import msgspec
 
 from fraud_ops.control_plane.feed.place import Position, Source
 from fraud_ops.control_plane.snoozing import Snoozing
-from fraud_rules.detector_status import Progress
-from fraud_rules.kafka.rule_status import RuleOperation
+from fraud_rules.logs.detector_status import Progress
+from fraud_rules.logs.rule_status import RuleOperation
 
 __all__ = [
     "AlertFacts", "AlertSeen", "CorrectionSeen", "Event", "LateGrouping", "LateSeen", "OperationSeen", "ProgressPassed",

@@ -22,11 +22,11 @@ from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import Source
 from fraud_ops.control_plane.snoozing import Snoozing
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.detector_status import decode_progress
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import Received, follow, topic_ends, topic_starts
 from fraud_rules.kafka.decoding import decode_or_skip
-from fraud_rules.kafka.rule_status import decode_operation
+from fraud_rules.logs.detector_status import decode_progress
+from fraud_rules.logs.rule_status import decode_operation
 
 __all__ = ["Follower"]
 

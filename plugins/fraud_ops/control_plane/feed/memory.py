@@ -21,7 +21,7 @@ from fraud_ops.control_plane.feed.events import (
     RuleTouched,
 )
 from fraud_ops.control_plane.feed.place import Place, Position, Source
-from fraud_rules.kafka.rule_status import RuleOperation, newest_refused
+from fraud_rules.logs.rule_status import RuleOperation, newest_refused
 
 __all__ = ["Bounds", "Edge", "FeedMemory", "Kept"]
 

@@ -11,7 +11,7 @@ from fraud_ops.control_plane.web.problems import reasons_shown
 from fraud_ops.control_plane.web.shapes import admin, alerts, rules
 from fraud_ops.control_plane.web.shapes.base import ProblemReason
 from fraud_ops.control_plane.web.shapes.detector import ProgressPoint
-from fraud_rules.kafka.rule_status import RuleOperation
+from fraud_rules.logs.rule_status import RuleOperation
 
 __all__ = [
     "activation_of",

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.detector_status import Progress, decode_progress
 from fraud_rules.errors import FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import TopicReader
-from fraud_rules.kafka.rule_status import RuleOperation, read_operations
+from fraud_rules.logs.detector_status import Progress, decode_progress
+from fraud_rules.logs.rule_status import RuleOperation, read_operations
 from fraud_rules.replay.recording import RecordedBatch, RecordedRule, RecordedSettings, RecordedTransaction, Recording
 
 __all__ = ["record_run"]

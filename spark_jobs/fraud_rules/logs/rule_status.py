@@ -15,7 +15,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import follow, read_topic, tail_of, topic_starts
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
-from fraud_rules.kafka.rule_log import RuleLog, check_rule_log
+from fraud_rules.logs.rule_log import RuleLog, check_rule_log
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
