@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fraud_rules.agent.agent import Agent, AgentLimits
-from fraud_rules.agent.home import AttemptEnd, AttemptFolder, AttemptOrder
-from fraud_rules.agent.watch import Self
-from fraud_rules.deployment.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentSeen
-from fraud_rules.deployment.intent import SUPERVISOR, Intent, IntentLog, IntentRecord, read_intents
-from fraud_rules.deployment.work import Work, WorkPhase
+from fraud_rules.deploy.agent.agent import Agent, AgentLimits
+from fraud_rules.deploy.agent.home import AttemptEnd, AttemptFolder, AttemptOrder
+from fraud_rules.deploy.agent.watch import Self
+from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentSeen
+from fraud_rules.deploy.intent import SUPERVISOR, Intent, IntentLog, IntentRecord, read_intents
+from fraud_rules.deploy.work import Work, WorkPhase
 from fraud_rules.errors import Fenced
 from fraud_rules.logs.detector_status import Progress
 from tests.support.deployments import RELEASE, drain, run

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fraud_rules.agent import members
-from fraud_rules.agent.home import AgentHome, AttemptEnd, AttemptOrder
+from fraud_rules.deploy.agent import members
+from fraud_rules.deploy.agent.home import AgentHome, AttemptEnd, AttemptOrder
 from tests.support.deployments import run
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from fraud_rules.agent.metrics import AgentMetrics
+from fraud_rules.deploy.agent.metrics import AgentMetrics
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS, decode_or_skip
 from fraud_rules.kafka.reader import Record
 from fraud_rules.logs.detector_status import decode_progress

@@ -10,8 +10,8 @@ from rich.console import Console
 from fraud_rules.demo.screen import Sending, picture, status_line, summary
 from fraud_rules.demo.verdict import Published, Traffic, judge
 from fraud_rules.demo.watch import Seen, SeenAlert
-from fraud_rules.liveness import Liveness, Severity
 from fraud_rules.logs.detector_status import DetectorStatus
+from fraud_rules.monitoring.liveness import Liveness, Severity
 from fraud_rules.replay.replay import alert_members
 
 PLANTED = {7: "huge-payment-1", 8: "huge-payment-1", 9: "mule-fan-out-2"}

@@ -10,11 +10,11 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.deployment.attempt import AttemptPhase
-from fraud_rules.deployment.code import code_digest, code_digest_of_wheel
-from fraud_rules.deployment.intent import NO_EPOCH, Intent, Rebuild, decode_intent, read_intents
-from fraud_rules.deployment.local import release_of
-from fraud_rules.deployment.release import Release, fingerprint, settings_of
+from fraud_rules.deploy.attempt import AttemptPhase
+from fraud_rules.deploy.code import code_digest, code_digest_of_wheel
+from fraud_rules.deploy.intent import NO_EPOCH, Intent, Rebuild, decode_intent, read_intents
+from fraud_rules.deploy.local import release_of
+from fraud_rules.deploy.release import Release, fingerprint, settings_of
 from fraud_rules.errors import ConfigError, ReleaseInvalid
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.deployments import RELEASE, drain, run

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fraud_rules.deployment.attempt import Attempt, AttemptPhase, AttemptStatus, DeploymentSeen
-from fraud_rules.deployment.intent import NO_EPOCH, Intent, IntentKind, IntentLog, read_intents
-from fraud_rules.deployment.plan import PlanLimits, outlook
-from fraud_rules.deployment.work import Work, WorkPhase
+from fraud_rules.deploy.attempt import Attempt, AttemptPhase, AttemptStatus, DeploymentSeen
+from fraud_rules.deploy.intent import NO_EPOCH, Intent, IntentKind, IntentLog, read_intents
+from fraud_rules.deploy.plan import PlanLimits, outlook
+from fraud_rules.deploy.work import Work, WorkPhase
 from tests.support.deployments import RELEASE
 
 PHASES = {

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from fraud_rules.deployment.attempt import AgentStatus, DeploymentSeen, Supervision
-from fraud_rules.deployment.heartbeat import faults_of
-from fraud_rules.kafka.deployment_log import observe_deployment, write_supervision
+from fraud_rules.deploy.attempt import AgentStatus, DeploymentSeen, Supervision
+from fraud_rules.deploy.deployment_log import observe_deployment, write_supervision
+from fraud_rules.deploy.heartbeat import faults_of
 from tests.conftest import OwnTopics
 
 NOW_MS = 1_000_000

@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fraud_rules.agent.home import AgentHome, AttemptEnd
-from fraud_rules.agent.launcher import ProcessAttempt, ProcessLauncher
-from fraud_rules.agent.members import kill_members, members
-from fraud_rules.agent.starter import LOG_BYTES
-from fraud_rules.deployment.code import code_digest_of_wheel
-from fraud_rules.deployment.intent import IntentRecord
+from fraud_rules.deploy.agent.home import AgentHome, AttemptEnd
+from fraud_rules.deploy.agent.launcher import ProcessAttempt, ProcessLauncher
+from fraud_rules.deploy.agent.members import kill_members, members
+from fraud_rules.deploy.agent.starter import LOG_BYTES
+from fraud_rules.deploy.code import code_digest_of_wheel
+from fraud_rules.deploy.intent import IntentRecord
 from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid
 from tests.support.deployments import RELEASE, run
 from tests.support.processes.running_agent import stand_in
@@ -95,7 +95,7 @@ def test_killed_at_once_even_when_it_stands_still(launcher: ProcessLauncher, tmp
 
 def test_without_its_starter_it_is_still_drained(launcher: ProcessLauncher, tmp_path: Path) -> None:
     attempt = running(launcher, stand_in(tmp_path / "a.whl"))
-    next(process for process in members("one") if "fraud_rules.agent.starter" in process.cmdline()).kill()
+    next(process for process in members("one") if "fraud_rules.deploy.agent.starter" in process.cmdline()).kill()
     assert attempt.end() is None, "the driver lives, and holds the attempt"
     attempt.drain()
     assert ended(attempt).exit_code is None
@@ -124,7 +124,7 @@ def test_an_order_that_was_never_carried_out_is_carried_out_once(launcher: Proce
 
 
 def _starter_of(attempt_id: str) -> list[str]:
-    return next(p.cmdline() for p in members(attempt_id) if "fraud_rules.agent.starter" in p.cmdline())
+    return next(p.cmdline() for p in members(attempt_id) if "fraud_rules.deploy.agent.starter" in p.cmdline())
 
 
 def test_an_earlier_one_that_was_left_is_ended(launcher: ProcessLauncher, tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from datetime import UTC
 
 import pytest
 
-from fraud_rules.deployment.intent import Intent, IntentKind, IntentLog, IntentRecord
-from fraud_rules.deployment.release import Release
-from fraud_rules.liveness import Liveness, PartitionEnds, Severity, liveness, starts_since
+from fraud_rules.deploy.intent import Intent, IntentKind, IntentLog, IntentRecord
+from fraud_rules.deploy.release import Release
 from fraud_rules.logs.detector_status import Progress
+from fraud_rules.monitoring.liveness import Liveness, PartitionEnds, Severity, liveness, starts_since
 
 TICK_MS = 10_000
 SINCE_MS = 1_795_350_418_000  # 2026-11-22 12:26:58 UTC

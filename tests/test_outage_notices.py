@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fraud_rules.cli.outage_notices import OutageNotices
-from fraud_rules.liveness import Liveness, Severity
+from fraud_rules.monitoring.liveness import Liveness, Severity
 
 
 def live(at_s: int, severity: Severity) -> Liveness:

@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from fraud_rules.cli import app
 from fraud_rules.configuration.project import Project
-from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.kafka.consume import read_topic
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.ports import free_ports

@@ -15,8 +15,8 @@ from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.deployment.attempt import AttemptStatus
-from fraud_rules.deployment.work import WORK_VARIABLE, Work, WorkPhase
+from fraud_rules.deploy.attempt import AttemptStatus
+from fraud_rules.deploy.work import WORK_VARIABLE, Work, WorkPhase
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews

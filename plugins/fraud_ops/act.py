@@ -7,9 +7,9 @@ from enum import StrEnum
 
 from fraud_ops.health import Health, Verdict
 from fraud_ops.observation import DetectorObservation
-from fraud_rules.deployment.intent import IntentKind
-from fraud_rules.deployment.plan import Outlook
-from fraud_rules.deployment.release import Release, fingerprint
+from fraud_rules.deploy.intent import IntentKind
+from fraud_rules.deploy.plan import Outlook
+from fraud_rules.deploy.release import Release, fingerprint
 
 __all__ = ["Act", "Action", "Step", "asked_by", "next_step", "step_to_deploy"]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from fraud_ops.act import Action
 from fraud_ops.observation import DetectorObservation
-from fraud_rules.deployment.intent import IntentRecord, Rebuild
-from fraud_rules.deployment.release import Release, fingerprint
+from fraud_rules.deploy.intent import IntentRecord, Rebuild
+from fraud_rules.deploy.release import Release, fingerprint
 from fraud_rules.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from fraud_ops.blind import blindness
 from fraud_ops.observation import DetectorObservation, ProgressSeen
 from fraud_ops.patience import begun_at_ms, moved_at_ms, patience_ms
 from fraud_rules.configuration.settings import HealthSettings
-from fraud_rules.deployment.attempt import Attempt, AttemptPhase, AttemptStatus
-from fraud_rules.deployment.intent import IntentKind, IntentRecord
+from fraud_rules.deploy.attempt import Attempt, AttemptPhase, AttemptStatus
+from fraud_rules.deploy.intent import IntentKind, IntentRecord
 
 __all__ = ["Health", "Limits", "Verdict", "health", "rival", "unsupervised"]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fraud_ops.health import Health
     from fraud_ops.observation import DetectorObservation
-    from fraud_rules.deployment.attempt import AttemptStatus
+    from fraud_rules.deploy.attempt import AttemptStatus
 
 __all__ = ["LINKS", "DetectorLogs", "Runbook", "SparkUi", "publish_links", "publish_runbook"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fraud_rules.deployment.attempt import AgentStatus, Attempt, AttemptPhase, DeploymentSeen
-from fraud_rules.deployment.intent import IntentKind, IntentLog, IntentRecord
+from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, DeploymentSeen
+from fraud_rules.deploy.intent import IntentKind, IntentLog, IntentRecord
 from fraud_rules.logs.detector_status import Progress, Traffic
 
 __all__ = ["DetectorObservation", "ProgressSeen"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from fraud_ops.observation import DetectorObservation
-from fraud_rules.deployment.attempt import Attempt
-from fraud_rules.deployment.plan import outlook
+from fraud_rules.deploy.attempt import Attempt
+from fraud_rules.deploy.plan import outlook
 
 __all__ = ["begun_at_ms", "moved_at_ms", "patience_ms"]
 

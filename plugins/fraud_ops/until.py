@@ -8,7 +8,7 @@ from typing import Any
 
 from fraud_ops.health import Health, Verdict
 from fraud_ops.observation import DetectorObservation
-from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.deploy.attempt import AttemptPhase
 
 __all__ = ["Outcome", "Until", "outcome"]
 

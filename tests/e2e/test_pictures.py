@@ -11,9 +11,9 @@ from threading import Event, Thread
 import pytest
 from playwright.sync_api import Page, expect
 
-from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus
-from fraud_rules.deployment.intent import NO_EPOCH, Intent, IntentKind
-from fraud_rules.kafka.deployment_log import DeploymentLog, append_intent
+from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
+from fraud_rules.deploy.deployment_log import DeploymentLog, append_intent
+from fraud_rules.deploy.intent import NO_EPOCH, Intent, IntentKind
 from fraud_rules.runtime.clock import now_ms
 from tests.e2e.accessibility import visit
 from tests.e2e.people import People

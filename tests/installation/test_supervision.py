@@ -21,7 +21,7 @@ import pytest
 from fraud_ops.health import Health
 from fraud_rules.configuration.project import Project
 from fraud_rules.demo.airflow import Component
-from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.model.day import Day
 from fraud_rules.runtime.clock import now_ms
 from tests.support.processes.lone_airflow import lone_airflow, with_dags

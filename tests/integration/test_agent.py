@@ -18,9 +18,9 @@ from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.patience import patience_ms
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.deployment.attempt import AttemptPhase
-from fraud_rules.deployment.intent import SUPERVISOR
-from fraud_rules.deployment.plan import outlook
+from fraud_rules.deploy.attempt import AttemptPhase
+from fraud_rules.deploy.intent import SUPERVISOR
+from fraud_rules.deploy.plan import outlook
 from fraud_rules.errors import AttemptUnreachable, Fenced, Superseded
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.runtime.clock import now_ms
@@ -145,7 +145,7 @@ def test_a_death_is_told_and_nothing_is_left(whom: str, ops: Operations, tmp_pat
     record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
     ops.await_phase(record, RUNNING)
     for process in ops.members(record):
-        is_starter = "fraud_rules.agent.starter" in process.cmdline()
+        is_starter = "fraud_rules.deploy.agent.starter" in process.cmdline()
         if (is_starter and whom != "driver") or ("detector" in process.cmdline() and whom != "starter"):
             process.kill()
     if whom == "starter":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.kafka.consume import topic_ends
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.running_agent import Operations

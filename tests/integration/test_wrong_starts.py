@@ -21,7 +21,7 @@ from fraud_ops.health import Health, Limits, Verdict, health
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
-from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import read_topic, topic_ends

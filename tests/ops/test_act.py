@@ -10,8 +10,8 @@ from fraud_ops.act import Act, next_step, step_to_deploy
 from fraud_ops.decisions import release_before
 from fraud_ops.health import Limits, health
 from fraud_ops.until import Outcome, Until, outcome
-from fraud_rules.deployment.attempt import AttemptPhase as Phase
-from fraud_rules.deployment.plan import Outlook, outlook
+from fraud_rules.deploy.attempt import AttemptPhase as Phase
+from fraud_rules.deploy.plan import Outlook, outlook
 from fraud_rules.errors import ConfigError
 from tests.support.operations.observations import NOW_MS, World, ms_ago, release, running
 

@@ -10,8 +10,8 @@ import pytest
 from fraud_ops.health import Health, Limits, Verdict, health, unsupervised
 from fraud_ops.observation import DetectorObservation
 from fraud_rules.configuration.settings import HealthSettings
-from fraud_rules.deployment.attempt import AttemptPhase as Phase
-from fraud_rules.deployment.work import Work, WorkPhase
+from fraud_rules.deploy.attempt import AttemptPhase as Phase
+from fraud_rules.deploy.work import Work, WorkPhase
 from tests.support.operations.observations import DETECTOR, NOW_MS, World, ms_ago, release, running
 
 ASKED = World().asked(release())

@@ -27,10 +27,10 @@ from fraud_ops.operators.supervise import SuperviseOperator
 from fraud_ops.operators.supervision import CheckSupervisionOperator
 from fraud_ops.operators.topics import ApplyTopicsOperator
 from fraud_rules.configuration.project import Project
-from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus
-from fraud_rules.deployment.intent import IntentKind, IntentRecord
+from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
+from fraud_rules.deploy.deployment_log import DeploymentLog
+from fraud_rules.deploy.intent import IntentKind, IntentRecord
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.kafka.deployment_log import DeploymentLog
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.topic_files import name_topics
 

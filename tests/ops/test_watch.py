@@ -11,9 +11,9 @@ from fraud_ops.health import Health, Limits, Verdict, health
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.observation import DetectorObservation
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus, Supervision
+from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus, Supervision
+from fraud_rules.deploy.deployment_log import DeploymentLog, write_supervision
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
-from fraud_rules.kafka.deployment_log import DeploymentLog, write_supervision
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.logs.detector_status import Progress
 from fraud_rules.runtime.clock import now_ms

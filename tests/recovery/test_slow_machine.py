@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Producer
 
 from fraud_rules.configuration.project import Project
-from fraud_rules.deployment.work import WORK_VARIABLE, Work, WorkPhase
+from fraud_rules.deploy.work import WORK_VARIABLE, Work, WorkPhase
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.waiting import until

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fraud_rules.deployment.intent import Intent, IntentKind
-from fraud_rules.deployment.release import Release
+from fraud_rules.deploy.intent import Intent, IntentKind
+from fraud_rules.deploy.release import Release
 
 RELEASE = Release(
     code="c0de",

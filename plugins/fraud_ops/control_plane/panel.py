@@ -20,9 +20,9 @@ from fraud_ops.observation import DetectorObservation
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.liveness_reader import LivenessReader
-from fraud_rules.liveness import Liveness
 from fraud_rules.logs.detector_status import DetectorStatus, detector_status, longest_silence_ms
+from fraud_rules.monitoring.liveness import Liveness
+from fraud_rules.monitoring.liveness_reader import LivenessReader
 
 __all__ = ["Panel"]
 

@@ -16,12 +16,12 @@ from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.observation import DetectorObservation
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.deployment.attempt import Supervision
-from fraud_rules.deployment.intent import Intent, IntentKind, IntentRecord, Rebuild
-from fraud_rules.deployment.release import Release
+from fraud_rules.deploy.attempt import Supervision
+from fraud_rules.deploy.deployment_log import append_intent, write_supervision
+from fraud_rules.deploy.intent import Intent, IntentKind, IntentRecord, Rebuild
+from fraud_rules.deploy.release import Release
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.deployment_log import append_intent, write_supervision
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["FraudDetectorHook", "supervisor_id"]

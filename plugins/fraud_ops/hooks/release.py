@@ -8,8 +8,8 @@ from airflow.sdk import Connection
 
 from fraud_ops.hooks.connections import kafka_of, master_of
 from fraud_rules.configuration.project import Project
-from fraud_rules.deployment.local import release_of
-from fraud_rules.deployment.release import Release
+from fraud_rules.deploy.local import release_of
+from fraud_rules.deploy.release import Release
 from fraud_rules.errors import ConfigError
 
 __all__ = ["declared_release"]

@@ -13,12 +13,12 @@ from typing import Self
 from fraud_ops.broker_clock import BrokerClock
 from fraud_ops.observation import DetectorObservation, ProgressSeen
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.deployment.attempt import DeploymentSeen
-from fraud_rules.deployment.intent import IntentLog, read_intents
+from fraud_rules.deploy.attempt import DeploymentSeen
+from fraud_rules.deploy.deployment_log import deployment_after
+from fraud_rules.deploy.intent import IntentLog, read_intents
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
-from fraud_rules.kafka.deployment_log import deployment_after
 from fraud_rules.kafka.reader import Record, newest_append_ms
 from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.logs.detector_status import Progress, decode_progress, traffic_since

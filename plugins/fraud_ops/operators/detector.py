@@ -22,7 +22,7 @@ from fraud_ops.until import Outcome, Until
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from fraud_rules.deployment.intent import IntentRecord
+    from fraud_rules.deploy.intent import IntentRecord
 
 __all__ = ["DecisionOperator", "DeployOperator", "DetectorOperator", "DrainOperator", "RestartOperator"]
 

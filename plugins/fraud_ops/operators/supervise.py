@@ -13,7 +13,7 @@ from fraud_ops.links import publish_links
 from fraud_ops.named import named
 from fraud_ops.operators.detector import DetectorOperator
 from fraud_ops.triggers.detector import NEWS, OVER, SupervisionTrigger, is_well
-from fraud_rules.deployment.release import fingerprint
+from fraud_rules.deploy.release import fingerprint
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.clock import now_ms
 

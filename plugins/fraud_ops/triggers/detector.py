@@ -19,9 +19,9 @@ from fraud_ops.health import Health, Limits, Verdict, health, rival
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.observation import DetectorObservation
 from fraud_ops.until import Until, outcome
-from fraud_rules.deployment.intent import SUPERVISOR
-from fraud_rules.deployment.plan import outlook
-from fraud_rules.deployment.release import Release, fingerprint
+from fraud_rules.deploy.intent import SUPERVISOR
+from fraud_rules.deploy.plan import outlook
+from fraud_rules.deploy.release import Release, fingerprint
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.clock import now_ms
 

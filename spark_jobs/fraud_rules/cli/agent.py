@@ -18,8 +18,8 @@ from fraud_rules.cli.options import Jars, Kafka, Metrics
 from fraud_rules.runtime import clock
 
 if TYPE_CHECKING:
-    from fraud_rules.deployment.attempt import DeploymentSeen
-    from fraud_rules.deployment.intent import IntentLog
+    from fraud_rules.deploy.attempt import DeploymentSeen
+    from fraud_rules.deploy.intent import IntentLog
 
 app = typer.Typer(
     help="Run the agent, which executes the intent log beside Spark, and show its status.",
@@ -67,8 +67,8 @@ def run(
       fraud agent run
       fraud agent run --home /var/lib/fraud-agent --metrics 127.0.0.1:9108
     """
-    from fraud_rules.agent.agent import AgentLimits
-    from fraud_rules.agent.run import AgentJob, run_agent
+    from fraud_rules.deploy.agent.agent import AgentLimits
+    from fraud_rules.deploy.agent.run import AgentJob, run_agent
 
     context = configured()
     limits = AgentLimits.of(context.settings.agent)
@@ -104,7 +104,7 @@ def status(
       fraud agent status --json | jq '.attempts[-1].phase'
     """
     from fraud_rules.cli.output import print_json
-    from fraud_rules.kafka.deployment_log import read_deployment, read_intent_log
+    from fraud_rules.deploy.deployment_log import read_deployment, read_intent_log
     from fraud_rules.kafka.reachable import require_broker
 
     require_broker(kafka)

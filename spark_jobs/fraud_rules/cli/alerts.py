@@ -48,8 +48,8 @@ def alerts(
     from fraud_rules.cli.outage_notices import OutageNotices
     from fraud_rules.cli.output import error_console
     from fraud_rules.kafka import consume
-    from fraud_rules.kafka.liveness_reader import LivenessWatch
     from fraud_rules.kafka.reachable import require_broker
+    from fraud_rules.monitoring.liveness_reader import LivenessWatch
 
     require_broker(kafka)
     topics = configured().settings.topics

@@ -28,8 +28,8 @@ from fraud_rules.errors import FraudError
 from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
-    from fraud_rules.deployment.attempt import AttemptStatus
-    from fraud_rules.deployment.intent import Intent, IntentKind, IntentLog
+    from fraud_rules.deploy.attempt import AttemptStatus
+    from fraud_rules.deploy.intent import Intent, IntentKind, IntentLog
     from fraud_rules.kafka.connection import KafkaConnection
 
 Reason = Annotated[str, typer.Option("--reason", help="Reason, stored with the intent.", prompt=True)]
@@ -77,8 +77,8 @@ def deploy(
       fraud deploy --reason "disk replaced" --rebuild --wait 600
       fraud deploy --reason "cluster" --master spark://master:7077 --checkpoint hdfs:///fraud/checkpoint
     """
-    from fraud_rules.deployment.intent import IntentKind, Rebuild
-    from fraud_rules.deployment.local import release_of
+    from fraud_rules.deploy.intent import IntentKind, Rebuild
+    from fraud_rules.deploy.local import release_of
 
     context = configured()
     release = release_of(
@@ -108,7 +108,7 @@ def drain(kafka: Kafka, reason: Reason, wait: Wait = 0) -> None:
     Example:
       fraud drain --reason "the broker moves" --wait 60
     """
-    from fraud_rules.deployment.intent import IntentKind
+    from fraud_rules.deploy.intent import IntentKind
 
     context = configured()
     _decide(context, kafka, lambda log: _intent(context, IntentKind.DRAIN, reason, log), wait)
@@ -134,9 +134,9 @@ def heartbeat(
       fraud heartbeat --max-age-s 120
       fraud heartbeat --notify https://alarms.example/hook
     """
-    from fraud_rules.deployment.heartbeat import LISTEN_MS, faults_of
+    from fraud_rules.deploy.deployment_log import observe_deployment
+    from fraud_rules.deploy.heartbeat import LISTEN_MS, faults_of
     from fraud_rules.errors import BrokerUnavailable
-    from fraud_rules.kafka.deployment_log import observe_deployment
     from fraud_rules.kafka.reachable import require_broker
 
     settings = configured().settings
@@ -158,7 +158,7 @@ def heartbeat(
 
 
 def _intent(context: Configured, kind: IntentKind, reason: str, log: IntentLog, **members: Any) -> Intent:
-    from fraud_rules.deployment.intent import Intent
+    from fraud_rules.deploy.intent import Intent
 
     return Intent(
         detector=context.settings.detector,
@@ -174,7 +174,7 @@ def _intent(context: Configured, kind: IntentKind, reason: str, log: IntentLog, 
 
 
 def _decide(context: Configured, kafka: KafkaConnection, decide: Callable[[IntentLog], Intent], wait_s: float) -> None:
-    from fraud_rules.kafka.deployment_log import append_intent, read_intent_log
+    from fraud_rules.deploy.deployment_log import append_intent, read_intent_log
     from fraud_rules.kafka.reachable import require_broker
 
     require_broker(kafka)
@@ -189,9 +189,9 @@ def _decide(context: Configured, kafka: KafkaConnection, decide: Callable[[Inten
 
 def _await_done(context: Configured, kafka: KafkaConnection, intent: Intent, wait_s: float) -> AttemptStatus:
     """Wait until the attempt runs, or has been drained. Raises FraudError if it ends otherwise, or after `wait_s`."""
-    from fraud_rules.deployment.attempt import AttemptPhase
-    from fraud_rules.deployment.intent import IntentKind
-    from fraud_rules.kafka.deployment_log import read_deployment
+    from fraud_rules.deploy.attempt import AttemptPhase
+    from fraud_rules.deploy.deployment_log import read_deployment
+    from fraud_rules.deploy.intent import IntentKind
 
     wanted = AttemptPhase.RUNNING if intent.kind is IntentKind.RUN else AttemptPhase.STOPPED
     deadline, phase = time.monotonic() + wait_s, "not reported by any agent"

@@ -14,9 +14,9 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
-    from fraud_rules.liveness import Liveness
     from fraud_rules.logs.detector_status import DetectorStatus
     from fraud_rules.logs.rule_status import RuleOperation
+    from fraud_rules.monitoring.liveness import Liveness
 
 _RECORDS = 400
 _REFUSED_SHOWN = 3
@@ -79,13 +79,13 @@ def status(
 
 def read_status(kafka: KafkaConnection, context: Configured) -> StatusSeen:
     """Read the detector's status from Kafka. Raises BrokerUnavailable."""
+    from fraud_rules.deploy.deployment_log import read_deployment
     from fraud_rules.kafka.consume import tail_of
     from fraud_rules.kafka.decoding import decode_or_skip
-    from fraud_rules.kafka.deployment_log import read_deployment
-    from fraud_rules.kafka.liveness_reader import LivenessReader
     from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.logs.detector_status import decode_progress, detector_status
     from fraud_rules.logs.rule_status import read_refused
+    from fraud_rules.monitoring.liveness_reader import LivenessReader
 
     require_broker(kafka)
     settings, topics = context.settings, context.settings.topics

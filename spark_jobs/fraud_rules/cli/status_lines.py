@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from fraud_rules.liveness import AMBER_MS, Liveness, Severity
 from fraud_rules.logs.detector_status import DetectorStatus, Traffic
 from fraud_rules.logs.rule_status import RuleOperation
+from fraud_rules.monitoring.liveness import AMBER_MS, Liveness, Severity
 
 __all__ = ["SEVERITY_STYLES", "duration", "status_lines"]
 

@@ -20,7 +20,7 @@ from fraud_rules.cli.alert_lines import alert_cells, alert_line
 from fraud_rules.cli.status_lines import SEVERITY_STYLES
 from fraud_rules.demo.verdict import Verdict
 from fraud_rules.demo.watch import Seen, SeenAlert
-from fraud_rules.liveness import Severity
+from fraud_rules.monitoring.liveness import Severity
 
 _PLAIN_EVERY_S = 5.0
 _FRAME_LINES = 10

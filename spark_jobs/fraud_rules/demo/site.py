@@ -18,12 +18,12 @@ from fraud_rules.demo.airflow import PORT_VARIABLE as AIRFLOW_PORT_VARIABLE
 from fraud_rules.demo.airflow import AirflowSite, LocalAirflow
 from fraud_rules.demo.children import Child, end_tree
 from fraud_rules.demo.steering import VARIABLE as STEERING_VARIABLE
-from fraud_rules.deployment.intent import Intent, IntentKind
+from fraud_rules.deploy.deployment_log import append_intent, read_deployment, read_intent_log
+from fraud_rules.deploy.intent import Intent, IntentKind
 from fraud_rules.errors import DetectorFailed
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import CONTROLLER_PORT_VARIABLE, PORT_VARIABLE, Broker, check_free
 from fraud_rules.kafka.declared import load_topics
-from fraud_rules.kafka.deployment_log import append_intent, read_deployment, read_intent_log
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.process import ProcessHandle
 

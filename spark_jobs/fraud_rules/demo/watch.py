@@ -14,10 +14,10 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import Received, follow, topic_starts
 from fraud_rules.kafka.decoding import decode_or_skip
-from fraud_rules.kafka.liveness_reader import LivenessWatch
-from fraud_rules.liveness import Liveness
 from fraud_rules.logs.detector_status import DetectorStatus, Progress, decode_progress, detector_status
 from fraud_rules.model.schema import ID_FIELD
+from fraud_rules.monitoring.liveness import Liveness
+from fraud_rules.monitoring.liveness_reader import LivenessWatch
 from fraud_rules.replay.replay import decode_exactly
 from fraud_rules.runtime.clock import now_ms
 

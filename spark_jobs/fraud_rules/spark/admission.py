@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from fraud_rules.deployment.work import WorkPhase
+from fraud_rules.deploy.deployment_log import read_intent_log
+from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.errors import CheckpointForeign, DetectorStopped, OffsetsLost, Superseded
-from fraud_rules.kafka.deployment_log import read_intent_log
 from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.writer import BatchWriter, last_record
 from fraud_rules.logs.losses import find_losses

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
-from fraud_rules.deployment.work import WorkPhase
+from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.judged_batches import read_batches, read_history

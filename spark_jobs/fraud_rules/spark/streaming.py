@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from fraud_rules.deployment.work import WorkPhase
+from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.errors import BrokerUnavailable, DetectorStopped, FraudError
 from fraud_rules.kafka.consume import tail_of
 from fraud_rules.kafka.decoding import decode_or_skip

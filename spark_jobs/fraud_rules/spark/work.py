@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from fraud_rules.deployment.work import WORK_VARIABLE, Work, WorkPhase
+from fraud_rules.deploy.work import WORK_VARIABLE, Work, WorkPhase
 from fraud_rules.runtime import clock
 
 __all__ = ["BatchProgress", "BatchWatch", "WorkReport", "named_report", "work_file", "work_lines"]

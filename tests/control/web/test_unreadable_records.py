@@ -15,7 +15,7 @@ from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_rules.archive.quarantine import archived_quarantine
 from fraud_rules.configuration.project import Project
-from fraud_rules.deployment.attempt import AttemptPhase
+from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema

@@ -7,16 +7,9 @@ from typing import Any
 
 from fraud_ops.health import Health
 from fraud_ops.observation import DetectorObservation, ProgressSeen
-from fraud_rules.deployment.attempt import (
-    AgentStatus,
-    Attempt,
-    AttemptPhase,
-    AttemptStatus,
-    DeploymentSeen,
-    Supervision,
-)
-from fraud_rules.deployment.intent import Intent, IntentKind, IntentLog, IntentRecord
-from fraud_rules.deployment.release import Release
+from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentSeen, Supervision
+from fraud_rules.deploy.intent import Intent, IntentKind, IntentLog, IntentRecord
+from fraud_rules.deploy.release import Release
 from fraud_rules.logs.detector_status import Progress, Traffic
 
 DETECTOR = "detector"

@@ -17,14 +17,14 @@ from typing import Any
 import msgspec
 import psutil
 
-from fraud_rules.agent.home import AgentHome
-from fraud_rules.agent.members import kill_members, members
 from fraud_rules.configuration.project import Project
-from fraud_rules.deployment.attempt import AttemptPhase, AttemptStatus, DeploymentSeen
-from fraud_rules.deployment.intent import Intent, IntentKind, IntentRecord
-from fraud_rules.deployment.local import release_of
-from fraud_rules.deployment.release import Release
-from fraud_rules.kafka.deployment_log import append_intent, read_deployment, read_intent_log
+from fraud_rules.deploy.agent.home import AgentHome
+from fraud_rules.deploy.agent.members import kill_members, members
+from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus, DeploymentSeen
+from fraud_rules.deploy.deployment_log import append_intent, read_deployment, read_intent_log
+from fraud_rules.deploy.intent import Intent, IntentKind, IntentRecord
+from fraud_rules.deploy.local import release_of
+from fraud_rules.deploy.release import Release
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.fraud_command import environment
 from tests.support.waiting import until

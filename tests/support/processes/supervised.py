@@ -28,7 +28,7 @@ from fraud_rules.demo.sender import Sender
 from fraud_rules.demo.site import PASSWORD, Site
 from fraud_rules.demo.verdict import Traffic, judge
 from fraud_rules.demo.verdict import Verdict as DemoVerdict
-from fraud_rules.deployment.attempt import Attempt
+from fraud_rules.deploy.attempt import Attempt
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.logs.recorder import record_run
 from fraud_rules.replay.replay import replay_recording

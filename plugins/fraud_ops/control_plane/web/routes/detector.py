@@ -27,7 +27,7 @@ from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.demo.steering import Steering, TrafficState
 from fraud_rules.fraud_patterns import FRAUDS
 from fraud_rules.kafka.decoding import skipped_by_topic
-from fraud_rules.liveness import Severity
+from fraud_rules.monitoring.liveness import Severity
 from fraud_rules.whatif.place import report_name
 
 __all__ = ["routes"]

@@ -55,7 +55,7 @@ class VerdictShown(Shape):
 
 
 class Liveness(Shape):
-    """Whether payments are evaluated at `at`, as `fraud_rules.liveness` defines it.
+    """Whether payments are evaluated at `at`, as `fraud_rules.monitoring.liveness` defines it.
 
     `since` is the end of the last batch, null if no batch has ended. `asked` is when the first start was requested.
     `waiting` is null while Kafka does not answer. `starts` counts the starts requested after `since`.

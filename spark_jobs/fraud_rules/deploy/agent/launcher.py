@@ -21,15 +21,15 @@ from typing import Final, Protocol
 import msgspec
 import psutil
 
-from fraud_rules.agent.home import AgentHome, AttemptEnd, AttemptFolder, AttemptOrder
-from fraud_rules.agent.members import VARIABLE, cpu_s_of, kill_members, members
 from fraud_rules.configuration.project import HOME_VARIABLE
 from fraud_rules.configuration.settings import ENV_PREFIX as SETTINGS_PREFIX
-from fraud_rules.deployment.code import ENTRY, code_digest, code_digest_of_wheel
-from fraud_rules.deployment.command import attempt_argument, detector_arguments
-from fraud_rules.deployment.intent import IntentRecord
-from fraud_rules.deployment.release import Release, settings_of
-from fraud_rules.deployment.work import WORK_VARIABLE
+from fraud_rules.deploy.agent.home import AgentHome, AttemptEnd, AttemptFolder, AttemptOrder
+from fraud_rules.deploy.agent.members import VARIABLE, cpu_s_of, kill_members, members
+from fraud_rules.deploy.code import ENTRY, code_digest, code_digest_of_wheel
+from fraud_rules.deploy.command import attempt_argument, detector_arguments
+from fraud_rules.deploy.intent import IntentRecord
+from fraud_rules.deploy.release import Release, settings_of
+from fraud_rules.deploy.work import WORK_VARIABLE
 from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid
 from fraud_rules.kafka.connection import ENV_PREFIX as KAFKA_PREFIX
 from fraud_rules.kafka.connection import PROPERTIES_VARIABLE
@@ -37,9 +37,9 @@ from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["Launcher", "LocalAttempt", "ProcessLauncher", "ReleaseCheck"]
 
-_STARTER: Final = "fraud_rules.agent.starter"
+_STARTER: Final = "fraud_rules.deploy.agent.starter"
 _HANDS_ON_S: Final = 0.5
-_SELF_CHECK: Final = "fraud_rules.agent.self_check"
+_SELF_CHECK: Final = "fraud_rules.deploy.agent.self_check"
 _KEPT = (HOME_VARIABLE,)
 _LOOK_S = 0.02
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Enum, Gauge
 
-from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase
+from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 
 __all__ = ["AgentMetrics"]

@@ -9,15 +9,15 @@ from types import TracebackType
 from typing import Final, Self
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.deployment.intent import IntentLog, read_intents
+from fraud_rules.deploy.intent import IntentLog, read_intents
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
-from fraud_rules.kafka.partition_ends import read_partition_ends
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.tail import TopicsTail
-from fraud_rules.liveness import Liveness, PartitionEnds, liveness, starts_since
 from fraud_rules.logs.detector_status import Progress, decode_progress
+from fraud_rules.monitoring.liveness import Liveness, PartitionEnds, liveness, starts_since
+from fraud_rules.monitoring.partition_ends import read_partition_ends
 from fraud_rules.runtime import clock
 
 __all__ = ["LivenessReader", "LivenessWatch"]

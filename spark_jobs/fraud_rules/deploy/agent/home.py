@@ -17,8 +17,8 @@ from typing import IO, TypeVar
 
 import msgspec
 
-from fraud_rules.deployment.intent import NO_EPOCH, Intent
-from fraud_rules.deployment.work import Work
+from fraud_rules.deploy.intent import NO_EPOCH, Intent
+from fraud_rules.deploy.work import Work
 from fraud_rules.errors import AttemptUnreachable
 
 __all__ = ["AgentHome", "AttemptEnd", "AttemptFolder", "AttemptOrder"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fraud_rules.deployment.attempt import Attempt, AttemptPhase, DeploymentSeen
-from fraud_rules.deployment.intent import IntentKind, IntentLog, IntentRecord
-from fraud_rules.deployment.release import Release
+from fraud_rules.deploy.attempt import Attempt, AttemptPhase, DeploymentSeen
+from fraud_rules.deploy.intent import IntentKind, IntentLog, IntentRecord
+from fraud_rules.deploy.release import Release
 
 __all__ = ["Outlook", "PlanLimits", "outlook"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fraud_rules.kafka.reader import TopicReader
-from fraud_rules.liveness import AMBER_MS, PartitionEnds
+from fraud_rules.monitoring.liveness import AMBER_MS, PartitionEnds
 
 __all__ = ["read_partition_ends"]
 

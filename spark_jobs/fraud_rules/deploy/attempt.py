@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from fraud_rules.deployment.work import Work
+from fraud_rules.deploy.work import Work
 from fraud_rules.errors import Stalled
 
 __all__ = ["AgentStatus", "Attempt", "AttemptPhase", "AttemptStatus", "DeploymentSeen", "Supervision"]

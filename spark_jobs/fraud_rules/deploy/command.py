@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fraud_rules.deployment.intent import Intent
+from fraud_rules.deploy.intent import Intent
 
 __all__ = ["attempt_argument", "detector_arguments"]
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from fraud_rules.deployment.release import Release, fingerprint
+from fraud_rules.deploy.release import Release, fingerprint
 
 __all__ = [
     "NO_EPOCH",

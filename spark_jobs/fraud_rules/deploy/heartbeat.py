@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fraud_rules.deployment.attempt import DeploymentSeen
+from fraud_rules.deploy.attempt import DeploymentSeen
 
 __all__ = ["AGENT_SILENT_MS", "LISTEN_MS", "faults_of"]
 

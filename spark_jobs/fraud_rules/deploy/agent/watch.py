@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
-from fraud_rules.agent.home import AttemptEnd
-from fraud_rules.agent.launcher import LocalAttempt
-from fraud_rules.agent.patience import Patience
-from fraud_rules.deployment.attempt import AttemptPhase, AttemptStatus
-from fraud_rules.deployment.work import Work
+from fraud_rules.deploy.agent.home import AttemptEnd
+from fraud_rules.deploy.agent.launcher import LocalAttempt
+from fraud_rules.deploy.agent.patience import Patience
+from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus
+from fraud_rules.deploy.work import Work
 from fraud_rules.errors import DetectorStopped, Stalled, error_name
 from fraud_rules.logs.detector_status import Progress
 

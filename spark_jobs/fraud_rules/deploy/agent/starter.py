@@ -1,4 +1,4 @@
-"""Starts the detector of one attempt and waits for its end: `python -m fraud_rules.agent.starter FOLDER --attempt=ID`.
+"""Starts the detector of one attempt and waits for its end: `python -m fraud_rules.deploy.agent.starter FOLDER --attempt=ID`.
 
 The starter outlives the agent, so that the next agent learns how the detector ended. It rotates the detector's log and
 forwards SIGTERM. All of its state is in the attempt's folder.
@@ -16,8 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Final
 
-from fraud_rules.agent.home import AttemptEnd, AttemptFolder, AttemptOrder
-from fraud_rules.agent.members import kill_members
+from fraud_rules.deploy.agent.home import AttemptEnd, AttemptFolder, AttemptOrder
+from fraud_rules.deploy.agent.members import kill_members
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["LOG_BYTES", "main"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fraud_rules.deployment.attempt import AgentStatus, Attempt, AttemptStatus, DeploymentSeen, Supervision
-from fraud_rules.deployment.intent import Intent, IntentLog, IntentRecord, read_intents
+from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptStatus, DeploymentSeen, Supervision
+from fraud_rules.deploy.intent import Intent, IntentLog, IntentRecord, read_intents
 from fraud_rules.errors import Superseded
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip

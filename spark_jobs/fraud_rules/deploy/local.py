@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.deployment.code import code_digest, code_digest_of_wheel
-from fraud_rules.deployment.release import Release
+from fraud_rules.deploy.code import code_digest, code_digest_of_wheel
+from fraud_rules.deploy.release import Release
 from fraud_rules.model.schema import TransactionSchema
 
 __all__ = ["release_of"]

@@ -1,4 +1,4 @@
-"""Checks a release before its start: `python -m fraud_rules.agent.self_check DETECTOR-ARGUMENTS`.
+"""Checks a release before its start: `python -m fraud_rules.deploy.agent.self_check DETECTOR-ARGUMENTS`.
 
 The check runs with the code of the release. A small stream must give the known answer, and the detector's own check of
 configuration, broker, master and checkpoint must pass. The check changes nothing. Its exit code is that of the error.

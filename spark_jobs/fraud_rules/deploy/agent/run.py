@@ -12,19 +12,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fraud_rules.agent.agent import Agent, AgentLimits
-from fraud_rules.agent.home import AgentHome
-from fraud_rules.agent.launcher import ProcessLauncher
-from fraud_rules.agent.metrics import AgentMetrics
-from fraud_rules.agent.watch import Self
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus
-from fraud_rules.deployment.code import code_digest
-from fraud_rules.deployment.intent import IntentLog, read_intents
+from fraud_rules.deploy.agent.agent import Agent, AgentLimits
+from fraud_rules.deploy.agent.home import AgentHome
+from fraud_rules.deploy.agent.launcher import ProcessLauncher
+from fraud_rules.deploy.agent.metrics import AgentMetrics
+from fraud_rules.deploy.agent.watch import Self
+from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
+from fraud_rules.deploy.code import code_digest
+from fraud_rules.deploy.deployment_log import DeploymentLog, read_deployment
+from fraud_rules.deploy.intent import IntentLog, read_intents
 from fraud_rules.errors import BrokerUnavailable, Fenced
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip, skip
-from fraud_rules.kafka.deployment_log import DeploymentLog, read_deployment
 from fraud_rules.kafka.reader import Record
 from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.logs.detector_status import decode_progress

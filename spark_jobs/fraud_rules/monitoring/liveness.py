@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from fraud_rules.deployment.intent import IntentKind, IntentLog
+from fraud_rules.deploy.intent import IntentKind, IntentLog
 from fraud_rules.logs.detector_status import Progress, longest_silence_ms
 
 __all__ = ["AMBER_MS", "RED_MS", "Liveness", "PartitionEnds", "Severity", "liveness", "starts_since"]

@@ -14,13 +14,13 @@ from typing import Final
 
 import msgspec
 
-from fraud_rules.agent.launcher import Launcher, LocalAttempt, ReleaseCheck
-from fraud_rules.agent.patience import Patience
-from fraud_rules.agent.watch import AttemptWatch, Self
 from fraud_rules.configuration.settings import AgentSettings
-from fraud_rules.deployment.attempt import AgentStatus, AttemptPhase, AttemptStatus, DeploymentSeen
-from fraud_rules.deployment.intent import NO_EPOCH, SUPERVISOR, IntentKind, IntentLog, IntentRecord
-from fraud_rules.deployment.work import Work, WorkPhase
+from fraud_rules.deploy.agent.launcher import Launcher, LocalAttempt, ReleaseCheck
+from fraud_rules.deploy.agent.patience import Patience
+from fraud_rules.deploy.agent.watch import AttemptWatch, Self
+from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus, DeploymentSeen
+from fraud_rules.deploy.intent import NO_EPOCH, SUPERVISOR, IntentKind, IntentLog, IntentRecord
+from fraud_rules.deploy.work import Work, WorkPhase
 from fraud_rules.errors import FraudError, ReleaseInvalid, Stalled, error_name
 from fraud_rules.logs.detector_status import Progress
 
