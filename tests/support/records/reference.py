@@ -1,4 +1,4 @@
-"""A slow reading of transaction records, written from the description in `fraud_rules.codec.transactions.record` and not from its code.
+"""A slow reading of transaction records, written from the description in `codec.transactions.record` only.
 
 It builds on `json.loads` and `Decimal` where the product builds on msgspec and Arrow, and says only whether a record is
 accepted and with which values, not why another is not.

@@ -1,4 +1,4 @@
-"""Starts the detector of one attempt and waits for its end: `python -m fraud_rules.deploy.agent.starter FOLDER --attempt=ID`.
+"""Starts the detector of one attempt and waits for its end: `python -m … starter FOLDER --attempt=ID`.
 
 The starter outlives the agent, so that the next agent learns how the detector ended. It rotates the detector's log and
 forwards SIGTERM. All of its state is in the attempt's folder.
