@@ -28,7 +28,7 @@ def control(project: Project, scene: Scene, *words: str, home: Path | None = Non
 def test_it_checks_the_audit_chain(scene: Scene, project: Project) -> None:
     scene.desk.create(ANN, given())
     done = control(project, scene, "audit", "verify")
-    assert (done.returncode, done.stdout[:13]) == (0, "whole: 1 rows"), done.stderr
+    assert (done.returncode, done.stdout[:14]) == (0, "intact: 1 rows"), done.stderr
     with scene.database.writing() as session:
         session.execute(text("DROP TRIGGER audit_no_update"))
         session.execute(text("UPDATE audit SET who = 'bob'"))

@@ -234,9 +234,9 @@ def test_the_command_publishes_checks_and_tells(
         until(lambda: all_published(scene), "the outbox is empty", timeout_s=60)
     finally:
         process.kill()
-    assert "in step" in process.run("drift").stdout
+    assert "in sync" in process.run("drift").stdout
     verified = process.run("audit", "verify", "--log")
-    assert verified.stdout.startswith("whole: 5 rows, 4 witnesses in the rule log"), verified.stderr
+    assert verified.stdout.startswith("intact: 5 rows, 4 confirmed by the rule log"), verified.stderr
 
     with scene.database.writing() as session:
         session.execute(text("DROP TRIGGER audit_no_delete"))

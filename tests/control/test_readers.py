@@ -88,7 +88,7 @@ def test_a_stuck_reader_raises_one_alarm_which_says_where_and_since_when_and_is_
     (alarm,) = world.alarms
     assert alarm.name == ALARM
     assert alarm.said == (
-        "mirror stands at offset 3 of mirror, which ends at 9; "
+        "mirror is at offset 3 of mirror, which ends at 9; "
         "its first unread record is from 2020-09-13 12:26:40 UTC; it waits: it waits"
     )
     state = world.watch.states[0]

@@ -1,6 +1,6 @@
-"""The rule control plane: where people write rules, approve them and see what they do.
+"""The rule control plane: users write rules, approve them and see their effect.
 
-`desk` is every read and change there is, over the database of `store`; `outbox` brings changes into the rule log,
-`mirror` brings what others wrote there back, `cdc` takes in a rule table kept elsewhere; `lifecycle` and `roles`
-decide and are pure. Nothing here knows what a rule means: `fraud_rules` alone judges rules.
+`desk` offers all reads and changes, over the database of `store`. `outbox` publishes changes to the rule log, `mirror`
+copies records of other writers back, and `cdc` applies the changes of an external rule table. `lifecycle` and `roles`
+decide and are pure. The control plane does not interpret rules: `fraud_rules` alone validates them.
 """

@@ -1,4 +1,4 @@
-"""`python -m fraud_ops.control_plane`, and so `fraud control`: what operators do with the control plane's store."""
+"""`python -m fraud_ops.control_plane`, which `fraud control` runs: the operators' commands for the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The alerts as a list, newest first: those in memory, and before them those that only the topics still have."""
+"""The list of alerts, newest first: the alerts in memory, then older ones from the topics."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["AlertFilter", "AlertList", "AlertPage"]
 
 @dataclass(frozen=True, slots=True)
 class AlertFilter:
-    """Which alerts somebody wants to see.
+    """The filter of a list of alerts.
 
-    `key` is text in a value of the key. `shadow` and `corrections` leave out the others when true, and themselves when
-    false; `snoozed` lists also those of snoozed rules and keys.
+    `key` is text in a value of the key. `shadow` selects only shadow alerts (true) or only others (false), and
+    `corrections` does the same with corrected alerts. `snoozed` includes the alerts of snoozed rules and keys.
     """
 
     rule_id: int | None = None
@@ -32,7 +32,7 @@ class AlertFilter:
 
     @property
     def sources(self) -> Sequence[Source]:
-        """Where such alerts can be."""
+        """The topics that can hold such alerts."""
         everywhere = (Source.ALERTS, Source.SHADOW, Source.CORRECTIONS)
         if self.shadow is None:
             return everywhere
@@ -41,10 +41,10 @@ class AlertFilter:
 
 @dataclass(frozen=True, slots=True)
 class AlertPage:
-    """Some alerts, newest first; those before `next` are to follow, if it is given.
+    """A page of alerts, newest first. The next page starts before `next`, if it is set.
 
-    `searched_to_ms` is how far back was looked where the search ended before the page was full, in epoch ms. `lost` are
-    the topics that do not have their oldest alerts any more, where the list ends there.
+    `searched_to_ms` is set if the search ended before the page was full: it reached back to this time, in epoch ms.
+    If the list ends, `lost` names the topics whose oldest alerts retention has deleted.
     """
 
     alerts: Sequence[AlertSeen]
@@ -54,7 +54,7 @@ class AlertPage:
 
 
 class AlertList:
-    """May be used by several threads."""
+    """Several threads may use it."""
 
     def __init__(self, memory: FeedMemory, past: PastAlerts, snoozing: Callable[[], Snoozing]) -> None:
         self._memory = memory
@@ -62,7 +62,9 @@ class AlertList:
         self._snoozing = snoozing
 
     def page(self, wanted: AlertFilter, before: Position | None, limit: int) -> AlertPage:
-        """At most `limit` alerts before a place. Raises BrokerUnavailable, Unavailable where memory is not enough."""
+        """List at most `limit` alerts before a position. If memory lacks some, read the topics, which may raise
+        BrokerUnavailable or Unavailable.
+        """
         chosen = _Chosen(self._memory, wanted, self._snoozing())
         kept, found, last = self._memory.kept(), list[AlertSeen](), before
         with self._past.searching() as search:
@@ -79,7 +81,7 @@ class AlertList:
         return AlertPage(found, lost=self._lost(kept, search, wanted.sources))
 
     def alert(self, alert_id: str, position: Position | None = None) -> AlertSeen | None:
-        """One alert: from memory, else from its place. Raises BrokerUnavailable, Unavailable."""
+        """Read an alert from memory, else from its position in the topics. Raises BrokerUnavailable, Unavailable."""
         found = self._memory.alert(alert_id)
         if found is None and position is not None:
             found = self._past.at(position)
@@ -91,7 +93,7 @@ class AlertList:
 
 
 def _passing(kept: Kept, search: Search, sources: Sequence[Source], before: Position | None) -> Iterator[Passed]:
-    """What is before a place, newest first, from memory and topics."""
+    """Merge the alerts of memory and topics before a position, newest first."""
     return heapq.merge(
         _remembered(kept, sources, before),
         *(_older(search, source, kept.edges.get(source, Edge()), before) for source in sources),
@@ -108,7 +110,9 @@ def _remembered(kept: Kept, sources: Sequence[Source], before: Position | None) 
 
 
 def _older(search: Search, source: Source, edge: Edge, before: Position | None) -> Iterator[Passed]:
-    """A topic's alerts that are not in memory. The broker is not asked before the list has come to where they begin."""
+    """Yield the alerts of a topic that memory lacks. The first request to the broker waits until the list reaches
+    them.
+    """
     if edge.offset <= edge.first:
         return
     if edge.bound is not None and (before is None or edge.bound < before):
@@ -117,7 +121,7 @@ def _older(search: Search, source: Source, edge: Edge, before: Position | None) 
 
 
 class _Chosen:
-    """Takes those wanted, each once."""
+    """Selects the alerts that match the filter, each once."""
 
     def __init__(self, memory: FeedMemory, wanted: AlertFilter, snoozing: Snoozing) -> None:
         self._memory = memory
@@ -133,7 +137,7 @@ class _Chosen:
         return True
 
     def _is_again(self, alert: AlertSeen) -> bool:
-        """A detector that was rebuilt may have said a thing again."""
+        """Whether the alert is a repetition: a rebuilt detector may publish an alert again."""
         here = self._memory.alert(alert.facts.alert_id)
         return alert.facts.alert_id in self._seen or (here is not None and here.position > alert.position)
 

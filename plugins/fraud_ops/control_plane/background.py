@@ -1,7 +1,7 @@
-"""What runs beside the desk in a process: the publisher, the mirror of the rule log, and the intake of change data.
+"""The threads beside the service: the publisher, the mirror of the rule log, and the CDC intake.
 
-Several processes may run it; of each of the three one works at a time, wherever it is, and another takes over when it
-ends.
+Several processes may run these threads. Of each of the three, one process at a time does the work, and another one
+takes over when it ends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _JOIN_S: Final = 15.0
 
 
 class Background:
-    """Started once, stopped once. `tell` hears of rules that others changed, and of ours that arrived in the log."""
+    """Starts once and stops once. `tell` gets the changes of other writers, and ours after publication."""
 
     def __init__(
         self,
@@ -57,27 +57,27 @@ class Background:
         ]
 
     def start(self, desk: ControlDesk | None = None) -> None:
-        """Begin; a change at the desk is published at once."""
+        """Start the threads. With `desk`, a change of the service wakes the publisher."""
         if desk is not None:
             desk.listen(self._publisher.wake)
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End; what is not published yet is published by the next."""
+        """Stop the threads. The next process publishes the rest of the outbox."""
         self._stop.set()
         self._publisher.wake()
         for thread in self._threads:
             thread.join(_JOIN_S)
 
     def readings(self) -> Sequence[Reading]:
-        """The readers whose positions are in the store. Raises Unavailable."""
+        """List the readers whose positions are in the store. Raises Unavailable."""
         return [
             Reading(each.name, each.topic, each.position(), each.failure, shared=True)
             for each in (self._mirror, self._cdc)
         ]
 
     def failures(self) -> dict[str, str]:
-        """Why each of them waits, if it does."""
+        """The reason of each thread that waits, by name."""
         said = {"publisher": self._publisher.failure, "mirror": self._mirror.failure, "cdc": self._cdc.failure}
         return {name: failure for name, failure in said.items() if failure is not None}

@@ -1,4 +1,4 @@
-"""A thread beside the API: started once, and ended once. An error does not end it: it starts its work again."""
+"""A thread beside the API that starts once and stops once. After an error it starts its work again."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _log = logging.getLogger(__name__)
 
 
 class BackgroundThread(ABC):
-    """Runs `_run` in a daemon thread, again with growing pauses whenever it raises or returns.
+    """Runs `_run` in a daemon thread, and again after a growing pause whenever it raises or returns.
 
-    `_run` returns soon after `_stop` is set. `fault` says why the work does not succeed at the moment.
+    `_run` returns soon after `_stop` is set. `fault` is the reason why the work fails at the moment.
     """
 
     def __init__(self, name: str) -> None:
@@ -34,7 +34,7 @@ class BackgroundThread(ABC):
 
     @property
     def fault(self) -> str | None:
-        """Why the work does not succeed at the moment."""
+        """The reason why the work fails at the moment; None while it succeeds."""
         return self._attempts.failure
 
     def start(self) -> None:
@@ -42,7 +42,7 @@ class BackgroundThread(ABC):
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, and wait until it has ended; a thread that hangs is left behind."""
+        """Stop the thread and wait for its end, at most 30 seconds."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(_JOIN_S)

@@ -1,11 +1,10 @@
-"""A rule table kept elsewhere: its changes, as Debezium writes them, become changes here and so records of the rule
-log.
+"""The CDC intake: applies the changes of an external rule table, in Debezium's form, and so publishes them.
 
-Taken in is the envelope (`before`, `after`, `op`), alone or under `payload`. A row has the members of a rule as
-columns, named as the rule log names them or in snake_case (`grouping_key_names`); a list may be a JSON text or names
-joined by `&`. A deleted row, and one whose `disabled` is true, ends its rule. Every row is judged as any rule is; a
-rejected one changes nothing and is in the audit log with its reasons. Only rules that came this way are touched
-(`source` is `cdc`): an edit at the desk takes a rule over.
+A record is a Debezium envelope (`before`, `after`, `op`), alone or under `payload`. A row has the members of a rule as
+columns, named as in the rule log or in snake_case (`grouping_key_names`). A list may be a JSON text or names joined by
+`&`. A deleted row and a row whose `disabled` is true end their rule. Each row is validated like any rule; a rejected
+row changes nothing, and the audit log has its reasons. The intake changes only rules whose `source` is `cdc`. An edit
+in the control plane sets another source, and from then on the table cannot change the rule.
 """
 
 from __future__ import annotations
@@ -55,14 +54,14 @@ def cdc_intake(
     clock_ms: Callable[[], int],
     tell: Callable[[RuleChanged], None] = lambda changed: None,
 ) -> Follower:
-    """What follows the table's topic into this store."""
+    """Create the consumer that applies the topic of the table to this store."""
     return Follower(database, Source(kafka, topic, NAME), settings, reader, clock_ms, take_in, tell)
 
 
 def members_of(value: bytes) -> Mapping[str, Any] | None:
-    """The rule document that a change of the table stands for; None for one that is about no row (a heartbeat).
+    """Convert a change of the table into a rule document; None for a change without a row (a heartbeat).
 
-    Raises RuleRejected for what is no change of a rule table.
+    Raises RuleRejected for a record that is not a change of a rule table.
     """
     if len(value) > _MAX_BYTES:
         raise RuleRejected([Reason("record", f"has {len(value)} bytes, at most {_MAX_BYTES} are allowed")])
@@ -84,9 +83,9 @@ def members_of(value: bytes) -> Mapping[str, Any] | None:
 
 
 def take_in(work: Work, record: Record) -> None:
-    """Make one change of the table. Raises RuleRejected for a record that changes nothing."""
+    """Apply one change of the table. Raises RuleRejected for a record that cannot be applied."""
     if record.value is None:
-        return  # what follows a deletion, for the compaction of the table's topic
+        return  # the tombstone after a deletion, for the compaction of the topic
     members = members_of(record.value)
     if members is None:
         return
@@ -131,13 +130,13 @@ def _revision(record: Record, state: State, document: str) -> NewRevision:
 
 
 def _check_ours(head: RuleHead | None, rule_id: int) -> None:
-    """Raise RuleRejected for a rule that the table may not change."""
+    """Raise RuleRejected if the rule comes from another source, so that the table may not change it."""
     if head is not None and head.source != SOURCE and head.state != State.DELETE.value:
         raise RuleRejected([Reason("ruleId", f"belongs to {head.source}")], rule_id)
 
 
 def _document(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row's columns as members of a rule. A column that is null, or empty text where that says nothing, is none."""
+    """Convert the columns of a row into members of a rule, without null columns and meaningless empty texts."""
     named = {_COLUMNS.get(column, column): value for column, value in row.items()}
     return {
         name: _value(name, value)
@@ -150,7 +149,7 @@ def _value(name: str, value: Any) -> Any:
     if name in _LISTS and isinstance(value, str):
         return _listed(value)
     if name in _FLAGS and type(value) is int and value in (0, 1):
-        return bool(value)  # how some databases have booleans
+        return bool(value)  # some databases store booleans as 0 and 1
     return value
 
 

@@ -1,4 +1,4 @@
-"""`fraud control`: check the audit chain, compare store and rule log, look at the outbox, publish without Airflow."""
+"""`fraud control`: check the audit chain, compare store and rule log, show the outbox, publish without Airflow."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ app.add_typer(audit_app, name="audit")
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """The control plane of this project."""
+    """The opened control plane of a project."""
 
     database: Database
     settings: ControlPlaneSettings
@@ -56,10 +56,11 @@ class _Opened:
 @audit_app.command()
 def verify(
     log: Annotated[
-        bool, typer.Option("--log", help="Also ask the rule log, which names the row of every change published.")
+        bool,
+        typer.Option("--log", help="Also compare with the rule log, which names the row of every change."),
     ] = False,
 ) -> None:
-    """Reckon the whole hash chain anew. Exit code 38 when a row is not what was written.
+    """Check the hash of every row of the audit log. Exit code 38 if a row was altered.
 
     \b
     Examples:
@@ -70,13 +71,13 @@ def verify(
     verdict = opened.desk.verify_audit()
     if not verdict.whole:
         raise AuditBroken(f"the audit log is broken at row {verdict.broken_at} of {verdict.rows}")
-    witnesses = f", {_witnesses(opened, verdict)} witnesses in the rule log" if log else ""
-    typer.echo(f"whole: {verdict.rows} rows{witnesses}, head {verdict.head}")
+    confirmed = f", {_confirmed(opened, verdict)} confirmed by the rule log" if log else ""
+    typer.echo(f"intact: {verdict.rows} rows{confirmed}, head {verdict.head}")
 
 
 @app.command()
 def outbox() -> None:
-    """Say what waits for the rule log.
+    """Show how many changes wait for the rule log.
 
     \b
     Examples:
@@ -89,7 +90,7 @@ def outbox() -> None:
 
 @app.command()
 def drift(kafka: Kafka) -> None:
-    """Compare the store with the rule log. Exit code 39 when they disagree, or the store is behind.
+    """Compare the store with the rule log. Exit code 39 if they differ or the store is behind.
 
     \b
     Examples:
@@ -102,14 +103,14 @@ def drift(kafka: Kafka) -> None:
     for each in found.differences:
         typer.echo(f"rule {each.rule_id}: store has {_said(each.store)}, log has {_said(each.log)}")
     if found.differences:
-        raise Drifted(f"store and rule log disagree about {len(found.differences)} rules: see the runbook drift")
+        raise Drifted(f"store and rule log differ in {len(found.differences)} rules: see the runbook drift")
     if not found.in_step:
         raise Drifted(f"the store is {_behind(found)}: see the runbook reader-stuck if that lasts")
 
 
 @app.command()
 def publish(kafka: Kafka) -> None:
-    """Publish, follow the rule log and take in change data, as Airflow's API server does, until interrupted.
+    """Publish changes, mirror the rule log and apply change data without Airflow's API server, until interrupted.
 
     \b
     Examples:
@@ -128,7 +129,7 @@ def publish(kafka: Kafka) -> None:
 
 
 def main() -> None:
-    """Run the command; an error of ours is one line on stderr and its exit code."""
+    """Run the command. A FraudError becomes one line on stderr and an exit code."""
     try:
         app(prog_name="fraud control")
     except FraudError as error:
@@ -144,16 +145,16 @@ def _open() -> _Opened:
     return _Opened(Database.open(settings.database), settings, detector, schema)
 
 
-def _witnesses(opened: _Opened, verdict: ChainVerdict) -> int:
+def _confirmed(opened: _Opened, verdict: ChainVerdict) -> int:
     kafka = KafkaConnection.load(default_bootstrap(os.environ))
     return check_witnesses(opened.database, kafka, opened.detector.topics.rules, verdict)
 
 
 def _sentence(found: Drift) -> str:
-    word = "in step" if found.in_step else f"out of step, {_behind(found)}" if found.behind else "out of step"
+    word = "in sync" if found.in_step else f"out of sync, {_behind(found)}" if found.behind else "out of sync"
     if not found.settled:
-        word = "not settled: a change of all rules is on its way"
-    places = f"log ends at {found.log_end}, store has taken in {found.store_position}"
+        word = "not settled: a change of all rules is pending"
+    places = f"log ends at {found.log_end}, store has read up to {found.store_position}"
     return f"{word} ({places}, {found.pending} waiting)"
 
 
@@ -163,4 +164,4 @@ def _behind(found: Drift) -> str:
 
 
 def _said(side: Side | None) -> str:
-    return "none in force" if side is None else f"{side.document.get('ruleState')} of version {side.version}"
+    return "no rule in force" if side is None else f"{side.document.get('ruleState')} of version {side.version}"

@@ -1,8 +1,8 @@
-"""Whether the store and the rule log agree about every rule.
+"""Compares the rules of the store with the rules of the rule log.
 
-They are compared at one point of the log. A rule with a record on its way to the log, or not yet taken in from it, is
-not compared; any other rule that differs is a difference, and its runbook is `drift`. Records that are not taken in are
-counted: the store is in step only without them.
+The comparison is at one offset of the log. It leaves out each rule with a record in the outbox and each rule with an
+unread record in the log. Any other rule that differs is a difference; its runbook is `drift`. The check also counts the
+unread records: the store is in sync only if there are none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Drift", "DriftCheck", "RuleDrift", "Side", "StoreSide", "compare", "
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A rule as one of the two has it."""
+    """A rule in the store or in the log."""
 
     version: int | None
     document: Document
@@ -40,7 +40,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class RuleDrift:
-    """A rule they disagree about; None where one has it not in force."""
+    """A rule that differs. A side is None if the rule is not in force there."""
 
     rule_id: int
     store: Side | None
@@ -49,11 +49,11 @@ class RuleDrift:
 
 @dataclass(frozen=True, slots=True)
 class StoreSide:
-    """The rules the store takes to be in force, and how far it has come.
+    """The rules in force by the store, and the store's progress in the log.
 
-    `position` is how much of the log it has taken in, `reached` the offset after the last of its own records there, and
-    `own` are the offsets of its own records from `position` on.
-    `moving` are the rules with a record on its way, `all_moving` whether one for all rules is.
+    `position` is the offset after the last applied record, `reached` the offset after the last own record, and `own`
+    has the offsets of own records from `position` on. `moving` has the rules with a record in the outbox; `all_moving`
+    says whether a record for all rules is there.
     """
 
     rules: Mapping[int, Side]
@@ -68,10 +68,10 @@ class StoreSide:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What a check found. Offsets are the log's; `settled` is false while a change of all rules is on its way.
+    """The result of a check. Offsets are offsets of the log. `settled` is false while a change of all rules is pending.
 
-    `behind` counts the records of others in the log that the store has not taken in; `behind_since_ms` is the append
-    time of the first of them. The store is compared with the log below those records.
+    `behind` counts the unread records of other writers; `behind_since_ms` is the append time of the first of them. The
+    comparison covers the log below those records.
     """
 
     differences: tuple[RuleDrift, ...]
@@ -85,12 +85,12 @@ class Drift:
 
     @property
     def in_step(self) -> bool:
-        """Whether the store has taken in the whole log, and agrees with it."""
+        """Whether the store has read the whole log and has the same rules."""
         return not self.differences and not self.behind
 
 
 class DriftCheck:
-    """One a process: it keeps the log it has read."""
+    """One instance per process, because it keeps the log that it has read."""
 
     def __init__(
         self, database: Database, kafka: KafkaConnection, topic: str, schema: TransactionSchema, limits: RuleLimits
@@ -101,7 +101,7 @@ class DriftCheck:
         self._log = RuleLog(self._records, schema, limits)
 
     def read(self) -> Drift:
-        """Compare them as they are now. Raises BrokerUnavailable, Unavailable."""
+        """Compare store and log now. Raises BrokerUnavailable, Unavailable."""
         with self._database.reading() as session:
             store = store_side(session)
         with TopicReader(self._kafka, self._topic) as reader:
@@ -132,7 +132,7 @@ class DriftCheck:
 
 
 def store_side(session: Session) -> StoreSide:
-    """What the store says, at one moment."""
+    """Read the rules and the progress of the store in one transaction."""
     row = session.get(PositionRow, NAME)
     position = 0 if row is None else row.offset
     in_log = [state.value for state in State if state.in_log]
@@ -154,7 +154,7 @@ def store_side(session: Session) -> StoreSide:
 
 
 def compare(store: StoreSide, in_force: RuleSet, ahead: Iterable[LogEntry] = ()) -> tuple[RuleDrift, ...]:
-    """Where they differ, by rule; `ahead` are entries of the log that the store has not taken in yet."""
+    """List the rules that differ; `ahead` has the entries of the log that the store has not read yet."""
     moving = store.moving | {entry.rule_id for entry in ahead if entry.rule_id is not None}
     log = {rule_id: Side(each.version, each.rule.document) for rule_id, each in in_force.rules.items()}
     return tuple(

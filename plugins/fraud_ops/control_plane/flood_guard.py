@@ -1,6 +1,6 @@
-"""Looks at how often each rule fires, tells people of a flood, and moves the rule to SHADOW where that is wished.
+"""Watches how often each rule fires, raises an alarm about a flood, and can move the rule to SHADOW.
 
-Every process looks, to show what floods; one of them at a time acts, wherever it is.
+Every process watches, because its pages show the flooding rules. One process at a time acts.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class FloodGuard(BackgroundThread):
-    """`alarm` tells people; `detector` is the name they know the detector by. `lead` gives whether this process is the
-    one that acts.
-    """
+    """`detector` names the installation in alarms. `lead` returns whether this process is the one that acts."""
 
     def __init__(
         self,
@@ -58,11 +56,11 @@ class FloodGuard(BackgroundThread):
 
     @property
     def flooding(self) -> frozenset[int]:
-        """The rules that flood now."""
+        """The rules above the flood limit."""
         return frozenset(self._watch.flooding)
 
     def look(self, *, acts: bool = True) -> None:
-        """Look once; who does not act only knows then what floods."""
+        """Check all rates once. Without `acts`, only update the set of flooding rules."""
         for turn in self._watch.look(self._memory.rates(self._clock_ms())):
             if acts:
                 self._act(turn)
@@ -73,7 +71,7 @@ class FloodGuard(BackgroundThread):
             self._watch_over(lead)
 
     def _watch_over(self, lead: Leadership) -> None:
-        """Look for as long as we lead; else once, and ask again who does."""
+        """Check repeatedly while this process leads; else check once, so that the caller can try to lead again."""
         if lead:
             self._take_over()
         while not self._stop.wait(self._look_s):
@@ -83,7 +81,7 @@ class FloodGuard(BackgroundThread):
                 return
 
     def _take_over(self) -> None:
-        """Whoever led before may have ended without a word: what floods is told again, rather than by nobody."""
+        """Raise the alarms of all flooding rules again, because the previous leader may have died before it did."""
         rates = self._memory.rates(self._clock_ms())
         for rule_id in sorted(self.flooding):
             self._act(Turn(rule_id, began=True, per_minute=int(rates.get(rule_id, 0))))
@@ -95,18 +93,18 @@ class FloodGuard(BackgroundThread):
     def _said(self, turn: Turn, *, moved: bool) -> str:
         limit = self._settings.alerts_per_minute
         if not turn.began:
-            return f"rule {turn.rule_id} has calmed down: {turn.per_minute} alerts in the last minute"
-        done = "; it was moved to SHADOW" if moved else ""
-        return f"rule {turn.rule_id} gave {turn.per_minute} alerts in the last minute, more than {limit}{done}"
+            return f"rule {turn.rule_id} no longer floods: {turn.per_minute} alerts in the last minute"
+        done = "; the rule was moved to SHADOW" if moved else ""
+        return f"rule {turn.rule_id} raised {turn.per_minute} alerts in the last minute, over the limit {limit}{done}"
 
     def _to_shadow(self, turn: Turn) -> bool:
-        comment = f"{turn.per_minute} alerts in a minute, more than {self._settings.alerts_per_minute}"
+        comment = f"{turn.per_minute} alerts in a minute, over the limit {self._settings.alerts_per_minute}"
         try:
             row = self._desk.rule(turn.rule_id).row
             if row.state is not State.ACTIVE:
                 return False
             self._desk.change_state(GUARD, turn.rule_id, row.revision, State.SHADOW, comment)
         except ControlPlaneError as error:
-            _log.warning("rule %d floods and stays as it is: %s", turn.rule_id, " ".join(str(error).split()))
+            _log.warning("rule %d floods but stays ACTIVE: %s", turn.rule_id, " ".join(str(error).split()))
             return False
         return True

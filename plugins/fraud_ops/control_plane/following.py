@@ -1,6 +1,6 @@
-"""Takes a topic of one partition into the database: each record once, its position kept in the same transaction.
+"""Applies the records of a topic of one partition to the database, each once: the same transaction saves the position.
 
-A record that cannot be taken in is skipped: the log, a metric and a row of the audit log name it.
+A record that cannot be applied is skipped. The log, a metric and a row of the audit log name it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _AT_ONCE: Final = 200
 _LOOK_S: Final = 0.02
 _SHOWN_REASONS: Final = 20
 _UNFIT: Final = (*UNDECODABLE, RuleRejected, DataError)
-"""What a record raises that no later attempt can take in."""
+"""The errors of a record that no later attempt can apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A topic, and the name under which its position is kept."""
+    """A topic, and the name under which the store keeps the position in it."""
 
     kafka: KafkaConnection
     topic: str
@@ -49,7 +49,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class _Unread:
-    """Records in order, the offset to continue at, and Kafka's id of their topic."""
+    """Records in order, the offset after them, and Kafka's id of their topic."""
 
     records: Sequence[Record]
     end: int
@@ -57,7 +57,7 @@ class _Unread:
 
 
 class Follower:
-    """Gives every record of a topic to `take_in`, in order, in a writer's transaction that also keeps the position."""
+    """Passes all records of a topic to `take_in`, in order, in a writer's transaction that also saves the position."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Follower:
         take_in: Callable[[Work, Record], None],
         tell: Callable[[RuleChanged], None] = lambda changed: None,
     ) -> None:
-        """`tell` hears of the changes once they are committed."""
+        """`tell` gets the events of the changes after the commit."""
         self._database = database
         self._source = source
         self._settings = settings
@@ -81,16 +81,16 @@ class Follower:
 
     @property
     def name(self) -> str:
-        """The name under which the position is kept."""
+        """The name under which the store keeps the position."""
         return self._source.name
 
     @property
     def topic(self) -> str:
-        """The topic that is followed."""
+        """The topic."""
         return self._source.topic
 
     def run(self, stop: threading.Event) -> None:
-        """Follow the topic until told to stop, as the only process that does; whatever fails is tried again."""
+        """Consume the topic until `stop` is set, in one process at a time. After an error, try again."""
         attempts = Attempts(self._source.name)
         while not stop.is_set():
             with attempts.another() as attempt, self._database.leadership(self._source.name) as lead:
@@ -102,7 +102,8 @@ class Follower:
             stop.wait(attempts.pause_s)
 
     def catch_up(self) -> int:
-        """Take in all that is in the topic now, once open transactions have ended; the offset after it.
+        """Wait until open transactions have ended, apply all records that the topic has then, and return the offset
+        after them.
 
         Raises BrokerUnavailable, Unavailable, RuleLogForeign.
         """
@@ -113,7 +114,7 @@ class Follower:
         return end
 
     def each_unread(self, look: Callable[[Work, Record], object]) -> None:
-        """Give every record that is not taken in yet to `look`, in a writer's transaction; the position stays.
+        """Pass each unread record to `look`, in a writer's transaction, and keep the position.
 
         Raises BrokerUnavailable, Unavailable, RuleLogForeign.
         """
@@ -123,9 +124,9 @@ class Follower:
                     look(work, record)
 
     def _unread(self) -> Iterator[_Unread]:
-        """The records of the topic that are not taken in, in batches, once open transactions have ended.
+        """Wait until open transactions have ended, and yield the unread records in batches.
 
-        The last batch ends where the topic ends, and may be empty.
+        The last batch ends at the end of the topic and may be empty.
         """
         kafka, topic = self._source.kafka, self._source.topic
         known = self._position()
@@ -144,7 +145,7 @@ class Follower:
                 yield _Unread(batch, end, topic_id)
 
     def position(self) -> int:
-        """The offset after the last record taken in; 0 before the first."""
+        """The offset after the last applied record; 0 before the first."""
         known = self._position()
         return 0 if known is None else known.offset
 
@@ -163,7 +164,7 @@ class Follower:
                 batch = []
 
     def keep(self, records: Sequence[Record], end: int, topic_id: str | None = None) -> None:
-        """Take in the records that are not taken in yet; another process may have been quicker."""
+        """Apply the records that no other process has applied yet, and save the position."""
         with self._working() as work:
             row = work.session.get(PositionRow, self._source.name)
             if row is None:
@@ -184,7 +185,7 @@ class Follower:
             work.write_down(self._refusal(record, error))
 
     def _refusal(self, record: Record, error: Exception) -> Deed:
-        """The row of the audit log about a record that was skipped."""
+        """Build the row of the audit log about a skipped record."""
         rule_id, reasons = None, [decode_reason(error)]
         if isinstance(error, RuleRejected):
             rule_id, reasons = error.rule_id, list(map(str, error.reasons[:_SHOWN_REASONS]))
@@ -194,7 +195,7 @@ class Follower:
 
     @contextmanager
     def _working(self) -> Iterator[Work]:
-        """A writer's transaction; the changes made in it are told once it is committed."""
+        """Open a writer's transaction, and report its changes after the commit."""
         with self._database.writing() as session:
             work = Work(session, self._settings, self._reader, self._clock_ms())
             yield work
@@ -209,12 +210,12 @@ class Follower:
         if known is None:
             return
         if known.topic_id not in (None, topic_id) or known.offset > end:
-            known_as = f"{self._source.topic} is not the topic this store knows, which had reached {known.offset}"
-            raise RuleLogForeign(f"{known_as}: see the runbook drift")
+            fault = f"{self._source.topic} is not the topic this store knows, which had reached {known.offset}"
+            raise RuleLogForeign(f"{fault}: see the runbook drift")
 
 
 def forget(session: Session, name: str) -> None:
-    """Begin a topic anew."""
+    """Delete the position, so that the topic is read from its start."""
     row = session.get(PositionRow, name)
     if row is not None:
         session.delete(row)

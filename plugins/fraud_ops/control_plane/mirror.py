@@ -1,9 +1,9 @@
-"""Brings the rule log back into the store: marks our records that have arrived, and takes in records of others.
+"""Copies the rule log into the store: marks our records as published, and applies the records of other writers.
 
-The log decides. A record of another writer (`seed`, `cli`, another tool) becomes a revision here, so that the store
-shows what is in force. Where a change of ours was saved before we saw that record, and comes after it in the log,
-ours stays in force: the other revision is kept in the history, and never was the newest. A record that is not a valid
-change is in force nowhere: it becomes a row of the audit log.
+The log decides. A record of another writer (`seed`, `cli`, another tool) becomes a revision, so that the store shows
+the rules in force. If we saved a change before we read that record, and our record comes after it in the log, ours
+stays in force. The other revision then goes into the history and never is the newest. A record that is not a valid
+change has no effect; it becomes a row of the audit log.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def log_mirror(
     clock_ms: Callable[[], int],
     tell: Callable[[RuleChanged], None] = lambda changed: None,
 ) -> Follower:
-    """What follows the rule log into this store."""
+    """Create the consumer that copies the rule log into this store."""
     ours = store_id(database).encode()
 
     def take_in(work: Work, record: Record) -> None:
@@ -63,7 +63,7 @@ def log_mirror(
 
 
 def mark_published(work: Work, seq: int, offset: int) -> None:
-    """A record of the outbox is in the log, at this offset. Doing it again changes nothing."""
+    """Mark an outbox record as published at this offset. A second call changes nothing."""
     marked = work.session.execute(
         update(OutboxRow)
         .where(OutboxRow.seq == seq, OutboxRow.log_version.is_(None))
@@ -78,7 +78,7 @@ def mark_published(work: Work, seq: int, offset: int) -> None:
 
 
 def mark_arrived(work: Work, record: Record, ours: bytes) -> bool:
-    """Mark a record that is in our outbox as published; False for a record of another writer."""
+    """Mark a record of our outbox as published; False for a record of another writer."""
     seq = _own(work, record, ours)
     if seq is not None:
         mark_published(work, seq, record.offset)
@@ -102,9 +102,9 @@ def _take_in(work: Work, record: Record, ours: bytes) -> None:
 
 
 def _own(work: Work, record: Record, ours: bytes) -> int | None:
-    """The number of a record that is the one in our outbox, to the byte.
+    """Return the outbox number of a record that equals its row in our outbox, byte by byte; None for other records.
 
-    A store restored from a copy may have given its numbers out twice: the record is then as somebody else's.
+    A store that was restored from a backup may have used its numbers twice. Such a record counts as another writer's.
     """
     headers = dict(record.headers)
     number = headers.get(SEQ_HEADER) or b""
@@ -195,21 +195,21 @@ def _foreign_control(work: Work, entry: LogEntry, kind: ControlType, who: str) -
 
 
 def _overtaken_by(work: Work, rule_id: int, version: int) -> OutboxRow | None:
-    """A change of ours to this rule, or to all, that comes after this place in the log."""
+    """Find our newest change to this rule, or to all rules, that comes after this offset of the log."""
     later = or_(OutboxRow.log_version.is_(None), OutboxRow.log_version > version)
     about = or_(OutboxRow.rule_id == rule_id, OutboxRow.wipes)
     return work.session.scalars(select(OutboxRow).where(about, later).order_by(OutboxRow.seq.desc()).limit(1)).first()
 
 
 def _later_than(work: Work, version: int) -> frozenset[int]:
-    """The rules that a change of ours puts in force after this place in the log."""
+    """List the rules that our changes put in force after this offset of the log."""
     waits = or_(OutboxRow.log_version.is_(None), OutboxRow.log_version > version)
     found = work.session.scalars(select(OutboxRow.rule_id).where(waits, OutboxRow.rule_id.is_not(None)).distinct())
     return frozenset(rule_id for rule_id in found if rule_id is not None)
 
 
 def _source_of(record: Record) -> str:
-    """The writer that an accepted record names."""
+    """Read the writer from the record's `source`."""
     value = (record.value or b"").strip()
     try:
         members = decoded(value) if value.startswith(b"{") else {}

@@ -1,9 +1,9 @@
-"""Brings the outbox into the rule log: each record once, in the order in which the changes were saved.
+"""Publishes the outbox to the rule log: each record once, in the order in which the changes were saved.
 
-One process publishes at a time. Should two think they do, Kafka decides: whoever opens the transactional id last
-fences the other. After opening, nothing of anybody before can arrive any more; what had arrived is found in the log
-by its headers and marked, and only then is the rest published. A transaction that was open when its process died
-holds committed readers of the log back until the next publisher opens, at most `_OPEN_S` long.
+One process publishes at a time. If two processes try, Kafka decides: opening the transactional id fences the earlier
+publisher. After that, no record of an earlier publisher can arrive. The publisher then finds the records that had
+arrived by their headers, marks them, and publishes only the rest. If a process dies with an open transaction, readers
+of committed records wait until the next publisher opens, or until the transaction times out after `_OPEN_S`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPEN_S: Final = 10.0
 
 
 class Publisher:
-    """One a process; `run` is for a thread of its own, `wake` for whoever has saved a change."""
+    """One instance per process. A thread executes `run`; the code that saved a change calls `wake`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Publisher:
         clock_ms: Callable[[], int],
         tell: Callable[[RuleChanged], None] = lambda changed: None,
     ) -> None:
-        """`mirror` follows the same topic into the same database; `tell` hears of what has arrived in the log."""
+        """`mirror` consumes the same topic into the same database. `tell` gets the changes that reached the log."""
         self._database = database
         self._kafka = kafka
         self._topic = topic
@@ -63,11 +63,11 @@ class Publisher:
         self.failure: str | None = None
 
     def wake(self, changed: RuleChanged | None = None) -> None:
-        """There is something to publish."""
+        """Wake the publisher, because the outbox has a new record."""
         self._woken.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Publish until told to stop, as the only process that does; whatever fails is tried again."""
+        """Publish until `stop` is set, in one process at a time. After an error, try again."""
         attempts = Attempts("the outbox")
         while not stop.is_set():
             with attempts.another() as attempt, self._database.leadership("publisher") as lead:

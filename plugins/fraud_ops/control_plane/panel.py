@@ -1,6 +1,6 @@
-"""What the detector's panel shows: its status, the verdict about it, whether payments are evaluated, and its history.
+"""The data of the detector's panel: its status, its verdict, its liveness and its history.
 
-A thread looks at Kafka every two seconds. Requests judge the newest look by the clock, so no request waits for Kafka.
+A thread observes Kafka every two seconds. Requests assess the newest observation, so no request waits for Kafka.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class Panel(BackgroundThread):
-    """Its methods may be called by several threads."""
+    """Several threads may call the methods."""
 
     def __init__(
         self,
@@ -54,28 +54,28 @@ class Panel(BackgroundThread):
         self._looked = threading.Event()
 
     def verdict(self) -> Verdict:
-        """How the detector is, by the judgement that supervision uses."""
+        """Assess the detector with the function that the supervisor uses."""
         self._looked.wait(_FIRST_LOOK_S)
         seen = self._seen
         return health(seen, Limits.of(self._settings.health), self._clock_ms() - (seen.skew_ms or 0))
 
     def liveness(self) -> Liveness:
-        """Whether payments are evaluated now."""
+        """Whether the detector evaluates payments now."""
         self._looked.wait(_FIRST_LOOK_S)
         return self._reader.liveness(self._seen.skew_ms or 0)
 
     @property
     def longest_silence_ms(self) -> int:
-        """How far apart two batches of a live detector can be."""
+        """The longest time between two batches of a live detector."""
         return longest_silence_ms(self._settings.tick_ms)
 
     def status(self) -> DetectorStatus | None:
-        """The detector in numbers; None while it has never said anything."""
+        """The figures of the detector; None before its first report."""
         records = [(each.append_ms, each.progress) for each in self._memory.newest_progress()]
         return detector_status(records, self._clock_ms(), self._settings.tick_ms)
 
     def history(self, minutes: int) -> Iterator[tuple[Sequence[ProgressPassed], int | None]]:
-        """The batches of the last minutes, in at most 300 groups, each with the time of the batch before it."""
+        """Yield the batches of the last minutes in at most 300 groups, each with the time of the batch before it."""
         now_ms = self._clock_ms()
         step_ms = max(1_000, minutes * 60_000 // _POINTS)
         before_ms: int | None = None
@@ -103,5 +103,5 @@ class Panel(BackgroundThread):
         try:
             self._reader.look()
         except BrokerUnavailable as error:
-            _log.debug("the waiting payments cannot be counted: %s", error)  # the verdict says it
+            _log.debug("the waiting payments cannot be counted: %s", error)  # the verdict reports it
         self._looked.set()

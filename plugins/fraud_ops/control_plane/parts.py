@@ -1,4 +1,4 @@
-"""The parts of the control plane in one process, wired together: the composition root of what runs beside the API."""
+"""The composition root: creates and connects the parts of the control plane in an API server process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ _AT_ONCE_MS = 20
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where a process finds itself: the project, the broker, the archive, whom to tell, traffic to steer if any."""
+    """The environment of a process: the project, the broker, the archive, the alarm channel, and the demo's traffic
+    if there is any to steer.
+    """
 
     project: Project
     kafka: KafkaConnection
@@ -63,7 +65,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Everything the routes use."""
+    """All parts that the routes use."""
 
     settings: ControlPlaneSettings
     detector: DetectorSettings
@@ -88,7 +90,7 @@ class Parts:
 
 
 def open_parts(here: Surroundings, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub], stack: ExitStack) -> Parts:
-    """Start everything, and register what ends it. Raises ConfigError, Unavailable."""
+    """Create and start all parts; register their clean-up in `stack`. Raises ConfigError, Unavailable."""
     config = here.project.config
     settings = here.settings or ControlPlaneSettings.load(here.project)
     detector = here.detector or DetectorSettings.load(config / "detector.yaml")

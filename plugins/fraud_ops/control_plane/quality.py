@@ -1,4 +1,4 @@
-"""What people say of alerts: marks, snoozes, and what follows from them for a rule. The first half is pure."""
+"""Alert marks and snoozes, and the figures of a rule that follow from them. The first half is pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MAX_VERSION: Final = 2**63 - 1
 
 
 def precision(fraud: int, not_fraud: int) -> float | None:
-    """The share of marked alerts that were fraud; None without marks."""
+    """Compute the share of marked alerts that were fraud; None without marks."""
     marked = fraud + not_fraud
     return fraud / marked if marked else None
 
@@ -71,11 +71,11 @@ def is_snoozed(active: Iterable[SnoozeView], rule_id: int, key: Document, now_ms
 
 
 def mark(work: Work, who: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: Verdict) -> MarkView:
-    """Keep what somebody says of an alert. Raises Refused, Invalid."""
+    """Save an alert mark. Raises Refused, Invalid."""
     require(who, Permission.MARK)
     _check_alert_id(alert_id)
     if not (0 <= rule_id <= _MAX_VERSION and 0 <= rule_version <= _MAX_VERSION):
-        raise Invalid([Reason("ruleId", "rule and version must be numbers of 63 bits")])
+        raise Invalid([Reason("ruleId", "rule and version must be non-negative numbers below 2^63")])
     known = work.session.get(MarkRow, alert_id)
     before = None if known is None else {"verdict": known.verdict, "who": known.who}
     if known is None:
@@ -89,7 +89,7 @@ def mark(work: Work, who: Actor, alert_id: str, rule_id: int, rule_version: int,
 
 
 def unmark(work: Work, who: Actor, alert_id: str) -> None:
-    """Take a mark back. Raises NotFound, Refused, Invalid."""
+    """Remove an alert mark. Raises NotFound, Refused, Invalid."""
     require(who, Permission.MARK)
     _check_alert_id(alert_id)
     known = work.session.get(MarkRow, alert_id)
@@ -102,10 +102,10 @@ def unmark(work: Work, who: Actor, alert_id: str) -> None:
 
 
 def marks(session: Session, alert_ids: Iterable[str]) -> Mapping[str, MarkView]:
-    """The marks of alerts. Raises Invalid for more than 10,000."""
+    """Read the marks of alerts. Raises Invalid for more than 10,000."""
     wanted = list(alert_ids)
     if len(wanted) > _MAX_IDS:
-        raise Invalid([Reason("alertIds", f"are {len(wanted)}, at most {_MAX_IDS} are allowed")])
+        raise Invalid([Reason("alertIds", f"has {len(wanted)} ids; at most {_MAX_IDS} are allowed")])
     found: dict[str, MarkView] = {}
     for start in range(0, len(wanted), 500):
         rows = session.scalars(select(MarkRow).where(MarkRow.alert_id.in_(wanted[start : start + 500])))
@@ -114,7 +114,7 @@ def marks(session: Session, alert_ids: Iterable[str]) -> Mapping[str, MarkView]:
 
 
 def mark_counts(session: Session) -> Mapping[int, tuple[int, int]]:
-    """By rule id, how many alerts are marked fraud and not fraud."""
+    """Count by rule id the alerts that are marked as fraud and as not fraud."""
     asked = select(MarkRow.rule_id, MarkRow.verdict, func.count()).group_by(MarkRow.rule_id, MarkRow.verdict)
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     for rule_id, verdict, count in session.execute(asked):
@@ -125,7 +125,7 @@ def mark_counts(session: Session) -> Mapping[int, tuple[int, int]]:
 
 
 def snooze(work: Work, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> SnoozeView:
-    """Keep a snooze. Raises NotFound, Refused, Invalid."""
+    """Save a snooze. Raises NotFound, Refused, Invalid."""
     require(who, Permission.SNOOZE)
     head_of(work.session, rule_id)
     row = SnoozeRow(
@@ -148,7 +148,7 @@ def unsnooze(work: Work, who: Actor, snooze_id: int) -> None:
     require(who, Permission.SNOOZE)
     row = work.session.get(SnoozeRow, snooze_id)
     if row is None or row.until_ms <= work.now_ms:
-        raise NotFound(f"there is no snooze {snooze_id}")
+        raise NotFound(f"snooze {snooze_id} does not exist or has ended")
     before = _snooze_facts(row)
     row.until_ms = work.now_ms
     deed = Deed(who.user, "unsnooze", f"rule {row.rule_id}", before, _snooze_facts(row), row.rule_id)
@@ -156,14 +156,14 @@ def unsnooze(work: Work, who: Actor, snooze_id: int) -> None:
 
 
 def snoozes(session: Session, now_ms: int) -> tuple[SnoozeView, ...]:
-    """Those that have not run out."""
+    """List the snoozes that have not expired."""
     rows = session.scalars(select(SnoozeRow).where(SnoozeRow.until_ms > now_ms).order_by(SnoozeRow.id).limit(_MAX_IDS))
     return tuple(map(_snooze_view, rows))
 
 
 def _check_alert_id(alert_id: str) -> None:
     if not _ALERT_ID.fullmatch(alert_id):
-        raise Invalid([Reason("alertId", "is not an alert's id")])
+        raise Invalid([Reason("alertId", "is not an alert id")])
 
 
 def _checked_until(work: Work, until_ms: int) -> int:
@@ -181,10 +181,10 @@ def _key_text(key: Document | None) -> str | None:
     try:
         text = canonical(dict(key))
     except (TypeError, ValueError, RecursionError) as error:
-        raise Invalid([Reason("key", "holds what JSON cannot")]) from error
+        raise Invalid([Reason("key", "holds a value that JSON cannot express")]) from error
     if not key or len(text) > _MAX_KEY_BYTES:
         raise Invalid(
-            [Reason("key", f"must have members, in at most {_MAX_KEY_BYTES} bytes; leave it out for all keys")]
+            [Reason("key", f"must have members, in at most {_MAX_KEY_BYTES} bytes; omit it to snooze all keys")]
         )
     return text.decode()
 

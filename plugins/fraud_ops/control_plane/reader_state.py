@@ -1,4 +1,4 @@
-"""Whether a reader keeps up: it is stuck when its position stands still while its topic has unread records. Pure."""
+"""Decides whether a reader is stuck: its position does not move while its topic has unread records. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ STUCK_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A reader of a topic: the offset it continues at, and why it waits, if it does.
+    """A reader of a topic: its next offset, and the reason why it waits, if it does.
 
-    `shared`: the position is the store's, so that one process at a time raises the alarm about it.
+    `shared`: the position is in the store, so that only one process at a time raises the alarm about it.
     """
 
     name: str
@@ -43,19 +43,19 @@ class ReaderState:
     fault: str | None
 
     def __str__(self) -> str:
-        where = f"{self.name} stands at offset {self.position} of {self.topic}, which ends at {self.end}"
+        where = f"{self.name} is at offset {self.position} of {self.topic}, which ends at {self.end}"
         since = "" if self.since_ms is None else f"; its first unread record is from {_time(self.since_ms)}"
         return where + since + ("" if self.fault is None else f"; it waits: {self.fault}")
 
 
 class ReaderProgress:
-    """Remembers since when each position has stood still, by the caller's clock: no broker's clock matters."""
+    """Remembers since when each position has not moved, by the caller's clock, independent of the broker's clock."""
 
     def __init__(self) -> None:
         self._still: dict[tuple[str, str], tuple[int, int]] = {}
 
     def state(self, reading: Reading, unread: Unread, now_ms: int) -> ReaderState:
-        """The state of a reader that was looked at now."""
+        """Compute the state of a reader from an observation at `now_ms`."""
         key, is_behind = (reading.name, reading.topic), unread.since_ms is not None
         known = self._still.get(key)
         if not is_behind:

@@ -1,4 +1,4 @@
-"""Looks at every reader of the control plane, and raises an alarm about a reader that is stuck."""
+"""Monitors the readers of the control plane, and raises an alarm about a stuck reader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOK_S: Final = 10.0
 
 
 class ReaderWatch(BackgroundThread):
-    """One a process. `leads` says whether this process raises the alarms about positions that all processes share."""
+    """One instance per process. `leads` returns whether this process raises the alarms about shared positions."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class ReaderWatch(BackgroundThread):
         clock_ms: Callable[[], int],
         leads: Callable[[], bool],
     ) -> None:
-        """`readings` gives the readers as they are now, `unread` what a topic has from an offset on; both may raise
+        """`readings` returns the readers, and `unread` the records of a topic from an offset on; both may raise
         FraudError. `detector` names the installation in alarms.
         """
         super().__init__("fraud-control-readers")
@@ -43,10 +43,10 @@ class ReaderWatch(BackgroundThread):
         self._progress = ReaderProgress()
         self._raised: dict[tuple[str, str], ReaderState] = {}
         self.states: Sequence[ReaderState] = ()
-        """The readers at the last look."""
+        """The readers at the last observation."""
 
     def look(self) -> None:
-        """Look once. Raises FraudError when the store or Kafka does not answer."""
+        """Observe all readers once. Raises FraudError if the store or Kafka does not answer."""
         found = []
         for reading in self._readings():
             state = self._progress.state(reading, self._unread(reading.topic, reading.position), self._clock_ms())
@@ -56,7 +56,7 @@ class ReaderWatch(BackgroundThread):
         self.states = found
 
     def _turn(self, state: ReaderState) -> None:
-        """Raise the alarm once, and resolve it."""
+        """Raise the alarm once when a reader gets stuck, and resolve it once."""
         key = state.name, state.topic
         if state.stuck == (key in self._raised):
             return

@@ -1,4 +1,4 @@
-"""Looks after the store and tells people: changes that do not reach the rule log, drift, a broken audit chain."""
+"""Monitors the store and raises alarms: changes that do not reach the rule log, drift, a broken audit chain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class StoreAlarm(StrEnum):
-    """What people are told of; each has its runbook."""
+    """The alarms about the store; each has its runbook."""
 
     OUTBOX_STUCK = "OUTBOX_STUCK"
     DRIFT = "DRIFT"
@@ -38,7 +38,7 @@ class StoreAlarm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """How the store is looked at. Each raises FraudError when it cannot look."""
+    """The checks of the store. Each raises FraudError if it cannot check."""
 
     outbox: Callable[[], OutboxState]
     drift: Callable[[], Drift]
@@ -46,9 +46,7 @@ class Checks:
 
 
 class StoreWatch(BackgroundThread):
-    """`lead` gives whether this process is the one that looks; `detector` is the name people know the installation
-    by.
-    """
+    """`lead` returns whether this process is the one that checks. `detector` names the installation in alarms."""
 
     def __init__(
         self,
@@ -68,10 +66,10 @@ class StoreWatch(BackgroundThread):
         self._raised: set[StoreAlarm] = set()
         self._drifted: frozenset[int] = frozenset()
         self.leads = False
-        """Whether this process is the one that looks."""
+        """Whether this process is the one that checks."""
 
     def look(self) -> None:
-        """Make the checks that are due. One that cannot be made is made again when it is due again."""
+        """Run the checks that are due. A check that fails runs again at its next turn."""
         now_ms = self._clock_ms()
         looks = {"outbox": self._look_at_outbox, "drift": self._look_at_drift, "audit": self._look_at_audit}
         for name, look in looks.items():
@@ -89,22 +87,22 @@ class StoreWatch(BackgroundThread):
         self._turn(StoreAlarm.OUTBOX_STUCK, said, holds=age_ms > STUCK_MS)
 
     def _look_at_drift(self) -> None:
-        """A rule that differs twice in a row: what is on its way for a moment is none."""
+        """Report rules that differ in two checks in a row, because a change in progress can differ for a moment."""
         found = frozenset(each.rule_id for each in self._checks.drift().differences)
         lasting, self._drifted = sorted(found & self._drifted), found
         named = ", ".join(map(str, lasting[:_NAMED])) + (", ..." if len(lasting) > _NAMED else "")
-        said = f"store and rule log disagree about {len(lasting)} rules" + (f": {named}" if lasting else "")
+        said = f"store and rule log differ in {len(lasting)} rules" + (f": {named}" if lasting else "")
         self._turn(StoreAlarm.DRIFT, said, holds=bool(lasting))
 
     def _look_at_audit(self) -> None:
         verdict = self._checks.audit()
         said = f"the audit log has {verdict.rows} rows"
         if not verdict.whole:
-            said += f" and is not what was written from row {verdict.broken_at} on"
+            said += f" and was altered from row {verdict.broken_at} on"
         self._turn(StoreAlarm.AUDIT_BROKEN, said, holds=not verdict.whole)
 
     def _turn(self, name: StoreAlarm, said: str, *, holds: bool) -> None:
-        """Tell people when something begins, and when it is over."""
+        """Raise the alarm when a condition begins, and resolve it when the condition ends."""
         if holds == (name in self._raised):
             return
         self._alarm(Alarm(name, self._detector, said, resolved=not holds))

@@ -1,4 +1,4 @@
-"""What-ifs asked for on the page: one at a time, each in a process of its own, so that the API server stays quick."""
+"""Runs the what-ifs of the web page one at a time, each in its own process, so that the API server stays responsive."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class WhatIfStatus(StrEnum):
-    """How far it is."""
+    """The progress of a what-if."""
 
     WAITING = "WAITING"
     RUNNING = "RUNNING"
@@ -40,8 +40,9 @@ class WhatIfStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A rule's record, valid, and the number of days to look at; `limits` to try, none for a choice of ours, and
-    whether to try other windows."""
+    """A what-if: the record of a valid rule and the number of past days. `limits` lists the limits to try (empty: the
+    default choice), and `windows` says whether to try other windows.
+    """
 
     record: bytes
     days: int
@@ -51,7 +52,7 @@ class Question:
 
 @dataclass(slots=True)
 class WhatIfRun:
-    """One what-if; `result` is the JSON of it, `report` the name of its page, `said` why it failed."""
+    """The run of a what-if. `result` is its JSON, `report` the name of its page, and `said` the reason of a failure."""
 
     id: str
     question: Question
@@ -63,10 +64,10 @@ class WhatIfRun:
 
 
 class WhatIfDesk:
-    """Starts what-ifs and remembers the last hundred. May be used by several threads."""
+    """Starts what-ifs and remembers the last hundred. Several threads may use it."""
 
     def __init__(self, project: Project, archive: Path, command: Sequence[str] = ()) -> None:
-        """`command` is what stands before the arguments of `fraud whatif`."""
+        """`command` is the command to which the arguments of `fraud whatif` are appended."""
         self._project = project
         self._archive = archive
         self._command = list(command) or [sys.executable, "-m", "fraud_rules.cli", "whatif"]
@@ -78,10 +79,10 @@ class WhatIfDesk:
         self._closed = False
 
     def start(self, question: Question) -> WhatIfRun:
-        """Evaluate when its turn comes. Raises Refused when too many wait already."""
+        """Queue a what-if. Raises Refused if too many wait already."""
         with self._lock:
             if len(self._waiting) >= _WAITING or self._closed:
-                raise Refused(f"{len(self._waiting)} what-ifs wait already: try again when they are done")
+                raise Refused(f"{len(self._waiting)} what-ifs are already waiting: try again when they are done")
             run = WhatIfRun(uuid.uuid4().hex[:12], question)
             self._runs[run.id] = run
             self._waiting.append(run)
@@ -93,15 +94,15 @@ class WhatIfDesk:
             return run
 
     def get(self, run_id: str) -> WhatIfRun:
-        """One of those remembered. Raises NotFound."""
+        """Read one of the remembered what-ifs. Raises NotFound."""
         with self._lock:
             run = self._runs.get(run_id)
         if run is None:
-            raise NotFound("there is no such what-if; the API server may have been restarted since")
+            raise NotFound("this what-if does not exist; the API server may have restarted since")
         return run
 
     def close(self) -> None:
-        """Start no more, and end what runs."""
+        """Cancel the waiting what-ifs and kill the running one."""
         with self._lock:
             self._closed = True
             self._waiting.clear()
@@ -120,7 +121,7 @@ class WhatIfDesk:
             try:
                 self._evaluate(run)
             except OSError as error:
-                run.status, run.said = WhatIfStatus.FAILED, f"it could not be started: {error.strerror}"
+                run.status, run.said = WhatIfStatus.FAILED, f"the what-if could not start: {error.strerror}"
             except Exception as error:  # noqa: BLE001 -- the next what-ifs wait for this thread
                 _log.exception("what-if %s failed", run.id)
                 run.status, run.said = WhatIfStatus.FAILED, f"{type(error).__name__}: see the API server's log"
@@ -133,12 +134,12 @@ class WhatIfDesk:
             draft.write_bytes(run.question.record)
             done = self._done(self._arguments(run.question, draft), Path(folder))
         if done is None:
-            run.status, run.said = WhatIfStatus.FAILED, f"it was given up after {_MOST_S:g} s: ask for fewer days"
+            run.status, run.said = WhatIfStatus.FAILED, f"the what-if took over {_MOST_S:g} s: try fewer days"
             return
         code, output, errors = done
         if code != 0:
             last = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
-            run.status, run.said = WhatIfStatus.FAILED, (last[0] if last else f"it ended with {code}")[:1_000]
+            run.status, run.said = WhatIfStatus.FAILED, (last[0] if last else f"exit code {code}")[:1_000]
             return
         run.result, run.status = output, WhatIfStatus.DONE
 
@@ -152,7 +153,7 @@ class WhatIfDesk:
         return [*self._command, str(draft), *asked]
 
     def _done(self, command: Sequence[str], folder: Path) -> tuple[int, bytes, bytes] | None:
-        """Exit code, output and errors; None when it took too long."""
+        """Run the command; return exit code, output and errors, or None if it took too long."""
         with Path(folder, "out").open("wb") as out, Path(folder, "err").open("wb") as err:
             child = subprocess.Popen(
                 ["nice", f"-n{_NICE}", *command],
@@ -164,7 +165,7 @@ class WhatIfDesk:
         with self._lock:
             self._child = child
             closed = self._closed
-        if closed:  # while it was started
+        if closed:  # between the start of the child and its registration
             child.kill()
         try:
             code = child.wait(_MOST_S)

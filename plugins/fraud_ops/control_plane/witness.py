@@ -1,5 +1,5 @@
-"""What the rule log says of the audit chain: each record of ours names the row of its change, where nobody can take
-it back.
+"""The audit check: compares the audit chain with the rule log. Each of our records there names the audit row of its
+change, and the log cannot be changed afterwards.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ __all__ = ["check_witnesses"]
 
 
 def check_witnesses(database: Database, kafka: KafkaConnection, topic: str, verdict: ChainVerdict) -> int:
-    """How many records of ours name a row that is there as they name it. Raises AuditBroken, BrokerUnavailable.
+    """Check that the audit log still has every row that our records name; return the number of records.
 
-    It finds a chain that was cut off at its end, or written anew from some row on.
+    The check finds a chain that was cut off at its end or rewritten from some row on. Raises AuditBroken,
+    BrokerUnavailable.
     """
     ours, count = store_id(database).encode(), 0
     with TopicReader(kafka, topic) as reader, database.reading() as session:
@@ -38,4 +39,4 @@ def _check(session: Session, record: Record, witness: bytes, verdict: ChainVerdi
     entry = session.get(AuditEntry, int(number)) if number.isdigit() and len(number) < 19 else None
     if entry is None or entry.hash != digest:
         at = f"offset {record.offset} of the rule log names row {number[:20]}"
-        raise AuditBroken(f"{at}, which is not in the audit log of {verdict.rows} rows as it was written")
+        raise AuditBroken(f"{at}, but the audit log of {verdict.rows} rows does not have that row unchanged")
