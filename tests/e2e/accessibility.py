@@ -12,10 +12,10 @@ from fraud_rules.configuration.project import Project
 # By name: where it is, and what is there once it has what it shows.
 PAGES = {
     "rules": ("/rules", "role=link[name=/Rapid transfers/]"),
-    "new-rule": ("/rules/new", "role=textbox[name='The rule as text']"),
-    "rule": ("/rules/{rule}", "role=textbox[name='The rule as text']"),
-    "versions": ("/rules/{rule}?tab=versions", "role=table[name='Versions']"),
-    "what-if": ("/rules/{rule}?tab=whatif", "role=button[name='Try it on past days']"),
+    "new-rule": ("/rules/new", "role=textbox[name='Rule text']"),
+    "rule": ("/rules/{rule}", "role=textbox[name='Rule text']"),
+    "versions": ("/rules/{rule}?tab=versions", "role=table[name='Revisions']"),
+    "what-if": ("/rules/{rule}?tab=whatif", "role=button[name='Run what-if']"),
     "alerts": ("/alerts", "role=list[name='Alerts'] >> role=button[name=/Rapid transfers/] >> nth=0"),
     "opened-alert": ("/alerts", "role=list[name='Alerts'] >> role=button[name=/Rapid transfers/] >> nth=0"),
     "approvals": ("/approvals", "role=article >> nth=0"),

@@ -70,7 +70,7 @@ function Pages() {
         <Route path="audit" element={<AuditPage />} />
         <Route path="admin" element={<AdminPage />} />
         <Route path="demo" element={<DemoPage />} />
-        <Route path="*" element={<Nothing>There is no such page.</Nothing>} />
+        <Route path="*" element={<Nothing>Page not found</Nothing>} />
       </Route>
     </Routes>
   );

@@ -53,7 +53,7 @@ function Bar({ me }: { me: Me }) {
             <Way to="/approvals">
               Approvals
               {waiting > 0 && (
-                <span className="count" aria-label={`${shown} waiting`}>
+                <span className="count" aria-label={`${shown} awaiting approval`}>
                   {shown}
                 </span>
               )}
@@ -104,11 +104,11 @@ const STREAM: Record<ReturnType<typeof useLive>["state"], [Tone, string, string]
   open: [
     "quiet",
     "Live updates",
-    "This page receives updates from the server. It does not say whether the detector runs.",
+    "This page receives updates from the server. The Detector page shows whether the detector runs.",
   ],
   connecting: ["quiet", "Connecting", "Connecting to the server"],
-  lost: ["warn", "Reconnecting", "The connection is lost. The next one brings the missed updates."],
-  refused: ["bad", "Logged out", "Your session has ended. Log in again."],
+  lost: ["warn", "Reconnecting", "Connection lost. Missed updates load after the reconnection."],
+  refused: ["bad", "Logged out", "Session expired. Log in again."],
 };
 
 /** Whether the page is up to date. Whether the detector works is the banner's business. */
@@ -148,11 +148,11 @@ function Content() {
 function NoRole({ user }: { user: string }) {
   return (
     <div className="panel">
-      <h1>You have no role here yet</h1>
+      <h1>No role assigned</h1>
       <p>
-        You are logged in as <strong>{user}</strong>. Ask an admin of the fraud rules to bind a role to this name:{" "}
-        <em>viewer</em> reads, <em>analyst</em> writes drafts and shadow rules, <em>approver</em> activates,{" "}
-        <em>admin</em> also sends controls.
+        You are logged in as <strong>{user}</strong>. Ask an admin of the fraud rules to assign a role to this user:{" "}
+        <em>viewer</em> reads, <em>analyst</em> writes drafts and shadow rules, <em>approver</em> activates rules,{" "}
+        <em>admin</em> also assigns roles and sends controls.
       </p>
     </div>
   );

@@ -11,31 +11,32 @@ import { Head, useTitle } from "../parts/Head";
 import { Shown, Trouble } from "../parts/Told";
 
 const ROLES = [
-  { value: "viewer", label: "viewer: reads" },
-  { value: "analyst", label: "analyst: writes drafts and shadow rules" },
-  { value: "approver", label: "approver: activates" },
+  { value: "viewer", label: "viewer: read only" },
+  { value: "analyst", label: "analyst: drafts and shadow rules" },
+  { value: "approver", label: "approver: active rules" },
   { value: "admin", label: "admin: roles and controls" },
 ];
 
 const CONTROLS: Record<ControlName, { title: string; about: string; typed: boolean }> = {
   EXPORT_RULES_CURRENT: {
-    title: "Export the rules in force",
-    about: "The detector writes the rules as it has them to the topic current-rules. Changes nothing.",
+    title: "Export rules in force",
+    about: "The detector writes its current rules to the topic current-rules. No rule changes.",
     typed: false,
   },
   CLEAR_STATE_ALL: {
     title: "Clear all state",
-    about: "No transaction that has arrived so far counts in any window any more. Frauds under way can go unnoticed.",
+    about: "Every window restarts empty: earlier transactions do not count. Frauds in progress can go undetected.",
     typed: true,
   },
   CLEAR_STATE_ALL_STOP: {
     title: "Clear all state and stop",
-    about: "As above, and the detector stops: nothing is detected until somebody starts it again.",
+    about:
+      "Every window restarts empty and the detector stops. Nothing is detected until you start the detector again.",
     typed: true,
   },
   DELETE_RULES_ALL: {
     title: "Delete all rules",
-    about: "Every rule ends. Nothing is detected until rules are written again; their versions stay here.",
+    about: "Every rule ends. Nothing is detected until new rules are active. The revisions stay here.",
     typed: true,
   },
 };
@@ -60,17 +61,17 @@ function Roles() {
   const affects = [keys.bindings, keys.me];
   const bind = useChange<{ user: string; role: string }>(
     ({ user, role }) => ({ path: `/bindings/${encodeURIComponent(user)}`, method: "PUT", body: { role } }),
-    { said: "The role is bound", affects },
+    { said: "Role assigned", affects },
   );
   const unbind = useChange<string>((user) => ({ path: `/bindings/${encodeURIComponent(user)}`, method: "DELETE" }), {
-    said: "The role is taken away",
+    said: "Role removed",
     affects,
   });
   return (
     <section className="panel" aria-label="Roles">
       <h2>Roles</h2>
       <Text size="sm" c="dimmed" mb="sm">
-        By the name that Airflow's login gives. Each role includes those before it.
+        Users are Airflow login names. Each role includes the roles before it.
       </Text>
       <Shown of={bindings}>
         {({ items }) => (
@@ -80,9 +81,9 @@ function Roles() {
                 <Table.Tr>
                   <Table.Th>User</Table.Th>
                   <Table.Th>Role</Table.Th>
-                  <Table.Th>Bound by</Table.Th>
+                  <Table.Th>Assigned by</Table.Th>
                   <Table.Th>
-                    <span style={{ position: "absolute", width: 1, height: 1, overflow: "hidden" }}>Take away</span>
+                    <span style={{ position: "absolute", width: 1, height: 1, overflow: "hidden" }}>Actions</span>
                   </Table.Th>
                 </Table.Tr>
               </Table.Thead>
@@ -106,7 +107,7 @@ function Roles() {
                       />
                     </Table.Td>
                     <Table.Td className="wrap" style={{ minWidth: "10rem" }}>
-                      {by ?? "the file of this installation"}
+                      {by ?? "settings file"}
                       {at !== null && (
                         <>
                           , <At ms={at} />
@@ -117,7 +118,7 @@ function Roles() {
                       <ActionIcon
                         variant="subtle"
                         color="red"
-                        aria-label={`Take the role of ${user} away`}
+                        aria-label={`Remove role of ${user}`}
                         disabled={user === me.data?.user}
                         onClick={() => unbind.mutate(user)}
                       >
@@ -158,7 +159,7 @@ function NewBinding({ bind }: { bind: (user: string, role: string) => void }) {
           w="17rem"
         />
         <Button type="submit" size="sm" disabled={user.trim() === ""}>
-          Bind
+          Assign
         </Button>
       </Group>
     </form>
@@ -201,7 +202,7 @@ function Confirm({ control, close }: { control: ControlName; close: () => void }
   const [confirm, setConfirm] = useState("");
   const [comment, setComment] = useState("");
   const send = useChange<null>(() => ({ path: "/controls", method: "POST", body: { control, confirm, comment } }), {
-    said: `${control} is on its way`,
+    said: `${control} sent`,
     affects: [keys.rules],
     quiet: true,
   });
@@ -226,7 +227,7 @@ function Confirm({ control, close }: { control: ControlName; close: () => void }
           />
         )}
         <TextInput
-          label="Why"
+          label="Comment"
           mt="sm"
           value={comment}
           maxLength={500}

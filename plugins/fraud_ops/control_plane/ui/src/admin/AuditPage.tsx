@@ -36,23 +36,23 @@ export default function AuditPage() {
   const verdict = verify.data?.body;
   return (
     <>
-      <Head title="Audit" about="Each row carries the hash of the one before it.">
+      <Head title="Audit" about="Each row contains the hash of the previous row.">
         <span role="status">
           {verdict && (
             <Chip tone={verdict.whole ? "good" : "bad"}>
-              {verdict.whole ? `Whole: ${number(verdict.rows)} rows` : `Broken at row ${number(verdict.brokenAt)}`}
+              {verdict.whole ? `Intact: ${number(verdict.rows)} rows` : `Broken at row ${number(verdict.brokenAt)}`}
             </Chip>
           )}
         </span>
         <Button variant="default" loading={verify.isPending} onClick={() => verify.mutate(null)}>
-          Verify the chain
+          Verify hash chain
         </Button>
       </Head>
       <TextInput
         type="search"
         inputMode="numeric"
-        aria-label="Of the rule"
-        placeholder="Of the rule (id)"
+        aria-label="Filter by rule ID"
+        placeholder="Filter by rule ID"
         value={params.get("rule") ?? ""}
         onChange={(event) =>
           setParams(event.currentTarget.value ? { rule: event.currentTarget.value } : {}, { replace: true })
@@ -64,7 +64,7 @@ export default function AuditPage() {
         {({ pages }) => {
           const rows = pages.flatMap((page) => page.items);
           return rows.length === 0 ? (
-            <Nothing>Nothing was done yet.</Nothing>
+            <Nothing>No audit entries</Nothing>
           ) : (
             <>
               <div className="wide">
@@ -72,16 +72,16 @@ export default function AuditPage() {
                   <Table.Thead>
                     <Table.Tr>
                       <Table.Th>Row</Table.Th>
-                      <Table.Th>When</Table.Th>
-                      <Table.Th>Who</Table.Th>
-                      <Table.Th>What</Table.Th>
+                      <Table.Th>Time</Table.Th>
+                      <Table.Th>User</Table.Th>
+                      <Table.Th>Action</Table.Th>
                       <Table.Th>Change</Table.Th>
                     </Table.Tr>
                   </Table.Thead>
                   <Table.Tbody>
                     {rows.map((row) => (
                       <Table.Tr key={row.seq}>
-                        <Table.Td className="number" title={`hash ${row.hash}`}>
+                        <Table.Td className="number" title={`Hash ${row.hash}`}>
                           {row.seq}
                         </Table.Td>
                         <Table.Td style={{ whiteSpace: "nowrap" }}>
@@ -101,7 +101,7 @@ export default function AuditPage() {
                   </Table.Tbody>
                 </Table>
               </div>
-              <Further of={audit} />
+              <Further of={audit} label="Load older entries" />
             </>
           );
         }}
@@ -117,7 +117,7 @@ function What({ row }: { row: AuditRow }) {
   return (
     <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary className="wrap">
-        {changes.length === 0 ? "no difference" : changes.map((change) => change.field).join(", ")}
+        {changes.length === 0 ? "no changes" : changes.map((change) => change.field).join(", ")}
       </summary>
       {open && <Changes changes={changes} />}
     </details>

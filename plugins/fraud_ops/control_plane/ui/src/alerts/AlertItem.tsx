@@ -54,12 +54,12 @@ function Badges({ alert }: { alert: Alert }) {
     <span style={{ display: "flex", flexWrap: "wrap", gap: 4 }}>
       {alert.shadow && <Chip tone="shadow">Shadow</Chip>}
       {alert.correction?.kind === "RETRACTED" && (
-        <Chip tone="quiet" title="With all data known it would not have fired">
+        <Chip tone="quiet" title="Nightly re-evaluation: the rule does not fire on the complete data">
           Retracted
         </Chip>
       )}
       {alert.correction?.kind === "ADDED" && (
-        <Chip tone="warn" title="Found by the nightly re-evaluation">
+        <Chip tone="warn" title="Nightly re-evaluation: the rule fires on the complete data">
           Added later
         </Chip>
       )}
@@ -70,7 +70,7 @@ function Badges({ alert }: { alert: Alert }) {
       )}
       {alert.snoozed && <Chip>Snoozed</Chip>}
       {!alert.windowComplete && (
-        <Chip tone="warn" title="The history of the key does not reach back over the whole window">
+        <Chip tone="warn" title="The history of this key is shorter than the window">
           Short history
         </Chip>
       )}
@@ -87,16 +87,16 @@ function Details({ alert, mark, snoozed }: Acted) {
         {formula(alert.violatedRule)}
         {alert.violatedRule["filter"] ? `, where ${shown(alert.violatedRule["filter"])}` : ""} ·{" "}
         <Link to={`/rules/${alert.ruleId}?tab=versions&log=${alert.ruleVersion}`}>
-          the version that fired ({alert.ruleVersion})
+          Rule version that fired ({alert.ruleVersion})
         </Link>
       </p>
       <dl className="facts">
-        <Fact name="window">
+        <Fact name="Window">
           <At ms={alert.windowStart} /> to <At ms={alert.windowEnd} />
         </Fact>
-        <Fact name="transactions in it">{number(alert.windowCount)}</Fact>
-        {alert.suppressed > 0 && <Fact name="suppressed before it">{number(alert.suppressed)}</Fact>}
-        <Fact name="from arrival to alert">{duration(Math.max(0, alert.appendTime - alert.ingestionTime))}</Fact>
+        <Fact name="Transactions in window">{number(alert.windowCount)}</Fact>
+        {alert.suppressed > 0 && <Fact name="Suppressed since previous alert">{number(alert.suppressed)}</Fact>}
+        <Fact name="Arrival to alert">{duration(Math.max(0, alert.appendTime - alert.ingestionTime))}</Fact>
         {Object.entries(alert.triggeringEvent).map(([field, value]) => (
           <Fact key={field} name={field}>
             {/Time(stamp)?$/u.test(field) && typeof value === "number" ? <At ms={value} /> : shown(value)}
@@ -160,7 +160,7 @@ function Actions({ alert, mark, snoozed }: Acted) {
       {can("snooze") && <SnoozeButton ruleId={alert.ruleId} alertKey={alert.key} snoozed={snoozed} />}
       {alert.mark && (
         <span style={{ color: "var(--mantine-color-dimmed)", fontSize: "0.75rem" }}>
-          marked by {alert.mark.who}, <At ms={alert.mark.at} />
+          Marked by {alert.mark.who}, <At ms={alert.mark.at} />
         </span>
       )}
     </Group>

@@ -53,7 +53,7 @@ export function AlertsPage() {
               setPaused(false);
             }}
           >
-            Show {number(view.heldBack)} new
+            Show {number(view.heldBack)} new {view.heldBack === 1 ? "alert" : "alerts"}
           </Button>
         )}
         <Button
@@ -125,7 +125,9 @@ export function AlertsPage() {
         {(alerts) =>
           alerts.length === 0 && view.rest.next === null ? (
             <Nothing>
-              {outage ? "No alerts. The detector evaluates nothing now." : "No alerts yet. New alerts appear here."}
+              {outage
+                ? "No alerts. The detector is not evaluating payments."
+                : "No alerts yet. New alerts appear here."}
             </Nothing>
           ) : (
             <>

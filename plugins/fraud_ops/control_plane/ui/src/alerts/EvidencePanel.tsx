@@ -22,7 +22,7 @@ export function EvidencePanel({ alertId, position }: Pick<Alert, "alertId" | "po
   if (!asked) {
     return (
       <Button variant="default" onClick={() => setAsked(true)}>
-        Show the transactions of its window
+        Show transactions in window
       </Button>
     );
   }
@@ -38,7 +38,7 @@ function Transactions({ evidence }: { evidence: Evidence }) {
         {evidence.missing && `: ${evidence.missing}`}
       </Text>
       {evidence.transactions.length > 0 && (
-        <ScrolledTable label="Transactions of the window" columns={fields}>
+        <ScrolledTable label="Transactions in window" columns={fields}>
           {evidence.transactions.map((transaction, i) => (
             <Table.Tr key={i}>
               {fields.map((field) => (

@@ -21,11 +21,11 @@ export default function QualityPage() {
   });
   return (
     <>
-      <Head title="Quality" about="Precision is the share of frauds among the alerts that people have marked." />
+      <Head title="Quality" about="Precision: share of frauds among marked alerts" />
       <Shown of={quality}>
         {({ items }) =>
           items.length === 0 ? (
-            <Nothing>No rule has fired yet.</Nothing>
+            <Nothing>No alerts yet</Nothing>
           ) : (
             <div className="wide">
               <Table className="rows" aria-label="Quality of rules">
@@ -33,10 +33,10 @@ export default function QualityPage() {
                   <Table.Tr>
                     <Table.Th>Rule</Table.Th>
                     <Table.Th ta="right">Alerts</Table.Th>
-                    <Table.Th ta="right">An hour</Table.Th>
+                    <Table.Th ta="right">Per hour</Table.Th>
                     <Table.Th ta="right">Precision</Table.Th>
                     <Table.Th>Marked</Table.Th>
-                    <Table.Th>Fires together with</Table.Th>
+                    <Table.Th>Overlapping rules</Table.Th>
                   </Table.Tr>
                 </Table.Thead>
                 <Table.Tbody>
@@ -49,7 +49,7 @@ export default function QualityPage() {
                             {row.ruleId} {names.get(row.ruleId) ?? ""}
                           </Link>{" "}
                           {row.flooding && (
-                            <Chip tone="bad" title="More alerts a minute than the flood guard lets pass in silence">
+                            <Chip tone="bad" title="Above the flood limit (alerts per minute)">
                               Flood
                             </Chip>
                           )}
@@ -91,14 +91,14 @@ export default function QualityPage() {
 /** What was said of its alerts: a bar in two colours, and the counts. */
 function Marks({ fraud, notFraud }: { fraud: number; notFraud: number }) {
   const all = fraud + notFraud;
-  if (all === 0) return <span style={{ color: "var(--mantine-color-dimmed)" }}>none yet</span>;
+  if (all === 0) return <span style={{ color: "var(--mantine-color-dimmed)" }}>none</span>;
   return (
     <span className="number" style={{ whiteSpace: "nowrap" }}>
       <svg width={80} height={10} aria-hidden style={{ marginRight: "0.5rem" }}>
         <rect width={80} height={10} fill="var(--quiet-soft)" />
         <rect width={(80 * fraud) / all} height={10} fill="var(--bad)" />
       </svg>
-      {fraud} fraud, {notFraud} not
+      {fraud} fraud, {notFraud} not fraud
     </span>
   );
 }

@@ -51,12 +51,12 @@ export function SnoozeButton({ ruleId, alertKey, snoozed }: Props) {
             });
           }}
         >
-          <Radio.Group label="Which" value={whole} onChange={setWhole}>
-            <Radio value="key" label={`Those of ${keyText(alertKey)}`} my={6} />
-            <Radio value="rule" label="All of the rule" />
+          <Radio.Group label="Scope" value={whole} onChange={setWhole}>
+            <Radio value="key" label={`Alerts for ${keyText(alertKey)}`} my={6} />
+            <Radio value="rule" label="All alerts of the rule" />
           </Radio.Group>
           <Select
-            label="For"
+            label="Duration"
             data={SPANS}
             value={minutes}
             allowDeselect={false}
@@ -64,7 +64,7 @@ export function SnoozeButton({ ruleId, alertKey, snoozed }: Props) {
             mt="sm"
           />
           <TextInput
-            label="Why"
+            label="Reason"
             value={reason}
             maxLength={500}
             onChange={(event) => setReason(event.currentTarget.value)}

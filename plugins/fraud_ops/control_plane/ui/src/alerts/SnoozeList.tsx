@@ -19,11 +19,11 @@ export function SnoozeList({ ended }: { ended: () => void }) {
   if (!data || data.items.length === 0) return null;
   return (
     <details className="panel" style={{ marginBottom: "0.75rem", padding: "0.5rem 0.75rem" }}>
-      <summary>{data.items.length === 1 ? "1 snooze" : `${data.items.length} snoozes`} in force</summary>
+      <summary>{data.items.length === 1 ? "1 active snooze" : `${data.items.length} active snoozes`}</summary>
       <ul style={{ margin: "0.5rem 0 0", paddingLeft: "1.1rem" }}>
         {data.items.map((snooze) => (
           <li key={snooze.id} className="wrap">
-            rule {snooze.ruleId}, {keyText(snooze.key)}, until <At ms={snooze.until} /> ({snooze.who}
+            Rule {snooze.ruleId}, {keyText(snooze.key)}, until <At ms={snooze.until} /> ({snooze.who}
             {snooze.reason && `: ${snooze.reason}`}){" "}
             {can("snooze") && (
               <Anchor
@@ -32,7 +32,7 @@ export function SnoozeList({ ended }: { ended: () => void }) {
                 size="sm"
                 onClick={() => end.mutate(snooze.id, { onSuccess: ended })}
               >
-                End it
+                End snooze
               </Anchor>
             )}
           </li>

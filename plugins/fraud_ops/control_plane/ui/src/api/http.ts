@@ -69,7 +69,7 @@ async function send(path: string, { method = "GET", body, revision, signal }: Op
     });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Problem(0, "No connection", "The server cannot be reached. What is shown may be out of date.", []);
+    throw new Problem(0, "No connection", "The server cannot be reached. The page may be out of date.", []);
   }
 }
 
@@ -82,5 +82,5 @@ function problemOf(response: Response, text: string): Problem {
   } catch {
     // Not ours: an error page of something in between.
   }
-  return new Problem(response.status, `HTTP ${response.status}`, `The server answered ${response.status}.`, []);
+  return new Problem(response.status, `HTTP ${response.status}`, `The server returned HTTP ${response.status}.`, []);
 }

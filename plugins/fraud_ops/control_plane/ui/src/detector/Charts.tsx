@@ -25,8 +25,8 @@ export function Charts({ progress, minutes }: Props) {
       <section className="panel" aria-label="Latency">
         <h2>Alert latency (ms)</h2>
         <Lines
-          label={`Latency in ms: newest p50 ${number(timed.at(-1)?.p50)}, p99 ${number(timed.at(-1)?.p99)}`}
-          nothing="No batch had a transaction in this time."
+          label={`Latency in ms: latest p50 ${number(timed.at(-1)?.p50)}, p99 ${number(timed.at(-1)?.p99)}`}
+          nothing="No transactions in this period"
           {...{ data: timed, span, minutes }}
           series={[
             { name: "p50", color: "var(--mark)" },
@@ -34,15 +34,15 @@ export function Charts({ progress, minutes }: Props) {
           ]}
         />
       </section>
-      <section className="panel" aria-label="Throughput and backlog">
-        <h2>Throughput and backlog</h2>
+      <section className="panel" aria-label="Throughput and waiting payments">
+        <h2>Throughput and waiting payments</h2>
         <Lines
-          label={`Newest throughput ${number(newest?.rowsPerS)} transactions per second, backlog ${number(newest?.lag)}`}
-          nothing="No batch in this time."
+          label={`Latest throughput ${number(newest?.rowsPerS)} transactions per second, ${number(newest?.lag)} waiting payments`}
+          nothing="No batches in this period"
           {...{ data: all, span, minutes }}
           series={[
             { name: "rowsPerS", label: "transactions per second", color: "var(--mark)" },
-            { name: "lag", label: "payments waiting", color: "var(--mark-second)" },
+            { name: "lag", label: "waiting payments", color: "var(--mark-second)" },
           ]}
         />
       </section>

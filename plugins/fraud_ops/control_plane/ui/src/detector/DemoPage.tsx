@@ -11,11 +11,11 @@ import { Head, useTitle } from "../parts/Head";
 import { Shown } from "../parts/Told";
 
 const ABOUT: Record<string, string> = {
-  "emptied-account": "One payer moves more than 20,000 to one beneficiary, in four payments.",
+  "emptied-account": "One payer moves more than 20,000 to one beneficiary in four payments.",
   "huge-payment": "A single payment far above all others.",
-  "mule-fan-out": "One payer spreads 1,000 to 1,900 each over seven beneficiaries.",
-  "scripted-payer": "110 small payments of one payer within five seconds.",
-  "cash-collector": "One beneficiary is paid in cash by several payers, far more than usual.",
+  "mule-fan-out": "One payer sends 1,000 to 1,900 to each of seven beneficiaries.",
+  "scripted-payer": "One payer makes 110 small payments within five seconds.",
+  "cash-collector": "Several payers send one beneficiary far more cash than usual.",
   "structured-payments": "Payments just below 10,000 from several payers to one beneficiary.",
   "tested-cards": "A dozen card payments below 2.00.",
 };
@@ -26,7 +26,7 @@ export default function DemoPage() {
   const demo = useQuery({ queryKey: keys.demo, queryFn: ({ signal }) => get<Demo>("/demo", signal) });
   return (
     <>
-      <Head title="Demo" about="This traffic is made up. Plant a fraud, and watch it under Alerts." />
+      <Head title="Demo" about="Synthetic traffic. Plant a fraud and watch the Alerts page." />
       <Shown of={demo}>
         {(data) => (
           <div style={{ display: "grid", gap: "1rem" }}>
@@ -43,12 +43,12 @@ function Speed({ demo }: { demo: Demo }) {
   const can = useCan();
   const [perS, setPerS] = useState(demo.perS);
   const set = useChange<number, Demo>((value) => ({ path: "/demo/speed", method: "POST", body: { perS: value } }), {
-    said: "The traffic follows",
+    said: "Traffic rate changed",
     renews: keys.demo,
   });
   return (
-    <section className="panel" aria-label="Speed">
-      <h2>Transactions a second</h2>
+    <section className="panel" aria-label="Traffic rate">
+      <h2>Transactions per second</h2>
       <Group gap="lg">
         <Slider
           style={{ flex: "1 1 14rem" }}
@@ -59,11 +59,11 @@ function Speed({ demo }: { demo: Demo }) {
           onChange={setPerS}
           onChangeEnd={(value) => set.mutate(value)}
           disabled={!can("steerDemo")}
-          thumbLabel="Transactions a second"
+          thumbLabel="Transactions per second"
           label={null}
         />
         <NumberInput
-          aria-label="Transactions a second, exactly"
+          aria-label="Transactions per second (exact value)"
           min={0}
           max={demo.maxPerS}
           value={perS}
@@ -75,7 +75,7 @@ function Speed({ demo }: { demo: Demo }) {
           w="7rem"
         />
         <Button variant="default" disabled={!can("steerDemo")} onClick={() => set.mutate(0)}>
-          Stand still
+          Stop traffic
         </Button>
       </Group>
     </section>
@@ -125,7 +125,7 @@ function Plant({ patterns }: { patterns: readonly string[] }) {
                 })
               }
             >
-              Plant it
+              Plant
             </Button>
           </li>
         ))}
@@ -135,8 +135,8 @@ function Plant({ patterns }: { patterns: readonly string[] }) {
           <ul>
             {planted.map((fraud) => (
               <li key={fraud.label}>
-                <At ms={fraud.at} /> {fraud.pattern.replaceAll("-", " ")} ({fraud.label}) is on its way:{" "}
-                <Link to="/alerts">see the alerts</Link>
+                <At ms={fraud.at} /> {fraud.pattern.replaceAll("-", " ")} ({fraud.label}) sent:{" "}
+                <Link to="/alerts">Show alerts</Link>
               </li>
             ))}
           </ul>

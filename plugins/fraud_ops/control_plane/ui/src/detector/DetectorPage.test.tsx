@@ -62,9 +62,9 @@ function page(now: Liveness, members: Partial<Progress> = {}) {
 
 test("during an outage the figures are old, and the lag of the last batch is not shown as now", async () => {
   page(liveness());
-  const figures = await screen.findByRole("region", { name: "Figures" });
-  expect(figures).toHaveTextContent("Payments waiting: 52,310");
-  expect(figures).toHaveTextContent(`Figures of the last batch, as of ${time(SINCE, SINCE)}`);
+  const figures = await screen.findByRole("region", { name: "Metrics" });
+  expect(figures).toHaveTextContent("Waiting payments: 52,310");
+  expect(figures).toHaveTextContent(`Metrics of the last batch, as of ${time(SINCE, SINCE)}`);
   expect(figures.querySelector("dl")).toHaveClass("old");
   expect(figures).not.toHaveTextContent("126");
   expect(screen.getByText("STARTING")).toHaveAttribute("data-tone", "bad");
@@ -72,8 +72,8 @@ test("during an outage the figures are old, and the lag of the last batch is not
 
 test("while payments are evaluated the figures are current", async () => {
   page(liveness({ severity: "NONE", waiting: 12, verdict: { ...liveness().verdict, name: "HEALTHY", tone: "good" } }));
-  const figures = await screen.findByRole("region", { name: "Figures" });
-  expect(figures).toHaveTextContent("Payments waiting: 12");
+  const figures = await screen.findByRole("region", { name: "Metrics" });
+  expect(figures).toHaveTextContent("Waiting payments: 12");
   expect(figures).toHaveTextContent("Late (last 5 min)12.5 % of 2,000");
   expect(figures.querySelector("dl")).not.toHaveClass("old");
   expect(figures).not.toHaveTextContent("as of");
@@ -89,11 +89,11 @@ test("a reader that stands still is named, and so is the log it has not read", a
     faults: [{ thread: "flood guard", fault: "the database is away" }],
     unreadable: { rules: 2, alerts: 0 },
   });
-  const readers = await screen.findByRole("region", { name: "Readers of these pages" });
+  const readers = await screen.findByRole("region", { name: "Topic consumers" });
   expect(readers).toHaveTextContent("mirror (rules)Stuck4 of 95");
   expect(readers).not.toHaveTextContent("feed (rules)");
   expect(readers).toHaveTextContent("flood guard: the database is away");
   expect(readers).toHaveTextContent("Skipped unreadable records in rules: 2");
   expect(readers).not.toHaveTextContent("alerts");
-  expect(await screen.findByText(/3 records of the rule log not taken in, the first from/u)).toBeVisible();
+  expect(await screen.findByText(/Rule log records not yet applied: 3\. Oldest: /u)).toBeVisible();
 });

@@ -31,7 +31,7 @@ export default function DetectorPage() {
       <Head title="Detector">
         <SegmentedControl
           size="xs"
-          aria-label="Span of the charts"
+          aria-label="Chart time range"
           value={minutes}
           onChange={setMinutes}
           data={MINUTES.map((value) => ({ value, label: `${value} min` }))}
@@ -72,15 +72,15 @@ function Panel({ progress, minutes }: { progress: Progress; minutes: number }) {
 function Figures({ status, liveness }: { status: Progress["status"]; liveness: Liveness }) {
   const isOld = liveness.severity !== "NONE";
   return (
-    <section className="panel" aria-label="Figures">
+    <section className="panel" aria-label="Metrics">
       <p style={{ marginTop: 0 }}>
-        Payments waiting: <strong className="number">{number(liveness.waiting)}</strong>
+        Waiting payments: <strong className="number">{number(liveness.waiting)}</strong>
       </p>
       {status && (
         <>
           {isOld && liveness.since !== null && (
             <Text size="sm" c="dimmed" mb={6}>
-              Figures of the last batch, as of {time(liveness.since, liveness.at)}
+              Metrics of the last batch, as of {time(liveness.since, liveness.at)}
             </Text>
           )}
           <dl className={isOld ? "facts old" : "facts"}>
@@ -119,12 +119,12 @@ function Fact({ name, value }: { name: string; value: string }) {
 
 function Late({ rows }: { rows: Progress["late"] }) {
   return (
-    <section className="panel" aria-label="Late transactions">
+    <section className="panel" aria-label="Late payments">
       <h2>Late payments (counted in later windows, never alerted)</h2>
       {rows.length === 0 ? (
         <Nothing>None.</Nothing>
       ) : (
-        <ScrolledTable label="Late transactions" columns={["Time", "Lateness", "Grouping", "Transaction"]}>
+        <ScrolledTable label="Late payments" columns={["Time", "Lateness", "Grouping keys", "Transaction"]}>
           {rows.map((row, i) => (
             <Table.Tr key={i}>
               <Table.Td>
@@ -189,30 +189,29 @@ function DriftPanel() {
         {(data) => (
           <>
             <Chip tone={data.inStep ? "good" : data.settled ? "bad" : "warn"}>
-              {data.inStep ? "In sync" : data.settled ? "Out of sync" : "A change of all rules is being published"}
+              {data.inStep ? "In sync" : data.settled ? "Out of sync" : "Publishing a change of all rules"}
             </Chip>{" "}
             <Text span size="sm">
               {data.outboxPending === 0
-                ? "Every change is in the rule log."
-                : `${data.outboxPending} changes are waiting for the rule log, the oldest for ${duration(data.oldestPendingMs ?? 0)}.`}
+                ? "All changes are in the rule log."
+                : `Changes waiting for the rule log: ${number(data.outboxPending)}. Oldest: ${duration(data.oldestPendingMs ?? 0)}.`}
             </Text>
             {data.behind > 0 && (
               <Text size="sm">
-                {data.behind === 1 ? "1 record" : `${number(data.behind)} records`} of the rule log not taken in
+                Rule log records not yet applied: {number(data.behind)}.
                 {data.behindSince !== null && (
                   <>
-                    , the first from <At ms={data.behindSince} />
+                    {" "}
+                    Oldest: <At ms={data.behindSince} />.
                   </>
                 )}
-                .
               </Text>
             )}
             {data.differences.length > 0 && (
               <ul>
                 {data.differences.map(({ ruleId, store, log }) => (
                   <li key={ruleId} className="code">
-                    rule {ruleId}: here {store ? shown(store) : "not there"}; in the log{" "}
-                    {log ? shown(log) : "not there"}
+                    rule {ruleId}: store {store ? shown(store) : "missing"}; rule log {log ? shown(log) : "missing"}
                   </li>
                 ))}
               </ul>

@@ -12,10 +12,13 @@ export function Readers({ progress }: { progress: Progress }) {
   const skipped = Object.entries(progress.unreadable).filter(([, count]) => count > 0);
   if (behind.length + faults.length + skipped.length === 0) return null;
   return (
-    <section className="panel" aria-label="Readers of these pages">
-      <h2>Readers of these pages</h2>
+    <section className="panel" aria-label="Topic consumers">
+      <h2>Topic consumers</h2>
       {behind.length > 0 && (
-        <ScrolledTable label="Readers" columns={["Reader", "State", "Position", "Unread records", "Oldest", "Error"]}>
+        <ScrolledTable
+          label="Topic consumers"
+          columns={["Consumer", "State", "Position", "Unread records", "Oldest", "Error"]}
+        >
           {behind.map((reader) => (
             <Table.Tr key={`${reader.name} ${reader.topic}`}>
               <Table.Td>

@@ -21,7 +21,7 @@ test("an outage says since when and how many payments wait", async () => {
   show(<OutageBanner />);
   const banner = await screen.findByRole("region", { name: "Outage" });
   expect(banner).toHaveTextContent(
-    `No payment evaluated since ${time(SINCE, SINCE)}. 52,310 are waiting. 2 restarts were requested. Starting for 6 s.`,
+    `No payment evaluated since ${time(SINCE, SINCE)}. 52,310 payments waiting. 2 restarts requested. Starting for 6 s.`,
   );
   expect(banner).toHaveAttribute("data-severity", "RED");
   expect(screen.getByRole("status")).not.toHaveTextContent("52,310");
@@ -29,10 +29,10 @@ test("an outage says since when and how many payments wait", async () => {
 });
 
 test.each([
-  [{ waiting: 0 }, /None is waiting\.$/u],
-  [{ waiting: 1 }, /1 is waiting\.$/u],
-  [{ waiting: null }, /Kafka does not say how many are waiting\.$/u],
-  [{ since: null, waiting: 3 }, /^No payment has been evaluated yet\. 3 are waiting\.$/u],
+  [{ waiting: 0 }, /No payments waiting\.$/u],
+  [{ waiting: 1 }, /1 payment waiting\.$/u],
+  [{ waiting: null }, /Number of waiting payments unknown\.$/u],
+  [{ since: null, waiting: 3 }, /^No payment evaluated yet\. 3 payments waiting\.$/u],
 ] as const)("its sentence for %o", async (members, sentence) => {
   answers({ severity: "AMBER", starts: 0, verdict: { ...liveness().verdict, reasons: [] }, ...members });
   show(<OutageBanner />);

@@ -30,14 +30,14 @@ export function OutageBanner() {
 }
 
 export function evaluated({ since, at }: Liveness): string {
-  if (since === null) return "No payment has been evaluated yet.";
+  if (since === null) return "No payment evaluated yet.";
   return `No payment evaluated since ${time(since, at)}.`;
 }
 
 export function waiting(count: number | null): string {
-  if (count === null) return "Kafka does not say how many are waiting.";
-  if (count === 0) return "None is waiting.";
-  return count === 1 ? "1 is waiting." : `${number(count)} are waiting.`;
+  if (count === null) return "Number of waiting payments unknown.";
+  if (count === 0) return "No payments waiting.";
+  return count === 1 ? "1 payment waiting." : `${number(count)} payments waiting.`;
 }
 
 /** What the detector does now, or why it does not run. */
@@ -47,5 +47,5 @@ function sentence(reason: string | undefined): string {
 
 function restarts(starts: number): string {
   if (starts === 0) return "";
-  return starts === 1 ? "A restart was requested." : `${number(starts)} restarts were requested.`;
+  return starts === 1 ? "1 restart requested." : `${number(starts)} restarts requested.`;
 }

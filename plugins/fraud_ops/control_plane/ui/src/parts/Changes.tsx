@@ -4,13 +4,13 @@ import type { Change } from "../api/types";
 
 /** What differs, member by member. */
 export function Changes({ changes }: { changes: readonly Change[] }) {
-  if (changes.length === 0) return <p style={{ margin: "0.5rem 0" }}>Nothing differs.</p>;
+  if (changes.length === 0) return <p style={{ margin: "0.5rem 0" }}>No differences</p>;
   return (
     <div className="wide">
-      <Table aria-label="What differs">
+      <Table aria-label="Differences">
         <Table.Thead>
           <Table.Tr>
-            <Table.Th>Member</Table.Th>
+            <Table.Th>Field</Table.Th>
             <Table.Th>Before</Table.Th>
             <Table.Th>After</Table.Th>
           </Table.Tr>
@@ -35,7 +35,7 @@ export function Changes({ changes }: { changes: readonly Change[] }) {
 
 function Side({ value, gone = false }: { value: unknown; gone?: boolean }) {
   if (value === null || value === undefined)
-    return <span style={{ color: "var(--mantine-color-dimmed)" }}>not there</span>;
+    return <span style={{ color: "var(--mantine-color-dimmed)" }}>not set</span>;
   const style = gone
     ? { background: "var(--bad-soft)", color: "var(--bad)" }
     : { background: "var(--good-soft)", color: "var(--good)" };

@@ -55,8 +55,8 @@ export function LiveMark({ activation, state }: { activation: Activation | null;
     );
   }
   return (
-    <Chip tone="warn" title="The detector has not read this version yet">
-      Waiting
+    <Chip tone="warn" title="Not yet read by the detector">
+      Pending
     </Chip>
   );
 }
@@ -65,7 +65,7 @@ function Obeyed({ version, state }: { version: number; state: StateName }) {
   const outage = useOutage();
   if (state !== "ACTIVE" && state !== "SHADOW") {
     return (
-      <Chip title={`The detector obeys version ${version}`}>
+      <Chip title={`Detector uses rule version ${version}`}>
         {state === "PAUSE" ? "Paused in detector" : "Ended in detector"}
       </Chip>
     );
@@ -73,13 +73,13 @@ function Obeyed({ version, state }: { version: number; state: StateName }) {
   if (outage) {
     const since = outage.since === null ? "" : ` since ${time(outage.since, outage.at)}`;
     return (
-      <Chip tone="warn" title={`The detector has version ${version}, but has not evaluated a payment${since}`}>
+      <Chip tone="warn" title={`Detector has rule version ${version}, but no payment evaluated${since}`}>
         Not evaluated
       </Chip>
     );
   }
   return (
-    <Chip tone="good" title={`The detector obeys version ${version}`}>
+    <Chip tone="good" title={`Detector uses rule version ${version}`}>
       <span className="dot" aria-hidden />
       Live
     </Chip>

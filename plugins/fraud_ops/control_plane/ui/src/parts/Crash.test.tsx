@@ -15,7 +15,7 @@ test("a page that crashes says so", () => {
       <Broken />
     </Crash>,
   );
-  expect(screen.getByRole("alert")).toHaveTextContent("This page has crashed");
+  expect(screen.getByRole("alert")).toHaveTextContent("This page crashed");
   expect(screen.getByRole("alert")).toHaveTextContent("no such thing");
   expect(screen.getByRole("button", { name: "Try again" })).toBeVisible();
 });

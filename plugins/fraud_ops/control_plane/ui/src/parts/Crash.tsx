@@ -17,7 +17,7 @@ export class Crash extends Component<Props, { error: unknown }> {
     if (this.state.error === null) return this.props.children;
     return (
       <Trouble
-        title="This page has crashed"
+        title="This page crashed"
         error={this.state.error}
         // Also brings a page's files anew, where those of a version before are no longer there.
         retry={() => window.location.reload()}

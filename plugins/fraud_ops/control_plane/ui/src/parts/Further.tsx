@@ -7,12 +7,12 @@ interface Paged {
 }
 
 /** At the end of a list that goes on, newest first. */
-export function Further({ of }: { of: Paged }) {
+export function Further({ of, label }: { of: Paged; label: string }) {
   if (!of.hasNextPage) return null;
   return (
     <Group justify="center" mt="md">
       <Button variant="default" loading={of.isFetchingNextPage} onClick={() => void of.fetchNextPage()}>
-        Older ones
+        {label}
       </Button>
     </Group>
   );

@@ -19,7 +19,7 @@ export function Sparkline({ counts, label }: { counts: readonly number[]; label:
     <span style={{ display: "inline-flex", alignItems: "center", gap: "0.5rem" }}>
       <svg
         role="img"
-        aria-label={`${label}: ${sum}, at most ${Math.max(0, ...counts)} a minute`}
+        aria-label={`${label}: ${sum}, at most ${Math.max(0, ...counts)} per minute`}
         width={WIDTH}
         height={HEIGHT}
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}

@@ -13,7 +13,7 @@ export function Trouble({ error, title, retry }: { error: unknown; title?: strin
       color="red"
       variant="outline"
       icon={<IconAlertTriangle aria-hidden />}
-      title={title ?? problem?.title ?? "An error"}
+      title={title ?? problem?.title ?? "Error"}
       role="alert"
     >
       <Text size="sm">{message}</Text>

@@ -15,7 +15,7 @@ test("values for people", () => {
   ]);
   expect(bytes(1_234_567)).toBe("1.2 MB");
   expect(keyText({ payeeId: 1, beneficiaryId: 2 })).toBe("payeeId 1 · beneficiaryId 2");
-  expect(keyText(null)).toBe("every key");
+  expect(keyText(null)).toBe("all keys");
 });
 
 test("a rule as a formula", () => {

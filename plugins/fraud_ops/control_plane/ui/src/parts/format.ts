@@ -88,7 +88,7 @@ export function span(rule: RuleDocument): string {
 
 /** A key as text: payeeId 12 · beneficiaryId 7. */
 export function keyText(key: Record<string, unknown> | null): string {
-  if (key === null) return "every key";
+  if (key === null) return "all keys";
   return Object.entries(key)
     .map(([name, value]) => `${name} ${shown(value)}`)
     .join(" · ");

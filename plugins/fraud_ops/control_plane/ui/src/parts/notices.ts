@@ -10,5 +10,5 @@ export function done(message: string): void {
 export function failed(error: unknown): void {
   const reasons = error instanceof Problem ? error.reasons.map((each) => `${each.field}: ${each.message}`) : [];
   const message = [error instanceof Error ? error.message : String(error), ...reasons].join("\n");
-  notifications.show({ title: "Not done", message, color: "red", autoClose: 10_000 });
+  notifications.show({ title: "Request failed", message, color: "red", autoClose: 10_000 });
 }

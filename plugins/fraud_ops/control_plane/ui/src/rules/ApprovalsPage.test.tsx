@@ -25,15 +25,15 @@ const listed = () => screen.getAllByRole("article").length;
 test("what waits is listed page by page", async () => {
   show(<ApprovalsPage />);
   await waitFor(() => expect(listed()).toBe(2));
-  expect(screen.queryByText("Nothing differs."), "a move is no change of the document").toBeNull();
-  await userEvent.click(screen.getByRole("button", { name: "Older ones" }));
+  expect(screen.queryByText("No differences"), "a move is no change of the document").toBeNull();
+  await userEvent.click(screen.getByRole("button", { name: "Load older requests" }));
   await waitFor(() => expect(listed()).toBe(3));
-  expect(screen.queryByRole("button", { name: "Older ones" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Load older requests" })).toBeNull();
 });
 
 test("what was decided is another list", async () => {
   show(<ApprovalsPage />);
   await waitFor(() => expect(listed()).toBe(2));
-  await userEvent.click(screen.getByRole("switch", { name: "Also those decided" }));
+  await userEvent.click(screen.getByRole("switch", { name: "Show decided" }));
   await waitFor(() => expect(listed()).toBe(1));
 });

@@ -37,12 +37,12 @@ export default function ApprovalsPage() {
   return (
     <>
       <Head title="Approvals">
-        <Switch label="Also those decided" checked={all} onChange={(event) => setAll(event.currentTarget.checked)} />
+        <Switch label="Show decided" checked={all} onChange={(event) => setAll(event.currentTarget.checked)} />
       </Head>
       <Shown of={approvals}>
         {() =>
           items.length === 0 ? (
-            <Nothing>{all ? "Nothing was asked for yet." : "Nothing waits for approval."}</Nothing>
+            <Nothing>{all ? "No requests yet" : "No requests awaiting approval"}</Nothing>
           ) : (
             <>
               <ul style={{ listStyle: "none", margin: 0, padding: 0, display: "grid", gap: "0.75rem" }}>
@@ -57,7 +57,7 @@ export default function ApprovalsPage() {
                   </li>
                 ))}
               </ul>
-              <Further of={approvals} />
+              <Further of={approvals} label="Load older requests" />
             </>
           )
         }

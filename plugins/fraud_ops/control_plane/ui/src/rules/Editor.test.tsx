@@ -130,9 +130,9 @@ function answersLater(method: "post" | "put", path: string, status?: number, bod
 }
 
 const field = (name: string) => screen.findByLabelText(name);
-const theText = () => screen.findByLabelText("The rule as text");
-const why = () => screen.findByLabelText("Why");
-const wrong = () => screen.getByRole("status", { name: "What is wrong" });
+const theText = () => screen.findByLabelText("Rule text");
+const why = () => screen.findByLabelText("Comment");
+const wrong = () => screen.getByRole("status", { name: "Validation" });
 const button = (name: string) => screen.findByRole("button", { name });
 const press = async (name: string) => userEvent.click(await button(name));
 const look = (tab: RegExp) => userEvent.click(screen.getByRole("tab", { name: tab }));
@@ -158,17 +158,17 @@ describe("an edit", () => {
     open("/rules/1");
     await write(field("Limit"), "35");
     await write(why(), "too many alerts");
-    expect(await screen.findByText("1 member differs from what is stored", { normalizer: flat })).toBeVisible();
+    expect(await screen.findByText("1 change from the stored revision", { normalizer: flat })).toBeVisible();
     await press("Save");
-    expect(await screen.findByText("Rule 1 is saved as version 4")).toBeVisible();
+    expect(await screen.findByText("Rule 1 saved as revision 4")).toBeVisible();
     expect(sent).toMatchObject([{ to: "1", ifMatch: '"3"', body: { comment: "too many alerts" } }]);
     expect(read((sent[0]?.body as { yaml: string }).yaml)).toEqual(withLimit(35));
-    expect(await screen.findByText(/^version 4/u)).toBeVisible();
+    expect(await screen.findByText(/^revision 4/u)).toBeVisible();
     expect(await field("Limit")).toHaveValue("35");
     expect(await why()).toHaveValue("");
     expect(await button("Save")).toBeDisabled();
     expect(await within(wrong()).findByText("Valid.")).toBeVisible();
-    expect(screen.queryByText(/from what is stored/u), "it is what is stored").toBeNull();
+    expect(screen.queryByText(/from the stored revision/u), "it is what is stored").toBeNull();
     await leave();
     await waitFor(async () => expect(await list()).toHaveTextContent("Rules: 1 at 4"));
   });
@@ -177,9 +177,9 @@ describe("an edit", () => {
     answersLater("put", "/rules/1", 202, ours({ pendingApproval: approval(1, { action: "edit", target: null }) }))();
     open("/rules/1", ANALYST);
     await write(field("Limit"), "35");
-    await press("Ask for this change");
-    expect(await screen.findByText("Asked for: somebody else has to approve it")).toBeVisible();
-    expect(await screen.findByText("Waits for approval: another content")).toBeVisible();
+    await press("Request change");
+    expect(await screen.findByText("Requested: another user must approve")).toBeVisible();
+    expect(await screen.findByText("Awaiting approval: edited rule")).toBeVisible();
     expect(await field("Limit"), "nothing is changed yet").toHaveValue("20");
   });
 
@@ -192,13 +192,13 @@ describe("an edit", () => {
     const trouble = await screen.findByRole("alert");
     expect(trouble).toHaveTextContent("it is not valid");
     expect(within(trouble).getByRole("listitem")).toHaveTextContent("windowMinutes must be at most 1440");
-    expect(screen.queryByText("Not done"), "it is said once").toBeNull();
+    expect(screen.queryByText("Request failed"), "it is said once").toBeNull();
     expect(await field("Limit")).toHaveValue("35");
     expect(await theText()).toHaveTextContent("limit: 35");
     expect(await why()).toHaveValue("too many alerts");
     server.resetHandlers();
     await press("Save");
-    expect(await screen.findByText("Rule 1 is saved as version 4")).toBeVisible();
+    expect(await screen.findByText("Rule 1 saved as revision 4")).toBeVisible();
     expect(sent).toMatchObject([{ ifMatch: '"3"', body: { comment: "too many alerts" } }]);
     expect(screen.queryByRole("alert", { name: /not valid/u })).toBeNull();
   });
@@ -208,7 +208,7 @@ describe("an edit", () => {
     open("/rules/1");
     await write(field("Limit"), "35");
     await press("Save");
-    expect(await screen.findByRole("alert")).toHaveTextContent("An error");
+    expect(await screen.findByRole("alert")).toHaveTextContent("Error");
   });
 
   test("that somebody was quicker than is refused, and can be saved over theirs once it was seen", async () => {
@@ -217,11 +217,11 @@ describe("an edit", () => {
     rules.set(1, ours({ revision: 4, updatedBy: "abe" }));
     await press("Save");
     expect(await screen.findByText("rule 1 has been changed by 'abe'")).toBeVisible();
-    expect(await screen.findByText("abe has saved version 4 meanwhile")).toBeVisible();
+    expect(await screen.findByText("abe saved revision 4 after you started")).toBeVisible();
     expect(await field("Limit")).toHaveValue("35");
-    await press("Keep mine, save it over theirs");
+    await press("Keep my edit and overwrite");
     await press("Save");
-    expect(await screen.findByText("Rule 1 is saved as version 5")).toBeVisible();
+    expect(await screen.findByText("Rule 1 saved as revision 5")).toBeVisible();
     expect(sent.map(({ ifMatch }) => ifMatch)).toEqual(['"3"', '"4"']);
   });
 
@@ -230,7 +230,7 @@ describe("an edit", () => {
     await write(field("Limit"), "35");
     rules.set(1, ours({ revision: 4, updatedBy: "abe" }));
     client.setQueryData(keys.rule(1), rules.get(1));
-    expect(await screen.findByText("abe has saved version 4 meanwhile")).toBeVisible();
+    expect(await screen.findByText("abe saved revision 4 after you started")).toBeVisible();
     await press("Save");
     expect(await screen.findByText("rule 1 has been changed by 'abe'")).toBeVisible();
     expect(sent).toMatchObject([{ ifMatch: '"3"' }]);
@@ -246,7 +246,7 @@ describe("an edit", () => {
     await write(theText(), "limit: 36");
     expect(await field("Limit")).toHaveValue("36");
     await userEvent.keyboard("{Control>}s{/Control}");
-    expect(await screen.findByText("Rule 1 is saved as version 4")).toBeVisible();
+    expect(await screen.findByText("Rule 1 saved as revision 4")).toBeVisible();
     expect(sent).toMatchObject([{ body: { yaml: "limit: 36" } }]);
   });
 });
@@ -268,10 +268,10 @@ describe("while an edit is being saved", () => {
     expect(await button("Discard")).toBeDisabled();
     // The news of it can be quicker than the answer.
     client.setQueryData(keys.rule(1), ours({ revision: 4, document: withLimit(35) }));
-    expect(await screen.findByText(/^version 4/u)).toBeVisible();
-    expect(screen.queryByText(/has saved version 4 meanwhile/u)).toBeNull();
+    expect(await screen.findByText(/^revision 4/u)).toBeVisible();
+    expect(screen.queryByText(/saved revision 4 after/u)).toBeNull();
     answer();
-    expect(await screen.findByText("Rule 1 is saved as version 4")).toBeVisible();
+    expect(await screen.findByText("Rule 1 saved as revision 4")).toBeVisible();
     await waitFor(async () => expect(await theText()).toHaveAttribute("contenteditable", "true"));
     expect(sent).toHaveLength(1);
   });
@@ -283,7 +283,7 @@ describe("while an edit is being saved", () => {
     await userEvent.dblClick(await button("Save"));
     await userEvent.keyboard("{Control>}s{/Control}");
     answer();
-    expect(await screen.findByText("Rule 1 is saved as version 4")).toBeVisible();
+    expect(await screen.findByText("Rule 1 saved as revision 4")).toBeVisible();
     expect(sent).toHaveLength(1);
   });
 
@@ -296,7 +296,7 @@ describe("while an edit is being saved", () => {
     await leave();
     expect(await list()).toHaveTextContent("Rules: 1 at 3");
     answer();
-    expect(await screen.findByText("Rule 1 is saved as version 4")).toBeVisible();
+    expect(await screen.findByText("Rule 1 saved as revision 4")).toBeVisible();
     await waitFor(async () => expect(await list()).toHaveTextContent("Rules: 1 at 4"));
     expect(client.getQueryData(keys.rule(1))).toMatchObject({ revision: 4 });
     expect(client.getQueryState(keys.versions(1))).toMatchObject({ isInvalidated: true });
@@ -308,11 +308,11 @@ describe("while an edit is being saved", () => {
     const client = open("/rules/1", ANALYST);
     client.setQueryData(keys.approvals, { items: [], next: null });
     await write(field("Limit"), "35");
-    await press("Ask for this change");
+    await press("Request change");
     await leave();
     await list();
     answer();
-    expect(await screen.findByText("Asked for: somebody else has to approve it")).toBeVisible();
+    expect(await screen.findByText("Requested: another user must approve")).toBeVisible();
     expect(client.getQueryState(keys.approvals)).toMatchObject({ isInvalidated: true });
   });
 
@@ -324,12 +324,12 @@ describe("while an edit is being saved", () => {
     await leave();
     await list();
     answer();
-    const told = await screen.findByText("Not done");
+    const told = await screen.findByText("Request failed");
     expect(told.parentElement).toHaveTextContent("it is not valid windowMinutes: must be at most 1440");
   });
 
   test.each([
-    ["what is valid is saved", "35", "Rule 1 is saved as version 4"],
+    ["what is valid is saved", "35", "Rule 1 saved as revision 4"],
     ["what is not is refused", "35x", /^it is not valid/u],
   ])("left while it is still being looked at, %s and told", async (_, limit, told) => {
     const answer = answersLater("post", "/rules/validate");
@@ -348,16 +348,16 @@ describe("while an edit is being saved", () => {
     open("/rules/1");
     await write(field("Limit"), "35");
     await press("Save");
-    await look(/^What if/u);
+    await look(/^What-if/u);
     await look(/^Rule/u);
     expect(await button("Save"), "it is still under way").toHaveAttribute("data-loading");
-    await look(/^What if/u);
+    await look(/^What-if/u);
     answer();
-    expect(await screen.findByText("Rule 1 is saved as version 4")).toBeVisible();
-    await waitFor(() => expect(screen.queryByRole("tab", { name: /not saved/u })).toBeNull());
+    expect(await screen.findByText("Rule 1 saved as revision 4")).toBeVisible();
+    await waitFor(() => expect(screen.queryByRole("tab", { name: /unsaved/u })).toBeNull());
     await look(/^Rule/u);
     expect(await field("Limit")).toHaveValue("35");
-    expect(screen.queryByText(/meanwhile/u), "nobody else has saved it").toBeNull();
+    expect(screen.queryByText(/after you started/u), "nobody else has saved it").toBeNull();
     expect(sent).toHaveLength(1);
   });
 
@@ -367,9 +367,9 @@ describe("while an edit is being saved", () => {
     await write(field("Limit"), "35");
     await write(why(), "too many alerts");
     await press("Save");
-    await look(/^What if/u);
+    await look(/^What-if/u);
     answer();
-    expect(await screen.findByText("Not done")).toBeVisible();
+    expect(await screen.findByText("Request failed")).toBeVisible();
     await look(/^Rule/u);
     expect(await screen.findByRole("alert", { name: REFUSED.title })).toBeVisible();
     expect(await field("Limit")).toHaveValue("35");
@@ -384,7 +384,7 @@ describe("a new rule", () => {
     await write(why(), "seen twice");
     await press("Save as draft");
     expect(await screen.findByRole("heading", { name: "7 Rapid transfers" })).toBeVisible();
-    expect(await screen.findByText("Rule 7 is saved as version 1")).toBeVisible();
+    expect(await screen.findByText("Rule 7 saved as revision 1")).toBeVisible();
     expect(sent).toMatchObject([{ to: "new", ifMatch: null, body: { comment: "seen twice" } }]);
     expect(read((sent[0]?.body as { yaml: string }).yaml)).toMatchObject({ name: "Rapid transfers", limit: 500 });
     expect(reads, "its page has it from the answer").toEqual([]);
@@ -415,7 +415,7 @@ describe("a new rule", () => {
   test("nor is a text that nothing can be read from", async () => {
     open("/rules/new");
     await write(theText(), "- no\n- rule");
-    expect(await within(wrong()).findByText("a rule is a mapping of its members")).toBeVisible();
+    expect(await within(wrong()).findByText("must be a mapping of rule fields")).toBeVisible();
     await press("Save as draft");
     await waitFor(() => expect(wrong()).toHaveFocus());
     expect(await button("Save as draft")).toBeEnabled();
@@ -430,7 +430,7 @@ describe("a new rule", () => {
     await leave();
     expect(await list()).toHaveTextContent("Rules: 1 at 3");
     answer();
-    expect(await screen.findByText("Rule 7 is saved as version 1")).toBeVisible();
+    expect(await screen.findByText("Rule 7 saved as revision 1")).toBeVisible();
     await waitFor(async () => expect(await list()).toHaveTextContent("Rules: 1 at 3, 7 at 1"));
   });
 
@@ -439,7 +439,7 @@ describe("a new rule", () => {
     open("/rules/new");
     await write(field("Limit"), "500");
     await press("Save as draft");
-    await look(/^What if/u);
+    await look(/^What-if/u);
     answer();
     expect(await screen.findByRole("heading", { name: /^7 / })).toBeVisible();
     expect(sent).toHaveLength(1);

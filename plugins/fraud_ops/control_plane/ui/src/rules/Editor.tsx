@@ -69,7 +69,7 @@ export function Editor({ rule, me, schema, writing, saving }: Props) {
             <Group justify="space-between" gap="xs">
               <SegmentedControl
                 size="xs"
-                aria-label="Written as"
+                aria-label="Text format"
                 value={writing.form}
                 readOnly={saving.busy}
                 onChange={(value) => writing.show(value)}
@@ -82,11 +82,11 @@ export function Editor({ rule, me, schema, writing, saving }: Props) {
               <Text size="xs" c="dimmed">
                 {writing.form === "line"
                   ? "id, state, per, distinct, field, aggregate, comparison, limit, minutes"
-                  : "Ctrl Space completes names"}
+                  : "Ctrl Space: complete a name"}
               </Text>
             </Group>
             <CodeEditor
-              label="The rule as text"
+              label="Rule text"
               value={writing.text}
               onChange={writing.type}
               offers={(before) => offers(writing.form, before, schema)}
@@ -95,16 +95,14 @@ export function Editor({ rule, me, schema, writing, saving }: Props) {
               readOnly={fixed}
               {...(writing.form === "line" ? {} : { language: writing.form })}
             />
-            <div ref={wrong} tabIndex={-1} role="status" aria-label="What is wrong">
+            <div ref={wrong} tabIndex={-1} role="status" aria-label="Validation">
               {!readOnly && <Verdict writing={writing} reasons={reasons} />}
             </div>
             {!readOnly && judged.current?.valid && rule && judged.current.changes.length > 0 && (
               <details>
                 <summary>
-                  {judged.current.changes.length === 1
-                    ? "1 member differs"
-                    : `${judged.current.changes.length} members differ`}{" "}
-                  from what is stored
+                  {judged.current.changes.length === 1 ? "1 change" : `${judged.current.changes.length} changes`} from
+                  the stored revision
                 </summary>
                 <Changes changes={judged.current.changes} />
               </details>
@@ -116,8 +114,8 @@ export function Editor({ rule, me, schema, writing, saving }: Props) {
       {!readOnly && (
         <Group mt="md" gap="xs" align="flex-end">
           <TextInput
-            label="Why"
-            placeholder="For whoever reads the versions later"
+            label="Comment"
+            placeholder="Reason for the change"
             value={saving.comment}
             maxLength={500}
             readOnly={saving.busy}
@@ -125,7 +123,7 @@ export function Editor({ rule, me, schema, writing, saving }: Props) {
             style={{ flex: "1 1 14rem", maxWidth: "32rem" }}
           />
           <Button type="submit" size="sm" loading={saving.busy} disabled={nothingNew}>
-            {rule === null ? "Save as draft" : asks ? "Ask for this change" : "Save"}
+            {rule === null ? "Save as draft" : asks ? "Request change" : "Save"}
           </Button>
           {rule && writing.dirty && (
             <Button variant="subtle" size="sm" disabled={saving.busy} onClick={() => writing.reset(rule)}>
@@ -134,7 +132,7 @@ export function Editor({ rule, me, schema, writing, saving }: Props) {
           )}
           {rule?.state === "ACTIVE" && !asks && writing.dirty && (
             <Text size="sm" c="dimmed">
-              It takes effect at once: the rule is active.
+              Takes effect immediately: the rule is active.
             </Text>
           )}
         </Group>
@@ -149,7 +147,7 @@ function Verdict({ writing, reasons }: { writing: Writing; reasons: readonly { f
   if (reasons.length > 0) {
     return (
       <div style={{ color: "var(--mantine-color-error)", fontSize: "var(--mantine-font-size-sm)" }}>
-        {reasons.length === 1 ? "One thing is wrong:" : `${reasons.length} things are wrong:`}
+        {reasons.length === 1 ? "1 error:" : `${reasons.length} errors:`}
         <Reasons reasons={reasons} />
       </div>
     );
@@ -163,7 +161,7 @@ function Verdict({ writing, reasons }: { writing: Writing; reasons: readonly { f
   }
   return (
     <Text size="sm" c="dimmed">
-      Looking at it …
+      Validating …
     </Text>
   );
 }
@@ -173,17 +171,17 @@ function Overtaken({ rule, writing }: { rule: RuleDetail; writing: Writing }) {
     <Alert
       color="yellow"
       variant="outline"
-      title={`${rule.updatedBy} has saved version ${rule.revision} meanwhile`}
+      title={`${rule.updatedBy} saved revision ${rule.revision} after you started`}
       mb="md"
       role="alert"
     >
-      <Text size="sm">You began from version {writing.base}.</Text>
+      <Text size="sm">Your edit starts from revision {writing.base}.</Text>
       <Group gap="xs" mt="xs">
         <Button variant="default" onClick={() => writing.reset(rule)}>
-          Show theirs, drop mine
+          Discard my edit
         </Button>
         <Button variant="default" onClick={() => writing.rebase(rule)}>
-          Keep mine, save it over theirs
+          Keep my edit and overwrite
         </Button>
       </Group>
     </Alert>

@@ -3,7 +3,7 @@ import { IconDownload } from "@tabler/icons-react";
 import { getText } from "../api/http";
 import { failed } from "../parts/notices";
 
-const FORMS = { yaml: "YAML", json: "JSON", text: "One line a rule" } as const;
+const FORMS = { yaml: "YAML", json: "JSON", text: "One line per rule" } as const;
 
 /** Every rule that is not a draft, as a file. */
 export function ExportMenu() {

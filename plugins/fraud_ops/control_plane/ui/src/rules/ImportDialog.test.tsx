@@ -62,11 +62,11 @@ function open() {
   return close;
 }
 
-const content = () => screen.getByRole("textbox", { name: /^Rules as/u });
+const content = () => screen.getByRole("textbox", { name: /^Rules \(JSON/u });
 const button = (name: string) => screen.getByRole("button", { name });
-const look = () => userEvent.click(button("Look what it would do"));
+const look = () => userEvent.click(button("Preview"));
 const effects = async () =>
-  within(await screen.findByRole("table", { name: "What it would do" }))
+  within(await screen.findByRole("table", { name: "Import preview" }))
     .getAllByRole("row")
     .slice(1);
 
@@ -99,7 +99,7 @@ test("a file is shown, looked at and taken in, with the comment", async () => {
   await userEvent.click(button("Import"));
   await waitFor(() => expect(close).toHaveBeenCalledOnce());
   expect(imports).toEqual([{ content: '[{"ruleId": 7}, {"ruleId": 8}]', comment: "from the test system" }]);
-  expect(await screen.findByText("The file is taken in")).toBeVisible();
+  expect(await screen.findByText("File imported")).toBeVisible();
 });
 
 test("what is wrong is said by rule and member, and keeps all of it out", async () => {
@@ -138,7 +138,7 @@ test("what is written after the look has to be looked at again", async () => {
 
 test("nothing is looked at where there is nothing", () => {
   open();
-  expect(button("Look what it would do")).toBeDisabled();
+  expect(button("Preview")).toBeDisabled();
   expect(button("Import")).toBeDisabled();
 });
 
@@ -182,12 +182,12 @@ test("a file that became wrong after the look is not said to be taken in", async
   await look();
   await effects();
   await userEvent.click(button("Import"));
-  expect(await screen.findByRole("alert")).toHaveTextContent("Nothing is taken in");
+  expect(await screen.findByRole("alert")).toHaveTextContent("Nothing imported");
   const [, wrong] = await effects();
   expect(wrong).toHaveTextContent("must be a number");
   expect(button("Import")).toBeDisabled();
   expect(close).not.toHaveBeenCalled();
-  expect(screen.queryByText("The file is taken in")).toBeNull();
+  expect(screen.queryByText("File imported")).toBeNull();
 });
 
 test("a file that was corrected is read when it is chosen again", async () => {

@@ -32,7 +32,7 @@ export function ImportDialog({ close }: { close: () => void }) {
   const apply = useChange<string, ImportResult>(
     (text) => ({ path: "/import?dryRun=false", method: "POST", body: { content: text, comment } }),
     {
-      said: ({ body }) => (body.applied ? "The file is taken in" : null),
+      said: ({ body }) => (body.applied ? "File imported" : null),
       affects: [keys.rules, keys.approvals],
       quiet: true,
     },
@@ -58,13 +58,13 @@ export function ImportDialog({ close }: { close: () => void }) {
         <FileButton onChange={choose} resetRef={forgetFile} accept=".json,.yaml,.yml,.txt,.jsonl">
           {(props) => (
             <Button variant="default" {...props}>
-              Choose a file …
+              Choose file …
             </Button>
           )}
         </FileButton>
       </Group>
       <Textarea
-        label="Rules as JSON, YAML or one line each"
+        label="Rules (JSON, YAML or one line per rule)"
         value={content}
         onChange={(event) => change(event.currentTarget.value)}
         autosize
@@ -81,7 +81,10 @@ export function ImportDialog({ close }: { close: () => void }) {
       />
       {error && <Trouble error={error} />}
       {apply.data?.body.applied === false && (
-        <Trouble title="Nothing is taken in" error="The file has become wrong since it was looked at." />
+        <Trouble
+          title="Nothing imported"
+          error="The rules changed after the preview, and the file is not valid for them."
+        />
       )}
       {result && <Effects result={result} />}
       <Group justify="flex-end" mt="md">
@@ -94,7 +97,7 @@ export function ImportDialog({ close }: { close: () => void }) {
             look.mutate(content);
           }}
         >
-          Look what it would do
+          Preview
         </Button>
         <Button
           disabled={refused}
@@ -110,7 +113,7 @@ export function ImportDialog({ close }: { close: () => void }) {
 
 function Effects({ result }: { result: ImportResult }) {
   return (
-    <ScrolledTable label="What it would do" columns={["In the file", "Rule", "Effect"]}>
+    <ScrolledTable label="Import preview" columns={["Entry", "Rule", "Effect"]}>
       {result.items.map((item, i) => (
         <Table.Tr key={i}>
           <Table.Td>{item.where}</Table.Td>

@@ -65,47 +65,47 @@ const press = (name: string) => userEvent.click(screen.getByRole("button", { nam
 describe("what is offered", () => {
   const fourEyes = (me: Me): Me => ({ ...me, fourEyes: true });
   test.each<[string, string, Me, string[], RegExp | null]>([
-    ["an analyst who asked", "ann", ANALYST, ["Withdraw"], /^An approver has to decide/u],
-    ["an analyst who did not ask", "abe", ANALYST, [], /^An approver has to decide/u],
-    ["who asked and may only read since", "vera", VIEWER, [], /^An approver has to decide/u],
+    ["an analyst who asked", "ann", ANALYST, ["Withdraw"], /^An approver must decide/u],
+    ["an analyst who did not ask", "abe", ANALYST, [], /^An approver must decide/u],
+    ["who asked and may only read since", "vera", VIEWER, [], /^An approver must decide/u],
     ["an approver who did not ask", "abe", fourEyes(APPROVER), ["Approve", "Reject"], null],
     ["an approver who asked", "ben", APPROVER, ["Approve", "Withdraw"], null],
-    ["an approver who asked, with four eyes", "ben", fourEyes(APPROVER), ["Withdraw"], /you asked for it\.$/u],
+    ["an approver who asked, with four eyes", "ben", fourEyes(APPROVER), ["Withdraw"], /you requested this change\.$/u],
   ])("to %s", (_, requestedBy, me, buttons, told) => {
     open(requestedBy, me);
     expect(offered()).toEqual(buttons);
-    expect(screen.queryAllByText(/has to decide/u).map((each) => each.textContent)).toEqual(
+    expect(screen.queryAllByText(/must decide/u).map((each) => each.textContent)).toEqual(
       told ? [expect.stringMatching(told)] : [],
     );
   });
 
   test.each([
-    [true, ["Reject"], ["Another approver has to decide: you wrote it."]],
+    [true, ["Reject"], ["Another approver must decide: you wrote this change."]],
     [false, ["Approve", "Reject"], []],
   ])("to an approver who wrote what another asks for, with four eyes: %s", (fourEyes, buttons, told) => {
     open("abe", { ...APPROVER, fourEyes }, APPROVER.user);
     expect(offered()).toEqual(buttons);
-    expect(screen.queryAllByText(/has to decide/u).map((each) => each.textContent)).toEqual(told);
+    expect(screen.queryAllByText(/must decide/u).map((each) => each.textContent)).toEqual(told);
   });
 });
 
 describe("what is done", () => {
   test("a request is withdrawn with the reason; it says so, and nothing waits any more", async () => {
     open("ann", ANALYST);
-    await userEvent.type(screen.getByRole("textbox", { name: "Why" }), "the limit is too low");
+    await userEvent.type(screen.getByRole("textbox", { name: "Comment" }), "the limit is too low");
     await press("Withdraw");
     expect(await screen.findByText("Withdrawn")).toBeVisible();
     expect(sent).toEqual([{ decision: "reject", body: { comment: "the limit is too low" } }]);
-    await waitFor(() => expect(screen.queryByText(/^Waits for approval/u)).toBeNull());
+    await waitFor(() => expect(screen.queryByText(/^Awaiting approval/u)).toBeNull());
   });
 
   test.each([
-    ["Approve", "approve"],
-    ["Reject", "reject"],
-  ])("%s decides about what somebody else asked for", async (button, decision) => {
+    ["Approve", "approve", "Approved"],
+    ["Reject", "reject", "Rejected"],
+  ])("%s decides a request of another user", async (button, decision, message) => {
     open("abe", APPROVER);
     await press(button);
-    expect(await screen.findByText("Decided")).toBeVisible();
+    expect(await screen.findByText(message)).toBeVisible();
     expect(sent).toEqual([{ decision, body: { comment: "" } }]);
   });
 
@@ -114,6 +114,6 @@ describe("what is done", () => {
     waits = null;
     await press("Withdraw");
     expect(await screen.findByText("approval 5 has been approved by 'pat' already")).toBeVisible();
-    await waitFor(() => expect(screen.queryByText(/^Waits for approval/u)).toBeNull());
+    await waitFor(() => expect(screen.queryByText(/^Awaiting approval/u)).toBeNull());
   });
 });

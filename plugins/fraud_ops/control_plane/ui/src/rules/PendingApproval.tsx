@@ -6,18 +6,20 @@ import type { Approval, Me } from "../api/types";
 import { stateName } from "../parts/Chip";
 import { ago } from "../parts/format";
 
+const DECISIONS = { APPROVED: "Approved", REJECTED: "Rejected", WITHDRAWN: "Withdrawn" };
+
 /** Something asked for, in words. */
 export function askedFor({ action, target }: Approval): string {
-  if (target !== null) return `to become ${stateName(target).toLowerCase()}`;
-  return action === "rollback" ? "an earlier version" : "another content";
+  if (target !== null) return `change to ${stateName(target).toLowerCase()}`;
+  return action === "rollback" ? "rollback" : "edited rule";
 }
 
 /** A change that waits for a second person, where it can be decided. */
 export function PendingApproval({ approval, me }: { approval: Approval; me: Me }) {
   return (
-    <Alert color="yellow" variant="outline" mb="md" title={`Waits for approval: ${askedFor(approval)}`}>
+    <Alert color="yellow" variant="outline" mb="md" title={`Awaiting approval: ${askedFor(approval)}`}>
       <Text size="sm" className="wrap">
-        {approval.requestedBy} asked for it {ago(approval.requestedAt)}
+        Requested by {approval.requestedBy} {ago(approval.requestedAt)}
         {approval.comment && `: ${approval.comment}`}
       </Text>
       <Decide approval={approval} me={me} />
@@ -31,24 +33,24 @@ export function Decide({ approval, me }: { approval: Approval; me: Me }) {
   const decide = useChange<"approve" | "reject", Approval>(
     (decision) => ({ path: `/approvals/${approval.id}/${decision}`, method: "POST", body: { comment } }),
     {
-      said: ({ body }) => (body.decision === "WITHDRAWN" ? "Withdrawn" : "Decided"),
+      said: ({ body }) => (body.decision === null ? null : DECISIONS[body.decision]),
       affects: [keys.approvals, keys.rules, keys.versions(approval.ruleId)],
     },
   );
   const decides = me.can.includes("decide");
   // Whoever rejects what they asked for themselves withdraws it, as the server sees it.
   const own = approval.requestedBy === me.user;
-  const part = own ? "asked for it" : approval.author === me.user ? "wrote it" : null;
+  const part = own ? "requested" : approval.author === me.user ? "wrote" : null;
   const mayApprove = decides && !(part !== null && me.fourEyes);
   const mayEnd = decides || (own && me.can.includes("request"));
   return (
     <>
-      {!decides && <Text size="sm">An approver has to decide.</Text>}
-      {decides && !mayApprove && <Text size="sm">Another approver has to decide: you {part}.</Text>}
+      {!decides && <Text size="sm">An approver must decide.</Text>}
+      {decides && !mayApprove && <Text size="sm">Another approver must decide: you {part} this change.</Text>}
       {mayEnd && (
         <Group gap="xs" mt="xs" align="flex-end">
           <TextInput
-            label="Why"
+            label="Comment"
             value={comment}
             maxLength={500}
             onChange={(event) => setComment(event.currentTarget.value)}

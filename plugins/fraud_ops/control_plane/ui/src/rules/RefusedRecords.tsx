@@ -18,10 +18,10 @@ export function RefusedRecords() {
   });
   if (!data || data.items.length === 0) return null;
   return (
-    <section className="panel" aria-label="Refused records" style={{ marginTop: "1rem" }}>
-      <h2>Refused records</h2>
-      <p>The detector ignores these records of the rule log. The rule before each of them stays in force.</p>
-      <ScrolledTable label="Refused records" columns={["Time", "Offset", "Rule", "Reasons"]}>
+    <section className="panel" aria-label="Rejected records" style={{ marginTop: "1rem" }}>
+      <h2>Rejected records</h2>
+      <p>The detector ignores these rule log records. The previous rule version stays in force.</p>
+      <ScrolledTable label="Rejected records" columns={["Time", "Offset", "Rule", "Reasons"]}>
         {data.items.map((record) => (
           <Table.Tr key={record.logVersion}>
             <Table.Td>{record.time === null ? "–" : <At ms={record.time} />}</Table.Td>

@@ -74,8 +74,8 @@ function OneRule({ me, schema, rule, template }: Props) {
   return (
     <>
       <Head
-        title={rule ? `${rule.ruleId} ${rule.name || "(no name)"}` : "New rule"}
-        about={rule ? <About rule={rule} /> : "It begins as a draft, which only people see."}
+        title={rule ? `${rule.ruleId} ${rule.name || "(unnamed)"}` : "New rule"}
+        about={rule ? <About rule={rule} /> : "New rules start as drafts. The detector does not evaluate drafts."}
       >
         {rule && (
           <>
@@ -90,7 +90,7 @@ function OneRule({ me, schema, rule, template }: Props) {
       </Head>
       {rule?.activation?.status === "REJECTED" && (
         <div className="panel" role="alert" style={{ marginBottom: "1rem", borderColor: "var(--bad)" }}>
-          <strong>The detector has rejected this version; what was in force before stays in force.</strong>
+          <strong>The detector rejected this revision. The previous one stays in force.</strong>
           <Reasons reasons={rule.activation.reasons} />
         </div>
       )}
@@ -101,9 +101,9 @@ function OneRule({ me, schema, rule, template }: Props) {
         keepMounted={false}
       >
         <Tabs.List mb="md">
-          <Tabs.Tab value="rule">Rule{writing.dirty && " (not saved)"}</Tabs.Tab>
-          {me.can.includes("whatIf") && <Tabs.Tab value="whatif">What if</Tabs.Tab>}
-          {rule && <Tabs.Tab value="versions">Versions</Tabs.Tab>}
+          <Tabs.Tab value="rule">Rule{writing.dirty && " (unsaved)"}</Tabs.Tab>
+          {me.can.includes("whatIf") && <Tabs.Tab value="whatif">What-if</Tabs.Tab>}
+          {rule && <Tabs.Tab value="versions">Revisions</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="rule">
           <Editor rule={rule} me={me} schema={schema} writing={writing} saving={saving} />
@@ -128,20 +128,20 @@ function About({ rule }: { rule: RuleDetail }) {
       <StateChip state={rule.state} />
       <LiveMark activation={rule.activation} state={rule.state} />
       <Text size="sm" span>
-        version {rule.revision}
-        {rule.activation && ` (${rule.activation.logVersion} in the rule log)`}
+        revision {rule.revision}
+        {rule.activation && ` (rule version ${rule.activation.logVersion})`}
       </Text>
       <Text size="sm" span>
         changed <At ms={rule.updatedAt} /> by {rule.updatedBy}
       </Text>
-      {rule.source !== "ui" && rule.source !== "" && <Chip title="Who wrote its newest version">{rule.source}</Chip>}
+      {rule.source !== "ui" && rule.source !== "" && <Chip title="Source of the latest revision">{rule.source}</Chip>}
       <Sparkline counts={rule.alertsLastHour} label="alerts in the last hour" />
       <Anchor component={Link} to={`/alerts?rule=${rule.ruleId}`} size="sm" underline="always">
-        its alerts
+        Show alerts
       </Anchor>
       {quality.precision !== null && (
         <Text size="sm" span>
-          precision {percent(quality.precision)} of {number(quality.fraud + quality.notFraud)} marked
+          precision {percent(quality.precision)} ({number(quality.fraud + quality.notFraud)} marked alerts)
         </Text>
       )}
     </Group>

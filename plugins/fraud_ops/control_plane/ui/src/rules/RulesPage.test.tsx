@@ -30,7 +30,7 @@ test("rules are live while payments are evaluated", async () => {
   expect(await screen.findByText(/1 live in the detector$/u)).toBeVisible();
   expect(screen.getByText("Live")).toHaveAttribute("data-tone", "good");
   expect(screen.getByText("Paused in detector")).toBeVisible();
-  expect(screen.queryByRole("region", { name: "Refused records" })).toBeNull();
+  expect(screen.queryByRole("region", { name: "Rejected records" })).toBeNull();
 });
 
 test("no rule is live while nothing is evaluated", async () => {
@@ -55,7 +55,7 @@ test("refused records are listed with their reasons", async () => {
     ),
   );
   rules(liveness({ severity: "NONE" }));
-  const table = await screen.findByRole("table", { name: "Refused records" });
+  const table = await screen.findByRole("table", { name: "Rejected records" });
   const rows = within(table)
     .getAllByRole("row")
     .slice(1)

@@ -75,7 +75,7 @@ export function RulesPage() {
         <TextInput
           ref={search}
           type="search"
-          aria-label="Search in id, name, owner and content"
+          aria-label="Search by ID, name, owner or content"
           placeholder="Search"
           leftSection={<IconSearch size={14} aria-hidden />}
           rightSection={<Kbd size="xs">Ctrl K</Kbd>}
@@ -105,7 +105,7 @@ export function RulesPage() {
             return (
               <Nothing>
                 No rules yet.{" "}
-                {can("draft") ? <Link to="/rules/new">Write the first rule.</Link> : "An analyst can write one."}
+                {can("draft") ? <Link to="/rules/new">Create the first rule.</Link> : "Analysts can create rules."}
               </Nothing>
             );
           }
@@ -199,7 +199,7 @@ function RuleTable({ rows, column, descending, sort, open }: TableProps) {
             State
           </Sortable>
           <Sortable name="alerts" from="sm" {...{ column, descending, sort }}>
-            Alerts, last hour
+            Alerts (last hour)
           </Sortable>
           <Sortable name="precision" from="md" {...{ column, descending, sort }}>
             Precision
@@ -211,7 +211,7 @@ function RuleTable({ rows, column, descending, sort, open }: TableProps) {
             Owner
           </Sortable>
           <Sortable name="revision" from="md" {...{ column, descending, sort }}>
-            Version
+            Revision
           </Sortable>
           <Sortable name="updatedAt" from="sm" {...{ column, descending, sort }}>
             Changed
@@ -268,7 +268,7 @@ function Row({ row, index, measure, onKeyDown, open }: RowProps) {
           onKeyDown={(event) => onKeyDown(event, index)}
           style={{ fontWeight: 600 }}
         >
-          <span className="number">{row.ruleId}</span> {row.name || "(no name)"}
+          <span className="number">{row.ruleId}</span> {row.name || "(unnamed)"}
         </Link>
         <div className="code" style={{ color: "var(--mantine-color-dimmed)" }}>
           {formula(row.document)}
@@ -286,7 +286,7 @@ function Row({ row, index, measure, onKeyDown, open }: RowProps) {
               tone="warn"
               title={`Requested by ${row.pendingApproval.requestedBy}: ${askedFor(row.pendingApproval)}`}
             >
-              To approve
+              Awaiting approval
             </Chip>
           )}
         </Group>
@@ -295,7 +295,9 @@ function Row({ row, index, measure, onKeyDown, open }: RowProps) {
         <Sparkline counts={row.alertsLastHour} label="alerts in the last hour" />
       </Table.Td>
       <Table.Td visibleFrom="md">
-        <Tooltip label={`${row.quality.fraud} fraud, ${row.quality.notFraud} not, of ${row.quality.alerts} alerts`}>
+        <Tooltip
+          label={`${row.quality.fraud} fraud, ${row.quality.notFraud} not fraud, of ${row.quality.alerts} alerts`}
+        >
           <span className="number">{marked > 0 ? percent(row.quality.precision) : "–"}</span>
         </Tooltip>
       </Table.Td>
@@ -306,7 +308,7 @@ function Row({ row, index, measure, onKeyDown, open }: RowProps) {
       <Table.Td
         visibleFrom="md"
         className="number"
-        title={row.activation ? `version ${row.activation.logVersion} of the rule log` : "not in the rule log"}
+        title={row.activation ? `Rule version ${row.activation.logVersion}` : "Not in the rule log"}
       >
         {row.revision}
       </Table.Td>

@@ -97,19 +97,19 @@ describe("what is offered", () => {
   const fourEyes = (me: Me): Me => ({ ...me, fourEyes: true });
   test.each<[string, StateName, Me, string[]]>([
     ["a viewer", "ACTIVE", VIEWER, []],
-    ["an analyst", "DRAFT", ANALYST, ["To shadow", "Delete"]],
-    ["an analyst", "SHADOW", ANALYST, ["Ask for activation", "Delete"]],
-    ["an analyst", "ACTIVE", ANALYST, ["Ask for a pause", "Ask for shadow", "Ask for deletion"]],
-    ["an analyst", "PAUSE", ANALYST, ["Ask to resume", "Ask for shadow", "Ask for deletion"]],
-    ["an approver", "DRAFT", APPROVER, ["To shadow", "Delete"]],
+    ["an analyst", "DRAFT", ANALYST, ["Move to shadow", "Delete"]],
+    ["an analyst", "SHADOW", ANALYST, ["Request activation", "Delete"]],
+    ["an analyst", "ACTIVE", ANALYST, ["Request pause", "Request move to shadow", "Request deletion"]],
+    ["an analyst", "PAUSE", ANALYST, ["Request resume", "Request move to shadow", "Request deletion"]],
+    ["an approver", "DRAFT", APPROVER, ["Move to shadow", "Delete"]],
     ["an approver", "SHADOW", APPROVER, ["Activate", "Delete"]],
-    ["an approver", "ACTIVE", APPROVER, ["Pause", "Back to shadow", "Delete"]],
-    ["an approver", "PAUSE", APPROVER, ["Resume", "Back to shadow", "Delete"]],
-    ["an approver with four eyes", "SHADOW", fourEyes(APPROVER), ["Ask for activation", "Delete"]],
-    ["an approver with four eyes", "ACTIVE", fourEyes(APPROVER), ["Pause", "Back to shadow", "Delete"]],
-    ["an approver with four eyes", "PAUSE", fourEyes(APPROVER), ["Ask to resume", "Back to shadow", "Delete"]],
-    ["an admin", "DRAFT", ADMIN, ["To shadow", "Activate", "Delete"]],
-    ["an admin with four eyes", "DRAFT", fourEyes(ADMIN), ["To shadow", "Ask for activation", "Delete"]],
+    ["an approver", "ACTIVE", APPROVER, ["Pause", "Move to shadow", "Delete"]],
+    ["an approver", "PAUSE", APPROVER, ["Resume", "Move to shadow", "Delete"]],
+    ["an approver with four eyes", "SHADOW", fourEyes(APPROVER), ["Request activation", "Delete"]],
+    ["an approver with four eyes", "ACTIVE", fourEyes(APPROVER), ["Pause", "Move to shadow", "Delete"]],
+    ["an approver with four eyes", "PAUSE", fourEyes(APPROVER), ["Request resume", "Move to shadow", "Delete"]],
+    ["an admin", "DRAFT", ADMIN, ["Move to shadow", "Activate", "Delete"]],
+    ["an admin with four eyes", "DRAFT", fourEyes(ADMIN), ["Move to shadow", "Request activation", "Delete"]],
     ["an admin", "DELETE", ADMIN, []],
   ])("%s, %s", (_, state, me, buttons) => {
     open(inState(state), me);
@@ -128,7 +128,7 @@ describe("what is offered", () => {
 
   test("no second wish while something waits for approval", async () => {
     open(inState("ACTIVE", { pendingApproval: approval(1, { target: "SHADOW" }) }), ANALYST);
-    const pause = screen.getByRole("button", { name: "Ask for a pause" });
+    const pause = screen.getByRole("button", { name: "Request pause" });
     expect(pause).toHaveAttribute("aria-disabled", "true");
     await userEvent.click(pause);
     expect(screen.queryByRole("dialog")).toBeNull();
@@ -137,7 +137,7 @@ describe("what is offered", () => {
   test("what ends harm also while something waits for approval, which lapses", async () => {
     open(inState("ACTIVE", { pendingApproval: approval(1, { action: "edit", target: null }) }), APPROVER);
     await press("Pause");
-    expect(await dialog()).toHaveTextContent("What waits for approval lapses.");
+    expect(await dialog()).toHaveTextContent("The pending request lapses.");
     await confirm("Pause");
     await waitFor(() => expect(sent).toHaveLength(1));
   });
@@ -148,7 +148,7 @@ describe("what is done", () => {
     open(inState("ACTIVE"), APPROVER);
     await press("Delete");
     expect(await dialog()).toHaveTextContent("Delete: rule 1");
-    expect(await dialog()).toHaveTextContent("It ends. Its versions stay here.");
+    expect(await dialog()).toHaveTextContent("The rule ends. Its revisions stay here.");
     await confirm("Cancel");
     await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
     expect(sent).toEqual([]);
@@ -157,9 +157,9 @@ describe("what is done", () => {
   test("a step is sent with the reason and the revision seen, and the next ones are offered", async () => {
     open(inState("SHADOW", { revision: 3 }), APPROVER);
     await press("Activate");
-    await userEvent.type(within(await dialog()).getByRole("textbox", { name: "Why" }), "three frauds found");
+    await userEvent.type(within(await dialog()).getByRole("textbox", { name: "Comment" }), "three frauds found");
     await confirm("Activate");
-    await waitFor(() => expect(offered()).toEqual(["Pause", "Back to shadow", "Delete"]));
+    await waitFor(() => expect(offered()).toEqual(["Pause", "Move to shadow", "Delete"]));
     expect(sent).toEqual([{ ifMatch: '"3"', body: { state: "ACTIVE", comment: "three frauds found" } }]);
     expect(await screen.findByText("Rule 1: active")).toBeVisible();
   });
@@ -171,11 +171,11 @@ describe("what is done", () => {
       ),
     );
     open(inState("SHADOW"), ANALYST);
-    await press("Ask for activation");
-    await confirm("Ask for activation");
-    expect(await screen.findByText(/somebody else has to approve it/u)).toBeVisible();
+    await press("Request activation");
+    await confirm("Request activation");
+    expect(await screen.findByText(/another user must approve/u)).toBeVisible();
     await waitFor(() =>
-      expect(screen.getByRole("button", { name: "Ask for activation" })).toHaveAttribute("aria-disabled", "true"),
+      expect(screen.getByRole("button", { name: "Request activation" })).toHaveAttribute("aria-disabled", "true"),
     );
   });
 

@@ -9,10 +9,10 @@ import { type Step, stepsFor } from "./lifecycle";
 
 const MEANING: Record<StateName, string> = {
   DRAFT: "",
-  SHADOW: "It is evaluated, and its alerts are kept apart: nobody is held up by them.",
-  ACTIVE: "It is evaluated, and its alerts go out.",
-  PAUSE: "It is kept, and not evaluated. It can be resumed at any time.",
-  DELETE: "It ends. Its versions stay here.",
+  SHADOW: "The detector evaluates the rule and writes its alerts to a separate topic. No customer is affected.",
+  ACTIVE: "The detector evaluates the rule and publishes its alerts.",
+  PAUSE: "The detector keeps the rule but does not evaluate it. You can resume the rule at any time.",
+  DELETE: "The rule ends. Its revisions stay here.",
 };
 
 /** Where the rule can go from here, as far as one may, or may ask for. */
@@ -44,8 +44,8 @@ export function StateButtons({ rule, me, unsaved }: { rule: RuleDetail; me: Me; 
 
 /** Why a step cannot be taken now. What waits for approval keeps nobody from ending harm: it lapses with the step. */
 function blockedBy(rule: RuleDetail, asks: boolean, unsaved: boolean): string | null {
-  if (unsaved) return "Save or discard what you have written first";
-  return asks && rule.pendingApproval ? "Something waits for approval already" : null;
+  if (unsaved) return "Save or discard your edit first";
+  return asks && rule.pendingApproval ? "A request is already awaiting approval" : null;
 }
 
 function Move({ rule, step, close }: { rule: RuleDetail; step: Step & { asks: boolean }; close: () => void }) {
@@ -62,7 +62,7 @@ function Move({ rule, step, close }: { rule: RuleDetail; step: Step & { asks: bo
     {
       said: ({ status, body }) =>
         status === 202
-          ? "Asked for: somebody else has to approve it"
+          ? "Requested: another user must approve"
           : `Rule ${rule.ruleId}: ${stateName(body.state).toLowerCase()}`,
       affects: [keys.approvals, keys.versions(rule.ruleId), keys.ruleList],
       renews: keys.rule(rule.ruleId),
@@ -79,10 +79,10 @@ function Move({ rule, step, close }: { rule: RuleDetail; step: Step & { asks: bo
       >
         <Text size="sm" mb="sm">
           {MEANING[step.to]}
-          {!step.asks && rule.pendingApproval && " What waits for approval lapses."}
+          {!step.asks && rule.pendingApproval && " The pending request lapses."}
         </Text>
         <TextInput
-          label="Why"
+          label="Comment"
           data-autofocus
           value={comment}
           maxLength={500}

@@ -47,22 +47,22 @@ afterEach(() => {
   notifications.clean();
 });
 
-const table = () => screen.findByRole("table", { name: "Versions" });
+const table = () => screen.findByRole("table", { name: "Revisions" });
 const rows = async () => within(await table()).getAllByRole("row").length - 1;
 
 test("versions are listed page by page, to the first", async () => {
   show(<VersionsPanel rule={detail({ revision: NEWEST })} me={ANALYST} />);
   expect(await rows()).toBe(A_PAGE);
-  await userEvent.click(screen.getByRole("button", { name: "Older ones" }));
+  await userEvent.click(screen.getByRole("button", { name: "Load older revisions" }));
   await waitFor(async () => expect(await rows()).toBe(2 * A_PAGE));
-  await userEvent.click(screen.getByRole("button", { name: "Older ones" }));
+  await userEvent.click(screen.getByRole("button", { name: "Load older revisions" }));
   await waitFor(async () => expect(await rows()).toBe(NEWEST));
-  expect(screen.queryByRole("button", { name: "Older ones" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Load older revisions" })).toBeNull();
 });
 
 test("the version that fired is found however old it is, and compared with the one before it", async () => {
   show(<VersionsPanel rule={detail({ revision: NEWEST })} me={ANALYST} />, { at: "/rules/1?log=102" });
-  await waitFor(async () => expect(await table()).toHaveTextContent("fired"));
+  await waitFor(async () => expect(await table()).toHaveTextContent("Fired"));
   const comparison = screen.getByRole("region", { name: "Comparison" });
   await waitFor(() => expect(comparison.textContent).toMatch(/limit.*1.*2/u));
   const newest = within(await table()).getByRole("row", { name: /^7 / });
@@ -115,9 +115,9 @@ describe("rolling back", () => {
 
   test("a version is brought back with the reason and the revision seen", async () => {
     await open();
-    await userEvent.type(within(await dialog()).getByRole("textbox", { name: "Why" }), "too many alerts");
+    await userEvent.type(within(await dialog()).getByRole("textbox", { name: "Comment" }), "too many alerts");
     await confirm("Roll back");
-    expect(await screen.findByText("Version 6 is back, as version 8")).toBeVisible();
+    expect(await screen.findByText("Revision 6 restored as revision 8")).toBeVisible();
     expect(sent).toEqual([{ ifMatch: '"7"', body: { revision: 6, comment: "too many alerts" } }]);
     await closed();
     expect(screen.getByText("the rule is at 8")).toBeVisible();
@@ -132,8 +132,8 @@ describe("rolling back", () => {
         }),
       ),
     );
-    await confirm("Ask for the way back");
-    expect(await screen.findByText(/somebody else has to approve it/u)).toBeVisible();
+    await confirm("Request rollback");
+    expect(await screen.findByText(/another user must approve/u)).toBeVisible();
     await waitFor(() => expect(screen.queryByRole("button", { name: "Roll back to 6" })).toBeNull());
   });
 
@@ -144,7 +144,7 @@ describe("rolling back", () => {
     await confirm("Cancel");
     await closed();
     answer();
-    expect(await screen.findByText("Version 6 is back, as version 8")).toBeVisible();
+    expect(await screen.findByText("Revision 6 restored as revision 8")).toBeVisible();
     expect(screen.getByText("the rule is at 8")).toBeVisible();
   });
 
@@ -167,7 +167,7 @@ describe("rolling back", () => {
     const trouble = await within(await dialog()).findByRole("alert");
     expect(trouble).toHaveTextContent("Somebody else has changed it");
     expect(trouble).toHaveTextContent("rule 1 has been changed by 'abe'");
-    expect(screen.queryByText("Not done"), "it is said once").toBeNull();
+    expect(screen.queryByText("Request failed"), "it is said once").toBeNull();
     expect(await screen.findByText("the rule is at 8")).toBeInTheDocument();
     await confirm("Cancel");
     await closed();

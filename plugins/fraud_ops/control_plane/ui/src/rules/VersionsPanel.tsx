@@ -8,7 +8,7 @@ import { keys } from "../api/keys";
 import type { Diff, Me, RuleDetail, Version, Versions } from "../api/types";
 import { At } from "../parts/At";
 import { Changes } from "../parts/Changes";
-import { Chip, LiveMark, StateChip } from "../parts/Chip";
+import { Chip, LiveMark, StateChip, stateName } from "../parts/Chip";
 import { formula } from "../parts/format";
 import { Further } from "../parts/Further";
 import { Shown, Trouble } from "../parts/Told";
@@ -40,7 +40,7 @@ export function VersionsPanel({ rule, me }: { rule: RuleDetail; me: Me }) {
     <Shown of={versions}>
       {() => (
         <VersionTable rule={rule} me={me} items={items} fired={fired}>
-          <Further of={versions} />
+          <Further of={versions} label="Load older revisions" />
         </VersionTable>
       )}
     </Shown>
@@ -62,20 +62,20 @@ function VersionTable({ rule, me, items, fired, children }: TableProps) {
   const from = chosen.from ?? items[items.findIndex((each) => each.revision === to) + 1]?.revision ?? to;
   const [back, setBack] = useState<Version | null>(null);
   const mayRollBack = me.can.includes("request") && rule.state !== "DELETE" && !rule.pendingApproval;
-  const choices = items.map((each) => ({ value: String(each.revision), label: `version ${each.revision}` }));
+  const choices = items.map((each) => ({ value: String(each.revision), label: `revision ${each.revision}` }));
   return (
     <>
       <div className="wide">
-        <Table className="rows" aria-label="Versions">
+        <Table className="rows" aria-label="Revisions">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Version</Table.Th>
+              <Table.Th>Revision</Table.Th>
               <Table.Th>State</Table.Th>
-              <Table.Th>What it says</Table.Th>
-              <Table.Th>By</Table.Th>
-              <Table.Th>Why</Table.Th>
+              <Table.Th>Rule</Table.Th>
+              <Table.Th>Author</Table.Th>
+              <Table.Th>Comment</Table.Th>
               <Table.Th>
-                <span style={{ position: "absolute", width: 1, height: 1, overflow: "hidden" }}>What can be done</span>
+                <span style={{ position: "absolute", width: 1, height: 1, overflow: "hidden" }}>Actions</span>
               </Table.Th>
             </Table.Tr>
           </Table.Thead>
@@ -87,11 +87,11 @@ function VersionTable({ rule, me, items, fired, children }: TableProps) {
                   {each === fired && (
                     <>
                       {" "}
-                      <Chip tone="warn">fired</Chip>
+                      <Chip tone="warn">Fired</Chip>
                     </>
                   )}
                   <div style={{ color: "var(--mantine-color-dimmed)", fontSize: "0.75rem" }}>
-                    {each.logVersion === null ? "not in the rule log" : `rule log ${each.logVersion}`}
+                    {each.logVersion === null ? "not in the rule log" : `rule version ${each.logVersion}`}
                   </div>
                 </Table.Td>
                 <Table.Td>
@@ -175,7 +175,7 @@ function Acknowledged({ version, newest }: { version: Version; newest: boolean }
   if (status === "REJECTED") return <Chip tone="bad">Rejected</Chip>;
   if (status === "LIVE")
     return newest ? <LiveMark activation={version.activation} state={version.state} /> : <Chip>Superseded</Chip>;
-  return version.logVersion !== null && newest ? <Chip tone="warn">Waiting</Chip> : null;
+  return version.logVersion !== null && newest ? <Chip tone="warn">Pending</Chip> : null;
 }
 
 function Compared({ id, from, to }: { id: number; from: number; to: number }) {
@@ -201,26 +201,29 @@ function RollBack({ rule, to, asks, close }: { rule: RuleDetail; to: Version; as
     {
       said: ({ status, body }) =>
         status === 202
-          ? "Asked for: somebody else has to approve it"
-          : `Version ${to.revision} is back, as version ${body.revision}`,
+          ? "Requested: another user must approve"
+          : `Revision ${to.revision} restored as revision ${body.revision}`,
       affects: [keys.versions(rule.ruleId), keys.approvals, keys.ruleList],
       renews: keys.rule(rule.ruleId),
       quiet: true,
     },
   );
-  const name = asks ? "Ask for the way back" : "Roll back";
+  const name = asks ? "Request rollback" : "Roll back";
   return (
-    <Modal opened onClose={close} size="lg" title={`Rule ${rule.ruleId}: back to version ${to.revision}`}>
+    <Modal opened onClose={close} size="lg" title={`Roll back rule ${rule.ruleId} to revision ${to.revision}`}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
           roll.mutate(comment, { onSuccess: close });
         }}
       >
-        <Text size="sm">It becomes a new version with the old content; the rule stays {rule.state.toLowerCase()}.</Text>
+        <Text size="sm">
+          Saves the content of revision {to.revision} as a new revision. The state stays{" "}
+          {stateName(rule.state).toLowerCase()}.
+        </Text>
         <Compared id={rule.ruleId} from={seen} to={to.revision} />
         <TextInput
-          label="Why"
+          label="Comment"
           data-autofocus
           mt="sm"
           value={comment}

@@ -87,7 +87,7 @@ function OfTheRule({ busy = false }) {
   const writing = useRuleDraft(detail(), null, true);
   return (
     <>
-      <pre aria-label="The rule as text">{writing.text}</pre>
+      <pre aria-label="Rule text">{writing.text}</pre>
       <WhatIfPanel writing={writing} busy={busy} />
     </>
   );
@@ -107,12 +107,12 @@ const cells = (table: string) =>
 
 async function tryIt(busy = false) {
   show(<OfTheRule busy={busy} />);
-  await waitFor(() => expect(button("Try it on past days")).toBeEnabled());
-  await userEvent.click(button("Try it on past days"));
+  await waitFor(() => expect(button("Run what-if")).toBeEnabled());
+  await userEvent.click(button("Run what-if"));
 }
 
 async function chosen(key: string) {
-  const slider = screen.getByRole("slider", { name: "Limit to try" });
+  const slider = screen.getByRole("slider", { name: "Limit" });
   slider.focus();
   await userEvent.keyboard(key);
   return slider;
@@ -124,23 +124,23 @@ test("nothing is tried before one asks, and the rule is tried as it is written",
   expect(screen.getByText(/Nothing is published/u)).toBeVisible();
   expect(await screen.findByText("SUM(paymentAmount) > 20 in 20 min per payeeId")).toBeVisible();
   expect(tried).toEqual([]);
-  const days = screen.getByRole("textbox", { name: "Days back" });
+  const days = screen.getByRole("textbox", { name: "Past days" });
   await userEvent.clear(days);
-  expect(button("Try it on past days"), "on no days").toBeDisabled();
+  expect(button("Run what-if"), "on no days").toBeDisabled();
   await userEvent.type(days, "30");
-  await userEvent.click(button("Try it on past days"));
-  await screen.findByText("would have fired");
+  await userEvent.click(button("Run what-if"));
+  await screen.findByText("Total alerts");
   expect(tried).toEqual([{ document: rule().document, days: 30, windows: true }]);
 });
 
 test("no more days are asked for than there may be", async () => {
   ends();
   show(<OfTheRule />);
-  const days = screen.getByRole("textbox", { name: "Days back" });
+  const days = screen.getByRole("textbox", { name: "Past days" });
   await userEvent.clear(days);
   await userEvent.type(days, "400");
-  await waitFor(() => expect(button("Try it on past days")).toBeEnabled());
-  await userEvent.click(button("Try it on past days"));
+  await waitFor(() => expect(button("Run what-if")).toBeEnabled());
+  await userEvent.click(button("Run what-if"));
   await waitFor(() => expect(tried).toMatchObject([{ days: 90 }]));
 });
 
@@ -151,18 +151,18 @@ test("a rule that is not valid is not tried", async () => {
     ),
   );
   show(<OfTheRule />);
-  expect(await screen.findByText("A rule that is not valid cannot be tried.")).toBeVisible();
-  expect(button("Try it on past days")).toBeDisabled();
+  expect(await screen.findByText("Correct the rule first: it is not valid.")).toBeVisible();
+  expect(button("Run what-if")).toBeDisabled();
 });
 
 test("a run waits, runs and ends, and then is asked about no more", async () => {
   const result = { ...RESULT };
   goes({ status: "WAITING", progress: 0 }, { status: "RUNNING", progress: 0.5 }, { status: "DONE", result });
   await tryIt();
-  expect(await screen.findByText("It waits for its turn.")).toBeVisible();
-  expect(await screen.findByText("The days are being read.", {}, A_LOOK)).toBeVisible();
-  expect(screen.getByRole("progressbar", { name: "How far it is" })).toHaveAttribute("aria-valuenow", "50");
-  expect(await screen.findByText("would have fired", {}, A_LOOK)).toBeVisible();
+  expect(await screen.findByText("Queued")).toBeVisible();
+  expect(await screen.findByText("Reading past days", {}, A_LOOK)).toBeVisible();
+  expect(screen.getByRole("progressbar", { name: "Progress" })).toHaveAttribute("aria-valuenow", "50");
+  expect(await screen.findByText("Total alerts", {}, A_LOOK)).toBeVisible();
   expect(screen.queryByRole("progressbar")).toBeNull();
   await delay(1_000);
   expect(looks).toBe(3);
@@ -171,22 +171,22 @@ test("a run waits, runs and ends, and then is asked about no more", async () => 
 test("what it found: how often, for whom, with other windows, and beside which rules", async () => {
   ends({}, { report: "/fraud-reports/whatif/1/report.html" });
   await tryIt();
-  await screen.findByText("would have fired");
-  expect(fact("would have fired")).toHaveTextContent("30");
-  expect(fact("a day")).toHaveTextContent("15");
-  expect(fact("keys")).toHaveTextContent("12");
-  expect(fact("held by the cool-down")).toHaveTextContent("4");
-  expect(fact("transactions looked at")).toHaveTextContent("120,000");
-  expect(fact("days")).toHaveTextContent("2026-01-01 to 2026-01-02");
+  await screen.findByText("Total alerts");
+  expect(fact("Total alerts")).toHaveTextContent("30");
+  expect(fact("Alerts per day")).toHaveTextContent("15");
+  expect(fact("Keys")).toHaveTextContent("12");
+  expect(fact("Suppressed by cool-down")).toHaveTextContent("4");
+  expect(fact("Transactions evaluated")).toHaveTextContent("120,000");
+  expect(fact("Days")).toHaveTextContent("2026-01-01 to 2026-01-02");
   expect(screen.getByRole("img", { name: "Alerts by limit: 75 at 10, 1 at 80" })).toBeVisible();
-  expect(cells("Other windows")).toEqual([
+  expect(cells("Alerts by window")).toEqual([
     ["10 min", "11"],
     ["40 min", "55"],
   ]);
-  expect(cells("For whom most often")).toHaveLength(6);
-  expect(cells("For whom most often")[0]).toEqual(["payeeId 100", "10"]);
-  expect(cells("Rules in force that fired for the same transactions")).toEqual([["5 Rapid transfers", "44", "13"]]);
-  expect(screen.getByRole("link", { name: "The whole report" })).toHaveAttribute(
+  expect(cells("Keys with the most alerts")).toHaveLength(6);
+  expect(cells("Keys with the most alerts")[0]).toEqual(["payeeId 100", "10"]);
+  expect(cells("Overlap with rules in force")).toEqual([["5 Rapid transfers", "44", "13"]]);
+  expect(screen.getByRole("link", { name: "Full report" })).toHaveAttribute(
     "href",
     "/fraud-reports/whatif/1/report.html",
   );
@@ -195,31 +195,31 @@ test("what it found: how often, for whom, with other windows, and beside which r
 test("a rule that fires for nobody says so", async () => {
   ends({ fires: 0, keys: 0, busiest: [], windowsMs: [], overlap: [] });
   await tryIt();
-  expect(await screen.findByText("It would not have fired for anybody.")).toBeVisible();
+  expect(await screen.findByText("No alerts for any key")).toBeVisible();
   expect(screen.queryByRole("table")).toBeNull();
 });
 
 test("a limit of the curve is taken over into what is written, and nothing is saved", async () => {
   ends();
   await tryIt();
-  const limits = await screen.findByRole("region", { name: "Other limits" });
+  const limits = await screen.findByRole("region", { name: "Alerts by limit" });
   expect(limits, "the one nearest to the rule's").toHaveTextContent("limit 21: 30 alerts");
   const slider = await chosen("{ArrowRight}");
   expect(limits).toHaveTextContent("limit 40: 9 alerts");
   expect(slider).toHaveAttribute("aria-valuetext", "limit 40: 9 alerts");
-  await userEvent.click(button("Take this limit over"));
-  expect(screen.getByLabelText("The rule as text")).toHaveTextContent(/limit: 40 /u);
-  expect(button("Take this limit over"), "the rule has it").toBeDisabled();
+  await userEvent.click(button("Use this limit"));
+  expect(screen.getByLabelText("Rule text")).toHaveTextContent(/limit: 40 /u);
+  expect(button("Use this limit"), "the rule has it").toBeDisabled();
   expect(await screen.findByText(/> 40 in 20 min/u)).toBeVisible();
 });
 
 test("while it is being saved no limit is taken over: the answer would overwrite it", async () => {
   ends();
   await tryIt(true);
-  await screen.findByRole("region", { name: "Other limits" });
+  await screen.findByRole("region", { name: "Alerts by limit" });
   await chosen("{ArrowRight}");
-  await userEvent.click(button("Take this limit over"));
-  expect(screen.getByLabelText("The rule as text")).not.toHaveTextContent(/limit: 40 /u);
+  await userEvent.click(button("Use this limit"));
+  expect(screen.getByLabelText("Rule text")).not.toHaveTextContent(/limit: 40 /u);
 });
 
 test("a limit that JavaScript would round is taken over digit by digit", async () => {
@@ -231,24 +231,22 @@ test("a limit that JavaScript would round is taken over digit by digit", async (
     ],
   });
   await tryIt();
-  const limits = await screen.findByRole("region", { name: "Other limits" });
+  const limits = await screen.findByRole("region", { name: "Alerts by limit" });
   await chosen("{End}");
   expect(limits).toHaveTextContent(`limit ${exact}: 0 alerts`);
-  await userEvent.click(button("Take this limit over"));
-  expect(screen.getByLabelText("The rule as text")).toHaveTextContent(`limit: "${exact}"`);
+  await userEvent.click(button("Use this limit"));
+  expect(screen.getByLabelText("Rule text")).toHaveTextContent(`limit: "${exact}"`);
 });
 
 test("a run that fails says why, and another can be asked for", async () => {
   goes({ status: "FAILED", progress: 1, said: "there is no archive of these days" });
   await tryIt();
-  expect(await screen.findByRole("alert")).toHaveTextContent(
-    "It could not be tried: there is no archive of these days",
-  );
+  expect(await screen.findByRole("alert")).toHaveTextContent("What-if failed: there is no archive of these days");
   ends();
   server.use(http.post(`*${API}/whatif`, () => HttpResponse.json({ id: "ba9876543210" }, { status: 202 })));
   server.use(http.get(`*${API}/whatif/ba9876543210`, () => HttpResponse.json({ status: "DONE", result: RESULT })));
-  await userEvent.click(button("Try it on past days"));
-  expect(await screen.findByText("would have fired")).toBeVisible();
+  await userEvent.click(button("Run what-if"));
+  expect(await screen.findByText("Total alerts")).toBeVisible();
   expect(screen.queryByRole("alert")).toBeNull();
 });
 
@@ -275,5 +273,5 @@ test("a run that the server has forgotten is said to be, and not asked about aga
   expect(looks).toBe(1);
   ends();
   await userEvent.click(button("Try again"));
-  expect(await screen.findByText("would have fired")).toBeVisible();
+  expect(await screen.findByText("Total alerts")).toBeVisible();
 });

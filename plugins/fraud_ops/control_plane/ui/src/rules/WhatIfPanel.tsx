@@ -37,10 +37,10 @@ export function WhatIfPanel({ writing, busy }: Props) {
   });
   const document = judged.current?.valid ? (judged.current.document ?? writing.document) : null;
   return (
-    <section aria-label="What if">
+    <section aria-label="What-if">
       <Group align="flex-end" gap="xs" mb="md">
         <NumberInput
-          label="Days back"
+          label="Past days"
           min={1}
           max={90}
           value={days}
@@ -55,11 +55,11 @@ export function WhatIfPanel({ writing, busy }: Props) {
           loading={start.isPending}
           onClick={() => document && start.mutate(document)}
         >
-          Try it on past days
+          Run what-if
         </Button>
         {document === null ? (
           <Text size="sm" c="dimmed">
-            A rule that is not valid cannot be tried.
+            Correct the rule first: it is not valid.
           </Text>
         ) : (
           <Text size="sm" className="code">
@@ -70,7 +70,7 @@ export function WhatIfPanel({ writing, busy }: Props) {
       {start.error && <Trouble error={start.error} />}
       {id === undefined ? (
         <Nothing>
-          How often would it have fired, for whom, and how many alerts would another limit give? Nothing is published.
+          Evaluates the edited rule on past days: alerts, keys, and alerts by limit and window. Nothing is published.
         </Nothing>
       ) : (
         <Shown of={answer}>{(data) => <Answered answer={data} writing={writing} busy={busy} />}</Shown>
@@ -83,15 +83,15 @@ function Answered({ answer, ...taking }: { answer: WhatIf } & Props) {
   if (answer.status === "FAILED") {
     return (
       <div className="panel" role="alert">
-        It could not be tried{answer.said ? `: ${answer.said}` : "."}
+        What-if failed{answer.said ? `: ${answer.said}` : ""}
       </div>
     );
   }
   if (answer.status !== "DONE" || answer.result === null) {
     return (
       <div className="panel" role="status">
-        <Text size="sm">{answer.status === "WAITING" ? "It waits for its turn." : "The days are being read."}</Text>
-        <Progress value={Math.max(2, answer.progress * 100)} mt="xs" aria-label="How far it is" animated />
+        <Text size="sm">{answer.status === "WAITING" ? "Queued" : "Reading past days"}</Text>
+        <Progress value={Math.max(2, answer.progress * 100)} mt="xs" aria-label="Progress" animated />
       </div>
     );
   }
@@ -103,13 +103,13 @@ function Found({ result, report, ...taking }: { result: WhatIfResult; report: st
   return (
     <div style={{ display: "grid", gap: "1rem" }}>
       <dl className="facts panel">
-        <Fact name="would have fired" value={number(result.fires)} />
-        <Fact name="a day" value={number(perDay)} />
-        <Fact name="keys" value={number(result.keys)} />
-        <Fact name="held by the cool-down" value={number(result.suppressed)} />
-        <Fact name="transactions looked at" value={number(result.transactions)} />
+        <Fact name="Total alerts" value={number(result.fires)} />
+        <Fact name="Alerts per day" value={number(perDay)} />
+        <Fact name="Keys" value={number(result.keys)} />
+        <Fact name="Suppressed by cool-down" value={number(result.suppressed)} />
+        <Fact name="Transactions evaluated" value={number(result.transactions)} />
         <Fact
-          name="days"
+          name="Days"
           value={
             result.days.length === 1 ? (result.days[0] ?? "") : `${result.days[0] ?? ""} to ${result.days.at(-1) ?? ""}`
           }
@@ -117,7 +117,7 @@ function Found({ result, report, ...taking }: { result: WhatIfResult; report: st
       </dl>
       <div className="sides">
         <Limits result={result} {...taking} />
-        <section className="panel" aria-label="Other windows, and for whom">
+        <section className="panel" aria-label="Alerts by window and key">
           <Windows result={result} />
           <Busiest result={result} />
         </section>
@@ -125,7 +125,7 @@ function Found({ result, report, ...taking }: { result: WhatIfResult; report: st
       <Overlaps result={result} />
       {report && (
         <Text size="sm">
-          <a href={report}>The whole report</a>, evaluated in {number(result.seconds)} s
+          <a href={report}>Full report</a> (evaluated in {number(result.seconds)} s)
         </Text>
       )}
     </div>
@@ -153,7 +153,7 @@ function Limits({ result, writing, busy }: { result: WhatIfResult } & Props) {
   const point = points[at];
   if (!point) return null;
   return (
-    <section className="panel" aria-label="Other limits">
+    <section className="panel" aria-label="Alerts by limit">
       <h2>Alerts by limit</h2>
       <div
         role="img"
@@ -174,8 +174,8 @@ function Limits({ result, writing, busy }: { result: WhatIfResult } & Props) {
           }}
           yAxisProps={{ tickFormatter: compact, width: 44 }}
           referenceLines={[
-            { x: own, label: "now", color: "var(--mantine-color-dimmed)" },
-            ...(at === nearest ? [] : [{ x: point.limit, label: "chosen", color: "var(--mark-second)" }]),
+            { x: own, label: "current", color: "var(--mantine-color-dimmed)" },
+            ...(at === nearest ? [] : [{ x: point.limit, label: "selected", color: "var(--mark-second)" }]),
           ]}
           textColor="var(--mantine-color-dimmed)"
           valueFormatter={(value) => number(value)}
@@ -189,7 +189,7 @@ function Limits({ result, writing, busy }: { result: WhatIfResult } & Props) {
           value={at}
           onChange={setAt}
           label={null}
-          thumbLabel="Limit to try"
+          thumbLabel="Limit"
           thumbValueText={`limit ${point.exact}: ${point.fires} alerts`}
         />
         <Text size="sm" className="number" style={{ whiteSpace: "nowrap" }} aria-live="polite">
@@ -203,7 +203,7 @@ function Limits({ result, writing, busy }: { result: WhatIfResult } & Props) {
         disabled={point.limit === own}
         onClick={() => writing.change({ limit: numberOf(point.exact) })}
       >
-        Take this limit over
+        Use this limit
       </Button>
     </section>
   );
@@ -218,7 +218,7 @@ function compact(value: number): string {
 function Windows({ result }: { result: WhatIfResult }) {
   if (result.windowsMs.length === 0) return null;
   return (
-    <Table aria-label="Other windows" mb="sm">
+    <Table aria-label="Alerts by window" mb="sm">
       <Table.Thead>
         <Table.Tr>
           <Table.Th>Window</Table.Th>
@@ -240,12 +240,12 @@ function Windows({ result }: { result: WhatIfResult }) {
 }
 
 function Busiest({ result }: { result: WhatIfResult }) {
-  if (result.busiest.length === 0) return <Text size="sm">It would not have fired for anybody.</Text>;
+  if (result.busiest.length === 0) return <Text size="sm">No alerts for any key</Text>;
   return (
-    <Table aria-label="For whom most often">
+    <Table aria-label="Keys with the most alerts">
       <Table.Thead>
         <Table.Tr>
-          <Table.Th>Most often for</Table.Th>
+          <Table.Th>Key</Table.Th>
           <Table.Th ta="right">Alerts</Table.Th>
         </Table.Tr>
       </Table.Thead>
@@ -268,12 +268,12 @@ function Overlaps({ result }: { result: WhatIfResult }) {
   if (overlapping.length === 0) return null;
   return (
     <section className="panel wide" aria-label="Overlap">
-      <Table aria-label="Rules in force that fired for the same transactions">
+      <Table aria-label="Overlap with rules in force">
         <Table.Thead>
           <Table.Tr>
             <Table.Th>Rule in force</Table.Th>
-            <Table.Th ta="right">Its alerts</Table.Th>
-            <Table.Th ta="right">On the same transaction</Table.Th>
+            <Table.Th ta="right">Alerts</Table.Th>
+            <Table.Th ta="right">Same transaction</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>

@@ -22,24 +22,24 @@ export interface Step {
   own?: Permission;
 }
 
-const ACTIVATE: Step = { to: "ACTIVE", label: "Activate", ask: "Ask for activation", needs: "activate", weighty: true };
-const DELETE: Step = { to: "DELETE", label: "Delete", ask: "Ask for deletion", needs: "delete" };
+const ACTIVATE: Step = { to: "ACTIVE", label: "Activate", ask: "Request activation", needs: "activate", weighty: true };
+const DELETE: Step = { to: "DELETE", label: "Delete", ask: "Request deletion", needs: "delete" };
 
 const STEPS: Record<StateName, Step[]> = {
   DRAFT: [
-    { to: "SHADOW", label: "To shadow", ask: "", needs: "shadow", alone: true },
+    { to: "SHADOW", label: "Move to shadow", ask: "", needs: "shadow", alone: true },
     { ...ACTIVATE, needs: "control", alone: true },
     { ...DELETE, own: "draft" },
   ],
   SHADOW: [ACTIVATE, { ...DELETE, needs: "shadow", alone: true }],
   ACTIVE: [
-    { to: "PAUSE", label: "Pause", ask: "Ask for a pause", needs: "pause" },
-    { to: "SHADOW", label: "Back to shadow", ask: "Ask for shadow", needs: "pause" },
+    { to: "PAUSE", label: "Pause", ask: "Request pause", needs: "pause" },
+    { to: "SHADOW", label: "Move to shadow", ask: "Request move to shadow", needs: "pause" },
     DELETE,
   ],
   PAUSE: [
-    { ...ACTIVATE, label: "Resume", ask: "Ask to resume" },
-    { to: "SHADOW", label: "Back to shadow", ask: "Ask for shadow", needs: "activate" },
+    { ...ACTIVATE, label: "Resume", ask: "Request resume" },
+    { to: "SHADOW", label: "Move to shadow", ask: "Request move to shadow", needs: "activate" },
     DELETE,
   ],
   DELETE: [],

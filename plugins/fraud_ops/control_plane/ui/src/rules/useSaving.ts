@@ -37,8 +37,8 @@ export function useSaving(rule: RuleDetail | null, writing: Writing, inSight: bo
     {
       said: ({ status, body }) =>
         status === 202
-          ? "Asked for: somebody else has to approve it"
-          : `Rule ${body.ruleId} is saved as version ${body.revision}`,
+          ? "Requested: another user must approve"
+          : `Rule ${body.ruleId} saved as revision ${body.revision}`,
       affects: [keys.approvals, keys.ruleList, ...(rule ? [keys.versions(rule.ruleId)] : [])],
       renews: rule ? keys.rule(rule.ruleId) : ({ ruleId }) => keys.rule(ruleId),
       quiet: inSight,

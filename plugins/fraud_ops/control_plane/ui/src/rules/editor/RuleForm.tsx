@@ -57,7 +57,7 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
         className="mantine-visually-hidden"
         style={{ position: "absolute", width: 1, height: 1, overflow: "hidden" }}
       >
-        The rule as a form
+        Rule form
       </legend>
       <Group grow gap="sm" align="flex-start" preventGrowOverflow={false}>
         <TextInput label="Name" style={{ flexBasis: "14rem" }} {...text("name")} />
@@ -72,10 +72,10 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
         />
         <TextInput label="Owner" style={{ flexBasis: "9rem" }} {...text("owner")} />
       </Group>
-      <Textarea label="What it is about" autosize minRows={1} maxRows={4} {...text("description")} />
+      <Textarea label="Description" autosize minRows={1} maxRows={4} {...text("description")} />
       <Group grow gap="sm" align="flex-start" preventGrowOverflow={false}>
         <MultiSelect
-          label="For each value of"
+          label="Grouping keys"
           data={choices(fields, grouping)}
           value={list(grouping)}
           error={wrong("groupingKeyNames")}
@@ -106,7 +106,7 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
         />
         {aggregator === "COUNT_DISTINCT" || list(rule["unique"]).length > 0 ? (
           <MultiSelect
-            label="Distinct values of"
+            label="Distinct fields"
             data={choices(fields, rule["unique"])}
             value={list(rule["unique"])}
             error={wrong("unique")}
@@ -118,7 +118,7 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
           />
         ) : (
           <Select
-            label="Of the field"
+            label="Aggregated field"
             data={choices(numeric, rule["aggregateFieldName"])}
             value={shown(rule["aggregateFieldName"]) || null}
             error={wrong("aggregateFieldName")}
@@ -126,7 +126,7 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
             disabled={counts}
             searchable
             clearable
-            clearButtonProps={{ "aria-label": "No field" }}
+            clearButtonProps={{ "aria-label": "Clear field" }}
             onChange={(value) => change({ aggregateFieldName: value ?? undefined })}
             style={{ flexBasis: "12rem" }}
           />
@@ -165,9 +165,9 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
           style={{ flexBasis: "6rem" }}
         />
       </Group>
-      <InputWrapper label="Only transactions where" error={wrong("filter")} labelElement="div">
+      <InputWrapper label="Filter" error={wrong("filter")} labelElement="div">
         <CodeEditor
-          label="Only transactions where"
+          label="Filter"
           value={shown(rule["filter"])}
           onChange={(value) => change({ filter: value || undefined })}
           offers={() => filterOffers(schema)}
@@ -180,14 +180,14 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
       <Group grow gap="sm" align="flex-start" preventGrowOverflow={false}>
         <Decimal
           name="cooldownSeconds"
-          label="Silent after an alert (seconds)"
+          label="Cool-down (s)"
           rule={rule}
           error={wrong("cooldownSeconds")}
           readOnly={disabled}
           change={change}
         />
         <Select
-          label="Then"
+          label="Action"
           data={choices(schema.actions, rule["action"])}
           value={shown(rule["action"]) || "ALERT"}
           error={wrong("action")}

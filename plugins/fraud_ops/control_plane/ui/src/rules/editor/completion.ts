@@ -37,7 +37,7 @@ function inDocument(before: string, schema: Schema): Offer[] {
     const opened = /(\w+)"?\s*:\s*\[?\s*(?:\n\s*(?:-\s*)?["\w]*,?\s*)*$/u.exec(before)?.[1];
     if (opened !== undefined && FIELD_MEMBERS.has(opened)) return fields(schema);
   }
-  return /^[\s{,]*"?\w*$/u.test(line) ? schema.members.map((label) => ({ label, detail: "member" })) : [];
+  return /^[\s{,]*"?\w*$/u.test(line) ? schema.members.map((label) => ({ label, detail: "rule field" })) : [];
 }
 
 function valuesOf(member: string, schema: Schema): Offer[] {
@@ -52,8 +52,8 @@ function valuesOf(member: string, schema: Schema): Offer[] {
 
 function fields(schema: Schema): Offer[] {
   return schema.fields.flatMap(({ name, type, nullable, aliases }) => [
-    { label: name, detail: nullable ? `${type}, may be null` : type },
-    ...aliases.map((label) => ({ label, detail: `${type}, another name of ${name}` })),
+    { label: name, detail: nullable ? `${type}, nullable` : type },
+    ...aliases.map((label) => ({ label, detail: `${type}, alias of ${name}` })),
   ]);
 }
 

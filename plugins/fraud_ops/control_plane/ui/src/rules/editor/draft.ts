@@ -26,7 +26,7 @@ export function written(form: Form, text: string): Draft {
   try {
     const document = form === "json" ? parseExactly(text) : plainYaml(text);
     if (typeof document !== "object" || document === null || Array.isArray(document)) {
-      return { form, text, document: null, fault: "a rule is a mapping of its members" };
+      return { form, text, document: null, fault: "must be a mapping of rule fields" };
     }
     return { form, text, document: document as RuleDocument, fault: null };
   } catch (error) {
