@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from fraud_rules.runtime.atomic_file import Durability, write_file
+
 FOLDER = Path(__file__).parent / "results"
 
 
@@ -25,9 +27,7 @@ def write(results: Results, folder: Path = FOLDER) -> None:
     """Keep the results, whole or not at all."""
     folder.mkdir(exist_ok=True)
     path = folder / f"{results.name}.json"
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(asdict(results), indent=1) + "\n", encoding="utf-8")
-    partial.replace(path)
+    write_file(path, (json.dumps(asdict(results), indent=1) + "\n").encode(), Durability.NONE)
 
 
 def read(name: str, folder: Path = FOLDER) -> Results | None:

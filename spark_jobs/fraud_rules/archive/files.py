@@ -6,7 +6,6 @@ without holding it; the other logs by (partition, offset).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from fraud_rules.errors import ArchiveDamaged
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.runtime.atomic_file import replaced_file
 
 __all__ = [
     "LOG_SCHEMA",
@@ -69,24 +69,17 @@ def sorted_by_time(batch: TransactionBatch) -> TransactionBatch:
 def write_file(store: ArchiveStore, table: Table, day: Day, rows: pa.Table) -> FileEntry:
     """Write rows, sorted already, as one file. Raises StorageFull."""
     path = store.new_path(table, str(day))
-    partial = path.with_suffix(".parquet.partial")
-    with named_storage_errors(path):
-        try:
-            pq.write_table(
-                rows,
-                partial,
-                row_group_size=ROW_GROUP,
-                compression="zstd",
-                compression_level=1,
-                write_page_checksum=True,
-                store_decimal_as_integer=True,
-                write_statistics=[TIME_FIELD] if table in (Table.TRANSACTIONS, Table.IMPORTED) else False,
-            )
-            with partial.open("rb+") as file:
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+    with named_storage_errors(path), replaced_file(path) as partial:
+        pq.write_table(
+            rows,
+            partial,
+            row_group_size=ROW_GROUP,
+            compression="zstd",
+            compression_level=1,
+            write_page_checksum=True,
+            store_decimal_as_integer=True,
+            write_statistics=[TIME_FIELD] if table in (Table.TRANSACTIONS, Table.IMPORTED) else False,
+        )
     times = _ints(rows.column(TIME_FIELD))
     offsets, partitions = _ints(rows.column(OFFSET)), rows.column(PARTITION).to_numpy()
     ends = {str(p): int(offsets[partitions == p].max()) + 1 for p in np.unique(partitions).tolist()}

@@ -6,7 +6,6 @@ names is not part of the archive, whatever a killed run has left behind; `sweep`
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
@@ -21,6 +20,7 @@ import msgspec
 
 from fraud_rules.archive.manifest import FORMAT, Manifest
 from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ConfigError, FraudError, StorageFull
+from fraud_rules.runtime.atomic_file import create_file, write_file
 
 __all__ = ["ArchiveStore", "locked", "named_storage_errors", "write_whole"]
 
@@ -65,7 +65,7 @@ class ArchiveStore:
         path = self._manifest(manifest.version)
         with named_storage_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            if not _create(path, manifest.encode()):
+            if not create_file(path, manifest.encode()):
                 raise ArchiveBusy(f"{path} exists: another run archives into {self.root}; let it finish")
         for version in self._versions()[:-_KEPT]:
             self._manifest(version).unlink(missing_ok=True)
@@ -135,32 +135,6 @@ def named_storage_errors(path: Path) -> Iterator[None]:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file, replacing what was there; it appears whole or not at all. Raises StorageFull, ArchiveDamaged."""
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     with named_storage_errors(path):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _write(partial, content)
-            partial.replace(path)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                partial.unlink()
-
-
-def _create(path: Path, content: bytes) -> bool:
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        _write(partial, content)
-        os.link(partial, path)
-    except FileExistsError:
-        return False
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            partial.unlink()
-    return True
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, content)

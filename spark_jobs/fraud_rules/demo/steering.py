@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from fraud_rules.fraud_patterns import FRAUDS
+from fraud_rules.runtime.atomic_file import Durability, write_file
 
 __all__ = ["VARIABLE", "Steering", "TrafficState", "Wish"]
 
@@ -95,6 +96,4 @@ class Steering:
 
 def _put(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    new.write_bytes(content)
-    new.replace(path)
+    write_file(path, content, Durability.NONE)

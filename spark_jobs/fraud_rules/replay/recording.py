@@ -31,6 +31,7 @@ import msgspec
 
 from fraud_rules.codec.json_reader import JsonReader
 from fraud_rules.errors import InputInvalid
+from fraud_rules.runtime.atomic_file import Durability, replaced_file
 
 __all__ = ["RecordedBatch", "RecordedRule", "RecordedSettings", "RecordedTransaction", "Recording"]
 
@@ -143,10 +144,8 @@ class Recording:
 
     def write(self, path: Path) -> None:
         """Write the file atomically. Raises OSError."""
-        partial = path.with_name(path.name + ".partial")
-        with partial.open("wb") as file:
+        with replaced_file(path, Durability.NONE) as partial, partial.open("wb") as file:
             file.writelines(self.lines())
-        partial.replace(path)
 
     def lines(self) -> Iterator[bytes]:
         """The file's content: one step per line by append time, with rules before transactions at equal times."""

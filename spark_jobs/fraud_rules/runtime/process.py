@@ -13,6 +13,8 @@ from pathlib import Path
 
 import psutil
 
+from fraud_rules.runtime.atomic_file import Durability, write_file
+
 _SAME_START_S = 2.0  # the start time is computed from the boot time, which moves when the clock is set
 
 
@@ -55,9 +57,7 @@ class ProcessHandle:
 
     def write(self, path: Path) -> None:
         """Write the handle to a file atomically."""
-        partial = path.with_name(path.name + ".partial")
-        partial.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        partial.replace(path)
+        write_file(path, json.dumps(asdict(self)).encode(), Durability.NONE)
 
     def process(self) -> psutil.Process | None:
         """The running process; None if it has ended, even if its pid now belongs to another process."""

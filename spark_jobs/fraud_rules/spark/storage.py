@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
-import os
 import posixpath
 import shutil
-import uuid
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -15,6 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from fraud_rules.errors import CheckpointDamaged
+from fraud_rules.runtime.atomic_file import create_file, write_file
 
 _MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager$"
 _EXISTS = "FileAlreadyExistsException"
@@ -92,24 +90,13 @@ class DiskFolder:
 
     def create(self, name: str, content: bytes, *, replace: bool = False) -> bool:
         path = self._path / name
-        partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            if replace:
-                partial.replace(path)
-            else:
-                os.link(partial, path)
-        except FileExistsError:
-            return False
+            if not replace:
+                return create_file(path, content)
+            write_file(path, content)
         except OSError as error:
             raise self._damaged(name, error) from error
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                partial.unlink()
         return True
 
     def delete(self, name: str) -> None:

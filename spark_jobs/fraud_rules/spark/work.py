@@ -19,6 +19,7 @@ import msgspec
 
 from fraud_rules.deploy.work import WORK_VARIABLE, Work, WorkPhase
 from fraud_rules.runtime import clock
+from fraud_rules.runtime.atomic_file import Durability, write_file
 
 __all__ = ["BatchProgress", "BatchWatch", "WorkReport", "named_report", "work_file", "work_lines"]
 
@@ -172,14 +173,12 @@ class BatchWatch:
 
 def work_file(path: Path) -> Write:
     """Writes to a file, whole or not at all; there is none between two batches."""
-    partial = path.with_name(path.name + ".partial")
 
     def write(work: Work | None) -> None:
         if work is None:
             path.unlink(missing_ok=True)
         else:
-            partial.write_bytes(msgspec.json.encode(work))
-            partial.replace(path)
+            write_file(path, msgspec.json.encode(work), Durability.NONE)
 
     return write
 

@@ -7,7 +7,6 @@ process, however it ends. Any container that sees the files can test the lock; p
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ import msgspec
 from fraud_rules.deploy.intent import NO_EPOCH, Intent
 from fraud_rules.deploy.work import Work
 from fraud_rules.errors import AttemptUnreachable
+from fraud_rules.runtime.atomic_file import Durability, write_file
 
 __all__ = ["AgentHome", "AttemptEnd", "AttemptFolder", "AttemptOrder"]
 
@@ -206,15 +206,4 @@ def _read(path: Path, kind: type[_T]) -> _T | None:
 
 
 def _write(path: Path, value: object) -> None:
-    """Replace a file atomically and durably."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
-        file.write(msgspec.json.encode(value))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    write_file(path, msgspec.json.encode(value), Durability.NAME)
