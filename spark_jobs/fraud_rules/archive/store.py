@@ -7,8 +7,6 @@ names is not part of the archive, whatever a killed run has left behind; `sweep`
 from __future__ import annotations
 
 import errno
-import fcntl
-import os
 import time
 import uuid
 from collections.abc import Iterator
@@ -21,6 +19,7 @@ import msgspec
 from fraud_rules.archive.manifest import FORMAT, Manifest
 from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ConfigError, FraudError, StorageFull
 from fraud_rules.runtime.atomic_file import create_file, write_file
+from fraud_rules.runtime.file_lock import FileLock
 
 __all__ = ["ArchiveStore", "locked", "named_storage_errors", "write_whole"]
 
@@ -106,20 +105,15 @@ class ArchiveStore:
 
 
 @contextmanager
-def locked(path: Path, busy: FraudError | None) -> Iterator[None]:
-    """Hold a file lock, which goes with the process; raise `busy` when somebody else has it, or wait without one."""
+def locked(path: Path, busy: FraudError, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold the lock of a file. Raises `busy` if another process keeps it for `wait_s`, StorageFull, ArchiveDamaged."""
     with named_storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if busy is None else fcntl.LOCK_NB))
-        except BlockingIOError:
-            assert busy is not None
-            raise busy from None
+        lock = FileLock(path, 0o600)
+    with lock:
+        if not lock.acquire(wait_s):
+            raise busy
         yield
-    finally:
-        os.close(lock)
 
 
 @contextmanager

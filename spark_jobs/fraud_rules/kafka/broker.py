@@ -8,7 +8,6 @@ found by its command line.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import socket
@@ -27,6 +26,7 @@ from confluent_kafka.admin import AdminClient
 from fraud_rules.configuration.project import Project, port_setting
 from fraud_rules.errors import BrokerUnavailable, ConfigError, PortInUse
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.runtime.file_lock import locked
 from fraud_rules.runtime.process import ProcessHandle, holder_of
 
 __all__ = ["Broker", "BrokerStatus", "check_free"]
@@ -37,6 +37,7 @@ CONTROLLER_PORT_VARIABLE = "FRAUD_BROKER_CONTROLLER_PORT"
 
 _JVM = ("-Xmx512m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:+ExitOnOutOfMemoryError")
 _LOG_TAIL_LINES = 3
+_LOCK_WAIT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +129,13 @@ class Broker:
 
     @contextlib.contextmanager
     def _exclusively(self) -> Iterator[None]:
-        """One start or stop at a time; the lock goes with the process that holds it."""
-        with (self.home / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        """One start or stop at a time. Raises BrokerUnavailable when another one takes too long."""
+        with locked(self.home / "lock", _LOCK_WAIT_S, self._busy):
             yield
+
+    def _busy(self, pid: str) -> BrokerUnavailable:
+        held = f"process {pid} has been starting or stopping the broker in {self.home} for {_LOCK_WAIT_S:g} s"
+        return BrokerUnavailable(f"{held}: end it if it hangs")
 
     def _running(self) -> ProcessHandle | None:
         if self._child is not None:

@@ -23,6 +23,7 @@ from fraud_rules.reevaluation.report import DayResult, decode_result, encode_res
 __all__ = ["DayStore", "write_image"]
 
 _KEPT_STATES = 40
+_WAIT_S = 43_200.0
 _IMAGE = "state-"
 _LENGTH = struct.Struct("<Q")
 
@@ -42,12 +43,12 @@ class DayStore:
         return self.archive.root / "reevaluation"
 
     def alone(self, day: Day, *, wait: bool = False) -> AbstractContextManager[None]:
-        """Nobody else evaluates the day meanwhile. Raises DayBusy, or waits.
+        """Hold the day, so that no other run evaluates it. Raises DayBusy; `wait` first gives the other run half a day.
 
-        Who holds a day waits for earlier days only, so nobody waits for ever.
+        A holder waits only for earlier days, so there is no deadlock.
         """
         busy = DayBusy(f"another run evaluates {day}: let it finish, its result is this one's")
-        return locked(self._of(day) / "lock", None if wait else busy)
+        return locked(self._of(day) / "lock", busy, _WAIT_S if wait else 0.0)
 
     def result(self, day: Day) -> DayResult | None:
         """What was found of the day, if it was evaluated. Raises ArchiveDamaged."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import posixpath
 import shutil
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.runtime.atomic_file import create_file, write_file
+from fraud_rules.runtime.file_lock import FileLock
 
 _MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager$"
 _EXISTS = "FileAlreadyExistsException"
@@ -70,7 +70,7 @@ class DiskFolder:
     def __init__(self, path: Path) -> None:
         self._path = path.resolve()
         self.root = str(self._path)
-        self._held: IO[bytes] | None = None
+        self._held: FileLock | None = None
 
     def names(self, folder: str = "") -> list[str]:
         try:
@@ -109,14 +109,13 @@ class DiskFolder:
         self.release()
         try:
             self._path.mkdir(parents=True, exist_ok=True)
-            self._held = (self._path / _IN_USE).open("ab")
-            fcntl.flock(self._held, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.release()
-            return False
+            self._held = FileLock(self._path / _IN_USE)
+            if self._held.acquire(shared=not alone):
+                return True
         except OSError as error:
             raise self._damaged(_IN_USE, error) from error
-        return True
+        self.release()
+        return False
 
     def release(self) -> None:
         if self._held is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,12 +13,11 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from fraud_ops.control_plane.errors import LeadershipLost, StoreBusy, Unavailable
+from fraud_rules.runtime.file_lock import FileLock
 
-__all__ = ["Leadership", "LockFile", "advisory_leadership", "file_leadership", "held_file"]
+__all__ = ["Leadership", "advisory_leadership", "file_leadership", "held_file"]
 
 _CHECK_S: Final = 1.0
-_SHORTEST_PAUSE_S: Final = 0.000_5
-_LONGEST_PAUSE_S: Final = 0.01
 _IDLE_S: Final = 60
 _HAS_IDLE_TIMEOUT: Final = (14,)
 
@@ -48,55 +45,12 @@ class Leadership:
             raise LeadershipLost(f"this process has lost the {self._name} lock: another process may lead")
 
 
-class LockFile:
-    """A file that this process can lock. The operating system releases the lock when the process ends."""
-
-    def __init__(self, path: Path, handle: int) -> None:
-        self._path = path
-        self._handle = handle
-
-    def acquire(self, wait_s: float) -> bool:
-        """Lock the file within `wait_s`; False if another process holds it for longer."""
-        deadline_s, pause_s = time.monotonic() + wait_s, _SHORTEST_PAUSE_S
-        while not self._locked():
-            if time.monotonic() >= deadline_s:
-                return False
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-        os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, str(os.getpid()).encode(), 0)
-        return True
-
-    def holder(self) -> str:
-        """Read the id of the process that locked the file last."""
-        return os.pread(self._handle, 20, 0).decode("ascii", "replace") or "unknown"
-
-    def is_ours(self) -> bool:
-        """Whether the path still names the opened file. A lock on a removed file excludes no other process."""
-        try:
-            return os.path.samestat(self._path.stat(), os.fstat(self._handle))
-        except FileNotFoundError:
-            return False
-
-    def _locked(self) -> bool:
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-
-@contextmanager
-def _lock_file(path: Path) -> Iterator[LockFile]:
-    """Open a lock file. The end of the block releases the lock. Raises Unavailable."""
+def _lock_file(path: Path) -> FileLock:
+    """Open a lock file. Raises Unavailable."""
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return FileLock(path, 0o600)
     except OSError as error:
         raise Unavailable(f"{path} cannot be opened: {error.strerror}") from error
-    try:
-        yield LockFile(path, handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager
@@ -112,7 +66,7 @@ def held_file(path: Path, wait_s: float) -> Iterator[None]:
 def file_leadership(path: Path, name: str) -> Iterator[Leadership]:
     """Lead by a file lock, if no other process leads. Raises Unavailable."""
     with _lock_file(path) as file:
-        yield Leadership(name, led=file.acquire(0), holds=file.is_ours)
+        yield Leadership(name, led=file.acquire(), holds=file.is_current)
 
 
 @contextmanager

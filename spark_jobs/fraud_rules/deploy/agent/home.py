@@ -6,13 +6,12 @@ process, however it ends. Any container that sees the files can test the lock; p
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -20,6 +19,7 @@ from fraud_rules.deploy.intent import NO_EPOCH, Intent
 from fraud_rules.deploy.work import Work
 from fraud_rules.errors import AttemptUnreachable
 from fraud_rules.runtime.atomic_file import Durability, write_file
+from fraud_rules.runtime.file_lock import FileLock, locked
 
 __all__ = ["AgentHome", "AttemptEnd", "AttemptFolder", "AttemptOrder"]
 
@@ -134,15 +134,13 @@ class AttemptFolder:
         """Make `started`, `ready` or `running` true."""
         (self.path / what).touch()
 
-    def lock(self) -> IO[bytes] | None:
+    def lock(self) -> FileLock | None:
         """Lock the attempt, so that no process of it can start. None while one runs."""
-        file = (self.path / "lock").open("ab")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            return None
-        return file
+        lock = FileLock(self.path / "lock")
+        if lock.acquire():
+            return lock
+        lock.close()
+        return None
 
     def is_alive(self) -> bool:
         """Whether a process of the attempt runs, in this container or in another."""
@@ -190,11 +188,8 @@ class AgentHome:
     def hold(self) -> Iterator[None]:
         """Lock the folder for this agent. Raises AttemptUnreachable if another agent holds it."""
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / "lock").open("ab") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise AttemptUnreachable(f"another agent uses {self.path}: end it first, or use another") from error
+        busy = AttemptUnreachable(f"another agent uses {self.path}: end it first, or use another")
+        with locked(self.path / "lock", 0, lambda _: busy):
             yield
 
 
@@ -206,4 +201,5 @@ def _read(path: Path, kind: type[_T]) -> _T | None:
 
 
 def _write(path: Path, value: object) -> None:
+    """Replace a file atomically and durably."""
     write_file(path, msgspec.json.encode(value), Durability.NAME)

@@ -19,6 +19,7 @@ from typing import IO, Final
 from fraud_rules.deploy.agent.home import AttemptEnd, AttemptFolder, AttemptOrder
 from fraud_rules.deploy.agent.members import kill_members
 from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.file_lock import FileLock
 
 __all__ = ["LOG_BYTES", "main"]
 
@@ -57,7 +58,7 @@ def main(path: str) -> int:
     return 0
 
 
-def _lock(folder: AttemptFolder) -> IO[bytes] | None:
+def _lock(folder: AttemptFolder) -> FileLock | None:
     """Take the attempt's lock. Retry, because a test of the lock by another process also holds it for a moment."""
     deadline = time.monotonic() + _LOCK_S
     while (lock := folder.lock()) is None and time.monotonic() < deadline:
@@ -65,7 +66,7 @@ def _lock(folder: AttemptFolder) -> IO[bytes] | None:
     return lock
 
 
-def _start(order: AttemptOrder, lock: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(order: AttemptOrder, lock: FileLock) -> subprocess.Popen[bytes]:
     """Start the driver. It inherits the lock, so the attempt is alive while the starter or the driver is."""
     return subprocess.Popen(
         order.command,

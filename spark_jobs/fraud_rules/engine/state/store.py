@@ -6,13 +6,12 @@ at the version of the durable log (a task ran elsewhere, was repeated, or died h
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -21,11 +20,15 @@ from numpy.typing import NDArray
 
 from fraud_rules.engine.state.arrays import Arrays, HeapArrays, MappedArrays
 from fraud_rules.engine.state.grouping_state import Cell
+from fraud_rules.errors import Stalled
 from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.runtime.file_lock import locked
 
 _VERSION, _DIGEST, _OPEN, _SHAPE = range(4)
 LAYOUT = 3
 """Raised when the arrays change their meaning: views of another layout are made anew."""
+
+_LOCK_WAIT_S = 1_800.0
 
 
 @dataclass(slots=True)
@@ -123,13 +126,13 @@ class MappedViews:
         """See `ViewStore`. The lock goes with the process that dies; its view is then found open and made anew."""
         folder = self._folder / f"key-group-{key_group}"
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(folder / "lock", _LOCK_WAIT_S, partial(_stalled, key_group), 0o600):
             view = self._views.get(key_group)
             if view is None:
                 stamp = MappedArrays(folder).open("stamp", np.int64, 4, 0)
                 view = self._views[key_group] = KeyGroupView(stamp, folder)
             yield view
-        finally:
-            os.close(lock)
+
+
+def _stalled(key_group: int, pid: str) -> Stalled:
+    return Stalled(f"process {pid} has held the view of key group {key_group} for {_LOCK_WAIT_S:g} s: does it hang?")

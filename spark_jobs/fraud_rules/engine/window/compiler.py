@@ -7,7 +7,6 @@ stale. So the folder goes by a digest of the whole package, of numba's version a
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import tempfile
@@ -20,10 +19,14 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 import numba
 
+from fraud_rules.errors import Stalled
+from fraud_rules.runtime.file_lock import locked
+
 __all__ = ["SharedLocator", "compiled", "compiling", "inlined"]
 
 _PACKAGE: Final = __name__.rpartition(".")[0]
 _LOCK: Final = "lock"
+_LOCK_WAIT_S: Final = 900.0
 
 
 def _digest() -> str:
@@ -91,11 +94,14 @@ class SharedLocator:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """One process at a time compiles; the others then find its code."""
+    """One process at a time compiles; the others wait and then find its code. Raises Stalled."""
     _FOLDER.mkdir(parents=True, exist_ok=True)
-    with (_FOLDER / _LOCK).open("ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(_FOLDER / _LOCK, _LOCK_WAIT_S, _stalled):
         yield
+
+
+def _stalled(pid: str) -> Stalled:
+    return Stalled(f"process {pid} has compiled the window kernel for {_LOCK_WAIT_S:g} s: end it if it hangs")
 
 
 numba.config.CACHE_LOCATOR_CLASSES = ",".join(
