@@ -144,5 +144,5 @@ def test_every_error_of_the_nights_has_a_runbook_and_is_in_the_table(code: int, 
 
 def assert_is_runbook(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    for part in ("## What it means", "## How to look", "## What to do", "## How to undo"):
+    for part in ("## What it means", "## How to check", "## What to do", "## How to undo"):
         assert part in text, f"{page.name} lacks {part}"
