@@ -1,7 +1,7 @@
-"""Where a cell's flat arrays live: in this process, or in files that every worker of the host maps.
+"""Stores the flat arrays of a grouping state in this process, or in files that every worker of the host maps.
 
-Spark hands a partition to whichever Python worker is free. With the arrays in memory-mapped files all workers of a host
-share one view of a key group instead of each keeping, and forever catching up, its own.
+Spark gives a partition to any free Python worker. With memory-mapped files, all workers of a host share one view of a
+key group. Otherwise each worker would need its own view and would repeatedly bring it up to date.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Arrays(Protocol):
     """Named arrays that can grow along their first axis."""
 
     def open(self, name: str, dtype: type[np.generic], rows: int, columns: int) -> AnyArray:
-        """The array as it is, grown to at least `rows` (new rows are zero). Its columns never change while it exists.
+        """Open the array, and grow it to at least `rows` (new rows are zero). Its columns never change while it exists.
 
-        Shape (rows or more, columns); for columns == 0 a vector of length rows or more.
+        The shape is (rows or more, columns); for columns == 0 it is a vector of length rows or more.
         """
 
     def drop(self, name: str) -> None:
-        """Forget the array; `open` makes a new one, all zero."""
+        """Remove the array. The next `open` creates a new array of zeros."""
 
 
 def _shape(rows: int, columns: int) -> tuple[int, ...]:
@@ -38,7 +38,7 @@ def _shape(rows: int, columns: int) -> tuple[int, ...]:
 
 
 class HeapArrays:
-    """Arrays of this process."""
+    """Arrays in the memory of this process."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, AnyArray] = {}
@@ -58,9 +58,9 @@ class HeapArrays:
 
 
 class MappedArrays:
-    """Arrays in files of one folder, shared by all processes that map them. The caller holds the folder's lock.
+    """Arrays in files of one folder, shared by all processes that map them. The caller must hold the folder's lock.
 
-    `open` raises StorageFull when the disk has no room.
+    `open` raises StorageFull if the disk is full.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -79,17 +79,17 @@ class MappedArrays:
         return np.frombuffer(mapped, dtype=dtype).reshape(_shape(size // row_bytes, columns))
 
     def _allocate(self, file: int, size: int, wanted: int) -> None:
-        """Take the disk's blocks before the file is mapped: a write to a mapped hole on a full disk is a SIGBUS."""
+        """Allocate disk blocks before the file is mapped: a write to a mapped hole on a full disk causes a SIGBUS."""
         try:
             os.posix_fallocate(file, size, wanted - size)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             raise StorageFull(
-                f"No space left on the disk of the views, {self._folder}, for {wanted - size:,} bytes more: free some "
-                "space or name another folder (views_folder in config/detector.yaml); nothing is lost"
+                f"No space left on the disk of the views, {self._folder}, for {wanted - size:,} more bytes: free some "
+                "space or set another folder (views_folder in config/detector.yaml); nothing is lost"
             ) from error
 
     def drop(self, name: str) -> None:
-        # Other workers may still map the old file: it goes away with their mappings.
+        # Other workers may still map the old file. The system frees its space when their mappings end.
         (self._folder / name).unlink(missing_ok=True)

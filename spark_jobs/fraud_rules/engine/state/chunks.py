@@ -1,11 +1,11 @@
-"""The chunks of a key group's log: what each batch accepted, merged as they age.
+"""The chunks of a key group's log: the rows that each batch accepted, merged as they age.
 
-Chunks are merged as in a log-structured merge tree, so that starting from the log reads few of them: `FAN` chunks of a
-level make one of the next. Merging leaves out rows that the retention bound has passed, and spent marks.
+Chunks are merged as in a log-structured merge tree, so that a start from the log reads few chunks: `FAN` chunks of one
+level become one chunk of the next. A merge drops rows before the retention bound, and spent marks.
 
-The latest mark of a rule and key counts, so that a spent one must not uncover an older one that is not spent. Only a
-count of suppressed alerts makes an older mark last longer than a later one. So the marks of a rule that has suppressed
-alerts are left out only where no older chunk has marks.
+Only the latest mark of a rule and key counts, so the removal of a spent mark must not uncover an older mark that is not
+spent. An older mark can outlast a later mark only through its count of suppressed alerts. So a merge drops the marks of
+a rule that has suppressed alerts only if no older chunk has marks.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import Column, TransactionBatch
 
 FAN = 16
-"""Chunks of one level that become one of the next."""
+"""The number of chunks of one level that become one chunk of the next level."""
 
 
 class Part(msgspec.Struct, array_like=True, gc=False):
-    """What a chunk holds of one cell: packed rows whose `offset` is the arrival number, and marks."""
+    """A chunk's content for one grouping state: packed rows whose `offset` is the arrival number, and marks."""
 
     cell: int
     rows: bytes
@@ -36,8 +36,9 @@ class Part(msgspec.Struct, array_like=True, gc=False):
 
 
 class ChunkInfo(msgspec.Struct, array_like=True):
-    """A chunk in the head: `newest_ms` is the youngest event time of each cell's rows. `marks_ms` holds, by cell, the
-    newest alert and the newest reset (event times) of its marks; None where some of them do not go by time alone."""
+    """A chunk in the head. `newest_ms` is the newest event time of the rows, by grouping state. `marks_ms` holds, by
+    grouping state, the event times of the newest alert and the newest reset of the chunk's marks. It is None if the end
+    of some marks depends on more than time."""
 
     id: int
     level: int
@@ -46,7 +47,7 @@ class ChunkInfo(msgspec.Struct, array_like=True):
     marks_ms: dict[int, tuple[int, int]] | None = None
 
     def marks_over(self, horizons: Mapping[int, Horizon]) -> bool:
-        """Whether none of its marks can matter."""
+        """Whether all marks of the chunk are spent."""
         if not self.has_marks:
             return True
         return self.marks_ms is not None and all(
@@ -55,13 +56,13 @@ class ChunkInfo(msgspec.Struct, array_like=True):
 
 
 class MarkRules(NamedTuple):
-    """Incarnations of the rules that are `kept`, and of those that have suppressed alerts (None: all may have)."""
+    """Incarnations of rules: those whose marks are `kept`, and those that have suppressed alerts (None: unknown)."""
 
     kept: frozenset[int]
     suppressing: frozenset[int] | None
 
     def go_by_time(self, marks: Marks) -> bool:
-        """Whether no mark is of a rule that has suppressed alerts."""
+        """Whether the marks exclude all rules that have suppressed alerts."""
         if self.suppressing is None:
             return False
         return self.suppressing.isdisjoint(marks.rows[:, M_RULE].tolist())
@@ -72,17 +73,17 @@ _parts_decode = msgspec.msgpack.Decoder(list[Part]).decode
 
 
 def pack_marks(marks: Marks) -> bytes:
-    """Marks as bytes; `unpack_marks` gives them back."""
+    """Encode marks as bytes for `unpack_marks`."""
     return _as_batch(marks).pack()
 
 
 def unpack_marks(blob: bytes) -> Marks:
-    """What `pack_marks` made."""
+    """Decode the bytes of `pack_marks`."""
     return _as_marks(TransactionBatch.unpack(blob))
 
 
 def _as_batch(marks: Marks) -> TransactionBatch:
-    """Marks ride in a batch, one row a mark: their numbers and the key's values are its columns."""
+    """Convert marks to a batch with one row per mark. Its columns are the mark's numbers and the key's values."""
     columns = {f"m{c}": Column(np.ascontiguousarray(marks.rows[:, c]), None, None) for c in range(M_WIDTH)}
     columns |= {f"k{k}": key for k, key in enumerate(marks.keys)}
     nothing = np.zeros(len(marks.rows), dtype=np.int64)
@@ -95,22 +96,22 @@ def _as_marks(batch: TransactionBatch) -> Marks:
 
 
 def encode_parts(parts: Sequence[Part]) -> bytes:
-    """A chunk."""
+    """Encode the parts of a chunk."""
     return _parts_encode(list(parts))
 
 
 def decode_parts(blob: bytes) -> list[Part]:
-    """The parts of a chunk."""
+    """Decode the parts of a chunk."""
     return _parts_decode(blob)
 
 
 def newest_ms(rows: TransactionBatch) -> int:
-    """The youngest event time of the rows, of which there are some."""
+    """The newest event time of the rows, of which there must be at least one."""
     return int(rows.columns[TIME_FIELD].values.max())
 
 
 def drop_expired(log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon]) -> list[ChunkInfo]:
-    """Delete the chunks whose rows and marks no longer matter (those of cells without a horizon do not)."""
+    """Delete the chunks whose rows and marks no longer count. Those of a state without a horizon do not count."""
     kept = []
     for info in chunks:
         live = any(cell in horizons and newest >= horizons[cell].bound_ms for cell, newest in info.newest_ms.items())
@@ -124,7 +125,7 @@ def drop_expired(log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[i
 def merge_aged(
     log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon], rules: MarkRules
 ) -> list[ChunkInfo]:
-    """Where a level has twice FAN chunks, make one of its oldest FAN. `horizons` are by live cell."""
+    """On each level with twice FAN chunks, merge the oldest FAN chunks. `horizons` are by live grouping state."""
     chunks = list(chunks)
     for level in range(max((info.level for info in chunks), default=0) + 1):
         run = [info for info in chunks if info.level == level]
@@ -146,7 +147,7 @@ def _merge(
     *,
     is_oldest: bool,
 ) -> ChunkInfo | None:
-    """One chunk of a run's live rows and marks, under the id of its first; None when nothing of it lives."""
+    """Merge the live rows and marks of a run into one chunk with the first chunk's id. None if nothing is live."""
     parts = [part for info in run for part in decode_parts(log.chunk(info.id))]
     for info in run:
         log.delete_chunk(info.id)
@@ -172,7 +173,7 @@ def _merge(
 
 
 def marks_ms_of(marks: Mapping[int, Sequence[Marks]], rules: MarkRules) -> dict[int, tuple[int, int]] | None:
-    """See `ChunkInfo.marks_ms`; `marks` are a chunk's by cell."""
+    """Compute `ChunkInfo.marks_ms`. `marks` are the marks of a chunk by grouping state."""
     if not all(rules.go_by_time(part) for parts in marks.values() for part in parts):
         return None
     return {
@@ -185,7 +186,7 @@ def marks_ms_of(marks: Mapping[int, Sequence[Marks]], rules: MarkRules) -> dict[
 
 
 def _unspent(marks: Marks, horizon: Horizon, rules: MarkRules, *, is_oldest: bool) -> Marks | None:
-    """Without those that can no longer matter and uncover no older one."""
+    """Drop the spent marks whose removal cannot uncover an older mark. Returns None if no mark is left."""
     gone = spent(marks.rows, horizon)
     if not is_oldest:
         suppressing = rules.suppressing
@@ -200,7 +201,7 @@ def _unspent(marks: Marks, horizon: Horizon, rules: MarkRules, *, is_oldest: boo
 
 
 def live_rows(batches: Iterable[TransactionBatch], bound: int) -> TransactionBatch:
-    """The rows at or above the retention bound, in the order given."""
+    """The rows at or after the retention bound, in the given order."""
     rows = TransactionBatch.concat(list(batches))
     if TIME_FIELD not in rows.columns:
         return rows

@@ -1,8 +1,7 @@
-"""One grouping's state in one key group and epoch: retained transactions, what derives from them, and the marks.
+"""The state of one grouping in one key group and epoch: retained transactions, marks, and structures built from them.
 
-The retained rows and the marks are the truth; slots, pool, trees and tables derive from them and from the rules in
-force, and are laid out anew when the rules need other measures, or when most of the memory holds rows that have
-expired.
+The retained rows and the marks are the source of truth. Slots, pool, trees and tables derive from them and from the
+rules in force. They are rebuilt when the rules need other measures, or when most of the memory holds expired rows.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from fraud_rules.model.transaction import Column, TransactionBatch
 
 _SCATTERED_ABOVE = 1024
 _ROWS_A_CALL = 2048
-"""Rows that the kernel takes in between two reports of progress: seconds at most, also far out of order."""
+"""Rows that the kernel accepts between two reports of progress. They take seconds at most, even far out of order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of the rows given to a cell: `outcomes` int8[n] of ROW_*, `lateness_ms` int64[n] (0 unless late),
-    `output` int64[m, O_WIDTH]."""
+    """The results for n rows: `outcomes` int8[n] of ROW_*, `lateness_ms` int64[n] (0 unless late), `output`
+    int64[m, O_WIDTH]."""
 
     outcomes: NDArray[np.int8]
     lateness_ms: Ints
@@ -46,15 +45,15 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Resets and cool-downs by (rule incarnation, key): `rows` int64[m, M_WIDTH] (its M_SLOT has no meaning outside the
-    cell), `keys` one Column of m rows a grouping field."""
+    """Resets and cool-downs by (rule incarnation, key): `rows` int64[m, M_WIDTH], whose M_SLOT is valid only inside its
+    grouping state, and `keys`, one Column of m rows per grouping field."""
 
     rows: Ints
     keys: tuple[Column, ...]
 
 
 class Cell:
-    """State of one (key group, grouping, epoch). Not thread-safe; the key group's lock guards shared arrays."""
+    """The state of one (key group, grouping, epoch). Not thread-safe; the key group's lock guards shared arrays."""
 
     def __init__(
         self,
@@ -85,7 +84,7 @@ class Cell:
         arrays: Arrays,
         longest_cooldown_ms: int = FOREVER_MS,
     ) -> Cell:
-        """An empty cell."""
+        """Create an empty state."""
         cell = cls(schema, fields, arrays, longest_cooldown_ms)
         generation = cell.header[at.H_GENERATION]
         cell.header[:] = 0
@@ -96,34 +95,34 @@ class Cell:
 
     @property
     def retained(self) -> int:
-        """Retained transactions, those not yet cleaned up included."""
+        """The number of retained transactions, including expired ones that are not yet cleaned up."""
         return int(self.header[at.H_EVENTS])
 
     @property
     def retained_marks(self) -> int:
-        """Marks, those not yet cleaned up included."""
+        """The number of marks, including spent ones that are not yet cleaned up."""
         return int(self.header[at.H_MARKS])
 
     @property
     def horizon(self) -> Horizon:
-        """How far the cell looks back."""
+        """The times before which rows and marks stop counting."""
         header = self.header
         return Horizon(int(header[at.H_BOUND]), int(header[at.H_WATERMARK]), self._longest_cooldown_ms)
 
     @property
     def retained_bytes(self) -> int:
-        """Bytes of the arrays that hold them."""
+        """The size in bytes of the arrays."""
         self._refresh()
         return self._view.nbytes
 
     @property
     def measures(self) -> Measures:
-        """What is kept along the rows."""
+        """The measures kept beside the rows."""
         self._refresh()
         return self._view.measures
 
     def plan(self, versions: Sequence[GroupingInForce]) -> Plan:
-        """Compile the grouping's versions, keeping the measures there are where they serve."""
+        """Compile the grouping's versions. The plan reuses the present measures if they suffice."""
         self._refresh()
         return compile_plan(versions, self._schema, self._view.measures)
 
@@ -136,10 +135,10 @@ class Cell:
         explain: bool,
         progress: TaskProgress = UNREPORTED,
     ) -> Taken:
-        """Take transactions in, in arrival order, and evaluate them.
+        """Accept transactions in arrival order, and evaluate them.
 
-        `versions` int64[n] says under which of the plan's versions each row is judged. With `explain` the output has
-        every evaluation, else alerts and suppressed ones only.
+        `versions` int64[n] holds the plan's version for each row. With `explain`, the output has every evaluation,
+        otherwise only alerts and suppressed alerts.
         """
         self._refresh()
         self._lay_out_for(plan)
@@ -173,7 +172,7 @@ class Cell:
             end = min(n, end + _ROWS_A_CALL)
 
     def _grow(self, need: int) -> None:
-        """Make room for what the kernel asked for, or win it back from rows that have expired."""
+        """Make the room that the kernel needs: free the space of expired rows, or grow the arrays."""
         if need == at.NEED_OUTPUT:
             used = int(self.header[at.H_OUT])
             grown = np.empty((2 * len(self._output), at.O_WIDTH), dtype=np.int64)
@@ -193,14 +192,14 @@ class Cell:
             self._view.grow(need)
 
     def _scattered(self) -> bool:
-        """Whether most keys have no rows left, or most of the pool is what moved regions have left behind."""
+        """Whether most keys have no rows left, or most of the pool is space that moved keys have left behind."""
         slots = int(self.header[at.H_SLOTS])
         if slots >= _SCATTERED_ABOVE and 2 * int(key_rows.count_idle_slots(self._view.state)) > slots:
             return True
         return int(self.header[at.H_POOL]) > 8 * self.retained + _SCATTERED_ABOVE
 
     def rows(self) -> TransactionBatch:
-        """The retained rows that still count, in arrival order (partitions and offsets are not kept: zero)."""
+        """The retained rows that still count, in arrival order. Partitions and offsets are not kept, so they are 0."""
         self._refresh()
         return self._batch_of(self._view.state.events[: self.retained][self._alive()])
 
@@ -216,7 +215,7 @@ class Cell:
         return self._with_keys(rows[~spent(rows, self.horizon)])
 
     def marks_of(self, rules: Ints, slots: Ints) -> Marks:
-        """The marks of pairs of rule incarnation and slot, each once however often it is asked for."""
+        """The marks of the pairs (rule incarnation, slot). Each mark occurs once, even for repeated pairs."""
         self._refresh()
         found = np.zeros(int(self.header[at.H_MARKS]), dtype=np.bool_)
         hash_tables.find_marks(self._view.state, rules, slots, found)
@@ -227,18 +226,18 @@ class Cell:
         return Marks(rows, tuple(self._column(i, keys[:, k], None) for k, i in enumerate(self._key_fields)))
 
     def slots_of(self, batch: TransactionBatch) -> Ints:
-        """The slot of each row's key; the rows have been taken."""
+        """The slot of each row's key. The rows must have been accepted before."""
         return self._slots_for(self._rows_of(batch))
 
     def load(self, batch: TransactionBatch, sequence: Ints, marks: Sequence[Marks]) -> None:
-        """Start from retained rows in arrival order and from marks, later ones overriding earlier ones."""
+        """Replace the content by retained rows in arrival order and by marks. Later marks override earlier ones."""
         self._strings.clear()
         rows = self._rows_of(batch)
         rows[:, at.E_SEQ] = sequence
         self._rebuild(rows, marks, self._view.measures)
 
     def compact(self) -> None:
-        """Let go of rows and marks that count no more."""
+        """Remove the rows and marks that no longer count."""
         self._rebuild_with(self.marks(), self._view.measures)
 
     def _refresh(self) -> None:
@@ -250,7 +249,7 @@ class Cell:
         return alive
 
     def _rows_of(self, batch: TransactionBatch) -> Ints:
-        """The batch laid out as `events`."""
+        """Convert the batch to the layout of `events`."""
         rows = np.zeros((len(batch), self._row_width), dtype=np.int64)
         rows[:, at.E_APPEND] = batch.append_ms
         for i, name in enumerate(self._schema.names):
@@ -264,7 +263,7 @@ class Cell:
         return rows
 
     def _codes(self, column: Column) -> Ints:
-        """The column's values as the cell keeps them: strings by the cell's own codes."""
+        """The column's stored values. Strings are stored by codes of this state."""
         return self._strings.intern(column.dictionary)[column.values] if column.dictionary else column.values
 
     def _batch_of(self, events: Ints) -> TransactionBatch:
@@ -281,7 +280,7 @@ class Cell:
         return self._strings.column(values, valid) if is_text else Column(np.ascontiguousarray(values), valid, None)
 
     def _lay_out_for(self, plan: Plan) -> None:
-        """Make the cell hold what the plan reads."""
+        """Rebuild the measures or recount the resets if the plan requires this."""
         if self._view.measures != plan.measures:
             self._rebuild_with(self.marks(), plan.measures)
         elif self._plan is not plan and len(plan.rules.resets):
@@ -296,7 +295,7 @@ class Cell:
         self._rebuild(rows, (marks,), measures)
 
     def _rebuild(self, rows: Ints, marks: Sequence[Marks], measures: Measures) -> None:
-        """Write everything anew from the rows (laid out as `events`, in arrival order) and the marks."""
+        """Rebuild all arrays from the rows (in the layout of `events`, in arrival order) and the marks."""
         n, n_marks, header, view = len(rows), sum(len(each.rows) for each in marks), self.header, self._view
         view.clear(measures, n + (n >> 1), n + n_marks, 2 * n_marks)
         for each in marks:
@@ -329,7 +328,7 @@ def _bit(i: int) -> int:
 
 
 def _passes(measures: Measures, columns: Mapping[str, Column], n: int) -> NDArray[np.uint8]:
-    """uint8[n, filters + 1]: which rows satisfy which filter; the first column is all rows."""
+    """Evaluate all filters for all rows: uint8[n, filters + 1]. The first column is 1 for all rows."""
     passes = np.ones((n, len(measures.filters) + 1), dtype=np.uint8)
     for number, predicate in enumerate(measures.filters, start=1):
         passes[:, number] = predicate.mask(columns, n)

@@ -1,7 +1,7 @@
-"""Keeps a key group's view and its durable log in step.
+"""Keeps a key group's view consistent with its durable log.
 
-The log is the truth and the view its picture. Each batch adds at most one chunk and replaces the head, whose version
-and digest say what the log holds; a view that does not show exactly that is made anew.
+The log is the source of truth, and the view is a cache of it. Each batch adds at most one chunk and replaces the head.
+The head's version and digest identify the log's content. A view with another version or digest is rebuilt.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Grouping = tuple[str, ...]
 
 
 class CellHead(msgspec.Struct, array_like=True):
-    """A cell in the head: which grouping and epoch it is, and the scalars of its state."""
+    """A grouping state in the head: its grouping and epoch, and its scalars."""
 
     id: int
     fields: Grouping
@@ -54,9 +54,9 @@ class CellHead(msgspec.Struct, array_like=True):
 
 
 class Head(msgspec.Struct, array_like=True):
-    """The head of a key group's log: which cells there are, and which chunks hold their rows, oldest first.
+    """The head of a key group's log: the grouping states, and the chunks that hold their rows, oldest first.
 
-    `suppressing` are the incarnations of rules that have suppressed alerts; None where an earlier version wrote it.
+    `suppressing` holds the incarnations of the rules that have suppressed alerts; None in the head of an older release.
     """
 
     version: int = 0
@@ -73,7 +73,7 @@ _decode_head = msgspec.msgpack.Decoder(Head).decode
 
 
 class Journal:
-    """One batch's access to a key group's state: cells to work on, and `commit` to make it durable."""
+    """One batch's access to a key group's state. `open` returns grouping states, `commit` makes them durable."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Journal:
         self._marks: dict[int, list[Marks]] = {}
         encoded = log.head()
         self.head = Head(suppressing=[]) if encoded is None else _decode_head(encoded)
-        # A release before this one may have known more fields, and rules that group by them.
+        # An older release may have had a schema with more fields, and rules that group by them.
         self.head.cells = [info for info in self.head.cells if set(info.fields) <= set(schema.names)]
         if not view.shows(self.head.version, self.head.digest):
             view.begin()
@@ -101,11 +101,11 @@ class Journal:
         view.begin()
 
     def cells_of(self, fields: Grouping) -> list[CellHead]:
-        """The grouping's cells, oldest epoch first."""
+        """The states of the grouping, oldest epoch first."""
         return sorted((cell for cell in self.head.cells if cell.fields == fields), key=lambda cell: cell.epoch)
 
     def open(self, info: CellHead) -> Cell:
-        """The cell to work on."""
+        """Open a grouping state of the head."""
         cell = self._view.cells.get(info.id)
         if cell is None:
             cell = Cell(self._schema, info.fields, self._view.arrays(info.id), self._longest_cooldown_ms)
@@ -113,7 +113,7 @@ class Journal:
         return cell
 
     def create(self, fields: Grouping, incarnation: int, epoch: int, epoch_ms: int) -> CellHead:
-        """A new, empty cell."""
+        """Create an empty grouping state."""
         info = CellHead(self.head.next_cell, fields, incarnation, epoch, epoch_ms)
         self.head.next_cell += 1
         self.head.cells.append(info)
@@ -124,12 +124,12 @@ class Journal:
         return Cell.create(self._schema, info.fields, self._view.arrays(info.id), self._longest_cooldown_ms)
 
     def remove(self, info: CellHead) -> None:
-        """Let go of a cell; its rows leave the log as their chunks are merged or dropped."""
+        """Remove a grouping state. Its rows leave the log when their chunks are merged or dropped."""
         self.head.cells.remove(info)
         self._view.remove(info.id)
 
     def record(self, info: CellHead, rows: TransactionBatch, marks: Marks | None) -> None:
-        """Note what a cell accepted: rows whose `offset` is their arrival number, and marks that changed."""
+        """Record accepted rows, whose `offset` is their arrival number, and changed marks of a grouping state."""
         if not len(rows) and marks is None:
             return
         if len(rows):
@@ -139,7 +139,7 @@ class Journal:
         self._parts.append(Part(info.id, rows.pack(), None if marks is None else pack_marks(marks)))
 
     def commit(self, rules: frozenset[int]) -> None:
-        """Put the batch into the log, clean up, and stamp the view. `rules`: incarnations of the rules in force."""
+        """Add the batch to the log, clean up, and stamp the view. `rules`: incarnations of the rules in force."""
         head = self.head
         head.version += 1
         for info in head.cells:
@@ -159,7 +159,7 @@ class Journal:
         self._view.commit(head.version, head.digest)
 
     def _mark_rules(self, rules: frozenset[int]) -> MarkRules:
-        """The rules kept, and which of them have suppressed alerts, in this batch or before."""
+        """The rules in force, and those among them that have suppressed alerts in this batch or before."""
         head = self.head
         if head.suppressing is not None:
             rows = [each.rows for marks in self._marks.values() for each in marks]
@@ -168,7 +168,7 @@ class Journal:
         return MarkRules(rules, None if head.suppressing is None else frozenset(head.suppressing))
 
     def _restore(self) -> None:
-        """Make every cell anew from the chunks."""
+        """Rebuild every grouping state from the chunks."""
         self._view.clear()
         rows: dict[int, list[TransactionBatch]] = {info.id: [] for info in self.head.cells}
         marks: dict[int, list[Marks]] = {info.id: [] for info in self.head.cells}
@@ -194,6 +194,6 @@ class Journal:
 
 
 def _digest(before: int, version: int, chunk: bytes) -> int:
-    """A 63-bit digest of everything up to this version: a chain over the chunks' checksums."""
+    """A 63-bit digest of the log up to this version: a chain over the chunks' checksums."""
     text = struct.pack("<QQQI", before, version, len(chunk), zlib.crc32(chunk))
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1

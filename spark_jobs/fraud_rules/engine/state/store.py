@@ -1,7 +1,7 @@
-"""Finds the memory of a key group's cells, and guards it.
+"""Locates and locks the views of key groups: the memory of their grouping states.
 
-A view belongs to a key group at a version: the batch it has seen, and a digest of everything up to it. One that is not
-at the version of the durable log (a task ran elsewhere, was repeated, or died half-way) is made anew from the log.
+A view shows its key group at a version of the log, with a digest of the log up to that version. If the view differs
+from the durable log (because a task ran elsewhere, was repeated, or died half-way), it is rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from fraud_rules.runtime.file_lock import locked
 
 _VERSION, _DIGEST, _OPEN, _SHAPE = range(4)
 LAYOUT = 3
-"""Raised when the arrays change their meaning: views of another layout are made anew."""
+"""The version of the array layout. Increment it when arrays change their meaning: older views are then rebuilt."""
 
 _LOCK_WAIT_S = 1_800.0
 
 
 @dataclass(slots=True)
 class KeyGroupView:
-    """The cells of one key group by id, while its lock is held.
+    """The grouping states of one key group by id, while its lock is held.
 
-    `stamp` int64[4]: version and digest of the log it shows, 1 while it is being changed, and a count of the times when
-    cells were removed or made anew, by which other processes know that theirs are gone.
+    `stamp` int64[4]: version and digest of the log that the view shows, 1 during a change, and a counter. Each removal
+    or rebuild of states increments the counter, so that other processes reopen theirs.
     """
 
     stamp: NDArray[np.int64]
@@ -45,34 +45,34 @@ class KeyGroupView:
     shape: int = -1
 
     def shows(self, version: int, digest: int) -> bool:
-        """Whether the view is whole and at this version of the log."""
+        """Whether the view is complete and at this version of the log."""
         if self.shape != self.stamp[_SHAPE]:
             self.cells.clear()
             self.shape = int(self.stamp[_SHAPE])
         return bool(self.stamp[_OPEN] == 0 and self.stamp[_VERSION] == version and self.stamp[_DIGEST] == digest)
 
     def begin(self) -> None:
-        """The view is about to change: until `commit` it shows nothing."""
+        """Mark the view as invalid during a change, until `commit`."""
         self.stamp[_OPEN] = 1
 
     def commit(self, version: int, digest: int) -> None:
-        """The view is at this version."""
+        """Mark the view as valid for this version."""
         self.stamp[_VERSION], self.stamp[_DIGEST] = version, digest
         self.stamp[_OPEN] = 0
 
     def arrays(self, cell_id: int) -> Arrays:
-        """The arrays of a cell."""
+        """The arrays of a grouping state."""
         return HeapArrays() if self.folder is None else MappedArrays(self.folder / f"cell-{cell_id}")
 
     def remove(self, cell_id: int) -> None:
-        """Let go of a cell."""
+        """Remove a grouping state."""
         self.cells.pop(cell_id, None)
         if self.folder is not None:
             shutil.rmtree(self.folder / f"cell-{cell_id}", ignore_errors=True)
         self._reshaped()
 
     def clear(self) -> None:
-        """Let go of all cells."""
+        """Remove all grouping states."""
         self.cells.clear()
         if self.folder is not None:
             for path in self.folder.glob("cell-*"):
@@ -85,15 +85,15 @@ class KeyGroupView:
 
 
 class ViewStore(Protocol):
-    """The views of this process or host."""
+    """Provides the views of a process or a host."""
 
     @contextmanager
     def hold(self, key_group: int) -> Iterator[KeyGroupView]:
-        """The view of a key group, nobody else's meanwhile."""
+        """Open and lock the view of a key group."""
 
 
 class HeapViews:
-    """Views of this process only."""
+    """Views in the memory of this process."""
 
     def __init__(self) -> None:
         self._views: dict[int, KeyGroupView] = {}
@@ -110,7 +110,7 @@ class HeapViews:
 class MappedViews:
     """Views in files that all workers of the host map, each under a file lock.
 
-    A row has a column for each field of the schema: the views of another schema are of no use, and are removed.
+    A row has a column for each field of the schema, so the views of another schema are useless and are removed.
     """
 
     def __init__(self, folder: Path, schema: TransactionSchema) -> None:
@@ -123,7 +123,8 @@ class MappedViews:
 
     @contextmanager
     def hold(self, key_group: int) -> Iterator[KeyGroupView]:
-        """See `ViewStore`. The lock goes with the process that dies; its view is then found open and made anew."""
+        """See `ViewStore`. The death of a process releases its lock. Its view is then still marked as changing, so the
+        next holder rebuilds it."""
         folder = self._folder / f"key-group-{key_group}"
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder / "lock", _LOCK_WAIT_S, partial(_stalled, key_group), 0o600):

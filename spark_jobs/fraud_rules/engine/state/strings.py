@@ -1,4 +1,4 @@
-"""A cell's strings as small integers, in arrays that other processes can read."""
+"""Interns the strings of a grouping state as small integers, in arrays that other processes can read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 
 
 class Strings:
-    """Interns strings: equal strings have equal codes, until `clear`."""
+    """Interned strings. Equal strings have equal codes until `clear`."""
 
     def __init__(self, header: Ints, arrays: Arrays) -> None:
         self._header = header
@@ -24,7 +24,7 @@ class Strings:
         self._codes: dict[str, int] = {}
 
     def intern(self, texts: Sequence[str]) -> Ints:
-        """The codes of the texts, int64, giving new ones where needed."""
+        """The codes of the texts, int64. New texts get new codes."""
         self._catch_up()
         fresh = [text for text in texts if text not in self._codes]
         if fresh:
@@ -33,7 +33,7 @@ class Strings:
         return np.array([codes[text] for text in texts], dtype=np.int64)
 
     def column(self, codes: Ints, valid: NDArray[np.bool_] | None) -> Column:
-        """A column of these codes' strings, with a dictionary of its own."""
+        """Convert codes to a column of strings with its own dictionary."""
         self._catch_up()
         used, values = np.unique(codes, return_inverse=True)
         texts = self._texts
@@ -41,16 +41,16 @@ class Strings:
         return Column(values.astype(np.int64), valid, dictionary)
 
     def clear(self) -> None:
-        """Forget all strings."""
+        """Remove all strings."""
         self.forget()
         self._header[H_STRINGS] = self._header[H_TEXT] = 0
 
     def forget(self) -> None:
-        """Another process has cleared them: read them again."""
+        """Drop this process's copy after another process has cleared the strings."""
         self._texts, self._codes = [], {}
 
     def _catch_up(self) -> None:
-        """Read what another process has added."""
+        """Read the strings that another process has added."""
         count, known = int(self._header[H_STRINGS]), len(self._texts)
         if count == known:
             return

@@ -1,6 +1,6 @@
-"""The arrays of a cell: opened for a set of measures, grown by doubling, and found again by other processes.
+"""The arrays of a grouping state: opened for a set of measures, grown by doubling, and shared with other processes.
 
-The retained rows and the marks are the truth; everything else in here derives from them (see `cell`).
+The retained rows and the marks are the source of truth. All other arrays derive from them (see `cell`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _DERIVED = (*(name for name in State._fields if name != "header"), "measures")
 
 
 class View:
-    """A cell's `state`, opened for its `measures`.
+    """The arrays of a grouping state (`state`), opened for its `measures`.
 
-    A change of any array raises the generation in the header, by which processes that map the same files notice
-    (`refresh`) that theirs are old.
+    A new or grown array increments the generation in the header. Processes that map the same files detect this in
+    `refresh` and reopen their arrays.
     """
 
     def __init__(self, arrays: Arrays, row_width: int, key_columns: Ints, time_column: int, id_column: int) -> None:
@@ -39,7 +39,7 @@ class View:
         self._generation = -1
 
     def clear(self, measures: Measures, rows: int, slots: int, marks: int) -> None:
-        """Start over, empty, with room for so many rows, slots and marks. The pool is opened apart: `open_pool`."""
+        """Recreate the arrays, empty, with room for this many rows, slots and marks. `open_pool` opens the pool."""
         for name in _DERIVED:
             self._arrays.drop(name)
         self.header[[at.H_EVENTS, at.H_SLOTS, at.H_POOL, at.H_MARKS, at.H_DISTINCT]] = 0
@@ -50,7 +50,7 @@ class View:
         self._open(max(_MIN_ROWS, rows), max(_MIN_ROWS, slots), 1, max(_MIN_ROWS, marks))
 
     def refresh(self, decode: Callable[[bytes], Measures]) -> bool:
-        """Open what another process has made or grown since; whether there was anything."""
+        """Reopen the arrays that another process has created or grown. Returns whether there were any."""
         if self._generation == self.header[at.H_GENERATION]:
             return False
         size = int(self.header[at.H_MEASURES])
@@ -61,7 +61,7 @@ class View:
         return True
 
     def grow(self, need: int) -> None:
-        """Double the arrays behind a NEED_* of the kernel."""
+        """Double the arrays that a NEED_* of the kernel names."""
         events, slots = len(self.state.events), len(self.state.slots)
         pool, marks = len(self.state.pool), len(self.state.marks)
         self._open(
@@ -72,13 +72,13 @@ class View:
         )
 
     def open_pool(self, rows: int) -> None:
-        """Room for so many pool rows."""
+        """Open the pool with room for this many rows."""
         state = self.state
         self._open(len(state.events), len(state.slots), max(4 * _MIN_ROWS, rows), len(state.marks))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """The size of all arrays in bytes."""
         return sum(array.nbytes for array in self.state)
 
     def _set_measures(self, measures: Measures) -> None:
@@ -99,7 +99,7 @@ class View:
         )
 
     def _open(self, rows: int, slots: int, pool: int, marks: int) -> None:
-        """Open every array with at least so many rows, and fill the tables that had to be made larger."""
+        """Open every array with at least this many rows, and refill the tables that have grown."""
         open_array, measures = self._arrays.open, self.measures
         n_trees = len(measures.trees)
         width = max(1, n_trees)
@@ -146,7 +146,8 @@ class View:
             hash_tables.index_distinct(self.state, self.kept)
 
     def _table(self, name: str, rows: int, larger: set[str]) -> Table:
-        """A hash table at most half full with `rows` entries; one that had to be made larger is empty and noted."""
+        """Open a hash table that `rows` entries fill at most half. A grown table is empty, and its name is added to
+        `larger`."""
         size = 1 << (2 * rows - 1).bit_length()
         table: Table = self._arrays.open(name, np.int32, 1, 0)
         if len(table) >= size:

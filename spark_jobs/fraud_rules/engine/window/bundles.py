@@ -1,4 +1,4 @@
-"""The arrays that the compiled functions work on, in named bundles. `layout` names their columns."""
+"""The arrays of the compiled functions, in named tuples. `layout` names their columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ Table = NDArray[np.int32]
 
 
 class State(NamedTuple):
-    """A cell: two-dimensional int64, but `header` (a vector), `passes` (uint8) and the tables (int32 vectors)."""
+    """The arrays of a grouping state: two-dimensional int64, except `header` (a vector), `passes` (uint8) and the
+    hash tables (int32 vectors)."""
 
     header: Ints
     events: Ints
@@ -23,7 +24,7 @@ class State(NamedTuple):
     key_table: Table
     pool: Ints
     members: Ints
-    """Per pool row and measure of distinct values: its value's row in `distinct` plus one; 0 unknown, -1 none."""
+    """Per pool row and distinct measure: the row of its value in `distinct` plus one; 0: unknown, -1: not counted."""
     leaves: Ints
     blocks_16: Ints
     blocks_256: Ints
@@ -35,7 +36,7 @@ class State(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What is kept along the rows, and where things stand in a row."""
+    """The measures kept beside the rows, and the positions of the key, time and id columns."""
 
     totals: Ints
     """[total, 3]: TOTAL_*, filter, column of `events`."""
@@ -49,7 +50,7 @@ class Kept(NamedTuple):
     time_column: int
     id_column: int
     key_at: int
-    """The column of `slots` where the key's values begin."""
+    """The first column of `slots` with the key's values."""
 
 
 class Rules(NamedTuple):
@@ -62,41 +63,41 @@ class Rules(NamedTuple):
     rows: Ints
     """[rule, R_*]."""
     shared: int
-    """How many numbers there are in R_SHARED."""
+    """The number of different values in R_SHARED."""
     resets: Ints
     """Incarnations of the COUNT_WITH_RESET rules of any version."""
     ratios: NDArray[np.float64]
     """Per rule, the limit in units of the field."""
     scales: NDArray[np.uint64]
-    """Per rule, the denominator of that as exact limbs (AVG, STDDEV)."""
+    """Per rule, the denominator of that limit as exact limbs (AVG, STDDEV)."""
     limits: NDArray[np.uint64]
-    """Per rule, the magnitude of its numerator."""
+    """Per rule, the magnitude of that limit's numerator as exact limbs."""
 
 
 class Arrivals(NamedTuple):
     """New transactions in arrival order."""
 
     rows: Ints
-    """Laid out as `events`; E_SLOT and E_SEQ are filled in when taken in."""
+    """Rows in the layout of `events`. The kernel sets E_SLOT and E_SEQ when it accepts a row."""
     passes: NDArray[np.uint8]
     versions: Ints
-    """Per row, the plan's version it is judged under."""
+    """Per row, the plan's version that evaluates it."""
 
 
 class Results(NamedTuple):
-    """What comes of them."""
+    """The results of arrivals, and scratch memory."""
 
     outcomes: NDArray[np.int8]
-    """ROW_* of each row."""
+    """The ROW_* of each row."""
     lateness_ms: Ints
-    """Of late rows: the watermark minus the event time."""
+    """For late rows, the watermark minus the event time; otherwise 0."""
     output: Ints
     """O_* rows, from header[H_OUT] on."""
     lefts: Ints
-    """Scratch, one word a window class."""
+    """Scratch, one word per window class: the first offset of the window at the present row, or -1."""
     shared: Ints
-    """Scratch, [R_SHARED, 2]: the row that an aggregate was last read for, and the aggregate."""
+    """Scratch, [R_SHARED, 2]: the last row for which an aggregate was computed, and the aggregate."""
     ahead: Ints
-    """Scratch, one word a row: its slot where that is known beforehand, else negative."""
+    """Scratch, one word per row: the row's slot if its key was known in advance, otherwise negative."""
     limbs: NDArray[np.uint64]
-    """Scratch for `exact`."""
+    """Scratch for the arithmetic of `exact`."""

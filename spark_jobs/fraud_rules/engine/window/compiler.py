@@ -1,8 +1,8 @@
-"""How the window functions are compiled, and where the machine code is kept.
+"""Compiles the window functions, and locates the cache of their machine code.
 
-All checkouts and installations of a user on a host share one folder. numba keeps code by the path and the content of
-each source file, but these functions are compiled into one another: a change of one file would leave the others' code
-stale. So the folder goes by a digest of the whole package, of numba's version and of the CPU.
+All checkouts and installations of a user on a host share one cache. numba identifies cached code by the path and the
+content of its source file, but these functions are inlined across files: after a change of one file, the code of other
+files would be stale. So the folder's name contains a digest of the whole package, of numba's version and of the CPU.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LOCK_WAIT_S: Final = 900.0
 
 
 def _digest() -> str:
-    """Of the package's sources, also of those in a zip file, of what compiles them, and of the CPU they are for."""
+    """The digest of the package's sources (also in a zip file), of numba's version and of the CPU."""
     target = f"{numba.__version__} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
     digest = hashlib.blake2b(target.encode(), digest_size=8)
     for source in sorted(files(_PACKAGE).iterdir(), key=lambda each: each.name):
@@ -40,9 +40,9 @@ def _digest() -> str:
 
 
 def _code_folder() -> Path:
-    """FRAUD_CACHE_DIR or the user's cache folder, or a temporary one where that cannot be written.
+    """FRAUD_CACHE_DIR or the user's cache folder, or a temporary folder if these are not writable.
 
-    numba unpickles what it finds there, so a folder that another user could have filled is not used.
+    numba unpickles the files of the folder, so a folder that another user could have filled is not used.
     """
     name = f"numba-{_digest()}"
     wanted = Path(os.environ.get("FRAUD_CACHE_DIR") or Path.home() / ".cache" / "fraud-rules") / name
@@ -64,37 +64,38 @@ _FOLDER: Final = _code_folder()
 
 
 class SharedLocator:
-    """Where numba keeps the code of a function of this package: a `_CacheLocator`, see NUMBA_CACHE_LOCATOR_CLASSES."""
+    """Locates the cached code of this package's functions for numba: a `_CacheLocator`, see
+    NUMBA_CACHE_LOCATOR_CLASSES."""
 
     def __init__(self, line: int) -> None:
         self._line = line
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], path: str) -> SharedLocator | None:
-        """None for a function of another package."""
+        """Create the locator of a function; None for a function of another package."""
         ours = function.__module__.startswith(f"{_PACKAGE}.")
         return cls(function.__code__.co_firstlineno) if ours else None
 
     def get_cache_path(self) -> str:
-        """The folder."""
+        """The folder of the cached code."""
         return str(_FOLDER)
 
     def ensure_cache_path(self) -> None:
-        """Make the folder, if somebody has removed it."""
+        """Create the folder if it was removed."""
         _FOLDER.mkdir(parents=True, exist_ok=True)
 
     def get_source_stamp(self) -> str:
-        """Equal for equal code."""
+        """A stamp that is equal for equal code."""
         return _DIGEST
 
     def get_disambiguator(self) -> str:
-        """Tells functions of one name and module apart."""
+        """Distinguishes functions with the same name and module."""
         return str(self._line)
 
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """One process at a time compiles; the others wait and then find its code. Raises Stalled."""
+    """Hold the lock of compilation: one process compiles, and the others then find its code. Raises Stalled."""
     _FOLDER.mkdir(parents=True, exist_ok=True)
     with locked(_FOLDER / _LOCK, _LOCK_WAIT_S, _stalled):
         yield
@@ -108,6 +109,6 @@ numba.config.CACHE_LOCATOR_CLASSES = ",".join(
     [f"{__name__}.{SharedLocator.__name__}", "InTreeCacheLocator", "UserWideCacheLocator", "ZipCacheLocator"]
 )
 
-# No reference counts: they would cost more than the work, and nothing compiled here allocates or keeps an array.
+# Without reference counts: they would cost more than the work, and these functions neither allocate nor keep arrays.
 compiled = numba.njit(cache=True, _nrt=False)
 inlined = numba.njit(cache=True, _nrt=False, forceinline=True)

@@ -1,6 +1,7 @@
-"""Whether an aggregate meets a rule's condition: exact, in integers or by doubles where their error cannot matter.
+"""Decides whether an aggregate meets a rule's condition. The decision is exact.
 
-An aggregate is (high << 32) + low over `n` values, and for STDDEV the four limbs of the sum of squares.
+It uses integers, or doubles where their error cannot change the result. An aggregate is (high << 32) + low over `n`
+values, and for STDDEV also the four limbs of the sum of squares.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _TWO_32 = 4294967296.0
 def is_met(
     rules: Rules, r: int, scratch: Limbs, high: int, low: int, n: int, s0: int, s1: int, s2: int, s3: int
 ) -> bool:
-    """Whether rule r's condition holds; never of no values. s0 to s3 are the squares, least limb first."""
+    """Whether rule r's condition holds; false without values. s0 to s3 are the squares, lowest limb first."""
     if n <= 0:
         return False
     kind = rules.rows[r, R_KIND]
@@ -56,7 +57,7 @@ def _in_interval(high: int, low: int, rows: Ints, r: int) -> bool:
 
 @inlined
 def _holds(operator: int, sign: int) -> bool:
-    """Whether the comparison holds for a difference of this sign."""
+    """Whether the comparison holds if the difference has this sign."""
     return (
         (operator == OP_GT and sign > 0)
         or (operator == OP_GE and sign >= 0)
@@ -70,7 +71,7 @@ def _holds(operator: int, sign: int) -> bool:
 
 @inlined
 def _average_sign(rules: Rules, r: int, scratch: Limbs, high: int, low: int, n: int) -> int:
-    """The sign of sum - limit * n: by doubles where their error cannot matter."""
+    """The sign of sum - limit * n, by doubles where their error cannot change it."""
     total = high * _TWO_32 + low
     bound = rules.ratios[r] * n
     if abs(total - bound) > 1e-9 * (abs(total) + abs(bound)):
@@ -82,7 +83,7 @@ def _average_sign(rules: Rules, r: int, scratch: Limbs, high: int, low: int, n: 
 def _deviation_sign(
     rules: Rules, r: int, scratch: Limbs, high: int, low: int, n: int, s0: int, s1: int, s2: int, s3: int
 ) -> int:
-    """The sign of n * sum(v**2) - sum(v)**2 against limit**2 * n**2."""
+    """The sign of n * sum(v**2) - sum(v)**2 - limit**2 * n**2, by doubles where their error cannot change it."""
     total = high * _TWO_32 + low
     squares = (((s3 * _TWO_32 + s2) * _TWO_32 + s1) * _TWO_32 + s0) * n
     spread = squares - total * total

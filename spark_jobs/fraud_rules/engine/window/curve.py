@@ -1,8 +1,8 @@
-"""How often a rule would have met its condition with other limits, counted from evaluations made once.
+"""Counts how often a rule would have met its condition with other limits, from one pass of evaluations.
 
-An evaluation carries its aggregate, and a limit changes nothing but what that is compared with: a curve over many
-limits costs a comparison each. Where an alert leaves something behind that later ones depend on (a cool-down, a reset),
-every limit is a rule of its own instead.
+An evaluation carries its aggregate, and a limit only changes the comparison. So each point of a curve over many limits
+costs one comparison per evaluation. If earlier alerts affect later evaluations (by a cool-down or a reset), the caller
+must evaluate one rule per limit instead.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = ["LimitCurve", "depends_on_alerts"]
 
 
 def depends_on_alerts(rule: Rule) -> bool:
-    """Whether an evaluation of the rule depends on whether earlier ones fired."""
+    """Whether evaluations of the rule depend on its earlier alerts."""
     return bool(rule.cooldown_ms) or rule.aggregator is Aggregator.COUNT_WITH_RESET
 
 
 class LimitCurve:
-    """Counts for some rules that differ in nothing but their limits and ids, in order of rule id."""
+    """Alert counts of rules that differ only in their limits and ids, in order of rule id."""
 
     def __init__(self, rules: Sequence[Rule], schema: TransactionSchema) -> None:
         timeline = RuleTimeline(LogEntry.accepted(i, 0, rule) for i, rule in enumerate(rules))
@@ -39,7 +39,7 @@ class LimitCurve:
         self.counts: Ints = np.zeros(len(rules), dtype=np.int64)
 
     def add(self, evaluations: Ints) -> None:
-        """Take in evaluations of one of the rules, int64[n, O_WIDTH] as `Cell.take` explains them."""
+        """Count evaluations of one of the rules: int64[n, O_WIDTH], the output of `Cell.take` with `explain`."""
         if len(self.counts):
             _count(self._rules, self._limbs, evaluations, self.counts)
 

@@ -1,7 +1,7 @@
 """Wide exact arithmetic for AVG and STDDEV comparisons: magnitudes as 32-bit limbs, lowest first, in uint64 vectors.
 
-Doubles decide whenever they can (the error of the estimate is bounded); these loops run only near the limit. They work
-in rows of a scratch array that the caller brings, [SCRATCH_ROWS, WIDE].
+Doubles decide most comparisons, because the error of the estimate is bounded. These loops run only near the limit. They
+use the rows of the caller's scratch array [SCRATCH_ROWS, WIDE].
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fraud_rules.engine.window.compiler import compiled
 Limbs = NDArray[np.uint64]
 
 WIDE = 40
-"""Limbs of a scratch row: 1,280 bits hold n**2 * limit**2 of the widest accepted limit."""
+"""The limbs of a scratch row: 1,280 bits hold n**2 * limit**2 of the widest accepted limit."""
 SCRATCH_ROWS = 5
 
 _MASK = np.uint64(0xFFFF_FFFF)
@@ -23,7 +23,7 @@ _SHIFT = np.uint64(32)
 
 @compiled
 def multiply(out: Limbs, a: Limbs, b: Limbs) -> None:
-    """out = a * b, cut at WIDE limbs (callers stay below); `out` is neither of them."""
+    """out = a * b, cut at WIDE limbs (callers stay below). `out` must not be `a` or `b`."""
     out[:] = np.uint64(0)
     for i in range(a.shape[0]):
         if a[i] == np.uint64(0):
@@ -39,7 +39,7 @@ def multiply(out: Limbs, a: Limbs, b: Limbs) -> None:
 
 @compiled
 def subtract(out: Limbs, a: Limbs, b: Limbs) -> None:
-    """out = a - b for a >= b."""
+    """out = a - b. Requires a >= b."""
     borrow = np.uint64(0)
     for i in range(WIDE):
         take = b[i] + borrow
@@ -53,7 +53,7 @@ def subtract(out: Limbs, a: Limbs, b: Limbs) -> None:
 
 @compiled
 def compare(a: Limbs, b: Limbs) -> int:
-    """-1, 0 or 1."""
+    """Compare two magnitudes: -1, 0 or 1 for a < b, a == b or a > b."""
     for k in range(WIDE):
         i = WIDE - 1 - k
         if a[i] != b[i]:
@@ -63,7 +63,7 @@ def compare(a: Limbs, b: Limbs) -> int:
 
 @compiled
 def set_int(out: Limbs, value: int) -> None:
-    """A non-negative int64."""
+    """out = value, for a non-negative int64."""
     out[:] = np.uint64(0)
     out[0] = np.uint64(value & 0xFFFF_FFFF)
     out[1] = np.uint64(value >> 32)
@@ -71,7 +71,7 @@ def set_int(out: Limbs, value: int) -> None:
 
 @compiled
 def set_sum(out: Limbs, high: int, low: int) -> None:
-    """The magnitude of (high << 32) + low, for 0 <= low < 2**32."""
+    """out = the magnitude of (high << 32) + low, for 0 <= low < 2**32."""
     out[:] = np.uint64(0)
     if high < 0:
         high = -high
@@ -85,7 +85,7 @@ def set_sum(out: Limbs, high: int, low: int) -> None:
 
 @compiled
 def set_limb_sums(out: Limbs, s0: int, s1: int, s2: int, s3: int) -> None:
-    """A sum of squares from the sums of its limbs, each a non-negative int64."""
+    """out = a sum of squares from the sums of its limbs, each a non-negative int64."""
     out[:] = np.uint64(0)
     carry = np.uint64(0)
     sums = (s0, s1, s2, s3)

@@ -1,7 +1,7 @@
-"""The largest or smallest value of a run of rows: blocks of 16, 256 and 4,096 rows over the pool.
+"""Finds the largest or smallest value of a run of rows, by blocks of 16, 256 and 4,096 rows over the pool.
 
-A region of the pool starts at a multiple of its size (or of 4,096), so that blocks never span two regions. Rows that
-do not count hold the value that loses every comparison.
+The rows of a key start at a multiple of their capacity (or of 4,096) in the pool, so that a block never spans two keys.
+A row that does not count holds `IDLE`, which loses every comparison.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from fraud_rules.engine.window.bundles import Ints, State
 from fraud_rules.engine.window.compiler import compiled, inlined
 
 IDLE = np.iinfo(np.int64).max
-"""What a row that does not count holds: it loses every comparison."""
+"""The value of a row that does not count. It loses every comparison."""
 
 
 @inlined
 def rank(trees: Ints, m: int, value: int) -> int:
-    """The value as tree m holds it: the smallest is wanted of either. Applied twice it gives the value back."""
+    """The value as stored in tree m, whose best value is always the smallest. Its own inverse."""
     return ~value if trees[m, 2] == 1 else value
 
 
@@ -41,7 +41,7 @@ def _fill_idle(values: Ints, first: int, end: int) -> None:
 
 @compiled
 def refresh(state: State, base: int, cap: int, first: int, tail: int) -> None:
-    """Make the blocks right again for a region whose leaves changed from offset `first` on."""
+    """Recompute the blocks of a key's rows after its leaves changed from offset `first` on."""
     if cap < 16 or tail == 0:
         return
     last = base + tail - 1
@@ -57,7 +57,7 @@ def refresh(state: State, base: int, cap: int, first: int, tail: int) -> None:
 
 @inlined
 def append(state: State, at: int, cap: int) -> None:
-    """The row at pool position `at`, not the first of a block, became the youngest of its region: fold it in."""
+    """Add the row at pool position `at` to its blocks. It must be the newest row of its key, and not start a block."""
     for m in range(state.leaves.shape[1]):
         value = state.leaves[at, m]
         if cap >= 16:
@@ -70,10 +70,10 @@ def append(state: State, at: int, cap: int) -> None:
 
 @compiled
 def best_of(state: State, m: int, base: int, cap: int, first: int, last: int, tail: int) -> int:
-    """The best rank in tree m of offsets [first, last], read off the widest blocks that fit.
+    """The best rank in tree m of offsets [first, last], read from the widest blocks that fit.
 
-    Behind the youngest row of a region its blocks hold nothing that counts, so that a run that ends there may read them
-    whole.
+    Rows after the newest row of a key do not count in its blocks, so a run that ends at the newest row may read
+    its last blocks whole.
     """
     at = base + first
     end = base + last

@@ -28,12 +28,12 @@ from fraud_rules.engine.window.layout import (
 from fraud_rules.engine.window.prefetch import fetch
 
 AHEAD = 8
-"""How many rows before its turn a place in memory is asked for: about as long as memory takes to answer."""
+"""How many rows ahead memory is prefetched. These rows take about as long as an access to memory."""
 
 
 @inlined
 def mix(h: np.uint64, value: int) -> np.uint64:
-    """SplitMix64's finaliser over the hash so far and one more value."""
+    """Mix one more value into a hash by SplitMix64's finaliser."""
     x = np.uint64(h) ^ np.uint64(value)
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -43,7 +43,7 @@ def mix(h: np.uint64, value: int) -> np.uint64:
 
 @inlined
 def find_slot(state: State, kept: Kept, rows: Ints, i: int) -> int:
-    """The slot of row i's key, or -(place in the table) - 1 where it belongs."""
+    """The slot of row i's key, or -(its free place in the table) - 1 for a new key."""
     h = np.uint64(0)
     for k in range(kept.key_columns.shape[0]):
         h = mix(h, rows[i, kept.key_columns[k]])
@@ -65,7 +65,7 @@ def find_slot(state: State, kept: Kept, rows: Ints, i: int) -> int:
 
 @inlined
 def make_slot(state: State, kept: Kept, rows: Ints, i: int, place: int) -> int:
-    """A slot for row i's key at a free place of the table; the caller has seen to room."""
+    """Create the slot of row i's key at a free place of the table. The caller must provide the room."""
     slot = state.header[H_SLOTS]
     state.header[H_SLOTS] += 1
     state.key_table[place] = slot + 1
@@ -78,13 +78,13 @@ def make_slot(state: State, kept: Kept, rows: Ints, i: int, place: int) -> int:
 
 @inlined
 def id_place(state: State, slot: int, identity: int) -> np.uint64:
-    """Where in the table the search for an event begins."""
+    """The table place at which the search for an event starts."""
     return mix(np.uint64(identity), slot) & np.uint64(state.id_table.shape[0] - 1)
 
 
 @inlined
 def find_event(state: State, kept: Kept, slot: int, identity: int) -> int:
-    """The table place of the event with this identity in this slot, or of the free place where it belongs."""
+    """The table place of the event with this identity in this slot, or the free place for it."""
     mask = np.uint64(state.id_table.shape[0] - 1)
     at = id_place(state, slot, identity)
     while True:
@@ -98,7 +98,7 @@ def find_event(state: State, kept: Kept, slot: int, identity: int) -> int:
 
 @inlined
 def find_mark(state: State, rule: int, slot: int) -> int:
-    """The table place of the mark of (rule, slot), or of the free place where it belongs."""
+    """The table place of the mark of (rule, slot), or the free place for it."""
     mask = np.uint64(state.mark_table.shape[0] - 1)
     at = mix(np.uint64(rule), slot) & mask
     while True:
@@ -110,7 +110,7 @@ def find_mark(state: State, rule: int, slot: int) -> int:
 
 @compiled
 def find_marks(state: State, rules: Ints, slots: Ints, found: NDArray[np.bool_]) -> None:
-    """Note in `found`, bool[marks], those of pairs (rule, slot) that have one."""
+    """Set `found`, bool[marks], for the marks of the pairs (rule, slot)."""
     for i in range(rules.shape[0]):
         entry = state.mark_table[find_mark(state, rules[i], slots[i])] - 1
         if entry >= 0:
@@ -119,7 +119,7 @@ def find_marks(state: State, rules: Ints, slots: Ints, found: NDArray[np.bool_])
 
 @compiled
 def ensure_mark(state: State, rule: int, slot: int) -> int:
-    """The mark row of (rule, slot), made if there is none; the caller has seen to room."""
+    """The mark row of (rule, slot), created if missing. The caller must provide the room."""
     at = find_mark(state, rule, slot)
     entry = state.mark_table[at] - 1
     if entry < 0:
@@ -138,7 +138,7 @@ def ensure_mark(state: State, rule: int, slot: int) -> int:
 
 @compiled
 def find_distinct(state: State, kept: Kept, measure: int, slot: int, event: int) -> int:
-    """The table place of the event's value in a measure's multiset, or of the free place where it belongs."""
+    """The table place of the event's value in a measure's multiset, or the free place for it."""
     mask = np.uint64(state.distinct_table.shape[0] - 1)
     h = mix(np.uint64(measure), slot)
     fields = kept.distincts[measure, 2]
@@ -163,8 +163,8 @@ def find_distinct(state: State, kept: Kept, measure: int, slot: int, event: int)
 
 @compiled
 def assign_slots(state: State, kept: Kept, rows: Ints, assigned: Ints) -> None:
-    """Write the slot of each row's key to `assigned`, new ones made in order of first use; the caller has seen to
-    room."""
+    """Write the slot of each row's key to `assigned`. New keys get slots in order of first use. The caller must provide
+    the room."""
     for i in range(rows.shape[0]):
         slot = find_slot(state, kept, rows, i)
         if slot < 0:
@@ -174,7 +174,7 @@ def assign_slots(state: State, kept: Kept, rows: Ints, assigned: Ints) -> None:
 
 @compiled
 def load_marks(state: State, rows: Ints, assigned: Ints) -> None:
-    """Set marks from rows (M_*) and their slots, later rows over earlier ones; the caller has seen to room."""
+    """Set marks from rows (M_*) and their slots. Later rows override earlier ones. The caller must provide the room."""
     for i in range(rows.shape[0]):
         entry = ensure_mark(state, rows[i, M_RULE], assigned[i])
         for c in range(M_RESET_SEQ, rows.shape[1]):
@@ -183,7 +183,7 @@ def load_marks(state: State, rows: Ints, assigned: Ints) -> None:
 
 @compiled
 def index_events(state: State, kept: Kept) -> None:
-    """Fill a new table of identities; of two events with one identity the later counts."""
+    """Fill a new table of identities. It holds the later of two events with the same identity."""
     events = state.header[H_EVENTS]
     for event in range(events):
         if event + AHEAD < events:

@@ -1,13 +1,14 @@
-"""The compiled window kernel: one pass over a cell's new transactions in arrival order.
+"""The compiled window kernel: one pass over the new transactions of a grouping state in arrival order.
 
-It is the plain loop that the specification describes. For each transaction: duplicate or not, late or not, keep it,
-evaluate the rules of its own version, move the watermark and the retention bound. What makes it fast is how kept rows
-lie in memory (`region`): the aggregate over a window is the difference of two rows of running totals, whatever lies
-between them, and the left end of a window is remembered per key and moves forward with time. So a transaction costs the
-same however many its window holds. Minimum and maximum read blocks of 16, 256 and 4,096 rows (`extremes`),
-COUNT_DISTINCT keeps a multiset of the current window (`multiset`), COUNT_WITH_RESET counts from a mark (`resets`).
+The kernel is the plain loop of the specification. For each transaction, it detects duplicates and lateness, stores the
+transaction, evaluates the rules of its own version, and advances the watermark and the retention bound. The memory
+layout (`region`) makes it fast. The aggregate over a window is the difference of two rows of running totals, for any
+number of rows in between. The left end of each window is stored per key and moves forward with time. So the cost of a
+transaction does not depend on the size of its window. Minimum and maximum read blocks of 16, 256 and 4,096 rows
+(`extremes`), COUNT_DISTINCT keeps a multiset of the current window (`multiset`), and COUNT_WITH_RESET counts from a
+mark (`resets`).
 
-The kernel never allocates: when an array is full it returns before touching anything and says which one is to grow.
+The kernel never allocates memory. If an array is full, it returns before it changes any array, and names the array.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ from fraud_rules.engine.window.layout import (
 from fraud_rules.engine.window.prefetch import fetch
 
 NEAR = 4
-"""Rows whose regions are asked for before their turn, when their slots have come."""
+"""How many rows ahead the kernel prefetches the rows of a key, once its slot has been fetched."""
 
 
 @compiled
@@ -108,9 +109,9 @@ def advance(
     explain: int,
     start: int,
 ) -> tuple[int, int]:
-    """Take arrivals from row `start` on in; returns (next row, DONE or what must grow first).
+    """Accept arrivals from row `start` on. Returns (next row, DONE or the NEED_* of the array that must grow first).
 
-    With `explain` 1 the output has every evaluation, else alerts and suppressed ones only.
+    With `explain` 1, the output has every evaluation, otherwise only alerts and suppressed alerts.
     """
     header = state.header
     end = arrivals.rows.shape[0]
@@ -151,7 +152,7 @@ def advance(
 
 @inlined
 def _move_clock(header: Ints, watermark_ms: int, widest_ms: int) -> None:
-    """Raise the watermark to this time, and the retention bound by it."""
+    """Raise the watermark to this time, and derive the retention bound from it."""
     if header[H_WATERMARK] == NONE or watermark_ms > header[H_WATERMARK]:
         header[H_WATERMARK] = watermark_ms
     reach = header[H_WATERMARK] - widest_ms
@@ -161,7 +162,7 @@ def _move_clock(header: Ints, watermark_ms: int, widest_ms: int) -> None:
 
 @inlined
 def _slot_of(state: State, kept: Kept, arrivals: Arrivals, results: Results, i: int, end: int) -> int:
-    """Row i's slot, or -(place in the table) - 1 where it belongs; meanwhile, see to the rows that come after it."""
+    """Row i's slot, or -(its free place in the table) - 1 for a new key. Also prefetches memory for later rows."""
     if i + AHEAD < end:
         _look_ahead(state, kept, arrivals, results, i + AHEAD)
     if i + NEAR < end and results.ahead[i + NEAR] >= 0:
@@ -173,7 +174,7 @@ def _slot_of(state: State, kept: Kept, arrivals: Arrivals, results: Results, i: 
 
 @inlined
 def _look_ahead(state: State, kept: Kept, arrivals: Arrivals, results: Results, i: int) -> None:
-    """Find row i's slot, and ask memory for what the row will read: it is elsewhere in memory for every row."""
+    """Find row i's slot, and prefetch the memory that the row will read, because each row reads other addresses."""
     slot = find_slot(state, kept, arrivals.rows, i)
     results.ahead[i] = slot
     if slot >= 0:
@@ -183,7 +184,7 @@ def _look_ahead(state: State, kept: Kept, arrivals: Arrivals, results: Results, 
 
 @inlined
 def _touch_region(state: State, kept: Kept, slot: int) -> None:
-    """Ask memory for the two ends of a slot's windows."""
+    """Prefetch the memory of both ends of a slot's windows."""
     base = state.slots[slot, S_BASE]
     fetch(state.pool, base + state.slots[slot, S_TAIL])
     for w in range(kept.windows.shape[0]):
@@ -192,7 +193,7 @@ def _touch_region(state: State, kept: Kept, slot: int) -> None:
 
 @inlined
 def _room_for(state: State, results: Results, n_rules: int) -> int:
-    """What must grow before a row judged by so many rules can be taken in."""
+    """The NEED_* of the array that must grow before the kernel can accept a row with `n_rules` rules, or DONE."""
     header = state.header
     if header[H_EVENTS] + 1 > state.events.shape[0]:
         return NEED_EVENTS
@@ -207,7 +208,7 @@ def _room_for(state: State, results: Results, n_rules: int) -> int:
 
 @inlined
 def _keep(state: State, kept: Kept, rules: Rules, arrivals: Arrivals, slot: int, i: int, time: int) -> int:
-    """Row i becomes an event; its offset in its key's region."""
+    """Store row i as an event. Returns its offset among the rows of its key."""
     header = state.header
     event = header[H_EVENTS]
     for c in range(state.events.shape[1]):
@@ -263,7 +264,7 @@ def _evaluate_all(
 
 @inlined
 def _between(pool: Ints, base: int, first: int, last: int, column: int) -> int:
-    """A running total over offsets [first, last]."""
+    """The sum of a column over offsets [first, last], from its running totals."""
     return pool[base + last, column] - (pool[base + first - 1, column] if first > 0 else 0)
 
 
@@ -281,7 +282,7 @@ def _evaluate(
     last: int,
     time: int,
 ) -> None:
-    """Evaluate rule r over offsets [first, last] of the slot's region and write what comes of it."""
+    """Evaluate rule r over offsets [first, last] of the slot's rows, and write the output row."""
     pool = state.pool
     base = state.slots[slot, S_BASE]
     kind = rules.rows[r, R_KIND]
@@ -343,7 +344,7 @@ def _evaluate(
 def _shared(
     state: State, kept: Kept, rows: Ints, shared: Ints, i: int, r: int, slot: int, first: int, last: int
 ) -> int:
-    """Rule r's extreme or number of distinct values, read once for all rules that want the same of row i."""
+    """Rule r's extreme or number of distinct values, computed once for all rules that share it at row i."""
     number = rows[r, R_SHARED]
     if shared[number, 0] != i:
         shared[number, 0] = i
@@ -367,7 +368,8 @@ def _count_since_reset(state: State, rules: Rules, r: int, slot: int, first: int
 
 @compiled
 def _fire(state: State, rows: Ints, r: int, slot: int, time: int) -> tuple[int, int]:
-    """Rule r's condition holds: alert or suppress, and keep the marks. Returns (FIRED_*, suppressed before)."""
+    """Alert or suppress, because rule r's condition holds, and update the marks. Returns (FIRED_*, alerts suppressed
+    since the previous alert)."""
     marks = state.marks
     entry = ensure_mark(state, rows[r, R_RULE], slot)
     last_time = marks[entry, M_LAST_TIME]

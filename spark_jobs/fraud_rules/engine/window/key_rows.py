@@ -1,8 +1,7 @@
-"""The rows of one grouping key: a region of the pool, ordered by (event time, arrival), with running totals beside
-each row.
+"""The key rows: the retained rows of one grouping key, ordered by (event time, arrival), with running totals.
 
-The aggregate over a run of rows is the difference of two rows of totals. A row that comes in d places before the
-youngest costs O(d): the rows after it shift.
+The rows of a key occupy one contiguous range of the pool. The aggregate over a run of rows is the difference of two
+rows of totals. The insertion of a row d places before the newest row costs O(d), because the rows after it shift.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ from fraud_rules.engine.window.layout import (
 
 LOW_MASK = 0xFFFF_FFFF
 SMALLEST = 4
-"""Rows of the smallest region."""
+"""The capacity of the smallest range, in rows."""
 
 
 @inlined
 def first_at_or_after(pool: Ints, base: int, low: int, high: int, time: int) -> int:
-    """The first offset in [low, high) whose event time is >= time; high if there is none."""
+    """The first offset in [low, high) whose event time is >= time; `high` if there is no such offset."""
     while low < high:
         middle = (low + high) >> 1
         if pool[base + middle, P_TIME] < time:
@@ -58,7 +57,7 @@ def first_at_or_after(pool: Ints, base: int, low: int, high: int, time: int) -> 
 
 @inlined
 def seek(pool: Ints, base: int, tail: int, start: int, time: int) -> int:
-    """As `first_at_or_after` over the whole region, galloping away from `start`: O(log of the distance)."""
+    """`first_at_or_after` over all rows of the key, by a galloping search from `start`: O(log of the distance)."""
     start = min(start, tail)
     step = 1
     if start < tail and pool[base + start, P_TIME] < time:
@@ -76,7 +75,7 @@ def seek(pool: Ints, base: int, tail: int, start: int, time: int) -> int:
 
 @inlined
 def place_of(pool: Ints, base: int, tail: int, time: int) -> int:
-    """Where a row of this time belongs: after all rows that are not younger."""
+    """The offset at which to insert a row of this time: after all rows with the same or an earlier time."""
     if tail == 0 or pool[base + tail - 1, P_TIME] <= time:
         return tail
     return seek(pool, base, tail, tail, time + 1)
@@ -84,14 +83,14 @@ def place_of(pool: Ints, base: int, tail: int, time: int) -> int:
 
 @inlined
 def aligned(position: int, cap: int) -> int:
-    """The first region start at or after `position` that keeps a region's blocks its own."""
+    """The first valid start of a range at or after `position`, so that blocks never span two ranges."""
     unit = min(cap, 4096)
     return (position + unit - 1) // unit * unit
 
 
 @inlined
 def size_for(rows: int) -> int:
-    """The region size for so many rows and half as many more: a power of two."""
+    """The capacity of a range for this many rows and half as many more: a power of two."""
     cap = SMALLEST
     while cap < rows + (rows >> 1) + 1:
         cap *= 2
@@ -100,9 +99,9 @@ def size_for(rows: int) -> int:
 
 @compiled
 def make_room(state: State, kept: Kept, slot: int) -> bool:
-    """Room for one more row: drop what the retention bound has passed, or move to a larger region.
+    """Make room for one more row: drop the rows before the retention bound, or move to a larger range.
 
-    Returns False, with nothing changed, when the pool itself is full.
+    Returns False and changes nothing if the pool itself is full.
     """
     base = state.slots[slot, S_BASE]
     cap = state.slots[slot, S_CAP]
@@ -123,7 +122,7 @@ def make_room(state: State, kept: Kept, slot: int) -> bool:
 
 @compiled
 def _settle(state: State, kept: Kept, slot: int, target: int, cap: int, expired: int) -> None:
-    """Put a slot's rows but the first `expired` into the region [target, target + cap), which may be where they are."""
+    """Move a slot's rows, except the first `expired`, to the range [target, target + cap), which may be their own."""
     tail = state.slots[slot, S_TAIL]
     _move(state, kept, state.slots[slot, S_BASE], target, expired, tail)
     state.slots[slot, S_BASE] = target
@@ -137,7 +136,7 @@ def _settle(state: State, kept: Kept, slot: int, target: int, cap: int, expired:
 
 @compiled
 def _move(state: State, kept: Kept, source: int, target: int, first: int, tail: int) -> None:
-    """Move rows [first, tail) to offset 0 of `target`, totals counted from there."""
+    """Move rows [first, tail) to offset 0 of `target`. Their totals then start at row `first`."""
     pool = state.pool
     if first > 0:
         for k in range(source + first, source + tail):
@@ -156,7 +155,7 @@ def _move(state: State, kept: Kept, source: int, target: int, first: int, tail: 
 
 @inlined
 def _contribution(kind: int, value: int) -> int:
-    """What a value adds to a running total of this kind."""
+    """The addend of a value in a running total of this kind."""
     if kind == TOTAL_LOW:
         return value & LOW_MASK
     if kind == TOTAL_HIGH:
@@ -182,7 +181,7 @@ def _contribution(kind: int, value: int) -> int:
 
 @compiled
 def _shift(state: State, kept: Kept, slot: int, at: int, tail: int) -> None:
-    """Make offset `at` free: the rows from there on move one up."""
+    """Free offset `at`: move the rows from there on up by one."""
     base = state.slots[slot, S_BASE]
     for k in range(tail, at, -1):
         for c in range(state.pool.shape[1]):
@@ -200,7 +199,7 @@ def _shift(state: State, kept: Kept, slot: int, at: int, tail: int) -> None:
 
 @inlined
 def insert(state: State, kept: Kept, slot: int, event: int, time: int) -> int:
-    """Put an event into its key's region, which has room; its offset there."""
+    """Insert an event into the rows of its key, which must have room. Returns its offset among them."""
     base = state.slots[slot, S_BASE]
     tail = state.slots[slot, S_TAIL]
     pool = state.pool
@@ -230,7 +229,7 @@ def insert(state: State, kept: Kept, slot: int, event: int, time: int) -> int:
 
 @compiled
 def _plant(state: State, kept: Kept, slot: int, event: int, at: int, tail: int) -> None:
-    """Set the leaves of a new row and bring the blocks above up to date."""
+    """Set the leaves of a new row, and update the blocks above them."""
     base = state.slots[slot, S_BASE]
     cap = state.slots[slot, S_CAP]
     nulls = state.events[event, E_NULLS]
@@ -248,9 +247,10 @@ def _plant(state: State, kept: Kept, slot: int, event: int, at: int, tail: int) 
 
 @compiled
 def trim(state: State, kept: Kept, moved: Ints) -> None:
-    """Let go of the events that the retention bound has passed; keys and their regions stay where they are.
+    """Remove the events before the retention bound. Keys and their ranges stay in place.
 
-    `moved` is scratch, one word an event: where each goes. Multisets are emptied, to be filled when next asked.
+    `moved` is scratch with one word per event, for the event's new row. Multisets are emptied, and filled again at the
+    next evaluation.
     """
     header = state.header
     n = 0
@@ -281,7 +281,7 @@ def trim(state: State, kept: Kept, moved: Ints) -> None:
 
 @compiled
 def count_idle_slots(state: State) -> int:
-    """Keys without a row that still counts."""
+    """Count the keys without rows that still count."""
     idle = 0
     for slot in range(state.header[H_SLOTS]):
         tail = state.slots[slot, S_TAIL]
@@ -292,7 +292,7 @@ def count_idle_slots(state: State) -> int:
 
 @compiled
 def assign_regions(state: State, counts: Ints) -> int:
-    """Give every slot a region for its rows and half as many more; returns the pool rows needed in all."""
+    """Assign every slot a range for its rows and half as many more. Returns the total of pool rows needed."""
     for slot in range(state.header[H_SLOTS]):
         if counts[slot] > 0:
             cap = size_for(counts[slot])
@@ -305,7 +305,7 @@ def assign_regions(state: State, counts: Ints) -> int:
 
 @compiled
 def fill(state: State, kept: Kept, order: Ints) -> None:
-    """Put all events, which know their slots, into their regions in the given (time, arrival) order."""
+    """Insert all events, whose slots are set, into the rows of their keys in the given (time, arrival) order."""
     for k in range(order.shape[0]):
         event = order[k]
         slot = state.events[event, E_SLOT]

@@ -1,8 +1,7 @@
 """Names for the columns of the flat int64 arrays that the compiled kernel works on.
 
-Everything a cell (one key group, one grouping, one epoch) knows lives in a handful of two-dimensional int64 arrays, so
-that the same memory can be a process's own or a file mapped by every worker of a host, and so that numba sees plain
-loops.
+A grouping state (one key group, one grouping, one epoch) consists of a few two-dimensional int64 arrays. So its memory
+can belong to one process or be a file that every worker of a host maps, and numba compiles plain loops.
 """
 
 from __future__ import annotations
@@ -10,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 NONE = int(np.iinfo(np.int64).min)
-"""No watermark, no bound, no time yet. No valid event time is that small."""
+"""The value of an absent watermark, bound or time. Valid event times are never that small."""
 
-# Header: one vector a cell.
+# Header: one vector per grouping state.
 H_EVENTS = 0  # rows used in `events`
 H_SLOTS = 1  # rows used in `slots`
-H_POOL = 2  # rows handed out in `pool`
+H_POOL = 2  # rows allocated in `pool`
 H_MARKS = 3  # rows used in `marks`
 H_DISTINCT = 4  # rows used in `distinct`
 H_WATERMARK = 5
@@ -23,33 +22,33 @@ H_BOUND = 6  # the retention bound H
 H_FIRST = 7  # event time of the first transaction accepted
 H_SEQ = 8  # arrival number of the next accepted transaction
 H_STRINGS = 9  # interned strings
-H_TEXT = 10  # bytes used by them
+H_TEXT = 10  # bytes of the interned strings
 H_OUT = 12  # rows written to the output by this call
-H_GENERATION = 13  # counts every time an array was made anew or grown
-H_MEASURES = 14  # bytes of the description of the measures
+H_GENERATION = 13  # incremented whenever an array is recreated or grown
+H_MEASURES = 14  # bytes of the encoded measures
 HEADER_SIZE = 16
 
-# Events: one row an accepted transaction, in arrival order.
+# Events: one row per accepted transaction, in arrival order.
 E_APPEND = 0
 E_SLOT = 1
 E_NULLS = 2  # bit i set: schema field i is null
 E_SEQ = 3
 E_FIELDS = 4  # the schema's fields follow, in schema order
 
-# Slots: one row a grouping key.
-S_BASE = 0  # first pool row of the key's region
-S_CAP = 1
-S_TAIL = 2  # rows used in the region, ordered by (event time, arrival)
-S_WIDTH = 3  # then: one left end a window class, three words a distinct measure, the key's values
+# Slots: one row per grouping key.
+S_BASE = 0  # the key's first pool row
+S_CAP = 1  # pool rows allocated to the key
+S_TAIL = 2  # pool rows used by the key, ordered by (event time, arrival)
+S_WIDTH = 3  # then: one left end per window class, three words per distinct measure, the key's values
 
-# Pool: one row a retained transaction, by key and event time.
+# Pool: one row per retained transaction, by key and event time.
 P_TIME = 0
 P_EVENT = 1  # row in `events`
-P_SUMS = 2  # running totals along the key's region follow
+P_SUMS = 2  # the running totals along the key's rows follow
 
-# What a running total adds up, for rows that pass its filter.
+# The addend of a running total, for rows that pass its filter.
 TOTAL_ROWS = 0  # 1
-TOTAL_VALUES = 1  # 1 where the field is not null
+TOTAL_VALUES = 1  # 1 if the field is not null
 TOTAL_LOW = 2  # the low 32 bits of the value
 TOTAL_HIGH = 3  # the value shifted right by 32, with its sign
 TOTAL_SQUARE_0 = 4  # 32-bit limbs of the value's square, lowest first
@@ -57,17 +56,17 @@ TOTAL_SQUARE_1 = 5
 TOTAL_SQUARE_2 = 6
 TOTAL_SQUARE_3 = 7
 
-# Marks: one row a (rule incarnation, key) that has alerted or suppressed.
+# Marks: one row per (rule incarnation, key) that has alerted or suppressed an alert.
 M_RULE = 0  # incarnation of the rule
 M_SLOT = 1
 M_RESET_SEQ = 2  # COUNT_WITH_RESET: arrival number of the last alert, or NONE
-M_RESET_TIME = 3  # event time of the youngest row of the key at that moment
+M_RESET_TIME = 3  # event time of the key's newest row at that alert
 M_REVIVED = 4  # rows that arrived after the mark, but sort before M_RESET_TIME
 M_LAST_TIME = 5  # largest event time among the alerts, or NONE
 M_SUPPRESSED = 6
 M_WIDTH = 7
 
-# Distinct: one row a (measure, key, value) in a current window.
+# Distinct: one row per (measure, key, value) in a current window.
 D_MEASURE = 0
 D_SLOT = 1
 D_EVENT = 2  # an event that has the value
@@ -78,8 +77,8 @@ D_WIDTH = 4
 R_KIND = 0
 R_WINDOW = 1  # window class
 R_FILTER = 2
-R_COUNT = 3  # pool column with the running count of rows, -1: positions say it
-R_VALUES = 4  # pool column with the running count of values, -1: as R_COUNT
+R_COUNT = 3  # pool column with the running count of rows; -1: the count follows from positions
+R_VALUES = 4  # pool column with the running count of values; -1: as for R_COUNT
 R_LOW = 5  # pool column of TOTAL_LOW; TOTAL_HIGH and the squares follow it
 R_TREE = 6
 R_DISTINCT = 7
@@ -116,7 +115,7 @@ OP_NEVER = 7
 LIMBS = 12
 """32-bit limbs of the wide factors of AVG and STDDEV limits (384 bits)."""
 
-# Output: one row an alert, or with evaluations on one row an evaluation.
+# Output: one row per alert or suppressed alert; with `explain`, one row per evaluation.
 O_ROW = 0
 O_RULE = 1
 O_COUNT = 2  # windowCount
@@ -133,13 +132,13 @@ FIRED_NO = 0
 FIRED_YES = 1
 FIRED_SUPPRESSED = 2
 
-# What became of a row.
+# The outcomes of a row.
 ROW_ACCEPTED = 1
 ROW_DUPLICATE = 2
 ROW_LATE_KEPT = 3
 ROW_LATE_EXPIRED = 4
 
-# Why the kernel handed back before the end.
+# The reasons why the kernel returns.
 DONE = 0
 NEED_EVENTS = 1
 NEED_SLOTS = 2

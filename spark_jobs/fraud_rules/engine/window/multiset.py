@@ -1,7 +1,7 @@
-"""COUNT_DISTINCT: a multiset of the values of a key's current window, moved from window to window.
+"""COUNT_DISTINCT: a multiset of the values in a key's current window, updated as the window moves.
 
-Each row of the pool remembers its value's entry in the multiset (`members`), so that a row is looked up once, however
-often windows move over it.
+`members` stores, for each row of the pool, the entry of its value in the multiset, so that a row is looked up only once
+although many windows move over it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ _COUNTS_NOT = -1
 
 @inlined
 def words_of(kept: Kept, measure: int) -> int:
-    """The column of `slots` with the first of the measure's words: low and high offset of its window, and the count."""
+    """The column of the measure's first word in `slots`. The words are the window's low and high offset and the
+    count."""
     return S_WIDTH + kept.windows.shape[0] + 3 * measure
 
 
 @inlined
 def _counts(state: State, kept: Kept, measure: int, event: int) -> bool:
-    """Whether the event passes the measure's filter and has no null among its fields."""
+    """Whether the event passes the measure's filter and has no null in the measure's fields."""
     if state.passes[event, kept.distincts[measure, 0]] == 0:
         return False
     nulls = state.events[event, E_NULLS]
@@ -50,7 +51,7 @@ def _counts(state: State, kept: Kept, measure: int, event: int) -> bool:
 
 @compiled
 def _look_up(state: State, kept: Kept, measure: int, slot: int, event: int) -> int:
-    """The entry of the event's value plus one, made if there is none; _COUNTS_NOT for an event that does not count."""
+    """The entry of the event's value plus one, created if missing; _COUNTS_NOT for an event that does not count."""
     if not _counts(state, kept, measure, event):
         return _COUNTS_NOT
     at = find_distinct(state, kept, measure, slot, event)
@@ -67,7 +68,7 @@ def _look_up(state: State, kept: Kept, measure: int, slot: int, event: int) -> i
 
 @inlined
 def _change(state: State, kept: Kept, measure: int, slot: int, row: int, delta: int) -> int:
-    """Add (1) or take (-1) one row of the pool; the change of the number of distinct values."""
+    """Add (1) or remove (-1) one row of the pool. Returns the change of the number of distinct values."""
     member = state.members[row, measure]
     if member == _UNKNOWN:
         member = _look_up(state, kept, measure, slot, state.pool[row, P_EVENT])
@@ -84,7 +85,8 @@ def _change(state: State, kept: Kept, measure: int, slot: int, row: int, delta: 
 
 @compiled
 def inserted(state: State, kept: Kept, slot: int, at: int, tail: int) -> None:
-    """A row came in at offset `at` of `tail` rows: windows after it shift, and one that spans it has one more."""
+    """Adjust the windows to a row inserted at offset `at` of `tail` rows: later windows shift, a window around it
+    grows."""
     row = state.slots[slot, S_BASE] + at
     for measure in range(kept.distincts.shape[0]):
         state.members[row, measure] = _UNKNOWN
@@ -101,7 +103,7 @@ def inserted(state: State, kept: Kept, slot: int, at: int, tail: int) -> None:
 
 @compiled
 def forget(state: State, kept: Kept, slot: int, expired: int) -> None:
-    """Take the first `expired` rows out of the slot's multisets and shift their windows by as much."""
+    """Remove the first `expired` rows from the slot's multisets, and shift the windows by as many rows."""
     base = state.slots[slot, S_BASE]
     for measure in range(kept.distincts.shape[0]):
         word = words_of(kept, measure)
@@ -116,7 +118,7 @@ def forget(state: State, kept: Kept, slot: int, expired: int) -> None:
 
 @compiled
 def reset(state: State, kept: Kept, slot: int) -> None:
-    """Empty the slot's windows; the caller forgets the multisets."""
+    """Empty the slot's windows. The caller must clear the multisets."""
     base = state.slots[slot, S_BASE]
     for measure in range(kept.distincts.shape[0]):
         for k in range(state.slots[slot, S_TAIL]):
@@ -129,7 +131,7 @@ def reset(state: State, kept: Kept, slot: int) -> None:
 
 @compiled
 def count(state: State, kept: Kept, slot: int, measure: int, first: int, last: int) -> int:
-    """How many distinct values offsets [first, last] hold: the measure's window is moved there."""
+    """Move the measure's window to offsets [first, last], and return its number of distinct values."""
     word = words_of(kept, measure)
     base = state.slots[slot, S_BASE]
     low = state.slots[slot, word]

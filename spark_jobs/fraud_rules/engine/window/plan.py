@@ -1,8 +1,8 @@
 """Compiles the rules of one grouping, in one or more versions, to the arrays that the kernel reads.
 
-A measure is something kept along the retained rows so that windows can be read off it: running totals, a tree of
-extremes, a multiset of distinct values. Rules share measures: a thousand SUM rules with different limits and windows
-need one pair of totals.
+A measure is a structure beside the retained rows from which the kernel reads the aggregate of a window: running totals,
+a tree of extremes, or a multiset of distinct values. Rules share measures: a thousand SUM rules with different limits
+and windows need one pair of totals.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _KINDS = {
 }
 _WITH_TOTALS = (at.KIND_SUM, at.KIND_AVG, at.KIND_STDDEV)
 _FAR = 1 << 93
-"""Beyond any sum of 2**31 int64 values: limits are clamped to it."""
+"""Larger than any sum of 2**31 int64 values. Limits are clamped to it."""
 
 Key = TypeVar("Key", bound=Hashable)
 Total = tuple[int, int, int]  # TOTAL_*, filter, column of `events`
@@ -61,7 +61,7 @@ def _array(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What a cell keeps along its rows. Positions are the kernel's indexes; equal measures need no rebuild."""
+    """The measures of a grouping state. Positions are the kernel's indexes. Equal measures need no rebuild."""
 
     filters: tuple[Predicate, ...]
     totals: tuple[Total, ...]
@@ -70,34 +70,34 @@ class Measures:
     distincts: tuple[Distinct, ...]
 
     def encode(self) -> bytes:
-        """As text, for other processes."""
+        """Encode the measures as text for other processes."""
         filters = [str(predicate) for predicate in self.filters]
         return msgspec.json.encode((filters, self.totals, self.trees, self.windows_ms, self.distincts))
 
     @classmethod
     def decode(cls, text: bytes, schema: TransactionSchema) -> Measures:
-        """The measures that `encode` wrote.
+        """Decode the text of `encode`.
 
-        The limits on rules do not apply: the canonical text of a filter can be longer than the text of its author.
+        The limits on rules do not apply, because the canonical text of a filter can be longer than its author's text.
         """
         filters, totals, trees, windows_ms, distincts = msgspec.json.decode(text, type=_Encoded)
         predicates = tuple(parse_filter(each, schema, UNBOUNDED) for each in filters)
         return cls(predicates, totals, trees, windows_ms, distincts)
 
     def totals_array(self) -> NDArray[np.int64]:
-        """int64[totals, 3]."""
+        """The totals as int64[totals, 3]: TOTAL_*, filter, column of `events`."""
         return _array(self.totals, 3)
 
     def trees_array(self) -> NDArray[np.int64]:
-        """int64[trees, 3]."""
+        """The trees as int64[trees, 3]: filter, column, 1 for the largest and 0 for the smallest."""
         return _array(self.trees, 3)
 
     def windows_array(self) -> NDArray[np.int64]:
-        """int64[windows], ms."""
+        """The widths of the windows as int64[windows], in ms."""
         return np.array(self.windows_ms, dtype=np.int64)
 
     def distincts_array(self) -> NDArray[np.int64]:
-        """int64[distincts, 3 + widest]: filter, window class, number of fields, their columns."""
+        """The distinct measures as int64[distincts, 3 + widest]: filter, window class, number of fields, columns."""
         width = max((len(columns) for _, _, columns in self.distincts), default=0)
         rows = [
             (number, self.windows_ms.index(window_ms), len(columns), *columns, *([0] * (width - len(columns))))
@@ -111,7 +111,7 @@ NO_MEASURES = Measures((), (), (), (), ())
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One grouping's rules, compiled."""
+    """The compiled rules of one grouping."""
 
     measures: Measures
     rules: Rules
@@ -120,11 +120,11 @@ class Plan:
 
 
 class _Numbers(dict[Key, int]):
-    """Numbers distinct things in order of first use."""
+    """Numbers distinct items in order of first use."""
 
     @classmethod
     def of_all(cls, items: Sequence[Key]) -> _Numbers[Key]:
-        """The items, numbered from 0."""
+        """Number the items from 0."""
         return cls(zip(items, range(len(items)), strict=True))
 
     def of(self, item: Key) -> int:
@@ -133,23 +133,23 @@ class _Numbers(dict[Key, int]):
 
 @dataclass(frozen=True, slots=True)
 class _Collector:
-    """Gathers the measures that rules need, each once."""
+    """Collects the measures that rules need, each once."""
 
     squared: frozenset[tuple[Predicate | None, str | None]]
-    """Filter and field of every STDDEV rule: their totals carry squares, which other rules then share."""
+    """Filter and field of every STDDEV rule. Their totals include squares, and other rules share these totals."""
     filters: _Numbers[Predicate] = field(default_factory=_Numbers)
     totals: _Numbers[Total] = field(default_factory=_Numbers)
     trees: _Numbers[Tree] = field(default_factory=_Numbers)
     windows: _Numbers[int] = field(default_factory=_Numbers)
     distincts: _Numbers[Distinct] = field(default_factory=_Numbers)
     shared: _Numbers[tuple[int, int, int]] = field(default_factory=_Numbers)
-    """Of aggregates that take some work to read: kind, tree or multiset, window class."""
+    """The aggregates that are costly to read: kind, tree or multiset, window class."""
 
     @classmethod
     def starting_from(
         cls, known: Measures, squared: frozenset[tuple[Predicate | None, str | None]], columns: dict[str, int]
     ) -> _Collector:
-        """With the measures already kept, unless some of their totals lack squares that are needed now."""
+        """Start from the known measures, or from none if their totals lack squares that are now needed."""
         by_number: tuple[Predicate | None, ...] = (None, *known.filters)
         names = {column: name for name, column in columns.items()}
         having = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == at.TOTAL_SQUARE_0)
@@ -175,7 +175,7 @@ class _Collector:
         return at.P_SUMS + self.totals.of((kind, number, column))
 
     def value_totals(self, rule: Rule, number: int, column: int) -> int:
-        """The pool column of the low halves of a field's sum; high halves and squares lie right behind it."""
+        """The pool column of the low halves of a field's sum. The columns of high halves and squares follow it."""
         kinds = [at.TOTAL_LOW, at.TOTAL_HIGH]
         if (rule.filter, rule.aggregate_field) in self.squared:
             kinds += [at.TOTAL_SQUARE_0, at.TOTAL_SQUARE_1, at.TOTAL_SQUARE_2, at.TOTAL_SQUARE_3]
@@ -184,9 +184,9 @@ class _Collector:
 
 
 def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema, known: Measures) -> Plan:
-    """Compile the grouping as it is in each of the given versions (at least one; all of one grouping).
+    """Compile one or more versions of the same grouping.
 
-    The plan's measures are the known ones where these serve, so that a cell that has them need not be laid out anew.
+    The plan reuses the known measures if they suffice, so that a grouping state with these measures needs no rebuild.
     """
     columns = {name: at.E_FIELDS + i for i, name in enumerate(schema.names)}
     rules = [each.rule for version in versions for each in version.rules]
@@ -262,14 +262,14 @@ def _compile_rule(
 
 
 def _compile_limit(rule: Rule, row: list[int], scale: int) -> tuple[float, NDArray[np.uint64], NDArray[np.uint64]]:
-    """Fill the row's firing interval; give the limit, in units of the field, as a ratio and as its exact factors."""
+    """Fill the row's firing interval. Returns the limit, in units of the field, as a ratio and as its exact factors."""
     limit = Fraction(rule.limit) * 10**scale
     if row[at.R_KIND] == at.KIND_STDDEV and limit < 0:
         always = rule.operator in (Operator.GREATER, Operator.GREATER_EQUAL, Operator.NOT_EQUAL)
         row[at.R_OPERATOR] = at.OP_ALWAYS if always else at.OP_NEVER
     row[at.R_LIMIT_NEGATIVE] = int(limit < 0)
     first, last, negate = *_interval(rule.operator, limit), rule.operator is Operator.NOT_EQUAL
-    if rule.of_ones:  # its aggregate is 1 in every window, and each window holds a row
+    if rule.of_ones:  # the aggregate is 1 in every window, because each window holds a row
         first, last, negate = (-_FAR, _FAR, (first <= 1 <= last) is negate)
     row[at.R_NEGATE] = int(negate)
     row[at.R_FROM_HIGH], row[at.R_FROM_LOW] = first >> 32, first & 0xFFFF_FFFF
@@ -278,7 +278,7 @@ def _compile_limit(rule: Rule, row: list[int], scale: int) -> tuple[float, NDArr
 
 
 def _interval(operator: Operator, limit: Fraction) -> tuple[int, int]:
-    """The integers that satisfy `operator limit`, both ends included; for NOT_EQUAL those that do not."""
+    """The integers that satisfy `operator limit`, both ends included; for NOT_EQUAL the integers that do not."""
     first, last = -_FAR, _FAR
     if operator is Operator.GREATER:
         first = math.floor(limit) + 1

@@ -1,4 +1,4 @@
-"""Asks memory for rows before they are read."""
+"""Prefetches rows into the CPU's caches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _READ, _KEEP, _DATA = 0, 3, 1
 
 @intrinsic
 def fetch(typing_context: Any, array: Any, row: Any) -> Any:
-    """Begin to bring the first bytes of an array's row near; only a hint."""
+    """Prefetch the first bytes of an array's row. This is only a hint to the CPU."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_type, row_type = signature.args

@@ -1,4 +1,4 @@
-"""COUNT_WITH_RESET: what counts after an alert of the same rule and key."""
+"""COUNT_WITH_RESET: counts the rows that arrived after the last alert of the same rule and key."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from fraud_rules.engine.window.layout import (
 
 @compiled
 def count_after(state: State, entry: int, slot: int, rules: Ints, r: int, first: int, last: int) -> int:
-    """Rows of offsets [first, last] that pass rule r's filter and arrived after its mark.
+    """Count the rows at offsets [first, last] that pass rule r's filter and arrived after its mark.
 
-    Rows that sort after everything present at the mark are counted by the running totals. Those that arrived later but
-    sort before it are few (their number is kept): they are looked for from the boundary back.
+    The boundary is the end of the rows that were present at the mark. The running totals count the rows after the
+    boundary. Few rows arrived later but sort before it. Their number is stored, and a backward search from the
+    boundary finds them.
     """
     base = state.slots[slot, S_BASE]
     tail = state.slots[slot, S_TAIL]
@@ -63,7 +64,7 @@ def count_after(state: State, entry: int, slot: int, rules: Ints, r: int, first:
 
 @compiled
 def revive(state: State, resets: Ints, slot: int, time: int) -> None:
-    """A row arrived out of order: resets whose boundary it sorts before must look for it."""
+    """Record an out-of-order row in each reset mark whose boundary is after the row."""
     for k in range(resets.shape[0]):
         entry = state.mark_table[find_mark(state, resets[k], slot)] - 1
         if entry >= 0 and state.marks[entry, M_RESET_SEQ] != NONE and time < state.marks[entry, M_RESET_TIME]:
@@ -72,7 +73,7 @@ def revive(state: State, resets: Ints, slot: int, time: int) -> None:
 
 @compiled
 def recount_revived(state: State) -> None:
-    """Set M_REVIVED of every reset mark from the rows themselves, after a rebuild or a change of rules."""
+    """Recompute M_REVIVED of every reset mark from the rows, after a rebuild or a change of rules."""
     for entry in range(state.header[H_MARKS]):
         if state.marks[entry, M_RESET_SEQ] == NONE:
             continue
