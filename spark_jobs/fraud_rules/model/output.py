@@ -41,7 +41,7 @@ class DuplicateRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 class KeyGroupOutput(msgspec.Struct, array_like=True, frozen=True):
     """One key group's part of a batch. `rows` counts a transaction once per grouping. `watermark_ms` is the lowest of
-    the groupings' watermarks. `retained_marks` counts the marks left by alerts (see `window.spent`)."""
+    the groupings' watermarks. `retained_marks` counts the marks left by alerts (see `engine.window.spent`)."""
 
     key_group: int
     rows: int

@@ -4,7 +4,7 @@ Logic is three-valued, as in SQL: a comparison with a null is neither true nor f
 filter is true. So each node yields two masks: the rows where it is true and the rows where it is false. `and`, `or` and
 `not` are then plain set algebra (Kleene). The comparisons themselves are in `columnwise`.
 
-`filter.parse_filter` builds the nodes and checks their types. `str` of a node is its canonical text, which parses to an
+`codec.rules.filter` builds the nodes and checks their types. `str` of a node is its canonical text, which parses to an
 equal tree.
 """
 

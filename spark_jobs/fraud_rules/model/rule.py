@@ -1,4 +1,4 @@
-"""A rule, and the changes that a rule record can make. Only `rule_codec` builds these objects, after validation."""
+"""A rule, and the changes that a rule record can make. Only `codec.rules` builds these objects, after validation."""
 
 from __future__ import annotations
 

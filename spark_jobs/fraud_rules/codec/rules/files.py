@@ -1,6 +1,6 @@
 """Reads files of rules: JSON, YAML, or the one-line text form; one rule, a list of rules, or `{rules: [...]}`.
 
-A file is split into records for the rule log, each with its place in the file. `rule_codec` validates them. Numbers
+A file is split into records for the rule log, each with its place in the file. `codec` validates them. Numbers
 keep their digits: `limit: 0.30` is the decimal 0.30 in YAML too, not a float near it.
 """
 

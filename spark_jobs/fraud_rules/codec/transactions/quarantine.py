@@ -1,6 +1,7 @@
 """Quarantined records: refused records with their position and reason, and the text form that people repair.
 
-Pure. `kafka.quarantine` reads the records from the topic and sends them again; `archive.quarantine` reads the archive.
+Pure. `logs.quarantine` reads the records from the topic and sends them again. `batch.archive.quarantine` reads the
+archive.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The arrays of a grouping state: opened for a set of measures, grown by doubling, and shared with other processes.
 
-The retained rows and the marks are the source of truth. All other arrays derive from them (see `cell`).
+The retained rows and the marks are the source of truth. All other arrays derive from them (see `grouping_state`).
 """
 
 from __future__ import annotations

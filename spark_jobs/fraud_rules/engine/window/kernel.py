@@ -2,7 +2,7 @@
 
 The kernel is the plain loop of the specification. For each transaction, it detects duplicates and lateness, stores the
 transaction, evaluates the rules of its own version, and advances the watermark and the retention bound. The memory
-layout (`region`) makes it fast. The aggregate over a window is the difference of two rows of running totals, for any
+layout (`key_rows`) makes it fast. The aggregate over a window is the difference of two rows of running totals, for any
 number of rows in between. The left end of each window is stored per key and moves forward with time. So the cost of a
 transaction does not depend on the size of its window. Minimum and maximum read blocks of 16, 256 and 4,096 rows
 (`extremes`), COUNT_DISTINCT keeps a multiset of the current window (`multiset`), and COUNT_WITH_RESET counts from a
