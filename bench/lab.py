@@ -135,7 +135,7 @@ class Session:
 
     def views(self) -> Path:
         """Where the workers keep their views of this checkpoint."""
-        from fraud_rules.spark.views import view_folder
+        from fraud_rules.stream.worker.views import view_folder
 
         return view_folder(str(self.checkpoint))
 

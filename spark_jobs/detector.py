@@ -13,9 +13,9 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError, FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.job import AttemptOf, DetectorJob, RebuildOrder
 from fraud_rules.spark.session import SparkOptions
-from fraud_rules.spark.streaming import Hold, check_start, run
+from fraud_rules.stream.driver.job import AttemptOf, DetectorJob, RebuildOrder
+from fraud_rules.stream.driver.streaming import Hold, check_start, run
 
 
 def _parser(project: Project) -> argparse.ArgumentParser:

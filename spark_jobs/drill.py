@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import FraudError
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.drill import drill
 from fraud_rules.spark.session import STATE_STORE
+from fraud_rules.stream.driver.drill import drill
 
 _WRONG_EXIT_CODE = 1
 

@@ -18,10 +18,9 @@ from fraud_rules.logs.detector_status import Traffic, decode_progress
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.ruleset import RuleLimits, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.endings import named
-from fraud_rules.spark.pins import Pin
-from fraud_rules.spark.progress import Account, BatchOutputs, Place, progress_record
-from fraud_rules.spark.records import (
+from fraud_rules.spark.shutdown import named
+from fraud_rules.stream.driver.progress import Account, BatchOutputs, Place, progress_record
+from fraud_rules.stream.driver.records import (
     Occasion,
     alert_records,
     export_records,
@@ -29,9 +28,10 @@ from fraud_rules.spark.records import (
     quarantine_records,
     rule_operation_records,
 )
-from fraud_rules.spark.rows import Aside, Refused, quantiles_ms
-from fraud_rules.spark.spill import Spill, is_file
-from fraud_rules.spark.squeeze import expand, squeeze
+from fraud_rules.stream.pins import Pin
+from fraud_rules.stream.worker.compression import expand, squeeze
+from fraud_rules.stream.worker.spill import Spill, is_file
+from fraud_rules.stream.worker.wire import Aside, Refused, quantiles_ms
 
 TOPICS = TopicNames()
 

@@ -14,10 +14,10 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
-from fraud_rules.spark.checkpoint import Progress, claim, manifest, read_live_progress, read_progress
-from fraud_rules.spark.marker import Beginning, Marker, adopt, check_fits
-from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
 from fraud_rules.spark.storage import DiskFolder
+from fraud_rules.stream.checkpoint import Progress, claim, manifest, read_live_progress, read_progress
+from fraud_rules.stream.driver.marker import Beginning, Marker, adopt, check_fits
+from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
 
 QUERY = "5b8bf551-4353-4c42-9e48-d17a75685ffe"
 ENDS = {"transactions": {"0": 5, "1": 6}, "rules": {"0": 1}}

@@ -17,7 +17,7 @@ from fraud_rules.kafka.decoding import UNREADABLE_RECORDS, decode_or_skip
 from fraud_rules.kafka.reader import Record
 from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_status import decode_operation
-from fraud_rules.spark.metrics import DetectorMetrics
+from fraud_rules.stream.driver.metrics import DetectorMetrics
 
 _UNREADABLE = {
     "garbage": b"\x00\xffgarbage",

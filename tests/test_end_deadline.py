@@ -14,7 +14,7 @@ from tests.support.waiting import until
 HANGS = """
 import subprocess, sys, threading, time
 from fraud_rules.errors import DetectorFailed
-from fraud_rules.spark.end_deadline import ends_in_time
+from fraud_rules.stream.driver.end_deadline import ends_in_time
 
 def say(text):
     print("detector:", text, flush=True)

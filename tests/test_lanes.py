@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from fraud_rules.spark.lanes import lanes, partition_of
+from fraud_rules.stream.worker.salting import lanes, partition_of
 
 
 @pytest.mark.parametrize("key_groups", [1, 2, 8, 16, 61])

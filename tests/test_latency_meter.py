@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fraud_rules.spark.latency_meter import LatencyMeter
+from fraud_rules.stream.driver.latency_meter import LatencyMeter
 
 
 def test_the_average_is_taken_ten_seconds_after_its_first_latency() -> None:

@@ -17,10 +17,10 @@ from fraud_rules.kafka.reader import Record
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.marker import Marker
-from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
-from fraud_rules.spark.rule_desk import RuleDesk
 from fraud_rules.spark.storage import DiskFolder
+from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.driver.rule_pinning import RuleDesk
+from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
 
 RULE: Mapping[str, Any] = {
     "ruleId": 1,

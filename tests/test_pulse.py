@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fraud_rules.spark.pulse import Pulse
+from fraud_rules.stream.driver.ticker import Pulse
 from tests.support.waiting import until
 
 

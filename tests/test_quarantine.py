@@ -12,8 +12,8 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import InputInvalid
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.spark.records import quarantine_records
-from fraud_rules.spark.rows import Refused
+from fraud_rules.stream.driver.records import quarantine_records
+from fraud_rules.stream.worker.wire import Refused
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.processes.fraud_command import environment, fraud

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from fraud_rules.spark.checkpoint import RESUMED
-from fraud_rules.spark.job import RebuildOrder
-from fraud_rules.spark.marker import Beginning, Marker, beginning_of
-from fraud_rules.spark.pins import Pin, PinStore
-from fraud_rules.spark.rebuild import begin_rebuild, finish_rebuild, is_carried_out
 from fraud_rules.spark.storage import DiskFolder
+from fraud_rules.stream.checkpoint import RESUMED
+from fraud_rules.stream.driver.job import RebuildOrder
+from fraud_rules.stream.driver.marker import Beginning, Marker, beginning_of
+from fraud_rules.stream.driver.rebuild import begin_rebuild, finish_rebuild, is_carried_out
+from fraud_rules.stream.pins import Pin, PinStore
 
 ORDER = RebuildOrder("one")
 MARKER = Marker("query", 7, {"transactions": {"0": 5}}, Pin(7, 3))

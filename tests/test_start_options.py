@@ -15,8 +15,8 @@ from fraud_rules.errors import ConfigError, MasterUnavailable, PortInUse
 from fraud_rules.logs.detector_status import BatchLatency, Progress
 from fraud_rules.runtime.metrics_server import serving
 from fraud_rules.spark.master import check_master
-from fraud_rules.spark.metrics import DetectorMetrics
 from fraud_rules.spark.session import SparkOptions, check_options
+from fraud_rules.stream.driver.metrics import DetectorMetrics
 from tests.support.ports import free_ports
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fraud_rules.errors import ConfigError, StorageFull
-from fraud_rules.spark.views import OWNER, check_views_disk, sweep_views, view_folder
+from fraud_rules.stream.worker.views import OWNER, check_views_disk, sweep_views, view_folder
 from tests.support.small_disk import small_disk
 
 

@@ -23,9 +23,9 @@ from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryLog
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.spill import Spill
-from fraud_rules.spark.task_work import TaskWork, read_progress
-from fraud_rules.spark.work import BatchProgress, BatchWatch, WorkReport, named_report, work_file, work_lines
+from fraud_rules.stream.work import BatchProgress, BatchWatch, WorkReport, named_report, work_file, work_lines
+from fraud_rules.stream.worker.spill import Spill
+from fraud_rules.stream.worker.task_work import TaskWork, read_progress
 from tests.support.waiting import until
 
 
@@ -143,7 +143,7 @@ def test_tasks_report_once_they_take_long(tmp_path: Path, monkeypatch: pytest.Mo
     quick.restored(10)
     assert read_progress(spill, 4) == BatchProgress()
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr("fraud_rules.spark.task_work._QUIET_S", 0.0)
+    monkeypatch.setattr("fraud_rules.stream.worker.task_work._QUIET_S", 0.0)
     task = TaskWork(spill, 4)
     task.restored(10)
     task.restored(20)
@@ -201,7 +201,7 @@ def test_an_engine_reports_while_it_evaluates_and_while_it_restores() -> None:
 
 
 def test_a_folder_that_cannot_be_reached_ends_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fraud_rules.spark.task_work._QUIET_S", 0.0)
+    monkeypatch.setattr("fraud_rules.stream.worker.task_work._QUIET_S", 0.0)
     nowhere = Spill("file:///proc/nowhere", 65_536)
     TaskWork(nowhere, 0).evaluated(1)
     assert read_progress(nowhere, 0) == BatchProgress()

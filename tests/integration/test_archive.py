@@ -20,8 +20,8 @@ from fraud_rules.logs.quarantine import read_quarantine
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.spark.records import quarantine_records
-from fraud_rules.spark.rows import Refused
+from fraud_rules.stream.driver.records import quarantine_records
+from fraud_rules.stream.worker.wire import Refused
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.timed_topics import Logs
 from tests.support.nightly.jobs import archive_of, archived, run_job

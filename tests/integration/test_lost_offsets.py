@@ -28,15 +28,16 @@ from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.writer import BatchWriter, OutRecord, last_record
 from fraud_rules.model.lost_records import LossReason, LostRecords
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark import checkpoint, losses
-from fraud_rules.spark.admission import Admitted, admit, check
-from fraud_rules.spark.job import DetectorJob, RebuildOrder
-from fraud_rules.spark.marker import Marker
-from fraud_rules.spark.pins import Pin, PinStore
-from fraud_rules.spark.rebuild import recompute
 from fraud_rules.spark.session import SparkOptions
 from fraud_rules.spark.storage import DiskFolder
-from fraud_rules.spark.work import WorkReport
+from fraud_rules.stream import checkpoint
+from fraud_rules.stream.driver import losses
+from fraud_rules.stream.driver.admission import Admitted, admit, check
+from fraud_rules.stream.driver.job import DetectorJob, RebuildOrder
+from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.driver.rebuild import recompute
+from fraud_rules.stream.pins import Pin, PinStore
+from fraud_rules.stream.work import WorkReport
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 

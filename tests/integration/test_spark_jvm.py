@@ -19,7 +19,7 @@ SCRIPT = """
 import json, sys
 from pathlib import Path
 import pyarrow as pa
-from fraud_rules.spark.endings import named
+from fraud_rules.spark.shutdown import named
 from fraud_rules.spark.session import SparkOptions, build_session, warm_up
 
 def places(batches):

@@ -39,8 +39,8 @@ class CheckpointHook(BaseHook):
 
     def facts(self, detector: str, *, recent_s: float = _RECENT_S) -> CheckpointFacts:
         """What is there. Checksums are taken of files younger than `recent_s`: the older ones were looked at before."""
-        from fraud_rules.spark.checkpoint import MANIFEST, read_live_progress
         from fraud_rules.spark.storage import DiskFolder
+        from fraud_rules.stream.checkpoint import MANIFEST, read_live_progress
 
         root = str(self.root)
         if not (self.root / MANIFEST).is_file():

@@ -23,7 +23,7 @@ from fraud_rules.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from fraud_rules.spark.job import DetectorJob
+    from fraud_rules.stream.driver.job import DetectorJob
 
 
 def detect(
@@ -50,8 +50,8 @@ def detect(
       fraud detect
       fraud detect --bootstrap kafka-1:9092 --master spark://master:7077 --checkpoint hdfs:///fraud/checkpoint
     """
-    from fraud_rules.spark.job import DetectorJob
     from fraud_rules.spark.session import SparkOptions
+    from fraud_rules.stream.driver.job import DetectorJob
 
     context = configured()
     options = SparkOptions(
@@ -100,9 +100,9 @@ def rebuild(
       fraud rebuild --check
       fraud rebuild
     """
-    from fraud_rules.spark.job import DetectorJob, RebuildOrder
     from fraud_rules.spark.session import SparkOptions
-    from fraud_rules.spark.streaming import check_start
+    from fraud_rules.stream.driver.job import DetectorJob, RebuildOrder
+    from fraud_rules.stream.driver.streaming import check_start
 
     context = configured()
     options = SparkOptions(
@@ -122,8 +122,8 @@ def rebuild(
 
 
 def _run(job: DetectorJob) -> None:
-    from fraud_rules.spark.streaming import run
-    from fraud_rules.spark.work import named_report, work_lines
+    from fraud_rules.stream.driver.streaming import run
+    from fraud_rules.stream.work import named_report, work_lines
 
     def on_running() -> None:
         _say(f"the detector is running, checkpoint {job.spark.checkpoint}")

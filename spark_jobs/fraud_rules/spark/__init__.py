@@ -1,1 +1,1 @@
-"""The detector as a Spark job: the only package that imports Spark."""
+"""What every Spark job shares: the session, the master, folders beside a checkpoint, and shutdown."""

@@ -29,10 +29,10 @@ from fraud_rules.kafka.consume import topic_ends, topic_starts
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.spark.archive_stage import ARCHIVE_ROW, ArchiveStage, decode_written
-from fraud_rules.spark.checkpoint import end_offsets, known_query
-from fraud_rules.spark.endings import named_as, stop_spark
 from fraud_rules.spark.session import SparkOptions, build_session
+from fraud_rules.spark.shutdown import named_as, stop_spark
 from fraud_rules.spark.storage import DiskFolder
+from fraud_rules.stream.checkpoint import end_offsets, known_query
 
 __all__ = ["ArchiveJob", "ArchiveResult", "archive"]
 

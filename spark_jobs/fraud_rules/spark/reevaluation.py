@@ -29,8 +29,8 @@ from fraud_rules.reevaluation.report import DayResult
 from fraud_rules.reevaluation.run import Case, DayOptions, Spread, decided, evaluate, nothing_found, prepare
 from fraud_rules.reevaluation.summing import Findings, differences, summed
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.spark.endings import named_as, stop_spark
 from fraud_rules.spark.session import SparkOptions, build_session
+from fraud_rules.spark.shutdown import named_as, stop_spark
 
 __all__ = ["ReevaluationJob", "over", "reevaluate"]
 

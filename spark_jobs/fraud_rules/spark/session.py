@@ -241,7 +241,7 @@ _LOW_LATENCY: Final = {
 _WORKERS: Final = {
     "spark.python.worker.reuse": "true",
     "spark.python.unix.domain.socket.enabled": "true",
-    "spark.python.daemon.module": "fraud_rules.spark.daemon",
+    "spark.python.daemon.module": "fraud_rules.stream.worker.daemon",
     # Only one of the two stages would take it, and workers of different settings are not shared.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # A worker that hangs is killed, and its task repeated.

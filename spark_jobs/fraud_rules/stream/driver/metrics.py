@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 from fraud_rules.logs.detector_status import Progress
 from fraud_rules.runtime.metrics_server import serving
-from fraud_rules.spark.job import DetectorJob
+from fraud_rules.stream.driver.job import DetectorJob
 
 __all__ = ["DetectorMetrics", "serve_metrics"]
 

@@ -10,12 +10,12 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from fraud_rules.engine.statelog import restore_image
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.spark.rebuild import restored_state
-from fraud_rules.spark.rows import ASIDE
-from fraud_rules.spark.squeeze import expand
-from fraud_rules.spark.state import StateStoreLog
-from fraud_rules.spark.task_work import TaskWork
-from fraud_rules.spark.worker import WorkerContext, settle
+from fraud_rules.stream.rebuilt_state import restored_state
+from fraud_rules.stream.worker.compression import expand
+from fraud_rules.stream.worker.context import WorkerContext, settle
+from fraud_rules.stream.worker.state import StateStoreLog
+from fraud_rules.stream.worker.task_work import TaskWork
+from fraud_rules.stream.worker.wire import ASIDE
 
 
 class KeyGroupProcessor(StatefulProcessor):

@@ -25,23 +25,24 @@ from fraud_rules.kafka.suitable import check_topics
 from fraud_rules.kafka.ticks import TickWriter
 from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_log import check_rule_log
-from fraud_rules.spark.admission import Admitted, admit, check, stopped_message
-from fraud_rules.spark.batch import BatchParts, BatchRunner, Origin
-from fraud_rules.spark.end_deadline import ends_in_time
-from fraud_rules.spark.endings import is_late_worker, named, signals, stop_query, stop_spark
-from fraud_rules.spark.job import DetectorJob
-from fraud_rules.spark.latency_meter import LatencyMeter
 from fraud_rules.spark.master import check_master
-from fraud_rules.spark.metrics import serve_metrics
-from fraud_rules.spark.pulse import Pulse
-from fraud_rules.spark.query import start_query
-from fraud_rules.spark.rebuild import recompute, share_state
 from fraud_rules.spark.session import SparkOptions, build_session, check_options, drop_hadoop_defaults, warm_up
+from fraud_rules.spark.shutdown import is_late_worker, named, signals, stop_query, stop_spark
 from fraud_rules.spark.storage import DiskFolder, Folder, HadoopFolder
-from fraud_rules.spark.task_work import read_progress
-from fraud_rules.spark.views import check_views_disk
-from fraud_rules.spark.work import BatchWatch, WorkReport, named_report
-from fraud_rules.spark.worker import WorkerContext
+from fraud_rules.stream.driver.admission import Admitted, admit, check, stopped_message
+from fraud_rules.stream.driver.batch import BatchParts, BatchRunner, Origin
+from fraud_rules.stream.driver.end_deadline import ends_in_time
+from fraud_rules.stream.driver.job import DetectorJob
+from fraud_rules.stream.driver.latency_meter import LatencyMeter
+from fraud_rules.stream.driver.metrics import serve_metrics
+from fraud_rules.stream.driver.query import start_query
+from fraud_rules.stream.driver.rebuild import recompute
+from fraud_rules.stream.driver.ticker import Pulse
+from fraud_rules.stream.rebuilt_state import share_state
+from fraud_rules.stream.work import BatchWatch, WorkReport, named_report
+from fraud_rules.stream.worker.context import WorkerContext
+from fraud_rules.stream.worker.task_work import read_progress
+from fraud_rules.stream.worker.views import check_views_disk
 
 _LOOK_S = 0.05
 _DRAIN_S = 60.0

@@ -15,8 +15,8 @@ from typing import Any, Final
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.pins import Pin, PinStore
 from fraud_rules.spark.storage import Folder
+from fraud_rules.stream.pins import Pin, PinStore
 
 MANIFEST: Final = "detector.json"
 RESUMED: Final = "resumed"

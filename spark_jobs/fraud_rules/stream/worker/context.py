@@ -20,9 +20,9 @@ from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.pins import Pin
-from fraud_rules.spark.spill import Spill
-from fraud_rules.spark.views import sweep_views, view_folder
+from fraud_rules.stream.pins import Pin
+from fraud_rules.stream.worker.spill import Spill
+from fraud_rules.stream.worker.views import sweep_views, view_folder
 
 PIN_PROPERTY = "fraud.pin"
 BATCH_PROPERTY = "streaming.sql.batchId"

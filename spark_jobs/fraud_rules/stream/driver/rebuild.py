@@ -6,15 +6,10 @@ recomputed state in. Until that batch is finished every start recomputes it; not
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
-
-from pyspark import SparkFiles
-from pyspark.sql import SparkSession
 
 from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.errors import CheckpointDamaged
@@ -22,12 +17,12 @@ from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.judged_batches import read_batches, read_history
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.lost_records import LossReason
-from fraud_rules.spark.checkpoint import RESUMED, claim
-from fraud_rules.spark.job import DetectorJob, RebuildOrder
-from fraud_rules.spark.losses import AcceptedLoss
-from fraud_rules.spark.marker import Beginning, Marker, begin, beginning_of
 from fraud_rules.spark.storage import Folder
-from fraud_rules.spark.work import WorkReport
+from fraud_rules.stream.checkpoint import RESUMED, claim
+from fraud_rules.stream.driver.job import DetectorJob, RebuildOrder
+from fraud_rules.stream.driver.losses import AcceptedLoss
+from fraud_rules.stream.driver.marker import Beginning, Marker, begin, beginning_of
+from fraud_rules.stream.work import WorkReport
 
 __all__ = [
     "begin_rebuild",
@@ -35,12 +30,9 @@ __all__ = [
     "finish_rebuild",
     "is_carried_out",
     "recompute",
-    "restored_state",
-    "share_state",
 ]
 
 _FRESH: Final = ".fresh"
-_FILE: Final = "fraud-state-{}"
 
 
 def is_carried_out(folder: Folder, order: RebuildOrder) -> bool:
@@ -114,19 +106,3 @@ def recompute(
     with TopicReader(job.kafka, job.settings.topics.rules) as rules:
         log = RuleLog.of(rules, job.schema, job.settings.limits)
         return rebuild_state(batches, lambda end: log.up_to(end, refused), job.schema, job.settings, work.reached)
-
-
-def share_state(spark: SparkSession, images: Mapping[int, bytes]) -> tempfile.TemporaryDirectory[str]:
-    """Let every worker have the images; the folder returned must stay while the first batch runs."""
-    folder = tempfile.TemporaryDirectory(prefix="fraud-rebuild-")
-    for key_group, image in images.items():
-        file = Path(folder.name, _FILE.format(key_group))
-        file.write_bytes(image)
-        spark.sparkContext.addFile(str(file))
-    return folder
-
-
-def restored_state(key_group: int) -> bytes | None:
-    """In a worker: the image of a key group, None where it holds nothing."""
-    file = Path(SparkFiles.get(_FILE.format(key_group)))
-    return file.read_bytes() if file.exists() else None

@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from fraud_rules.spark.fanout_stage import FanOutStage
-from fraud_rules.spark.rows import KEYED_SCHEMA, ROW_SCHEMA
-from fraud_rules.spark.stateful_stage import KeyGroupProcessor
-from fraud_rules.spark.worker import WorkerContext
+from fraud_rules.stream.worker.context import WorkerContext
+from fraud_rules.stream.worker.fanout_stage import FanOutStage
+from fraud_rules.stream.worker.stateful_stage import KeyGroupProcessor
+from fraud_rules.stream.worker.wire import KEYED_SCHEMA, ROW_SCHEMA
 
 QUERY_NAME = "fraud-detector"
 

@@ -17,9 +17,9 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.model.lost_records import LostRecords, moved
-from fraud_rules.spark import checkpoint
-from fraud_rules.spark.marker import Marker
 from fraud_rules.spark.storage import Folder
+from fraud_rules.stream import checkpoint
+from fraud_rules.stream.driver.marker import Marker
 
 __all__ = ["AcceptedLoss", "accept", "accepted", "complete"]
 

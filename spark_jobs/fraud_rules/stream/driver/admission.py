@@ -19,14 +19,15 @@ from fraud_rules.kafka.writer import BatchWriter, last_record
 from fraud_rules.logs.losses import find_losses
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.lost_records import LostRecords, Offsets, moved
-from fraud_rules.spark import checkpoint, losses
-from fraud_rules.spark.job import DetectorJob
-from fraud_rules.spark.marker import Beginning, Marker, adopt, beginning_of, check_fits, check_query
-from fraud_rules.spark.pins import PinStore
-from fraud_rules.spark.rebuild import begin_rebuild, check_history, finish_rebuild, is_carried_out
-from fraud_rules.spark.rule_desk import RuleDesk
 from fraud_rules.spark.storage import Folder
-from fraud_rules.spark.work import WorkReport
+from fraud_rules.stream import checkpoint
+from fraud_rules.stream.driver import losses
+from fraud_rules.stream.driver.job import DetectorJob
+from fraud_rules.stream.driver.marker import Beginning, Marker, adopt, beginning_of, check_fits, check_query
+from fraud_rules.stream.driver.rebuild import begin_rebuild, check_history, finish_rebuild, is_carried_out
+from fraud_rules.stream.driver.rule_pinning import RuleDesk
+from fraud_rules.stream.pins import PinStore
+from fraud_rules.stream.work import WorkReport
 
 __all__ = ["Admitted", "admit", "check", "stopped_message"]
 

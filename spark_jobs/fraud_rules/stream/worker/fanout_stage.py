@@ -13,10 +13,10 @@ from fraud_rules.codec.transactions.codec import Decoded, decode_transactions
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.spark.lanes import lanes
-from fraud_rules.spark.rows import ASIDE, Aside, Refused, quantiles_ms
-from fraud_rules.spark.squeeze import squeeze
-from fraud_rules.spark.worker import WorkerContext, settle
+from fraud_rules.stream.worker.compression import squeeze
+from fraud_rules.stream.worker.context import WorkerContext, settle
+from fraud_rules.stream.worker.salting import lanes
+from fraud_rules.stream.worker.wire import ASIDE, Aside, Refused, quantiles_ms
 
 MAX_REFUSED_BYTES = 4_194_304
 """Quarantined bytes that travel in one row, but for a single larger record."""

@@ -10,8 +10,8 @@ import msgspec
 from fraud_rules.logs.detector_status import Traffic
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput
-from fraud_rules.spark.pins import Pin
-from fraud_rules.spark.rows import Aside, merged_quantile_ms
+from fraud_rules.stream.pins import Pin
+from fraud_rules.stream.worker.wire import Aside, merged_quantile_ms
 
 _encode = msgspec.json.Encoder().encode
 

@@ -13,7 +13,7 @@ from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
-from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
+from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
 
 
 @dataclass(frozen=True, slots=True)

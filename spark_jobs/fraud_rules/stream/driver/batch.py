@@ -21,14 +21,14 @@ from fraud_rules.logs.detector_status import Traffic, decode_progress
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.runtime import clock
-from fraud_rules.spark.checkpoint import end_offsets, is_committed, query_id
-from fraud_rules.spark.latency_meter import LatencyMeter
-from fraud_rules.spark.losses import AcceptedLoss
-from fraud_rules.spark.marker import Marker
-from fraud_rules.spark.metrics import DetectorMetrics
-from fraud_rules.spark.progress import Account, BatchOutputs, Latency, Place, progress_record
-from fraud_rules.spark.pulse import Pulse
-from fraud_rules.spark.records import (
+from fraud_rules.spark.storage import Folder
+from fraud_rules.stream.checkpoint import end_offsets, is_committed, query_id
+from fraud_rules.stream.driver.latency_meter import LatencyMeter
+from fraud_rules.stream.driver.losses import AcceptedLoss
+from fraud_rules.stream.driver.marker import Marker
+from fraud_rules.stream.driver.metrics import DetectorMetrics
+from fraud_rules.stream.driver.progress import Account, BatchOutputs, Latency, Place, progress_record
+from fraud_rules.stream.driver.records import (
     Occasion,
     alert_records,
     export_records,
@@ -37,12 +37,12 @@ from fraud_rules.spark.records import (
     quarantine_records,
     rule_operation_records,
 )
-from fraud_rules.spark.rows import ASIDE, Aside
-from fraud_rules.spark.rule_desk import RuleDesk, RulesOfBatch
-from fraud_rules.spark.spill import Spill, is_file
-from fraud_rules.spark.storage import Folder
-from fraud_rules.spark.work import BatchWatch
-from fraud_rules.spark.worker import PIN_PROPERTY
+from fraud_rules.stream.driver.rule_pinning import RuleDesk, RulesOfBatch
+from fraud_rules.stream.driver.ticker import Pulse
+from fraud_rules.stream.work import BatchWatch
+from fraud_rules.stream.worker.context import PIN_PROPERTY
+from fraud_rules.stream.worker.spill import Spill, is_file
+from fraud_rules.stream.worker.wire import ASIDE, Aside
 
 MAX_QUARANTINED_BYTES = 10_485_760
 

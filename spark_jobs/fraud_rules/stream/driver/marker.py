@@ -12,9 +12,9 @@ import msgspec
 
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
-from fraud_rules.spark.checkpoint import Progress
-from fraud_rules.spark.pins import NO_PIN, Pin, PinStore
 from fraud_rules.spark.storage import Folder
+from fraud_rules.stream.checkpoint import Progress
+from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
 
 
 class Marker(msgspec.Struct, frozen=True, rename="camel"):

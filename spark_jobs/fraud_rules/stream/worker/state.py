@@ -6,7 +6,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from fraud_rules.errors import StateDamaged
-from fraud_rules.spark.squeeze import expand, squeeze
+from fraud_rules.stream.worker.compression import expand, squeeze
 
 _BLOB = StructType([StructField("blob", BinaryType(), nullable=False)])
 _ID = StructType([StructField("id", LongType(), nullable=False)])

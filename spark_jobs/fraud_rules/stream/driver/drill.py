@@ -23,10 +23,10 @@ from pyspark.sql import SparkSession
 from fraud_rules.engine.statelog import MemoryLog
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.checkpoint import is_committed, read_live_progress
-from fraud_rules.spark.squeeze import expand
-from fraud_rules.spark.state import HEAD, LOG
 from fraud_rules.spark.storage import DiskFolder
+from fraud_rules.stream.checkpoint import is_committed, read_live_progress
+from fraud_rules.stream.worker.compression import expand
+from fraud_rules.stream.worker.state import HEAD, LOG
 
 __all__ = ["DrillReport", "copy_batch", "drill"]
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from pyarrow import fs
 
-from fraud_rules.spark.squeeze import expand, squeeze
+from fraud_rules.stream.worker.compression import expand, squeeze
 
 FOLDER: Final = "outputs"
 

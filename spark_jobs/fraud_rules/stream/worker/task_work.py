@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyarrow import fs
 from pyspark import TaskContext
 
-from fraud_rules.spark.spill import Spill
-from fraud_rules.spark.work import BatchProgress
+from fraud_rules.stream.work import BatchProgress
+from fraud_rules.stream.worker.spill import Spill
 
 __all__ = ["TaskWork", "read_progress"]
 

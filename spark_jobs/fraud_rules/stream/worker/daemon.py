@@ -23,8 +23,8 @@ _PRELOADED: Final = (
     "pyspark.worker",
     "pyspark.sql.streaming.proto.StateMessage_pb2",
     "pyspark.testing.utils",
-    "fraud_rules.spark.fanout_stage",
-    "fraud_rules.spark.stateful_stage",
+    "fraud_rules.stream.worker.fanout_stage",
+    "fraud_rules.stream.worker.stateful_stage",
 )
 
 

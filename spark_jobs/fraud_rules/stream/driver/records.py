@@ -15,7 +15,7 @@ from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
-from fraud_rules.spark.rows import Refused
+from fraud_rules.stream.worker.wire import Refused
 
 RULE_KEY_CONTROL: Final = b"control"
 

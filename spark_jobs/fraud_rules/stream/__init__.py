@@ -1,0 +1,1 @@
+"""The detector as a Spark stream: what its driver and its workers share."""
