@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bench.rulesets import Document, encoded
-from fraud_rules.archive.files import LOG_SCHEMA, write_file, write_transactions
-from fraud_rules.archive.manifest import Batch, FileEntry, Source, Table
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file, write_transactions
+from fraud_rules.batch.archive.manifest import Batch, FileEntry, Source, Table
+from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import DAY_MS, Day

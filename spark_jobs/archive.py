@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from fraud_rules.archive.store import ArchiveStore
-from fraud_rules.batch_script import batch_parser, run_batch
+from fraud_rules.batch.archive.job import ArchiveJob, archive
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.script import batch_parser, run_batch
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.archive import ArchiveJob, archive
 
 
 def parse(arguments: list[str], project: Project) -> ArchiveJob:

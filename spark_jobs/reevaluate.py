@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from fraud_rules.archive.store import ArchiveStore
-from fraud_rules.batch_script import batch_parser, run_batch
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.reevaluation.job import ReevaluationJob, reevaluate
+from fraud_rules.batch.reevaluation.run import DayOptions
+from fraud_rules.batch.script import batch_parser, run_batch
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.reevaluation.run import DayOptions
-from fraud_rules.spark.reevaluation import ReevaluationJob, reevaluate
 
 
 def parse(arguments: list[str], project: Project) -> ReevaluationJob:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fraud_rules import history_order
+from fraud_rules.batch import event_order
+from fraud_rules.batch.event_order import OrderedHistory
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.history_order import OrderedHistory
 from tests.support.conformance import load_schema
 
 
@@ -23,7 +23,7 @@ def record(number: int, time_ms: int) -> bytes:
 def test_records_come_in_the_order_of_event_time_and_then_of_the_files(
     run_records: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_order, "RUN_RECORDS", run_records)
+    monkeypatch.setattr(event_order, "RUN_RECORDS", run_records)
     rows = [record(number, 1_000 + number // 2) for number in range(60)]
     shuffled = random.Random(5).sample(rows, len(rows))
     history = OrderedHistory(tmp_path, load_schema("default"), DetectorSettings(), 2**42)
@@ -39,7 +39,7 @@ def test_records_come_in_the_order_of_event_time_and_then_of_the_files(
 def test_what_is_no_transaction_stays_behind_the_transaction_before_it(
     run_records: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_order, "RUN_RECORDS", run_records)
+    monkeypatch.setattr(event_order, "RUN_RECORDS", run_records)
     history = OrderedHistory(tmp_path, load_schema("default"), DetectorSettings(), 2**42)
     first, second, third = record(1, 100), record(2, 200), record(3, 50)
     history.add([first, b"after 100", second, b"after 200", third])

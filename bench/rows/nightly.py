@@ -27,14 +27,14 @@ from bench.lab import Lab
 from bench.loads import UNIFORM_500K, transactions
 from bench.producing import Backlog
 from bench.rulesets import RULES_10, rule
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.reevaluation.published import Published
+from fraud_rules.batch.reevaluation.run import DayOptions, evaluate, prepare
+from fraud_rules.batch.reevaluation.summing import differences
+from fraud_rules.batch.whatif.run import WhatIf, what_if
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.reevaluation.published import Published
-from fraud_rules.reevaluation.run import DayOptions, evaluate, prepare
-from fraud_rules.reevaluation.summing import differences
-from fraud_rules.whatif.run import WhatIf, what_if
 
 _DAY = 10_000_000
 _WEEK_DAY = 2_000_000
@@ -79,7 +79,7 @@ class _Memory:
 
 def _evaluated(made: MadeArchive, rows: int) -> tuple[float, float]:
     """Transactions a second of the day, and the memory it took."""
-    from fraud_rules.spark.reevaluation import over
+    from fraud_rules.batch.reevaluation.job import over
     from fraud_rules.spark.session import SparkOptions, build_session
 
     spark = build_session(SparkOptions(str(made.store.root / "spark"), Project.find().jars / "connector", "local[2]"))
@@ -127,7 +127,7 @@ def _measure_whatif(_: Lab | None, scale: Scale) -> Mapping[str, float]:
 
 
 def _measure_archive(lab: Lab, scale: Scale) -> Mapping[str, float]:
-    from fraud_rules.spark.archive import ArchiveJob, archive
+    from fraud_rules.batch.archive.job import ArchiveJob, archive
 
     config = lab.project.config
     with lab.session("archive") as session, _folder() as home:

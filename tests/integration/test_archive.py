@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from fraud_rules.archive.files import read_log, read_transactions
-from fraud_rules.archive.manifest import Table
-from fraud_rules.archive.quarantine import archived_quarantine
+from fraud_rules.batch.archive.files import read_log, read_transactions
+from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.archive.quarantine import archived_quarantine
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.writer import BatchWriter
 from fraud_rules.logs.quarantine import read_quarantine

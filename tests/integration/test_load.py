@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from fraud_rules import history_order
+from fraud_rules.batch import event_order
+from fraud_rules.batch.event_order import OrderedHistory
 from fraud_rules.cli.load import load_name
 from fraud_rules.codec.transactions.history_files import history_records
 from fraud_rules.configuration.project import Project
-from fraud_rules.history_order import OrderedHistory
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.history_writer import loaded_records, send_history
 from fraud_rules.model.day import DAY_MS, Day
@@ -83,7 +83,7 @@ def detector(topics: OwnTopics, project: Project, tmp_path: Path) -> Iterator[Ru
 def test_history_in_any_order_is_evaluated_in_order(
     detector: RunningDetector, topics: OwnTopics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_order, "RUN_RECORDS", 2_500)
+    monkeypatch.setattr(event_order, "RUN_RECORDS", 2_500)
     history, env = rows(), environment(topics)
     files = files_of(history, tmp_path)
     # An earlier load of the same files was interrupted.

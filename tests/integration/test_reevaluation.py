@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from fraud_rules.archive.manifest import Table
+from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.reevaluation.daystore import DayStore
+from fraud_rules.batch.reevaluation.report import DayResult, decode_result
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.logs.recorder import record_run
 from fraud_rules.model.day import DAY_MS, Day
-from fraud_rules.reevaluation.daystore import DayStore
-from fraud_rules.reevaluation.report import DayResult, decode_result
 from tests.support.conformance import SCHEMAS, load_schema
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import Logs, timed_topics

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fraud_rules.archive.files import read_log
-from fraud_rules.archive.manifest import Table
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.files import read_log
+from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.archive.stage import ArchiveStage, decode_written
+from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.model.day import Day
-from fraud_rules.spark.archive_stage import ArchiveStage, decode_written
 from tests.support.conformance import load_schema
 from tests.support.records.unreadable_alerts import UNREADABLE
 

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from fraud_rules.archive.manifest import Batch, FileEntry, Manifest, Source, Table
+from fraud_rules.batch.archive.manifest import Batch, FileEntry, Manifest, Source, Table
+from fraud_rules.batch.reevaluation.basis import Basis
+from fraud_rules.batch.reevaluation.chain import is_due
+from fraud_rules.batch.reevaluation.report import DayResult
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import Day
-from fraud_rules.reevaluation.basis import Basis
-from fraud_rules.reevaluation.chain import is_due
-from fraud_rules.reevaluation.report import DayResult
 
 DAY = Day.parse("2026-11-18")
 SETTINGS = DetectorSettings()

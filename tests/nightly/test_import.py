@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fraud_rules.archive import importing
-from fraud_rules.archive.files import read_transactions
-from fraud_rules.archive.importing import import_file
-from fraud_rules.archive.manifest import Table
-from fraud_rules.archive.quarantine import archived_quarantine
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive import importing
+from fraud_rules.batch.archive.files import read_transactions
+from fraud_rules.batch.archive.importing import import_file
+from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.archive.quarantine import archived_quarantine
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.whatif.run import WhatIf, last_day, what_if
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.day import Day
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.whatif.run import WhatIf, last_day, what_if
 from tests.support.conformance import load_schema
 from tests.support.processes.fraud_command import fraud
 

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from fraud_rules.archive.compaction import compact
-from fraud_rules.archive.manifest import Table
+from fraud_rules.batch.archive.compaction import compact
+from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.reevaluation.run import days_due, evaluate, in_process, prepare
+from fraud_rules.batch.reevaluation.summing import Findings
 from fraud_rules.errors import ArchiveDamaged, DayBusy, DayEmpty, DayNotArchived, DayTooOld, HistoryLost
 from fraud_rules.model.day import Day
-from fraud_rules.reevaluation.run import days_due, evaluate, in_process, prepare
-from fraud_rules.reevaluation.summing import Findings
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import TRANSACTIONS, Site, over_midnight
 from tests.support.nightly.evaluated_days import FAR_MS, evaluated, options

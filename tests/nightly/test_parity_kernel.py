@@ -15,13 +15,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from fraud_rules.batch.reevaluation.compare import Verdict, compare
+from fraud_rules.batch.reevaluation.cuts import Cuts, PinnedTimeline
+from fraud_rules.batch.reevaluation.evaluate import DayRun
+from fraud_rules.batch.reevaluation.feed import arranged
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.reevaluation.compare import Verdict, compare
-from fraud_rules.reevaluation.cuts import Cuts, PinnedTimeline
-from fraud_rules.reevaluation.evaluate import DayRun
-from fraud_rules.reevaluation.feed import arranged
 from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import replay_recording
 from tests.support.conformance import load_schema

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fraud_rules.archive.files import LOG_SCHEMA, write_file
-from fraud_rules.archive.manifest import Batch, Manifest, Source, Table
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file
+from fraud_rules.batch.archive.manifest import Batch, Manifest, Source, Table
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.reevaluation.evidence import Evidence
+from fraud_rules.batch.reevaluation.published import Published
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import Day
-from fraud_rules.reevaluation.evidence import Evidence
-from fraud_rules.reevaluation.published import Published
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import _progress
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from fraud_rules.batch.whatif.result import encode_whatif, whatif_page
+from fraud_rules.batch.whatif.run import WhatIf, keep, what_if
+from fraud_rules.batch.whatif.variants import limits_of
 from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid, RuleRejected, RuleUnknown
 from fraud_rules.model.day import Day
-from fraud_rules.whatif.result import encode_whatif, whatif_page
-from fraud_rules.whatif.run import WhatIf, keep, what_if
-from fraud_rules.whatif.variants import limits_of
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import Site
 

@@ -31,12 +31,12 @@ class ArchiveAheadOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, float]:
         """Give, by topic, the share of its retention that has passed since the archive was complete."""
-        from fraud_rules.archive.ahead import used_share
-        from fraud_rules.archive.store import ArchiveStore
+        from fraud_rules.batch.archive.ahead import used_share
+        from fraud_rules.batch.archive.archive_lag import check_kept
+        from fraud_rules.batch.archive.store import ArchiveStore
         from fraud_rules.configuration.project import Project
         from fraud_rules.configuration.settings import DetectorSettings
         from fraud_rules.errors import ArchiveBehind
-        from fraud_rules.kafka.archive_lag import check_kept
         from fraud_rules.kafka.declared import load_topics
 
         with named(context):
@@ -60,11 +60,11 @@ class DaysDueOperator(BaseOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Look; each is given with the time it was evaluated at, in epoch ms."""
-        from fraud_rules.archive.store import ArchiveStore
+        from fraud_rules.batch.archive.store import ArchiveStore
+        from fraud_rules.batch.reevaluation.run import days_due
         from fraud_rules.configuration.project import Project
         from fraud_rules.configuration.settings import DetectorSettings
         from fraud_rules.model.schema import TransactionSchema
-        from fraud_rules.reevaluation.run import days_due
 
         if not context["params"].get("requeue", True):
             return []

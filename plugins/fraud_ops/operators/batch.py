@@ -28,8 +28,8 @@ from fraud_rules.configuration.project import Project
 if TYPE_CHECKING:
     from airflow.sdk import Connection, Context
 
+    from fraud_rules.batch.reevaluation.report import DayResult
     from fraud_rules.kafka.connection import KafkaConnection
-    from fraud_rules.reevaluation.report import DayResult
 
 __all__ = ["ArchiveOperator", "ReevaluateOperator", "SparkJobOperator", "WhatIfOperator"]
 
@@ -106,7 +106,7 @@ class ArchiveOperator(SparkJobOperator):
     def execute(self, context: Context) -> None:
         """Archive, and say as XCom `standing` where the archive stands."""
         super().execute(context)
-        from fraud_rules.archive.store import ArchiveStore
+        from fraud_rules.batch.archive.store import ArchiveStore
 
         with named(context):
             manifest = ArchiveStore(archive_folder()).latest()
@@ -139,8 +139,8 @@ class ReevaluateOperator(SparkJobOperator):
         only = ["--report-only"] if self.report_only in ("True", "true") else []
         self.arguments = ["--day", str(day), *only]
         super().execute(context)
-        from fraud_rules.archive.store import ArchiveStore
-        from fraud_rules.reevaluation.daystore import DayStore
+        from fraud_rules.batch.archive.store import ArchiveStore
+        from fraud_rules.batch.reevaluation.daystore import DayStore
 
         with named(context):
             result = DayStore(ArchiveStore(archive_folder())).result(day)
@@ -174,8 +174,8 @@ class WhatIfOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Ask."""
+        from fraud_rules.batch.whatif.place import report_name
         from fraud_rules.errors import error_name
-        from fraud_rules.whatif.place import report_name
 
         with named(context):
             command, home = self._command(), str(Project.find().root)

@@ -30,7 +30,7 @@ class DayArchivedSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> bool:
         """Look once."""
-        from fraud_rules.archive.store import ArchiveStore
+        from fraud_rules.batch.archive.store import ArchiveStore
         from fraud_rules.configuration.project import Project
         from fraud_rules.configuration.settings import DetectorSettings
 

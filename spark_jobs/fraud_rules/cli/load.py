@@ -35,8 +35,8 @@ def load(
       fraud load history/*.jsonl
       fraud load 2026-09.parquet 2026-10.parquet
     """
+    from fraud_rules.batch.event_order import OrderedHistory
     from fraud_rules.codec.transactions.history_files import history_records
-    from fraud_rules.history_order import OrderedHistory
     from fraud_rules.kafka.history_writer import loaded_records, send_history
     from fraud_rules.kafka.reachable import require_broker
 

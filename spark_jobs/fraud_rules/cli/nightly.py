@@ -43,10 +43,10 @@ def archive(
     """
     if context.invoked_subcommand is not None:
         return
-    from fraud_rules.archive.store import ArchiveStore
+    from fraud_rules.batch.archive.job import ArchiveJob
+    from fraud_rules.batch.archive.job import archive as run
+    from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.cli.output import print_json
-    from fraud_rules.spark.archive import ArchiveJob
-    from fraud_rules.spark.archive import archive as run
 
     here = configured()
     store = ArchiveStore(folder or here.project.var / "archive")
@@ -77,8 +77,8 @@ def import_files(
       fraud archive import history/*.jsonl
       fraud archive import 2026-10.parquet && fraud whatif draft.yaml --days 30
     """
-    from fraud_rules.archive.importing import import_file
-    from fraud_rules.archive.store import ArchiveStore
+    from fraud_rules.batch.archive.importing import import_file
+    from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.cli.output import print_json
 
     here = configured()
@@ -117,12 +117,12 @@ def reevaluate(
       fraud archive && fraud reevaluate 2026-11-20
       fraud reevaluate 2026-11-21 --report-only --json | jq .rules
     """
-    from fraud_rules.archive.store import ArchiveStore
+    from fraud_rules.batch.archive.store import ArchiveStore
+    from fraud_rules.batch.reevaluation.job import ReevaluationJob
+    from fraud_rules.batch.reevaluation.job import reevaluate as run
+    from fraud_rules.batch.reevaluation.run import DayOptions
     from fraud_rules.cli.output import print_json
     from fraud_rules.model.day import Day
-    from fraud_rules.reevaluation.run import DayOptions
-    from fraud_rules.spark.reevaluation import ReevaluationJob
-    from fraud_rules.spark.reevaluation import reevaluate as run
 
     here = configured()
     options = DayOptions(
@@ -171,11 +171,11 @@ def whatif(
       fraud whatif draft.yaml --days 7
       fraud whatif 3 --days 30 --limits 100,200,500,1000 --json | jq .limits
     """
-    from fraud_rules.archive.store import ArchiveStore
+    from fraud_rules.batch.archive.store import ArchiveStore
+    from fraud_rules.batch.whatif.run import WhatIf, keep, last_day, what_if
+    from fraud_rules.batch.whatif.variants import limits_of
     from fraud_rules.cli.output import print_json
     from fraud_rules.model.day import Day
-    from fraud_rules.whatif.run import WhatIf, keep, last_day, what_if
-    from fraud_rules.whatif.variants import limits_of
 
     here = configured()
     store = ArchiveStore(folder or here.project.var / "archive")

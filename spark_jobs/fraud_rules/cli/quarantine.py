@@ -125,8 +125,8 @@ def replay(
 
 
 def _records(kafka: KafkaConnection, archive: Path | None, selection: Selection) -> Iterator[Quarantined]:
-    from fraud_rules.archive.quarantine import archived_quarantine
-    from fraud_rules.archive.store import ArchiveStore
+    from fraud_rules.batch.archive.quarantine import archived_quarantine
+    from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.logs.quarantine import read_quarantine
 
     if archive is not None:

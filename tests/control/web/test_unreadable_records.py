@@ -13,14 +13,14 @@ import pytest
 from fraud_ops.control_plane.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_rules.archive.quarantine import archived_quarantine
+from fraud_rules.batch.archive.quarantine import archived_quarantine
+from fraud_rules.batch.reevaluation.published import Published
+from fraud_rules.batch.reevaluation.run import DayOptions, evaluate, in_process, prepare
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.reevaluation.published import Published
-from fraud_rules.reevaluation.run import DayOptions, evaluate, in_process, prepare
 from fraud_rules.runtime.clock import now_ms
 from tests.support.control_plane.change_events import ROW, envelope
 from tests.support.control_plane.web.server import Login, Server

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import uuid
 
+from fraud_rules.batch.reevaluation.run import Case, DayOptions, evaluate, in_process, prepare
+from fraud_rules.batch.reevaluation.summing import Findings
 from fraud_rules.model.day import Day
-from fraud_rules.reevaluation.run import Case, DayOptions, evaluate, in_process, prepare
-from fraud_rules.reevaluation.summing import Findings
 from tests.support.nightly.archived import Site
 
 FAR_MS = 2**50

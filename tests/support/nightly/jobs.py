@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.store import ArchiveStore
 from tests.support.processes.running_detector import Installation
 
 

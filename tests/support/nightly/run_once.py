@@ -12,13 +12,13 @@ from pathlib import Path
 
 import msgspec
 
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.reevaluation.job import ReevaluationJob, reevaluate
+from fraud_rules.batch.reevaluation.report import DayResult
+from fraud_rules.batch.reevaluation.run import DayOptions, in_process
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.day import Day
-from fraud_rules.reevaluation.report import DayResult
-from fraud_rules.reevaluation.run import DayOptions, in_process
-from fraud_rules.spark.reevaluation import ReevaluationJob, reevaluate
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import TRANSACTIONS
 

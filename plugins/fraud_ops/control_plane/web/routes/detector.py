@@ -23,12 +23,12 @@ from fraud_ops.control_plane.web.wired import Wired
 from fraud_ops.control_plane.whatif import Question, WhatIfRun, WhatIfStatus
 from fraud_ops.health import Health
 from fraud_ops.runbooks import runbook_path
+from fraud_rules.batch.whatif.place import report_name
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.demo.steering import Steering, TrafficState
 from fraud_rules.fraud_patterns import FRAUDS
 from fraud_rules.kafka.decoding import skipped_by_topic
 from fraud_rules.monitoring.liveness import Severity
-from fraud_rules.whatif.place import report_name
 
 __all__ = ["routes"]
 

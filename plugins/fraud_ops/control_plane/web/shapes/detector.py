@@ -163,7 +163,7 @@ class WhatIfStarted(Shape):
 
 
 class WhatIf(Shape):
-    """`result` is what `fraud_rules.whatif.result` says, with the limit curve in `limits`."""
+    """`result` is what `fraud_rules.batch.whatif.result` says, with the limit curve in `limits`."""
 
     id: str
     status: Literal["WAITING", "RUNNING", "DONE", "FAILED"]

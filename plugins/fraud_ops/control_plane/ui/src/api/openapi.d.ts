@@ -1932,7 +1932,7 @@ export interface components {
         };
         /**
          * WhatIf
-         * @description `result` is what `fraud_rules.whatif.result` says, with the limit curve in `limits`.
+         * @description `result` is what `fraud_rules.batch.whatif.result` says, with the limit curve in `limits`.
          */
         WhatIf: {
             /** Id */

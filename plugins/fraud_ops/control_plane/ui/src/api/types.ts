@@ -46,7 +46,7 @@ export type WhatIfStarted = Schemas["WhatIfStarted"];
 /** A rule as the rule log takes it. Its numbers may be more exact than JavaScript's: see `exactJson`. */
 export type RuleDocument = Record<string, unknown>;
 
-/** What `fraud_rules.whatif.result` says. */
+/** What `fraud_rules.batch.whatif.result` says. */
 export interface WhatIfResult {
   days: string[];
   transactions: number;

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from fraud_rules.batch.reevaluation.compare import Verdict, compare
+from fraud_rules.batch.reevaluation.published import AlertView, Published, view_of
+from fraud_rules.batch.reevaluation.report import HOURS, MOST_LISTED, Correction, RuleCounts
 from fraud_rules.model.day import Day
 from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry
-from fraud_rules.reevaluation.compare import Verdict, compare
-from fraud_rules.reevaluation.published import AlertView, Published, view_of
-from fraud_rules.reevaluation.report import HOURS, MOST_LISTED, Correction, RuleCounts
 
 __all__ = ["Findings", "Summed", "differences", "summed"]
 

@@ -9,21 +9,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from fraud_rules.archive.manifest import Manifest, Table
-from fraud_rules.archive.store import ArchiveStore, write_whole
-from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid
-from fraud_rules.model.day import Day, days_between
-from fraud_rules.model.rule import Rule
-from fraud_rules.model.ruleset import LogEntry
-from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.reevaluation.evidence import Evidence
-from fraud_rules.reevaluation.published import Published, view_of
-from fraud_rules.runtime.clock import now_ms
-from fraud_rules.whatif.draft import find_draft
-from fraud_rules.whatif.evaluate import Fires, WhatIfWork, evaluate_variants
-from fraud_rules.whatif.place import FOLDER, report_name
-from fraud_rules.whatif.result import (
+from fraud_rules.batch.archive.manifest import Manifest, Table
+from fraud_rules.batch.archive.store import ArchiveStore, write_whole
+from fraud_rules.batch.reevaluation.evidence import Evidence
+from fraud_rules.batch.reevaluation.published import Published, view_of
+from fraud_rules.batch.whatif.draft import find_draft
+from fraud_rules.batch.whatif.evaluate import Fires, WhatIfWork, evaluate_variants
+from fraud_rules.batch.whatif.place import FOLDER, report_name
+from fraud_rules.batch.whatif.result import (
     MOST_KEYS,
     MOST_LISTED,
     Fire,
@@ -33,7 +26,14 @@ from fraud_rules.whatif.result import (
     hours_of,
     whatif_page,
 )
-from fraud_rules.whatif.variants import Variants, variants_of
+from fraud_rules.batch.whatif.variants import Variants, variants_of
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid
+from fraud_rules.model.day import Day, days_between
+from fraud_rules.model.rule import Rule
+from fraud_rules.model.ruleset import LogEntry
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["WhatIf", "keep", "last_day", "what_if"]
 

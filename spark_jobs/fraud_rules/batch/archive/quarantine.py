@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fraud_rules.archive.columns import APPEND, OFFSET, PARTITION
-from fraud_rules.archive.files import open_parquet
-from fraud_rules.archive.manifest import Table
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.columns import APPEND, OFFSET, PARTITION
+from fraud_rules.batch.archive.files import open_parquet
+from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.codec.transactions.quarantine import Quarantined, quarantined
 
 __all__ = ["archived_quarantine"]

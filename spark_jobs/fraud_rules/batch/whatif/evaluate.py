@@ -11,8 +11,11 @@ from multiprocessing import get_context
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.archive.manifest import FileEntry
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.manifest import FileEntry
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.reevaluation.evaluate import DayRun
+from fraud_rules.batch.reevaluation.feed import DayFeed
+from fraud_rules.batch.whatif.variants import Variants
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.grouping_state import Taken
 from fraud_rules.engine.window import layout as at
@@ -21,9 +24,6 @@ from fraud_rules.engine.window.plan import Plan
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
-from fraud_rules.reevaluation.evaluate import DayRun
-from fraud_rules.reevaluation.feed import DayFeed
-from fraud_rules.whatif.variants import Variants
 
 __all__ = ["Fires", "WhatIfWork", "evaluate_variants"]
 

@@ -17,11 +17,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from fraud_rules.archive.columns import table_of
-from fraud_rules.archive.compaction import compact
-from fraud_rules.archive.files import QUARANTINE_SCHEMA, sorted_by_time, write_file
-from fraud_rules.archive.manifest import FileEntry, Imported, Table
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.columns import table_of
+from fraud_rules.batch.archive.compaction import compact
+from fraud_rules.batch.archive.files import QUARANTINE_SCHEMA, sorted_by_time, write_file
+from fraud_rules.batch.archive.manifest import FileEntry, Imported, Table
+from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.codec.transactions.codec import Reject, decode_transactions
 from fraud_rules.codec.transactions.history_files import digest_of, history_records
 from fraud_rules.configuration.settings import DetectorSettings

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from fraud_rules.archive.store import named_storage_errors
+from fraud_rules.batch.archive.store import named_storage_errors
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema

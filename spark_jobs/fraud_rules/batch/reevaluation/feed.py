@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fraud_rules.archive.columns import OFFSET, PARTITION, PLACE, batch_of
-from fraud_rules.archive.files import open_parquet, string_fields
-from fraud_rules.archive.manifest import FileEntry
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.columns import OFFSET, PARTITION, PLACE, batch_of
+from fraud_rules.batch.archive.files import open_parquet, string_fields
+from fraud_rules.batch.archive.manifest import FileEntry
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.reevaluation.cuts import Cuts
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.reevaluation.cuts import Cuts
 
 __all__ = ["SLICE_ROWS", "DayFeed", "arranged"]
 

@@ -11,20 +11,20 @@ from typing import BinaryIO
 import msgspec
 import numpy as np
 
-from fraud_rules.archive.manifest import FileEntry
-from fraud_rules.archive.store import ArchiveStore, named_storage_errors
+from fraud_rules.batch.archive.manifest import FileEntry
+from fraud_rules.batch.archive.store import ArchiveStore, named_storage_errors
+from fraud_rules.batch.reevaluation.basis import SavedState
+from fraud_rules.batch.reevaluation.cuts import Cuts, PinnedTimeline
+from fraud_rules.batch.reevaluation.daystore import DayStore, write_image
+from fraud_rules.batch.reevaluation.evaluate import DayRun
+from fraud_rules.batch.reevaluation.feed import DayFeed
+from fraud_rules.batch.reevaluation.report import LATENESS_EDGES_MS
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import Day
 from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.reevaluation.basis import SavedState
-from fraud_rules.reevaluation.cuts import Cuts, PinnedTimeline
-from fraud_rules.reevaluation.daystore import DayStore, write_image
-from fraud_rules.reevaluation.evaluate import DayRun
-from fraud_rules.reevaluation.feed import DayFeed
-from fraud_rules.reevaluation.report import LATENESS_EDGES_MS
 
 __all__ = ["DayWork", "PartAccount", "read_alerts", "run_part", "shares"]
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 import msgspec
 import pyarrow as pa
 
-from fraud_rules.archive.files import open_parquet, read_log
-from fraud_rules.archive.manifest import Manifest, Table
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.files import open_parquet, read_log
+from fraud_rules.batch.archive.manifest import Manifest, Table
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.reevaluation.compare import Verdict
 from fraud_rules.errors import RuleLogForeign
 from fraud_rules.model.day import Day
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import ID_FIELD
-from fraud_rules.reevaluation.compare import Verdict
 
 __all__ = ["AlertView", "Published", "check_versions", "event_time_of", "judged_ids", "view_of"]
 

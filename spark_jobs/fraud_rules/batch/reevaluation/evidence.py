@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
-from fraud_rules.archive.columns import APPEND, OFFSET
-from fraud_rules.archive.files import read_log
-from fraud_rules.archive.manifest import Manifest, Table
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.columns import APPEND, OFFSET
+from fraud_rules.batch.archive.files import read_log
+from fraud_rules.batch.archive.manifest import Manifest, Table
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.reevaluation.cuts import Cuts, refused_entries
+from fraud_rules.batch.reevaluation.feed import DayFeed
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayNotArchived, RuleLogForeign
@@ -20,8 +22,6 @@ from fraud_rules.logs.detector_status import Progress, decode_progress
 from fraud_rules.model.day import Day
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.reevaluation.cuts import Cuts, refused_entries
-from fraud_rules.reevaluation.feed import DayFeed
 
 __all__ = ["Evidence"]
 

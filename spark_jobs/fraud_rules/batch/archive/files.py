@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fraud_rules.archive.columns import APPEND, OFFSET, PARTITION, TIME_TYPE, batch_of, table_of
-from fraud_rules.archive.manifest import FileEntry, Table
-from fraud_rules.archive.store import ArchiveStore, named_storage_errors
+from fraud_rules.batch.archive.columns import APPEND, OFFSET, PARTITION, TIME_TYPE, batch_of, table_of
+from fraud_rules.batch.archive.manifest import FileEntry, Table
+from fraud_rules.batch.archive.store import ArchiveStore, named_storage_errors
 from fraud_rules.errors import ArchiveDamaged
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TIME_FIELD, FieldType, TransactionSchema

@@ -19,16 +19,16 @@ from pathlib import Path
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from fraud_rules.archive.compaction import compact
-from fraud_rules.archive.manifest import Manifest, Source, Table
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.compaction import compact
+from fraud_rules.batch.archive.manifest import Manifest, Source, Table
+from fraud_rules.batch.archive.stage import ARCHIVE_ROW, ArchiveStage, decode_written
+from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.errors import ArchiveBehind, ArchiveFailed, ArchiveForeign, FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import topic_ends, topic_starts
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.spark.archive_stage import ARCHIVE_ROW, ArchiveStage, decode_written
 from fraud_rules.spark.session import SparkOptions, build_session
 from fraud_rules.spark.shutdown import named_as, stop_spark
 from fraud_rules.spark.storage import DiskFolder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fraud_rules.archive.manifest import Manifest
+from fraud_rules.batch.archive.manifest import Manifest
 
 __all__ = ["used_share"]
 

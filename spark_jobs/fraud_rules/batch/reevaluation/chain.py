@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from fraud_rules.archive.manifest import Manifest, Table
+from fraud_rules.batch.archive.manifest import Manifest, Table
+from fraud_rules.batch.reevaluation.basis import Basis, SavedState
+from fraud_rules.batch.reevaluation.feed import DayFeed
+from fraud_rules.batch.reevaluation.report import DayResult
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayEmpty, DayNotArchived, DayTooOld, HistoryLost
 from fraud_rules.model.day import DAY_MS, Day, days_between
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry
-from fraud_rules.reevaluation.basis import Basis, SavedState
-from fraud_rules.reevaluation.feed import DayFeed
-from fraud_rules.reevaluation.report import DayResult
 
 __all__ = ["Chain", "chain_of", "check_archived", "check_history", "is_due", "provisional", "reach_of"]
 

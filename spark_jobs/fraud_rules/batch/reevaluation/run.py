@@ -9,15 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from fraud_rules.archive.manifest import Table
-from fraud_rules.archive.store import ArchiveStore
-from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.errors import FraudError
-from fraud_rules.model.day import Day, days_between
-from fraud_rules.model.ruleset import LogEntry
-from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.reevaluation.basis import Basis, SavedState
-from fraud_rules.reevaluation.chain import (
+from fraud_rules.batch.archive.manifest import Table
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.reevaluation.basis import Basis, SavedState
+from fraud_rules.batch.reevaluation.chain import (
     Chain,
     basis_of,
     chain_of,
@@ -27,14 +22,19 @@ from fraud_rules.reevaluation.chain import (
     provisional,
     reach_of,
 )
-from fraud_rules.reevaluation.compare import Verdict
-from fraud_rules.reevaluation.cuts import Cuts
-from fraud_rules.reevaluation.daystore import DayStore
-from fraud_rules.reevaluation.evidence import Evidence
-from fraud_rules.reevaluation.part import DayWork, PartAccount, read_alerts, run_part, shares
-from fraud_rules.reevaluation.published import check_versions, judged_ids, unknown_of
-from fraud_rules.reevaluation.report import DayResult
-from fraud_rules.reevaluation.summing import Difference, Findings
+from fraud_rules.batch.reevaluation.compare import Verdict
+from fraud_rules.batch.reevaluation.cuts import Cuts
+from fraud_rules.batch.reevaluation.daystore import DayStore
+from fraud_rules.batch.reevaluation.evidence import Evidence
+from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, read_alerts, run_part, shares
+from fraud_rules.batch.reevaluation.published import check_versions, judged_ids, unknown_of
+from fraud_rules.batch.reevaluation.report import DayResult
+from fraud_rules.batch.reevaluation.summing import Difference, Findings
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import FraudError
+from fraud_rules.model.day import Day, days_between
+from fraud_rules.model.ruleset import LogEntry
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["Case", "DayOptions", "Spread", "days_due", "decided", "evaluate", "in_process", "nothing_found", "prepare"]

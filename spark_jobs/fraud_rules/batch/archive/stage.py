@@ -13,16 +13,16 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from fraud_rules.archive.columns import TIME_TYPE
-from fraud_rules.archive.files import log_schema, write_file, write_transactions
-from fraud_rules.archive.manifest import Batch, FileEntry, Table
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.columns import TIME_TYPE
+from fraud_rules.batch.archive.files import log_schema, write_file, write_transactions
+from fraud_rules.batch.archive.manifest import Batch, FileEntry, Table
+from fraud_rules.batch.archive.store import ArchiveStore
+from fraud_rules.batch.reevaluation.published import event_time_of
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.reevaluation.published import event_time_of
 
 ARCHIVE_ROW = "blob binary"
 HELD_BYTES = 134_217_728

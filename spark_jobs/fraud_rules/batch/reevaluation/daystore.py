@@ -14,11 +14,11 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from fraud_rules.archive.store import ArchiveStore, locked, named_storage_errors, write_whole
+from fraud_rules.batch.archive.store import ArchiveStore, locked, named_storage_errors, write_whole
+from fraud_rules.batch.reevaluation.basis import Basis, SavedState
+from fraud_rules.batch.reevaluation.report import DayResult, decode_result, encode_result
 from fraud_rules.errors import ArchiveDamaged, DayBusy
 from fraud_rules.model.day import Day
-from fraud_rules.reevaluation.basis import Basis, SavedState
-from fraud_rules.reevaluation.report import DayResult, decode_result, encode_result
 
 __all__ = ["DayStore", "write_image"]
 

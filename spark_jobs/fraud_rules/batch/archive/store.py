@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from fraud_rules.archive.manifest import FORMAT, Manifest
+from fraud_rules.batch.archive.manifest import FORMAT, Manifest
 from fraud_rules.errors import ArchiveBusy, ArchiveDamaged, ConfigError, FraudError, StorageFull
 from fraud_rules.runtime.atomic_file import create_file, write_file
 from fraud_rules.runtime.file_lock import FileLock

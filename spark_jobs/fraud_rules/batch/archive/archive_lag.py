@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fraud_rules.archive.manifest import Manifest
+from fraud_rules.batch.archive.manifest import Manifest
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import ArchiveBehind
 from fraud_rules.kafka.connection import KafkaConnection

@@ -17,17 +17,17 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from fraud_rules.batch.reevaluation.compare import Verdict
+from fraud_rules.batch.reevaluation.corrections import Correcting, read_tails
+from fraud_rules.batch.reevaluation.page import day_page
+from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, run_part
+from fraud_rules.batch.reevaluation.published import Published
+from fraud_rules.batch.reevaluation.report import DayResult
+from fraud_rules.batch.reevaluation.run import Case, DayOptions, Spread, decided, evaluate, nothing_found, prepare
+from fraud_rules.batch.reevaluation.summing import Findings, differences, summed
 from fraud_rules.errors import DayEmpty, ReevaluationFailed
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.corrections import Correcting, read_tails
 from fraud_rules.kafka.reachable import require_broker
-from fraud_rules.reevaluation.compare import Verdict
-from fraud_rules.reevaluation.page import day_page
-from fraud_rules.reevaluation.part import DayWork, PartAccount, run_part
-from fraud_rules.reevaluation.published import Published
-from fraud_rules.reevaluation.report import DayResult
-from fraud_rules.reevaluation.run import Case, DayOptions, Spread, decided, evaluate, nothing_found, prepare
-from fraud_rules.reevaluation.summing import Findings, differences, summed
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.spark.session import SparkOptions, build_session
 from fraud_rules.spark.shutdown import named_as, stop_spark

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from fraud_rules.reevaluation.html import document, figure, note, section, table, tiles
-from fraud_rules.reevaluation.plots import bars
-from fraud_rules.reevaluation.report import HOURS, LATENESS_EDGES_MS, MOST_LISTED, Correction, DayResult, RuleCounts
+from fraud_rules.batch.reevaluation.html import document, figure, note, section, table, tiles
+from fraud_rules.batch.reevaluation.plots import bars
+from fraud_rules.batch.reevaluation.report import (
+    HOURS,
+    LATENESS_EDGES_MS,
+    MOST_LISTED,
+    Correction,
+    DayResult,
+    RuleCounts,
+)
 
 __all__ = ["day_page", "lateness_labels", "shown_time"]
 

@@ -7,10 +7,10 @@ from decimal import Decimal
 
 import msgspec
 
+from fraud_rules.batch.reevaluation.html import document, figure, folded, section, table, tiles
+from fraud_rules.batch.reevaluation.page import shown_time
+from fraud_rules.batch.reevaluation.plots import bars, curve
 from fraud_rules.model.day import DAY_MS, Day
-from fraud_rules.reevaluation.html import document, figure, folded, section, table, tiles
-from fraud_rules.reevaluation.page import shown_time
-from fraud_rules.reevaluation.plots import bars, curve
 
 __all__ = ["Overlap", "WhatIfResult", "encode_whatif", "whatif_page"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from fraud_rules.batch.reevaluation.basis import Basis
 from fraud_rules.model.day import Day
-from fraud_rules.reevaluation.basis import Basis
 
 __all__ = ["Correction", "DayResult", "RuleCounts", "decode_result", "encode_result"]
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from fraud_rules.batch.reevaluation.compare import Verdict, compare
+from fraud_rules.batch.reevaluation.published import AlertView, Published, view_of
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.model.day import Day
-from fraud_rules.reevaluation.compare import Verdict, compare
-from fraud_rules.reevaluation.published import AlertView, Published, view_of
 from fraud_rules.runtime import clock
 
 __all__ = ["Correcting", "Ends", "read_tails"]

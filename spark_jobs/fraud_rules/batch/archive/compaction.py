@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from fraud_rules.archive.columns import table_of
-from fraud_rules.archive.files import read_log, read_transactions, sorted_by_time, write_file
-from fraud_rules.archive.manifest import FileEntry, Manifest, Table, small_files
-from fraud_rules.archive.store import ArchiveStore
+from fraud_rules.batch.archive.columns import table_of
+from fraud_rules.batch.archive.files import read_log, read_transactions, sorted_by_time, write_file
+from fraud_rules.batch.archive.manifest import FileEntry, Manifest, Table, small_files
+from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch

@@ -1,0 +1,1 @@
+"""Nightly re-evaluation: days replayed from the archive through the detector's own engine."""
