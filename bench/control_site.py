@@ -12,7 +12,7 @@ import httpx
 
 from bench.lab import Session
 from bench.stream_reading import Events, Told
-from fraud_rules.demo.airflow import USER, AirflowSite, Component, LocalAirflow
+from fraud_demo.airflow import USER, AirflowSite, Component, LocalAirflow
 from tests.support.waiting import until
 
 _API = "/fraud/control/api"

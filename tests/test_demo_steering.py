@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fraud_rules.demo.sender import Sender
-from fraud_rules.demo.steering import Steering, TrafficState
-from fraud_rules.fraud_patterns import FRAUDS
+from fraud_demo.fraud_patterns import FRAUDS
+from fraud_demo.sender import Sender
+from fraud_demo.steering import Steering, TrafficState
+from fraud_demo.traffic import TrafficSettings, planted_fraud
 from fraud_rules.kafka.consume import read_topic
-from fraud_rules.traffic import TrafficSettings, planted_fraud
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fraud_rules.demo.screen import Sending, picture, status_line, summary
-from fraud_rules.demo.verdict import Published, Traffic, judge
-from fraud_rules.demo.watch import Seen, SeenAlert
+from fraud_demo.screen import Sending, picture, status_line, summary
+from fraud_demo.verdict import Published, Traffic, judge
+from fraud_demo.watch import Seen, SeenAlert
 from fraud_rules.logs.detector_status import DetectorStatus
 from fraud_rules.monitoring.liveness import Liveness, Severity
 from fraud_rules.replay.replay import alert_members

@@ -15,9 +15,9 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from fraud_demo.airflow import AirflowSite, Component
 from fraud_rules.cli import app
 from fraud_rules.configuration.project import Project
-from fraud_rules.demo.airflow import AirflowSite, Component
 from fraud_rules.deploy.release import Release
 
 ONE_SHOT = {"init"}

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from fraud_demo.fraud_patterns import FRAUDS, MAX_FRAUD_MS
+from fraud_demo.traffic import MALFORMED, TrafficRecord, TrafficSettings, generate
 from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.codec.transactions.codec import Decoded, decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError
-from fraud_rules.fraud_patterns import FRAUDS, MAX_FRAUD_MS
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.replay import replay
-from fraud_rules.traffic import MALFORMED, TrafficRecord, TrafficSettings, generate
 from tests.support.places import ROOT
 
 CONFIG = ROOT / "config"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from fraud_demo.sender import Sender
+from fraud_demo.traffic import TrafficSettings
 from fraud_rules.configuration.project import Project
-from fraud_rules.demo.sender import Sender
 from fraud_rules.kafka.consume import read_topic
-from fraud_rules.traffic import TrafficSettings
 from tests.e2e.accessibility import violations
 from tests.e2e.people import People
 from tests.e2e.rules import MINIMAL, confirm

@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
+from fraud_demo.airflow import USER, AirflowSite, Component, LocalAirflow
+from fraud_demo.steering import VARIABLE as STEERING
+from fraud_demo.steering import Steering
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
-from fraud_rules.demo.airflow import USER, AirflowSite, Component, LocalAirflow
-from fraud_rules.demo.steering import VARIABLE as STEERING
-from fraud_rules.demo.steering import Steering
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.declared import load_topics

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
+from fraud_demo.fraud_patterns import FRAUDS
+from fraud_demo.late_frauds import late_frauds
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.daystore import DayStore
 from fraud_rules.batch.reevaluation.report import DayResult
 from fraud_rules.configuration.project import Project
-from fraud_rules.fraud_patterns import FRAUDS
 from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.late_frauds import late_frauds
 from fraud_rules.model.day import Day
 from fraud_rules.runtime.clock import now_ms
 from tests.support.processes.supervised import Supervised, supervised

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
+from fraud_demo.airflow import Component
 from fraud_ops.health import Health
 from fraud_rules.configuration.project import Project
-from fraud_rules.demo.airflow import Component
 from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.model.day import Day
 from fraud_rules.runtime.clock import now_ms

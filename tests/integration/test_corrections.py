@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
+from fraud_demo.late_frauds import late_frauds
 from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.reevaluation.job import ReevaluationJob
 from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ArchiveDamaged, DayBusy, RuleLogForeign, StorageFull
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.late_frauds import late_frauds
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
 from tests.support.kafka.own_topics import OwnTopics

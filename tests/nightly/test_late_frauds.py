@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from fraud_demo.fraud_patterns import FRAUDS
+from fraud_demo.late_frauds import late_frauds
 from fraud_rules.codec.rules.files import read_rule_file
 from fraud_rules.configuration.project import Project
-from fraud_rules.fraud_patterns import FRAUDS
-from fraud_rules.late_frauds import late_frauds
 from fraud_rules.model.day import Day
 from fraud_rules.replay.recording import Recording
 from fraud_rules.replay.replay import replay_recording

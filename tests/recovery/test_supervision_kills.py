@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from fraud_demo.airflow import Component
 from fraud_rules.configuration.project import Project
-from fraud_rules.demo.airflow import Component
 from fraud_rules.runtime.clock import now_ms
 from tests.support.processes.supervised import Supervised, restart, supervised
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from fraud_demo.steering import Steering
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.alert_list import AlertList
 from fraud_ops.control_plane.background import Background
@@ -34,7 +35,6 @@ from fraud_ops.control_plane.whatif import WhatIfDesk
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.demo.steering import Steering
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.unread import read_unread
 from fraud_rules.model.schema import TransactionSchema

@@ -7,6 +7,7 @@ heavy libraries (Spark, numba, Kafka clients) inside its commands, so that `frau
 from __future__ import annotations
 
 import sys
+from importlib.metadata import entry_points
 
 import typer
 
@@ -15,10 +16,8 @@ from fraud_rules.cli import (
     alerts,
     broker,
     control,
-    demo,
     deploy,
     detect,
-    generate,
     load,
     nightly,
     quarantine,
@@ -61,8 +60,6 @@ app.add_typer(nightly.archive_app, name="archive")
 app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )(control.control)
-app.command()(demo.demo)
-app.command()(generate.generate)
 app.command()(load.load)
 app.command()(detect.detect)
 app.command()(detect.rebuild)
@@ -75,6 +72,8 @@ app.command()(record.record)
 app.command()(replay.replay)
 app.command()(nightly.reevaluate)
 app.command()(nightly.whatif)
+for _command in sorted(entry_points(group="fraud_rules.commands"), key=lambda point: point.name):
+    app.command(name=_command.name)(_command.load())  # commands of packages above this one, such as the demo
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ import httpx
 import psutil
 import pytest
 
+from fraud_demo.airflow import Component
 from fraud_rules.configuration.project import Project
-from fraud_rules.demo.airflow import Component
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.record_writer import append_records

@@ -18,10 +18,10 @@ import httpx
 import pytest
 from sqlalchemy import select
 
+from fraud_demo.airflow import Component
 from fraud_ops.control_plane.lifecycle import State
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_rules.configuration.project import Project
-from fraud_rules.demo.airflow import Component
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.logs.rule_status import await_operations
 from tests.support.control_plane.chaos import judge, survive, topics_of

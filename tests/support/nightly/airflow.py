@@ -9,9 +9,9 @@ from pathlib import Path
 
 import yaml
 
+from fraud_demo.airflow import AirflowSite
+from fraud_demo.site import PASSWORD
 from fraud_rules.configuration.project import Project
-from fraud_rules.demo.airflow import AirflowSite
-from fraud_rules.demo.site import PASSWORD
 from tests.support.kafka.topic_files import name_topics
 from tests.support.nightly.jobs import archive_of
 from tests.support.processes.lone_airflow import lone_airflow, with_dags

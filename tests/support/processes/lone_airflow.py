@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fraud_rules.demo.airflow import AirflowSite, LocalAirflow
+from fraud_demo.airflow import AirflowSite, LocalAirflow
 from tests.support.processes.supervised import FOLDERS, Api, project_at
 
 

@@ -17,23 +17,23 @@ import psutil
 import pytest
 import yaml
 
+from fraud_demo.airflow import USER, Component
+from fraud_demo.published import read_published
+from fraud_demo.sender import Sender
+from fraud_demo.site import PASSWORD, Site
+from fraud_demo.traffic import TrafficSettings
+from fraud_demo.verdict import Traffic, judge
+from fraud_demo.verdict import Verdict as DemoVerdict
 from fraud_ops.health import Health, Limits, Verdict, health
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.observation import DetectorObservation
 from fraud_rules.cli.configured import Configured, configured
 from fraud_rules.configuration.project import Project
-from fraud_rules.demo.airflow import USER, Component
-from fraud_rules.demo.published import read_published
-from fraud_rules.demo.sender import Sender
-from fraud_rules.demo.site import PASSWORD, Site
-from fraud_rules.demo.verdict import Traffic, judge
-from fraud_rules.demo.verdict import Verdict as DemoVerdict
 from fraud_rules.deploy.attempt import Attempt
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.logs.recorder import record_run
 from fraud_rules.replay.replay import replay_recording
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.traffic import TrafficSettings
 from tests.support.ports import free_ports
 from tests.support.waiting import until
 

@@ -7,6 +7,7 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
+from fraud_demo.steering import VARIABLE, Steering
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
@@ -15,7 +16,6 @@ from fraud_ops.control_plane.snoozing import KnownSnoozing
 from fraud_ops.control_plane.web.stream import AlertText, EventText
 from fraud_ops.report_pages import archive_folder
 from fraud_rules.configuration.project import Project
-from fraud_rules.demo.steering import VARIABLE, Steering
 
 __all__ = ["open_around", "open_here"]
 

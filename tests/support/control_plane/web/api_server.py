@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 
+from fraud_demo.airflow import USER, AirflowSite, Component, LocalAirflow
 from fraud_ops.control_plane.web.app import PREFIX
 from fraud_rules.configuration.project import Project
-from fraud_rules.demo.airflow import USER, AirflowSite, Component, LocalAirflow
 from fraud_rules.kafka.broker import Broker
 from tests.support.control_plane.web.streams import StreamReader
 from tests.support.ports import free_ports

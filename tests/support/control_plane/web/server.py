@@ -18,6 +18,7 @@ from airflow.models.revoked_token import RevokedToken
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from fraud_demo.steering import Steering
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.parts import Parts, Surroundings
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -25,7 +26,6 @@ from fraud_ops.control_plane.web.app import PREFIX, create_app
 from fraud_ops.control_plane.web.opening import open_around
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.demo.steering import Steering
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 

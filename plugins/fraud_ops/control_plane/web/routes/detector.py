@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from fastapi import Path, Query, Response
 
+from fraud_demo.fraud_patterns import FRAUDS
+from fraud_demo.steering import Steering, TrafficState
 from fraud_ops.control_plane.errors import NotFound
 from fraud_ops.control_plane.feed.events import LateSeen, QuarantineSeen
 from fraud_ops.control_plane.panel import Panel
@@ -25,8 +27,6 @@ from fraud_ops.health import Health
 from fraud_ops.runbooks import runbook_path
 from fraud_rules.batch.whatif.place import report_name
 from fraud_rules.codec.rules.codec import encode_document
-from fraud_rules.demo.steering import Steering, TrafficState
-from fraud_rules.fraud_patterns import FRAUDS
 from fraud_rules.kafka.decoding import skipped_by_topic
 from fraud_rules.monitoring.liveness import Severity
 

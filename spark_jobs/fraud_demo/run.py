@@ -14,25 +14,25 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
+from fraud_demo.airflow import USER
+from fraud_demo.late_frauds import late_frauds
+from fraud_demo.published import read_published
+from fraud_demo.screen import Screen, Sending, open_screen, status_line, summary
+from fraud_demo.sender import Sender
+from fraud_demo.site import PASSWORD, Site
+from fraud_demo.steering import Steering
+from fraud_demo.traffic import TrafficSettings
+from fraud_demo.verdict import Traffic, Verdict, judge
+from fraud_demo.watch import Watch
 from fraud_rules.cli.configured import Configured
 from fraud_rules.cli.interrupts import interrupts_set
 from fraud_rules.codec.rules.apply import rule_files
-from fraud_rules.demo.airflow import USER
-from fraud_rules.demo.published import read_published
-from fraud_rules.demo.screen import Screen, Sending, open_screen, status_line, summary
-from fraud_rules.demo.sender import Sender
-from fraud_rules.demo.site import PASSWORD, Site
-from fraud_rules.demo.steering import Steering
-from fraud_rules.demo.verdict import Traffic, Verdict, judge
-from fraud_rules.demo.watch import Watch
 from fraud_rules.errors import DetectorFailed
 from fraud_rules.kafka.consume import topic_ends
 from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.late_frauds import late_frauds
 from fraud_rules.logs.recorder import record_run
 from fraud_rules.model.day import Day
 from fraud_rules.replay.replay import replay, replay_recording
-from fraud_rules.traffic import TrafficSettings
 
 INTERRUPTED = 130
 

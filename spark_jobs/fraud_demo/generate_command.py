@@ -39,10 +39,10 @@ def generate(
       fraud generate --rate 1000 --seconds 60
       fraud generate --rate 200 --out-of-order 0.1 --late 0.01 --duplicates 0.01 --malformed 0.01
     """
+    from fraud_demo.traffic import TrafficSettings
+    from fraud_demo.traffic import generate as traffic
+    from fraud_demo.traffic_writer import TrafficWriter
     from fraud_rules.kafka.reachable import require_broker
-    from fraud_rules.kafka.traffic_writer import TrafficWriter
-    from fraud_rules.traffic import TrafficSettings
-    from fraud_rules.traffic import generate as traffic
 
     settings = configured().settings
     wanted = TrafficSettings(

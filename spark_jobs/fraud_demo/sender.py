@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
 
-from fraud_rules.demo.screen import Sending
-from fraud_rules.demo.steering import Steering, TrafficState
+from fraud_demo.screen import Sending
+from fraud_demo.steering import Steering, TrafficState
+from fraud_demo.traffic import TrafficRecord, TrafficSettings, generate, planted_fraud
+from fraud_demo.traffic_writer import Sent, TrafficWriter
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.traffic_writer import Sent, TrafficWriter
 from fraud_rules.runtime import clock
-from fraud_rules.traffic import TrafficRecord, TrafficSettings, generate, planted_fraud
 
 _LOOK_S = 0.2
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from fraud_demo.traffic import TrafficRecord
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import TopicReader, describe
-from fraud_rules.traffic import TrafficRecord
 
 _FLUSH_S = 30.0
 _POLL_EVERY = 500

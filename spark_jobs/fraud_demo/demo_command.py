@@ -29,8 +29,8 @@ def demo(
       fraud demo --seconds 60 --rate 500
       fraud demo --stop
     """
-    from fraud_rules.demo.run import DemoOptions, run_demo, stop_left_over
-    from fraud_rules.traffic import TrafficSettings
+    from fraud_demo.run import DemoOptions, run_demo, stop_left_over
+    from fraud_demo.traffic import TrafficSettings
 
     context = configured()
     if stop:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fraud_demo.verdict import Published
 from fraud_rules.configuration.settings import TopicNames
-from fraud_rules.demo.verdict import Published
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.kafka.decoding import decode_or_skip

@@ -12,12 +12,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from fraud_demo.airflow import PORT_VARIABLE as AIRFLOW_PORT_VARIABLE
+from fraud_demo.airflow import AirflowSite, LocalAirflow
+from fraud_demo.children import Child, end_tree
+from fraud_demo.steering import VARIABLE as STEERING_VARIABLE
 from fraud_rules.cli.configured import Configured
 from fraud_rules.configuration.project import port_setting
-from fraud_rules.demo.airflow import PORT_VARIABLE as AIRFLOW_PORT_VARIABLE
-from fraud_rules.demo.airflow import AirflowSite, LocalAirflow
-from fraud_rules.demo.children import Child, end_tree
-from fraud_rules.demo.steering import VARIABLE as STEERING_VARIABLE
 from fraud_rules.deploy.deployment_log import append_intent, read_deployment, read_intent_log
 from fraud_rules.deploy.intent import Intent, IntentKind
 from fraud_rules.errors import DetectorFailed

@@ -19,8 +19,8 @@ from itertools import accumulate, count
 from operator import attrgetter
 from typing import Final
 
+from fraud_demo.fraud_patterns import FRAUDS, MAX_FRAUD_MS
 from fraud_rules.errors import ConfigError
-from fraud_rules.fraud_patterns import FRAUDS, MAX_FRAUD_MS
 
 MAX_SEND_AGAIN: Final = 1_000
 """A duplicate repeats one of this many earlier records."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from fraud_rules.fraud_patterns import FRAUDS
+from fraud_demo.fraud_patterns import FRAUDS
 from fraud_rules.runtime.atomic_file import Durability, write_file
 
 __all__ = ["VARIABLE", "Steering", "TrafficState", "Wish"]

@@ -9,7 +9,7 @@ import json
 import random
 from collections.abc import Iterator
 
-from fraud_rules.fraud_patterns import FRAUDS
+from fraud_demo.fraud_patterns import FRAUDS
 from fraud_rules.model.day import Day
 
 __all__ = ["late_frauds"]
