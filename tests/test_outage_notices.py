@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fraud_rules.cli.outage_notices import OutageNotices
+from fraud_rules.cli.display.outage_notices import OutageNotices
 from fraud_rules.monitoring.liveness import Liveness, Severity
 
 

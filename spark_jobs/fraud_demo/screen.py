@@ -18,8 +18,8 @@ from rich.text import Text
 
 from fraud_demo.verdict import Verdict
 from fraud_demo.watch import Seen, SeenAlert
-from fraud_rules.cli.alert_lines import alert_cells, alert_line
-from fraud_rules.cli.status_lines import SEVERITY_STYLES
+from fraud_rules.cli.display.alert_lines import alert_cells, alert_line
+from fraud_rules.cli.display.status_lines import SEVERITY_STYLES
 from fraud_rules.monitoring.liveness import Severity
 
 _PLAIN_EVERY_S = 5.0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fraud_rules.cli.alert_lines import read_alert_line
+from fraud_rules.cli.display.alert_lines import read_alert_line
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import Received, follow, topic_starts

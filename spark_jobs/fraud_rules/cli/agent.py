@@ -103,7 +103,7 @@ def status(
       fraud agent status
       fraud agent status --json | jq '.attempts[-1].phase'
     """
-    from fraud_rules.cli.output import print_json
+    from fraud_rules.cli.display.output import print_json
     from fraud_rules.deploy.deployment_log import read_deployment, read_intent_log
     from fraud_rules.kafka.reachable import require_broker
 

@@ -44,9 +44,9 @@ def alerts(
       fraud alerts --follow --json | jq .key
       fraud alerts --corrections --last 50
     """
-    from fraud_rules.cli.alert_lines import read_alert_line, read_correction_line
-    from fraud_rules.cli.outage_notices import OutageNotices
-    from fraud_rules.cli.output import error_console
+    from fraud_rules.cli.display.alert_lines import read_alert_line, read_correction_line
+    from fraud_rules.cli.display.outage_notices import OutageNotices
+    from fraud_rules.cli.display.output import error_console
     from fraud_rules.kafka import consume
     from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.monitoring.liveness_reader import LivenessWatch
@@ -80,7 +80,7 @@ def alerts(
 
 def _print(received: Received, line: Callable[[bytes, int], Text], as_json: bool) -> None:
     """Print a record. An unreadable record is reported on stderr instead."""
-    from fraud_rules.cli.output import console
+    from fraud_rules.cli.display.output import console
     from fraud_rules.kafka.decoding import decode_or_skip
 
     record = received.record

@@ -46,7 +46,7 @@ def archive(
     from fraud_rules.batch.archive.job import ArchiveJob
     from fraud_rules.batch.archive.job import archive as run
     from fraud_rules.batch.archive.store import ArchiveStore
-    from fraud_rules.cli.output import print_json
+    from fraud_rules.cli.display.output import print_json
 
     here = configured()
     store = ArchiveStore(folder or here.project.var / "archive")
@@ -79,7 +79,7 @@ def import_files(
     """
     from fraud_rules.batch.archive.importing import import_file
     from fraud_rules.batch.archive.store import ArchiveStore
-    from fraud_rules.cli.output import print_json
+    from fraud_rules.cli.display.output import print_json
 
     here = configured()
     store = ArchiveStore(folder or here.project.var / "archive")
@@ -121,7 +121,7 @@ def reevaluate(
     from fraud_rules.batch.reevaluation.job import ReevaluationJob
     from fraud_rules.batch.reevaluation.job import reevaluate as run
     from fraud_rules.batch.reevaluation.run import DayOptions
-    from fraud_rules.cli.output import print_json
+    from fraud_rules.cli.display.output import print_json
     from fraud_rules.model.day import Day
 
     here = configured()
@@ -174,7 +174,7 @@ def whatif(
     from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.batch.whatif.run import WhatIf, keep, last_day, what_if
     from fraud_rules.batch.whatif.variants import limits_of
-    from fraud_rules.cli.output import print_json
+    from fraud_rules.cli.display.output import print_json
     from fraud_rules.model.day import Day
 
     here = configured()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fraud_rules.cli import rule_tables as show
 from fraud_rules.cli.configured import Configured, configured
+from fraud_rules.cli.display import rule_tables as show
 from fraud_rules.cli.options import Kafka
 from fraud_rules.codec.rules.apply import Applied, RulesRejected, control_record, judge
 from fraud_rules.codec.rules.apply import plan as plan_rules

@@ -50,8 +50,8 @@ def status(
       fraud status
       fraud status --json | jq .liveness.waiting
     """
-    from fraud_rules.cli.output import console, print_json
-    from fraud_rules.cli.status_lines import status_lines
+    from fraud_rules.cli.display.output import console, print_json
+    from fraud_rules.cli.display.status_lines import status_lines
 
     seen, fault = None, None
     try:

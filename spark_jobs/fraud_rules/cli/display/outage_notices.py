@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.text import Text
 
-from fraud_rules.cli.status_lines import SEVERITY_STYLES
+from fraud_rules.cli.display.status_lines import SEVERITY_STYLES
 from fraud_rules.monitoring.liveness import Liveness, Severity
 
 __all__ = ["OutageNotices"]

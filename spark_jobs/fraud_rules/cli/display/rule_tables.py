@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from fraud_rules.cli.output import console, print_json
+from fraud_rules.cli.display.output import console, print_json
 from fraud_rules.codec.rules.apply import Applied, Judged
 from fraud_rules.codec.rules.export import describe
 from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion

@@ -1,0 +1,1 @@
+"""How commands show rules, alerts and status: tables and lines for people, JSON for programs."""
