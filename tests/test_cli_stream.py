@@ -282,4 +282,4 @@ def test_a_recorded_run_replays_by_its_cuts_and_pins(topics: OwnTopics, tmp_path
 def test_there_is_nothing_to_record_before_the_first_batch(topics: OwnTopics) -> None:
     ended = fraud("record", env=environment(topics))
     assert ended.exit_code == 1
-    assert "has not judged anything" in ended.err
+    assert "has not evaluated anything" in ended.err

@@ -64,11 +64,11 @@ def test_each_client_has_its_own_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("properties", "said"),
     [
-        ({"sasl.jaas.config": "x"}, "sasl.jaas.config is not known here"),
+        ({"sasl.jaas.config": "x"}, "sasl.jaas.config is unknown"),
         ({"security.protocol": "TLS"}, "security.protocol must be one of"),
         ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism must be one of"),
-        ({"sasl.username": "x"}, "sasl.username and sasl.password go together"),
-        ({"ssl.key.location": "x"}, "ssl.key.location and ssl.certificate.location go together"),
+        ({"sasl.username": "x"}, "sasl.username and sasl.password must both be set"),
+        ({"ssl.key.location": "x"}, "ssl.key.location and ssl.certificate.location must both be set"),
     ],
 )
 def test_what_is_wrong_is_named(properties: dict[str, str], said: str) -> None:

@@ -178,7 +178,7 @@ def test_a_rule_log_that_lost_records_in_the_middle_is_refused(
     else:
         log.values[1] = log.values[0]
 
-    with pytest.raises(TopicUnsuitable, match="below offset 3 is not what the detector has read"):
+    with pytest.raises(TopicUnsuitable, match="below offset 3 differs from the log that the detector read before"):
         desk_of(log, schema, tmp_path).stopped_at()
     with pytest.raises(TopicUnsuitable):
         RuleLog(log.read, schema, RuleLimits()).up_to(pin.rules_end, pin.reasons(), pin.digest)

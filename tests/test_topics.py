@@ -51,7 +51,7 @@ def test_a_prefix_comes_before_every_name(project: Project) -> None:
         ("topics: {a: {partitions: true, retention: 1d}}", "a.partitions"),
         ("topics: {a: {partitions: 1, retention: 7}}", "a.retention"),
         ("topics: {a: {partitions: 1, retention: 0d}}", "a.retention"),
-        ("topics: {a: {partitions: 1, retention: 1d, colour: red}}", "a.colour is not known"),
+        ("topics: {a: {partitions: 1, retention: 1d, colour: red}}", "a.colour is unknown"),
         ("topics: {a: {partitions: 1, retention: 1d, cleanup: shred}}", "delete, compact"),
         ("topics: {a b: {partitions: 1, retention: 1d}}", "is not a topic name"),
         ("topics: {a: {partitions: 1, retention: 1d, kafka: [1]}}", "a.kafka"),

@@ -1,4 +1,4 @@
-"""Sends generated traffic to a topic at its own pace."""
+"""Sends generated traffic to a topic, each record at its due time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POLL_EVERY = 500
 
 @dataclass(slots=True)
 class Sent:
-    """How many records have been sent so far, and how many of them are malformed and of planted frauds."""
+    """The number of sent records, and of the malformed and the planted ones among them."""
 
     records: int = 0
     malformed: int = 0
@@ -28,10 +28,10 @@ class Sent:
 
 
 class TrafficWriter:
-    """Writes records when they are due; one thread at a time."""
+    """Sends records when they are due. One thread at a time may use it."""
 
     def __init__(self, kafka: KafkaConnection, topic: str) -> None:
-        """Raises BrokerUnavailable when there is no such topic."""
+        """Raises BrokerUnavailable if the topic is missing."""
         with TopicReader(kafka, topic) as reader:
             reader.partitions()
         self._kafka = kafka
@@ -55,9 +55,9 @@ class TrafficWriter:
         stop: threading.Event,
         on_send: Callable[[TrafficRecord], None] = lambda record: None,
     ) -> Sent:
-        """Send until the records end or `stop` is set, and return once the brokers have all that was sent.
+        """Send until the records end or `stop` is set, and wait until the brokers have all sent records.
 
-        Raises BrokerUnavailable when they did not take a record in time.
+        Raises BrokerUnavailable if the brokers did not accept a record in time.
         """
         try:
             for record in records:
@@ -69,12 +69,12 @@ class TrafficWriter:
         except KafkaException as error:
             raise BrokerUnavailable(f"{self._topic} at {self._kafka}: {describe(error)}") from error
         if self._failed is not None or left:
-            said = self._failed.str() if self._failed is not None else f"{left} records not taken in {_FLUSH_S:g} s"
+            said = self._failed.str() if self._failed is not None else f"{left} records not accepted in {_FLUSH_S:g} s"
             raise BrokerUnavailable(f"{self._topic} at {self._kafka}: {said}")
         return self.sent
 
     def _await(self, due_ms: int, stop: threading.Event) -> bool:
-        """Wait until the time; True when it is time to stop instead."""
+        """Wait until the due time. Return True if `stop` is set first."""
         ahead_s = due_ms / 1_000 - time.time()
         if ahead_s > 0:
             self._producer.poll(0)
@@ -85,7 +85,7 @@ class TrafficWriter:
         while not stop.is_set():
             try:
                 self._producer.produce(self._topic, record.value, on_delivery=self._delivered)
-            except BufferError:  # the brokers are slower than the traffic: wait for them
+            except BufferError:  # the brokers are slower than the traffic, so wait for them
                 self._producer.poll(0.1)
                 continue
             self.sent.records += 1

@@ -101,5 +101,5 @@ def test_batches_missing_in_the_middle_are_no_history(past: Past) -> None:
 
 
 def test_nothing_judged_is_no_history(past: Past) -> None:
-    with pytest.raises(FraudError, match="has not judged anything"):
+    with pytest.raises(FraudError, match="has not evaluated anything"):
         past.history()

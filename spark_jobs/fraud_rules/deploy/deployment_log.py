@@ -1,4 +1,4 @@
-"""The two topics of deployment: intents, and what is said of the attempts at them."""
+"""The two topics of deployment: intents, and the reports of agents and supervisors."""
 
 from __future__ import annotations
 
@@ -46,32 +46,32 @@ def read_intent_log(kafka: KafkaConnection, topic: str, detector: str) -> Intent
 
 
 def append_intent(kafka: KafkaConnection, topic: str, intent: Intent) -> IntentRecord:
-    """Append an intent and return it at its epoch, once it is known to count.
+    """Append an intent and return its record, once it is known to be valid.
 
-    Raises Superseded when somebody else's came first: nothing follows from this one then. Raises BrokerUnavailable,
-    when it may or may not be written: read the log, and look for its attempt id, before deciding again.
+    Raises Superseded if another intent came first; then this one is void. Raises BrokerUnavailable if the write may or
+    may not have succeeded: before a new decision, read the log and search for the attempt id.
     """
     (epoch,) = append_records(kafka, topic, [(intent.detector.encode(), intent.encode())])
     log = read_intent_log(kafka, topic, intent.detector)
     record = log.at(epoch)
     if record is None or record.void:
         raise Superseded(
-            f"another decision about {intent.detector} came first (epoch {log.epoch}): look again, then decide again"
+            f"another decision about {intent.detector} came first (epoch {log.epoch}): check it, then decide again"
         )
     return record
 
 
 def read_deployment(kafka: KafkaConnection, topic: str, detector: str) -> DeploymentSeen:
-    """What agents and supervisors have said about a detector. Raises BrokerUnavailable."""
+    """The reports of agents and supervisors about a detector. Raises BrokerUnavailable."""
     with TopicReader(kafka, topic) as reader:
         reader.partitions()
         return deployment_after(DeploymentSeen(), topic, detector, reader.read(*reader.ends()))
 
 
 def deployment_after(seen: DeploymentSeen, topic: str, detector: str, records: Iterable[Record]) -> DeploymentSeen:
-    """What is known of a detector once these records, which follow those behind `seen`, are read too.
+    """Fold new records into the reports that were read before.
 
-    A tombstone removes nothing. An unreadable record is skipped: the last readable one with its key stays in force.
+    A tombstone removes nothing. An unreadable record is skipped; the last readable record of its key stays in force.
     """
     attempts, agent, supervision = dict(seen.attempts), seen.agent, seen.supervision
     for record in records:
@@ -116,26 +116,26 @@ def observe_deployment(
 
 
 def write_supervision(kafka: KafkaConnection, topic: str, supervision: Supervision) -> None:
-    """Say that somebody has looked. Raises BrokerUnavailable."""
+    """Report a supervisor's check. Raises BrokerUnavailable."""
     append_records(kafka, topic, [(_key(supervision.detector, _SUPERVISION), _encode(supervision))])
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentLog:
-    """The one agent that writes about a detector: opening it fences every earlier one."""
+    """The agent's writer of reports about a detector. Opening it fences the writers of earlier agents."""
 
     topic: str
     writer: BatchWriter
 
     @classmethod
     def open(cls, kafka: KafkaConnection, topic: str, detector: str) -> DeploymentLog:
-        """Take over from whoever was the agent. Raises BrokerUnavailable, Fenced."""
+        """Open the log and fence the previous agent. Raises BrokerUnavailable, Fenced."""
         writer = BatchWriter(kafka, f"fraud-agent-{detector}")
         writer.open()
         return cls(topic, writer)
 
     def write(self, agent: AgentStatus, attempts: Sequence[AttemptStatus] = ()) -> None:
-        """A heartbeat, and what has changed of attempts with it. Raises Fenced, BrokerUnavailable."""
+        """Write a heartbeat and the changed attempts in one transaction. Raises Fenced, BrokerUnavailable."""
         records = [OutRecord(self.topic, _encode(each), _key(each.detector, each.attempt_id)) for each in attempts]
         heartbeat = OutRecord(self.topic, _encode(agent), _key(agent.detector, _AGENT))
         self.writer.write([*records, heartbeat])

@@ -1,1 +1,1 @@
-"""Kafka clients: the only package that imports one. It knows records and topics, and no rule or transaction."""
+"""The clients of Kafka. No other package imports a Kafka client. This one knows records and topics, but no rules."""

@@ -1,8 +1,7 @@
-"""A real Kafka broker for one machine: KRaft, one node, a detached Java process on loopback.
+"""A Kafka broker for one machine: one KRaft node, a detached Java process on loopback.
 
-`start` returns when the broker answers a metadata request. It works after any way of ending, a kill at any moment
-included: storage is formatted beside its place and moved there whole, and a process whose handle was never written is
-found by its command line.
+`start` returns when the broker answers a metadata request. It also works after a kill at any moment: the storage is
+formatted in a temporary folder and then renamed, and a process without a handle is found by its command line.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class BrokerStatus:
 
 
 class Broker:
-    """One broker, all of whose files are under `home`: data, log, configuration and the handle of its process."""
+    """One broker. Its data, log, configuration and process handle are in the folder `home`."""
 
     def __init__(self, home: Path, port: int, controller_port: int, project: Project) -> None:
         self.home = home.resolve()
@@ -62,7 +61,7 @@ class Broker:
 
     @classmethod
     def of_project(cls, project: Project, environ: Mapping[str, str] = os.environ) -> Broker:
-        """The broker of `fraud broker` and the demo: under var/broker, on the ports the environment names."""
+        """The broker of `fraud broker` and the demo: in var/broker, on the ports that the environment names."""
         port = port_setting(PORT_VARIABLE, 9092, environ)
         controller = port_setting(CONTROLLER_PORT_VARIABLE, port + 1 if port < 65_535 else port - 1, environ)
         return cls(project.var / "broker", port, controller, project)
@@ -73,7 +72,7 @@ class Broker:
 
     @property
     def kafka(self) -> KafkaConnection:
-        """How a client reaches it."""
+        """The connection of its clients."""
         return KafkaConnection(self.bootstrap)
 
     @property
@@ -81,15 +80,15 @@ class Broker:
         return self.home / "broker.log"
 
     def status(self) -> BrokerStatus:
-        """What runs, without touching it."""
+        """Whether the broker runs and answers."""
         handle = self._running()
         return BrokerStatus(self.bootstrap, handle.pid if handle else None, bool(handle) and self._answers(2.0))
 
     def start(self, timeout_s: float = 120.0) -> bool:
-        """Start unless it runs, and return once it answers: True when this call started it.
+        """Start the broker if it does not run, and wait until it answers. Return True if this call started it.
 
-        Raises PortInUse when a port belongs to somebody else, ConfigError without jars or Java or with another port
-        than the running broker's, BrokerUnavailable when the process ends or does not answer in time.
+        Raises PortInUse if another process has a port; ConfigError without jars or Java, or if the running broker has
+        another port; BrokerUnavailable if the process ends or does not answer in time.
         """
         self.home.mkdir(parents=True, exist_ok=True)
         with self._exclusively():
@@ -104,7 +103,7 @@ class Broker:
         return started
 
     def stop(self, grace_s: float = 30.0) -> bool:
-        """End it in order, or by a kill after `grace_s`, and return once it is gone. False when it did not run."""
+        """Stop the broker, after `grace_s` by a kill, and wait until it has ended. Return False if it did not run."""
         if not self.home.is_dir():
             return False
         with self._exclusively():
@@ -114,7 +113,7 @@ class Broker:
             return ended
 
     def kill(self) -> None:
-        """End it as a power cut would (kill -9); the handle and all files stay as they are."""
+        """Kill the broker (kill -9), as a power cut would. The handle and all files stay."""
         handle = self._running()
         if handle is not None:
             handle.end(0)
@@ -129,7 +128,7 @@ class Broker:
 
     @contextlib.contextmanager
     def _exclusively(self) -> Iterator[None]:
-        """One start or stop at a time. Raises BrokerUnavailable when another one takes too long."""
+        """Allow one start or stop at a time. Raises BrokerUnavailable if another one takes too long."""
         with locked(self.home / "lock", _LOCK_WAIT_S, self._busy):
             yield
 
@@ -139,7 +138,7 @@ class Broker:
 
     def _running(self) -> ProcessHandle | None:
         if self._child is not None:
-            self._child.poll()  # a child that ended is reaped
+            self._child.poll()  # reap an ended child
         handle = ProcessHandle.read(self._handle_file)
         if handle is not None and handle.process() is not None:
             return handle
@@ -163,7 +162,7 @@ class Broker:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # a Ctrl-C meant for the starter must not reach it
+                start_new_session=True,  # so that a Ctrl-C in the starter's terminal does not reach the broker
             )
         handle = ProcessHandle.of(self._child.pid, self._marker)
         if handle is None:
@@ -171,7 +170,7 @@ class Broker:
         return handle
 
     def _format(self) -> None:
-        """Make the storage on the first start: formatted beside its place, then moved there whole."""
+        """Create the storage on the first start: format it in a temporary folder, then rename the folder."""
         if self._data.is_dir():
             return
         partial = self.home / "data.partial"
@@ -191,7 +190,7 @@ class Broker:
         partial.replace(self._data)
 
     def _configure(self, data: Path) -> Path:
-        """The template and what depends on where this broker runs, as a file for Kafka."""
+        """Write Kafka's configuration: the template, with this broker's ports and folders."""
         template = (self._project.config / "broker.properties").read_text(encoding="utf-8")
         local = {
             "listeners": f"BROKER://{HOST}:{self.port},CONTROLLER://{HOST}:{self.controller_port}",
@@ -206,7 +205,7 @@ class Broker:
     def _java(self, main: str, *arguments: str) -> list[str]:
         jars = self._project.jars / "broker"
         if not any(jars.glob("kafka_*.jar")):
-            raise ConfigError(f"{jars} has no Kafka: fetch the jars first (make jars)")
+            raise ConfigError(f"{jars} has no Kafka jars: fetch them first (make jars)")
         java = shutil.which(str(Path(os.environ["JAVA_HOME"], "bin", "java")) if "JAVA_HOME" in os.environ else "java")
         if java is None:
             raise ConfigError("java is not on the PATH: install Java 17 (apt-get install openjdk-17-jre-headless)")
@@ -233,12 +232,12 @@ class Broker:
                 raise BrokerUnavailable(f"no answer from the broker within {timeout_s:g} s: {self._log_tail()}")
 
     def _answers(self, timeout_s: float) -> bool:
-        """Whether it serves metadata with itself in it, waiting up to `timeout_s` for that."""
+        """Whether the broker answers a metadata request within `timeout_s` and lists itself."""
         settings: dict[str, Any] = {
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 100,
             "log_level": 0,
-            "error_cb": lambda _: None,  # an unreachable broker is the expected case here, not worth a line on stderr
+            "error_cb": lambda _: None,  # an unreachable broker is expected here, so the client must not print it
         }
         client = AdminClient(self.kafka.confluent(settings))
         try:
@@ -247,21 +246,23 @@ class Broker:
             return False
 
     def _log_tail(self) -> str:
-        """The last lines of its log, on one line, and where the rest is."""
+        """The last lines of the log, joined to one line, and the path of the log."""
         try:
             lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         except OSError:
             lines = []
         faults = [line for line in lines if "ERROR" in line or "Exception" in line] or lines
-        return f"{' | '.join(faults[-_LOG_TAIL_LINES:])[:600] or 'it said nothing'} (log: {self.log})"
+        return f"{' | '.join(faults[-_LOG_TAIL_LINES:])[:600] or 'no output'} (log: {self.log})"
 
 
 def check_free(port: int, variable: str) -> None:
-    """Raise PortInUse when somebody listens on a port of loopback; `variable` is how another is chosen."""
+    """Raise PortInUse if a process listens on a port of loopback. `variable` is the variable that sets the port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
         except OSError as error:
-            taken = f"port {port} is in use by {holder_of(port)}: end that, or choose another port with {variable}"
+            taken = (
+                f"port {port} is in use by {holder_of(port)}: end that process, or choose another port with {variable}"
+            )
             raise PortInUse(taken) from error

@@ -1,6 +1,6 @@
-"""How to reach a Kafka: one value, from which every client gets its settings in its own words.
+"""The connection to a Kafka cluster: one value that gives each client library its settings.
 
-The address is no secret. Credentials come from a properties file, named by FRAUD_KAFKA_PROPERTIES, or from the
+The address is not secret. The credentials come from a properties file, which FRAUD_KAFKA_PROPERTIES names, or from the
 environment. They are `Secrets`: no argument, log, record or output shows them.
 """
 
@@ -50,15 +50,18 @@ _NO_SECRETS: Final = Secrets()
 
 @dataclass(frozen=True, slots=True)
 class KafkaConnection:
-    """`bootstrap` is host:port with commas between; `security` has librdkafka's names for how to be let in."""
+    """`bootstrap` is a list of host:port, separated by commas. `security` are properties by librdkafka's names."""
 
     bootstrap: str
     security: Secrets = _NO_SECRETS
 
     @classmethod
     def load(cls, bootstrap: str, environ: Mapping[str, str] = os.environ) -> KafkaConnection:
-        """With what the environment says: the file that FRAUD_KAFKA_PROPERTIES names, and over it a variable for each
-        property, FRAUD_KAFKA_SASL_PASSWORD for `sasl.password`. Raises ConfigError."""
+        """Read the security properties from the environment.
+
+        FRAUD_KAFKA_PROPERTIES names a file. A variable for a property (FRAUD_KAFKA_SASL_PASSWORD for `sasl.password`)
+        overrides the file. Raises ConfigError.
+        """
         named = environ.get(PROPERTIES_VARIABLE)
         properties = dict(_properties(Path(named))) if named else {}
         for name in _KNOWN:
@@ -69,7 +72,7 @@ class KafkaConnection:
 
     @classmethod
     def of(cls, bootstrap: str, properties: Mapping[str, str], where: str = "the connection") -> KafkaConnection:
-        """With these properties; `where` names them in errors. Raises ConfigError with everything wrong in them."""
+        """Check the properties. `where` names their source in errors. Raises ConfigError with every fault."""
         faults = list(_faults(properties))
         if faults:
             raise ConfigError(f"{where}: " + "; ".join(faults))
@@ -79,18 +82,18 @@ class KafkaConnection:
         return self.bootstrap
 
     def confluent(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """For confluent-kafka, with further settings."""
+        """The settings for confluent-kafka, with further settings."""
         return {"bootstrap.servers": self.bootstrap, **self.security.reveal(), **settings}
 
     def kafka_python(self) -> dict[str, Any]:
-        """For kafka-python."""
+        """The settings for kafka-python."""
         known = self.security.reveal()
         settings: dict[str, Any] = {_KAFKA_PYTHON[name]: value for name, value in known.items() if name != _CHECKS_NAME}
         settings["ssl_check_hostname"] = known.get(_CHECKS_NAME) != "none"
         return {"bootstrap_servers": self.bootstrap.split(","), **settings}
 
     def spark(self) -> dict[str, str]:
-        """For Spark's Kafka source, whose client is Java's. Raises ConfigError when a key or certificate is missing."""
+        """The options for Spark's Kafka source, a Java client. Raises ConfigError if a PEM file cannot be read."""
         known = self.security.reveal()
         settings = {"bootstrap.servers": self.bootstrap}
         settings |= {name: known[name] for name in ("security.protocol", "sasl.mechanism") if name in known}
@@ -114,7 +117,7 @@ class KafkaConnection:
 
 
 def _properties(path: Path) -> Iterable[tuple[str, str]]:
-    """The `name=value` lines of a file."""
+    """Read the `name=value` lines of a file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -131,15 +134,15 @@ def _properties(path: Path) -> Iterable[tuple[str, str]]:
 def _faults(properties: Mapping[str, str]) -> Iterable[str]:
     for name in properties:
         if name not in _KNOWN:
-            yield f"{name} is not known here; known are {', '.join(_KNOWN)}"
+            yield f"{name} is unknown; the known properties are {', '.join(_KNOWN)}"
     if properties.get("security.protocol", _PROTOCOLS[0]) not in _PROTOCOLS:
         yield f"security.protocol must be one of {', '.join(_PROTOCOLS)}"
     if properties.get("sasl.mechanism", "PLAIN") not in _JAAS:
         yield f"sasl.mechanism must be one of {', '.join(_JAAS)}"
     if ("ssl.key.location" in properties) != ("ssl.certificate.location" in properties):
-        yield "ssl.key.location and ssl.certificate.location go together"
+        yield "ssl.key.location and ssl.certificate.location must both be set, or neither"
     if ("sasl.username" in properties) != ("sasl.password" in properties):
-        yield "sasl.username and sasl.password go together"
+        yield "sasl.username and sasl.password must both be set, or neither"
 
 
 def _quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Reading whole topics, and following several as they grow; only what is committed."""
+"""Reads whole topics, and follows several topics as they grow. Only committed records are visible."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PASSING = (
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One record, and when this process had it, in epoch ms."""
+    """A record with the time at which this process received it, in epoch ms."""
 
     topic: str
     partition: int
@@ -47,15 +47,15 @@ class Received:
 
 
 def read_topic(kafka: KafkaConnection, topic: str) -> dict[int, list[Record]]:
-    """Every committed record there is now, by partition. Raises BrokerUnavailable."""
+    """All current committed records, by partition. Raises BrokerUnavailable."""
     with TopicReader(kafka, topic) as reader:
         return {partition: list(reader.read(*reader.ends(partition), partition)) for partition in reader.partitions()}
 
 
 def tail_of(kafka: KafkaConnection, topic: str, count: int, end: int | None = None) -> list[Record]:
-    """The last records below `end` (the end there is now) of a one-partition topic: what its last `count` offsets hold.
+    """The records in the last `count` offsets below `end` (default: the current end) of a one-partition topic.
 
-    That may be fewer: the markers of transactions take offsets too. Raises BrokerUnavailable.
+    There may be fewer than `count` records, because transaction markers occupy offsets. Raises BrokerUnavailable.
     """
     with TopicReader(kafka, topic) as reader:
         reader.partitions()
@@ -71,16 +71,16 @@ def topic_ends(kafka: KafkaConnection, topic: str) -> dict[int, int]:
 
 
 def topic_starts(kafka: KafkaConnection, topic: str) -> dict[int, int]:
-    """The first offset still there, by partition. Raises BrokerUnavailable."""
+    """The first offset that Kafka still holds, by partition. Raises BrokerUnavailable."""
     with TopicReader(kafka, topic) as reader:
         return {partition: reader.ends(partition)[0] for partition in reader.partitions()}
 
 
 def await_settled(kafka: KafkaConnection, topics: Iterable[str]) -> None:
-    """Return once everything that was written to these topics is committed or aborted. Raises BrokerUnavailable.
+    """Wait until every record that was written to these topics is committed or aborted. Raises BrokerUnavailable.
 
-    A transaction ends in each of its partitions by itself, shortly after its writer has gone on: who has seen one of
-    its records need not see those of other partitions yet.
+    A transaction ends in each of its partitions separately, shortly after the writer's commit returns. A reader that
+    sees one of its records may not see its records in other partitions yet.
     """
     for topic in topics:
         with TopicReader(kafka, topic) as reader:
@@ -89,9 +89,10 @@ def await_settled(kafka: KafkaConnection, topics: Iterable[str]) -> None:
 
 
 def settled_end(reader: TopicReader, written: int, partition: int = 0) -> int:
-    """The committed end, once it has come to `written`: an open transaction hides what was committed after it began.
+    """Wait until the committed end reaches `written`, and return it.
 
-    Whoever left it open is timed out by the broker. Raises BrokerUnavailable when that takes too long.
+    An open transaction hides all records that were committed after it began. The broker aborts a transaction that its
+    writer left open. Raises BrokerUnavailable if that takes too long.
     """
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
@@ -110,17 +111,17 @@ def follow(
     poll_s: float = 0.1,
     clock_s: Callable[[], float] = time.monotonic,
 ) -> Iterator[Received | None]:
-    """Records as they become visible, from start offsets by topic and partition, until `wanted` says no.
+    """Yield records as they become visible, from start offsets by topic and partition, while `wanted` returns True.
 
-    None comes whenever nothing else did for `poll_s`. A broker that goes away is waited for. Raises BrokerUnavailable
-    when it does not come back in 30 s, each time that it goes away.
+    Yield None after each `poll_s` without a record. An outage of the broker may last 30 s; after that raise
+    BrokerUnavailable.
     """
     absence = _Absence(kafka, clock_s)
     consumer = Consumer(
         kafka.confluent(
             {
-                "error_cb": absence.fails,  # a client without brokers gives no message: it only says so here
-                "group.id": "fraud-follow",  # asked for by the client; nothing is ever committed
+                "error_cb": absence.fails,  # a client without brokers reports it only to this callback
+                "group.id": "fraud-follow",  # required by the client; no offset is ever committed
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "error",
@@ -154,7 +155,7 @@ def _received(
 
 
 class _Absence:
-    """How long the brokers have been away: since the first error after they last answered."""
+    """The length of an outage: the time since the first error after the brokers last answered."""
 
     def __init__(self, kafka: KafkaConnection, clock_s: Callable[[], float]) -> None:
         self._kafka = kafka
@@ -162,12 +163,12 @@ class _Absence:
         self._since_s: float | None = None
 
     def fails(self, error: KafkaError) -> None:
-        """The client cannot reach a broker."""
+        """Record that the client cannot reach a broker."""
         if self._since_s is None and error.code() in _PASSING:
             self._since_s = self._clock_s()
 
     def check(self, consumer: Consumer, *, records: bool) -> None:
-        """Raise BrokerUnavailable when the brokers have been away for too long; `records` show that they are back."""
+        """Raise BrokerUnavailable if the outage lasts too long. Received `records` end an outage."""
         if records:
             self._since_s = None
         if self._since_s is not None and self._clock_s() - self._since_s > _PATIENCE_S:
@@ -175,15 +176,15 @@ class _Absence:
             self._since_s = None
 
     def _ask(self, consumer: Consumer) -> None:
-        """On a quiet topic, nothing else shows that the brokers are back."""
+        """Request metadata, because on a quiet topic no record shows that the brokers are back."""
         try:
             consumer.list_topics(timeout=_ASK_S)
         except KafkaException as error:
-            raise BrokerUnavailable(f"Kafka at {self._kafka} has been away for {_PATIENCE_S:g} s") from error
+            raise BrokerUnavailable(f"Kafka at {self._kafka} has not answered for {_PATIENCE_S:g} s") from error
 
 
 def _is_record(message: Message) -> bool:
-    """Whether it is a record; raises KafkaException for an error that will not pass."""
+    """Whether the message is a record. Raises KafkaException for an error that is not transient."""
     error = message.error()
     if error is not None and error.code() not in _PASSING:
         raise KafkaException(error)

@@ -1,4 +1,4 @@
-"""The declaration of all topics, `config/topics.yaml`, as checked values."""
+"""Parses the declaration of all topics, `config/topics.yaml`."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _MAX_RECORD_BYTES = 2**30
 
 
 class Cleanup(StrEnum):
-    """What happens to old records; the values are Kafka's."""
+    """Kafka's cleanup policies."""
 
     DELETE = "delete"
     COMPACT = "compact"
 
 
 class Timestamp(StrEnum):
-    """Whose clock a record's time is."""
+    """The clock of a record's timestamp: the broker's (append) or the producer's (create)."""
 
     APPEND = "append"
     CREATE = "create"
@@ -44,9 +44,9 @@ class Timestamp(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic as declared; `settings` are further ones by Kafka's own names.
+    """A declared topic. `settings` are further settings by Kafka's names.
 
-    `retention_ms` None means for ever, `replication` 0 and `max_record_bytes` 0 mean the broker's default.
+    `retention_ms` None means unlimited retention. `replication` 0 and `max_record_bytes` 0 mean the broker's default.
     """
 
     name: str
@@ -60,11 +60,11 @@ class Topic:
 
     @property
     def kafka_settings(self) -> dict[str, str]:
-        """All settings by Kafka's own names, as text."""
+        """All settings by Kafka's names, as text."""
         settings = {
             "cleanup.policy": self.cleanup.value,
             "retention.ms": str(-1 if self.retention_ms is None else self.retention_ms),
-            # A log can also be bounded by size; none of these is.
+            # No declared topic is bounded by size.
             "retention.bytes": "-1",
             "message.timestamp.type": "LogAppendTime" if self.timestamp is Timestamp.APPEND else "CreateTime",
         }
@@ -74,14 +74,14 @@ class Topic:
 
 
 def load_topics(path: Path, prefix: str = "", environ: Mapping[str, str] = os.environ) -> tuple[Topic, ...]:
-    """Read the declaration; `prefix` is put before every name. Raises ConfigError with everything wrong in it.
+    """Read the declaration. `prefix` precedes every name. Raises ConfigError with every fault.
 
-    A topic has the name that the detector's settings have for its role; see `topic_names`.
+    A topic gets the name that the detector's settings give its role, see `topic_names`.
     """
     document = read_yaml(path)
     if not isinstance(document, dict) or not isinstance(document.get("topics"), dict) or not document["topics"]:
         raise ConfigError(f"{path}: must be a mapping with `topics`, by name")
-    faults = [f"{name} is not known here" for name in document if name not in {"topics", "replication"}]
+    faults = [f"{name} is unknown" for name in document if name not in {"topics", "replication"}]
     replication = _whole(document.get("replication", 0), 0, _MAX_REPLICATION, "replication", faults)
     names = load_topic_names(path, environ)
     topics = tuple(
@@ -101,13 +101,13 @@ def _name(declared: object, members: Any, names: TopicNames) -> str:
 
 
 def _topic(name: str, members: Any, replication: int, faults: list[str]) -> Topic:
-    """A topic from its members; what is wrong is added to `faults`."""
+    """Build a topic from its members. Add every fault to `faults`."""
     if not _NAME.fullmatch(name):
         faults.append(f"{name[:60]!r} is not a topic name")
     if not isinstance(members, Mapping):
         faults.append(f"{name} must be a mapping")
         return Topic(name, 1)
-    faults += [f"{name}.{member} is not known" for member in members if member not in _MEMBERS]
+    faults += [f"{name}.{member} is unknown" for member in members if member not in _MEMBERS]
     return Topic(
         name=name,
         partitions=_whole(members.get("partitions"), 1, _MAX_PARTITIONS, f"{name}.partitions", faults),

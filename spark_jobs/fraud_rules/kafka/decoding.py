@@ -16,7 +16,7 @@ from fraud_rules.kafka.reader import Record
 __all__ = ["UNDECODABLE", "UNREADABLE_RECORDS", "decode_or_skip", "decode_reason", "skip", "skipped_by_topic"]
 
 UNDECODABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError, ArithmeticError, KeyError, TypeError)
-"""The errors of a decoder that mean that the record is unreadable. Any other error is a fault of this product."""
+"""The errors with which a decoder rejects an unreadable record. Any other error is a fault of this product."""
 
 UNREADABLE_RECORDS: Final = Counter(
     "fraud_unreadable_records",
@@ -34,14 +34,14 @@ _T = TypeVar("_T")
 
 
 class _Reported:
-    """The places of the records that were reported last."""
+    """The positions (topic, partition, offset) of the records that were reported last."""
 
     def __init__(self) -> None:
         self._places: OrderedDict[tuple[str, int, int], None] = OrderedDict()
         self._lock = threading.Lock()
 
     def add(self, place: tuple[str, int, int]) -> bool:
-        """Remember a place; False if it is known."""
+        """Add a position. Return False if it is known."""
         with self._lock:
             if place in self._places:
                 return False
@@ -60,7 +60,7 @@ def decode_or_skip(topic: str, record: Record, decode: Callable[[bytes], _T], pa
     A tombstone is unreadable too. A reader of a topic where a tombstone has a meaning looks at `record.value` first.
     """
     if record.value is None:
-        skip(topic, record, "it has no value", partition)
+        skip(topic, record, "no value", partition)
         return None
     try:
         return decode(record.value)

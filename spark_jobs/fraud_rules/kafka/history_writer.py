@@ -1,11 +1,11 @@
-"""Sends past transactions to the detector in their order: all to one partition, each once.
+"""Sends past transactions to the detector in order: all to one partition, each once.
 
-A detector reads the partitions of a topic side by side and sorts a batch by append time, partition and offset. Past
-transactions arrive thousands of times faster than they happened, so partitions that are a moment apart in the batches
-are hours apart in event time. Only the order within one partition holds for every division into batches.
+A detector reads the partitions of a topic in parallel and sorts a batch by append time, partition and offset. Past
+transactions arrive thousands of times faster than they happened, so a short lag between partitions is hours of event
+time. Only the order within one partition holds for every division into batches.
 
-Each record names its load and its position in a header. A load that was interrupted continues behind the last record
-that the topic has of it.
+The header of each record names its load and its position. An interrupted load continues after its last record in the
+topic.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _POLL_EVERY: Final = 1_000
 
 
 def loaded_records(kafka: KafkaConnection, topic: str, load: str) -> int:
-    """How many records of a load the topic has, by the newest record of it near the end. Raises BrokerUnavailable."""
+    """The number of records of a load in the topic, by its newest record near the end. Raises BrokerUnavailable."""
     count = 0
     with TopicReader(kafka, topic) as reader:
         reader.partitions()
@@ -42,7 +42,10 @@ def loaded_records(kafka: KafkaConnection, topic: str, load: str) -> int:
 
 
 def send_history(kafka: KafkaConnection, topic: str, load: str, records: Iterator[tuple[int, bytes]]) -> int:
-    """Append (position, record) pairs in order; how many. Raises BrokerUnavailable: then call it again for the rest."""
+    """Append (position, record) pairs in order and return their number.
+
+    Raises BrokerUnavailable; another call then sends the rest.
+    """
     failed: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
@@ -80,5 +83,5 @@ def send_history(kafka: KafkaConnection, topic: str, load: str, records: Iterato
         raise BrokerUnavailable(f"Kafka at {kafka}: {describe(error)}") from error
     if failed or left:
         why = failed[0].str() if failed else f"{left} records not delivered in {_FLUSH_S:g} s"
-        raise BrokerUnavailable(f"Kafka at {kafka} did not take all records ({why}): run this again for the rest")
+        raise BrokerUnavailable(f"Kafka at {kafka} did not accept all records ({why}): repeat the command for the rest")
     return count

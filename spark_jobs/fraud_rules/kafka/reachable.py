@@ -1,4 +1,4 @@
-"""Whether there is a Kafka at an address: asked before anything else, so that a forgotten broker is named at once."""
+"""Checks whether Kafka answers. Commands do this first, so that a missing broker is reported at once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _TIMEOUT_S = 5.0
 
 
 def require_broker(kafka: KafkaConnection, timeout_s: float = _TIMEOUT_S) -> None:
-    """Raise BrokerUnavailable unless a broker at the address answers in time."""
+    """Raise BrokerUnavailable if no broker answers within `timeout_s`."""
 
     def ignore(error: KafkaError) -> None:
-        """That nobody is there is what is being asked; the client must not print it."""
+        """Keep the client from printing that the broker is unreachable."""
 
     client = AdminClient(kafka.confluent({"log_level": 0, "error_cb": ignore}))
     try:

@@ -1,7 +1,4 @@
-"""Reads a topic's partition from an offset exactly up to another.
-
-What a broker can do to a reader is mapped to this product's errors here.
-"""
+"""Reads a partition of a topic between two offsets, and maps the client's errors to this product's errors."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ _NEWEST, _END = OffsetSpec.max_timestamp(), OffsetSpec.latest()  # type: ignore[
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record; `append_ms` is the broker's time, as the topics' timestamps are append times."""
+    """One record. `append_ms` is the broker's time, because the topics have append timestamps."""
 
     offset: int
     append_ms: int
@@ -58,7 +55,7 @@ class TopicReader:
         self._consumer = Consumer(
             kafka.confluent(
                 {
-                    "group.id": "fraud-rules",  # asked for by the client; nothing is ever committed
+                    "group.id": "fraud-rules",  # required by the client; no offset is ever committed
                     "enable.auto.commit": False,
                     "enable.partition.eof": True,
                     "isolation.level": "read_committed",
@@ -88,15 +85,15 @@ class TopicReader:
         return sorted(metadata.partitions)
 
     def ends(self, partition: int = 0) -> tuple[int, int]:
-        """The first offset still there, and the one after the last that is committed."""
+        """The first offset that Kafka still holds, and the offset after the last committed record."""
         with _named(self._kafka):
             ends = watermarks(self._consumer, TopicPartition(self.topic, partition))
         if ends is None:
-            raise BrokerUnavailable(f"Kafka at {self._kafka} does not say where {self.topic}-{partition} ends")
+            raise BrokerUnavailable(f"Kafka at {self._kafka} does not report the end of {self.topic}-{partition}")
         return int(ends[0]), int(ends[1])
 
     def offset_at(self, append_ms: int, partition: int = 0) -> int | None:
-        """The first offset appended at that time (epoch ms) or later; None when nothing has been."""
+        """The first offset that was appended at a time (epoch ms) or later. None if there is none."""
         with _named(self._kafka):
             asked = [TopicPartition(self.topic, partition, append_ms)]
             found = self._consumer.offsets_for_times(asked, timeout=_TIMEOUT_S)[0]
@@ -105,9 +102,9 @@ class TopicReader:
         return int(found.offset) if found.offset >= 0 else None
 
     def read(self, start: int, end: int, partition: int = 0) -> Generator[Record]:
-        """The records with offsets in [start, end), in order; offsets may have gaps.
+        """Yield the records with offsets in [start, end), in order. Offsets may have gaps.
 
-        Raises also when the end is not reached in time, as when the log is shorter than that.
+        Raises BrokerUnavailable also if the end is not reached in time, for example because the log is shorter.
         """
         if start >= end:
             return
@@ -116,7 +113,7 @@ class TopicReader:
         try:
             yield from self._read_to(end, partition)
         finally:
-            self._consumer.unassign()  # or the client would go on asking for more
+            self._consumer.unassign()  # else the client continues to fetch
 
     def _read_to(self, end: int, partition: int) -> Iterator[Record]:
         deadline = time.monotonic() + _TIMEOUT_S
@@ -129,11 +126,11 @@ class TopicReader:
                 if self._is_last(message, end):
                     return
             if any(message.error() is None for message in messages):
-                deadline = time.monotonic() + _TIMEOUT_S  # from when the reader asks again, however long it took
-        raise BrokerUnavailable(f"{self.topic}-{partition} cannot be read up to offset {end}: is it shorter now?")
+                deadline = time.monotonic() + _TIMEOUT_S  # the time that the caller spent on records does not count
+        raise BrokerUnavailable(f"{self.topic}-{partition} cannot be read up to offset {end}: was it truncated?")
 
     def _is_last(self, message: Message, end: int) -> bool:
-        """Whether nothing below `end` is left after this message."""
+        """Whether this message is the last one below `end`."""
         error = message.error()
         if error is None:
             return _offset(message) >= end - 1
@@ -145,13 +142,16 @@ class TopicReader:
 
 
 def waiting(consumer: Consumer, timeout_s: float) -> list[Message]:
-    """The messages that are there, else the first to come in time: the client itself waits for all it is asked for."""
+    """The available messages, or the first one within `timeout_s`.
+
+    A plain `consume(n)` would wait for all n messages.
+    """
     first = consumer.consume(1, timeout=timeout_s)
     return first + consumer.consume(_BATCH, timeout=0) if first else first
 
 
 def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int] | None:
-    """First offset and committed end, asked again while the leader is moving, or has not taken up a topic just created.
+    """The first offset and the committed end. Retried while the partition has no leader, for example a new topic.
 
     Raises KafkaException.
     """
@@ -166,9 +166,9 @@ def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int] | N
 
 
 def uncommitted_end(kafka: KafkaConnection, topic: str, partition: int = 0) -> int:
-    """The offset after the last record, whether or not its transaction has ended.
+    """The offset after the last record, also of an open transaction.
 
-    Committed readers see less while a transaction is open. Raises BrokerUnavailable.
+    Readers of committed records see less while a transaction is open. Raises BrokerUnavailable.
     """
     consumer = Consumer(kafka.confluent({"group.id": "fraud-rules", "isolation.level": "read_uncommitted", **_QUIET}))
     try:
@@ -177,14 +177,14 @@ def uncommitted_end(kafka: KafkaConnection, topic: str, partition: int = 0) -> i
     finally:
         consumer.close()
     if ends is None:
-        raise BrokerUnavailable(f"Kafka at {kafka} does not say where {topic}-{partition} ends")
+        raise BrokerUnavailable(f"Kafka at {kafka} does not report the end of {topic}-{partition}")
     return int(ends[1])
 
 
 def newest_append_ms(kafka: KafkaConnection, topic: str) -> int | None:
     """The broker's time of the newest record of a topic. Raises BrokerUnavailable.
 
-    None for a topic that never had a record, 0 for one whose records are all removed.
+    None if the topic never had a record, 0 if all of its records are removed.
     """
     admin = AdminClient(kafka.confluent(_QUIET))
     with _named(kafka):
@@ -203,7 +203,10 @@ def _list_offsets(admin: AdminClient, places: Sequence[TopicPartition], at: Offs
 
 
 def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:
-    """Kafka's own ids of topics, by name: a topic deleted and made again has another. Raises BrokerUnavailable."""
+    """Kafka's ids of topics, by name. A topic that was deleted and created again has a new id.
+
+    Raises BrokerUnavailable.
+    """
     admin = AdminClient(kafka.confluent(_QUIET))
     with _named(kafka):
         asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S)
@@ -214,7 +217,7 @@ def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:
 
 
 def has_topic(kafka: KafkaConnection, topic: str) -> bool:
-    """Whether there is such a topic that this client may describe; asking creates none. Raises BrokerUnavailable."""
+    """Whether a topic exists and this client may describe it. The call never creates it. Raises BrokerUnavailable."""
     admin = AdminClient(kafka.confluent(_QUIET))
     with _named(kafka):
         answer = admin.describe_topics(TopicCollection([topic]), request_timeout=_TIMEOUT_S)[topic]
@@ -228,7 +231,7 @@ def has_topic(kafka: KafkaConnection, topic: str) -> bool:
 
 
 def describe(error: KafkaException) -> str:
-    """What Kafka says, on one line."""
+    """Kafka's message, on one line."""
     cause = error.args[0] if error.args else error
     text = cause.str() if isinstance(cause, KafkaError) else str(cause)
     return " ".join(text.split())[:400]
@@ -243,7 +246,7 @@ def _named(kafka: KafkaConnection) -> Iterator[None]:
 
 
 def record_of(message: Message) -> Record:
-    """What a client has received, as a record."""
+    """Convert a message of the client to a record."""
     given = message.headers() or ()
     headers = [(name, _bytes(value)) for name, value in (given.items() if isinstance(given, dict) else given)]
     return Record(_offset(message), message.timestamp()[1], _bytes(message.key()), _bytes(message.value()), headers)

@@ -1,4 +1,4 @@
-"""Appends records to a log of one partition, in order: rules, intents, and what else is decided one by one."""
+"""Appends single records, such as rules and intents, to a log of one partition, in order."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _CLOSE_S = 5.0
 def append_records(kafka: KafkaConnection, topic: str, records: Sequence[tuple[bytes, bytes]]) -> list[int]:
     """Append (key, value) records and return their offsets, once the brokers have them.
 
-    Raises BrokerUnavailable when there is no such topic, or the brokers do not take all in time: the first of them may
-    be written then.
+    Raises BrokerUnavailable if the topic is missing, or if the brokers do not accept all records in time. Then the
+    first records may be written.
     """
-    # Loading kafka-python takes longer than all the rest of a DAG page.
+    # Imported here, because kafka-python takes longer to load than all the rest of a DAG file.
     from kafka import KafkaProducer
     from kafka.errors import KafkaError
 
     offsets: list[int] = []
     try:
-        # kafka-python: for a few records, connecting counts. confluent-kafka waits half a second for a producer id.
+        # kafka-python connects faster, which matters for few records: confluent-kafka waits 0.5 s for a producer id.
         producer = KafkaProducer(
             **kafka.kafka_python(),
             enable_idempotence=True,
@@ -49,11 +49,11 @@ def append_records(kafka: KafkaConnection, topic: str, records: Sequence[tuple[b
 
 
 def _require(producer: KafkaProducer, topic: str, kafka: KafkaConnection) -> None:
-    """Raise BrokerUnavailable when the brokers know no such topic: the client only says that it waited for it."""
+    """Raise BrokerUnavailable if the topic is missing. The client would only report a timeout."""
     from kafka.errors import KafkaTimeoutError
 
     try:
         producer.partitions_for(topic)
     except KafkaTimeoutError as error:
-        said = f"{kafka} tells of no topic {topic}: create the topics first (fraud topics apply)"
+        said = f"there is no topic {topic} at {kafka}: create the topics first (fraud topics apply)"
         raise BrokerUnavailable(said) from error

@@ -1,7 +1,7 @@
-"""Whether the topics that the detector reads are configured so that its results are right.
+"""Checks whether the configuration of the detector's input topics allows correct results.
 
-Rules apply by the broker's time, and a watermark that one producer's clock can move is worth nothing. A compacted topic
-loses records that the detector has read or has yet to read.
+The detector needs the broker's timestamps: rules apply by them, and a wrong producer clock could move the watermark. A
+compacted topic loses records that the detector has read or has yet to read.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _TIMESTAMP, _CLEANUP = "message.timestamp.type", "cleanup.policy"
 
 
 def check_topics(kafka: KafkaConnection, names: TopicNames) -> None:
-    """Raise TopicUnsuitable when the transactions or the rule log are, BrokerUnavailable when Kafka does not say."""
+    """Raise TopicUnsuitable for a wrong setting of the transactions or the rule log. Raises BrokerUnavailable."""
     faults = [fault for name in (names.transactions, names.rules) for fault in faults_of(name, _settings(kafka, name))]
     if faults:
         raise TopicUnsuitable("; ".join(faults))
 
 
 def faults_of(topic: str, settings: Mapping[str, str | None]) -> Iterator[str]:
-    """What is wrong with a topic's settings, and what to run. Pure."""
+    """The faults of a topic's settings, each with a command that corrects it. Pure."""
     if (actual := settings.get(_TIMESTAMP)) != "LogAppendTime":
         yield (
-            f"{topic} has {_TIMESTAMP}={actual}, so one wrong producer's clock would make later transactions late; "
+            f"{topic} has {_TIMESTAMP}={actual}, so a wrong clock of one producer would make later transactions late; "
             "set LogAppendTime (fraud topics apply)"
         )
     if "compact" in ((actual := settings.get(_CLEANUP)) or ""):
         yield (
-            f"{topic} has {_CLEANUP}={actual}, so records vanish by their key; set delete "
+            f"{topic} has {_CLEANUP}={actual}, so Kafka removes older records of a key; set delete "
             f"(kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config {_CLEANUP}=delete)"
         )
 

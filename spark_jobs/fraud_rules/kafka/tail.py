@@ -1,4 +1,4 @@
-"""What is new at the end of a few topics, looked at again and again by one process, at hardly any cost."""
+"""Polls the ends of a few topics for new records, at little cost."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RES
 
 
 class TopicsTail:
-    """Follows partition 0 of topics; committed records only. One thread at a time.
+    """Follows partition 0 of topics. It reads committed records only. One thread at a time may use it.
 
-    `last` says for each topic how many of the last offsets to begin with; None begins at its beginning. Records are
-    fetched every `wait_ms`, so that following a busy topic does not cost a request for each of its records.
+    `last` is the number of offsets before the end at which reading starts, by topic; None starts at the beginning. The
+    client fetches every `wait_ms`, so that a busy topic does not cost a request per record.
     """
 
     def __init__(self, kafka: KafkaConnection, last: Mapping[str, int | None], wait_ms: int = 1_000) -> None:
@@ -34,7 +34,7 @@ class TopicsTail:
         self._consumer = Consumer(
             kafka.confluent(
                 {
-                    "group.id": "fraud-tail",  # asked for by the client; nothing is ever committed
+                    "group.id": "fraud-tail",  # required by the client; no offset is ever committed
                     "enable.auto.commit": False,
                     "enable.partition.eof": True,
                     "isolation.level": "read_committed",
@@ -53,16 +53,15 @@ class TopicsTail:
         self.close()
 
     def close(self) -> None:
-        """Let go of the brokers."""
+        """Close the connection."""
         self._consumer.close()
 
     def new(self) -> dict[str, list[Record]]:
-        """Records by topic since the last call, all there are at the first one. Raises BrokerUnavailable."""
+        """The records by topic since the last call; the first call returns all. Raises BrokerUnavailable."""
         found: dict[str, list[Record]] = {topic: [] for topic in self._last}
         try:
-            self._consumer.list_topics(
-                next(iter(self._last)), timeout=_TIMEOUT_S
-            )  # nothing else tells of a broker gone
+            # Only a metadata request shows that the broker is unreachable.
+            self._consumer.list_topics(next(iter(self._last)), timeout=_TIMEOUT_S)
             unread = {} if self._begun else self._begin()
             self._begun = True
             self._read(unread, found)
@@ -71,9 +70,9 @@ class TopicsTail:
         return found
 
     def _read(self, unread: dict[str, int], found: dict[str, list[Record]]) -> None:
-        """Take what is there, and wait until the topics in `unread` are read up to the ends given there.
+        """Read the available records, and wait until the topics in `unread` are read up to their ends.
 
-        A topic that grows all the time is never at its end: what counts is the end it had when reading began.
+        The ends are fixed when reading starts, because a topic that grows all the time has no final end.
         """
         deadline = time.monotonic() + _TIMEOUT_S
         while True:
@@ -88,7 +87,7 @@ class TopicsTail:
                 raise BrokerUnavailable(f"{', '.join(sorted(unread))} at {self._kafka} cannot be read to the end")
 
     def _begin(self) -> dict[str, int]:
-        """Go to where reading begins; the end of each topic now."""
+        """Seek to the start offsets. Return the current end of each topic with unread records."""
         places, ends = [], {}
         for topic, last in self._last.items():
             first, end = watermarks(self._consumer, TopicPartition(topic, 0)) or (0, 0)
@@ -99,7 +98,7 @@ class TopicsTail:
         return ends
 
     def _take(self, messages: list[Message], found: dict[str, list[Record]], ends: Mapping[str, int]) -> set[str]:
-        """Keep the records; the topics that are read up to these ends."""
+        """Add the records to `found`. Return the topics that are read up to their ends."""
         ended = set()
         for message in messages:
             topic, error = str(message.topic()), message.error()

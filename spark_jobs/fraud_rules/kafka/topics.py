@@ -1,7 +1,7 @@
-"""Bring a Kafka's topics to what is declared: observe, plan, apply.
+"""Creates and changes topics as declared, in three phases: observe, plan, apply.
 
-A plan is a value: what would be created, what would be changed, and what is refused because it would lose records or
-change the meaning of those written already. `apply` does nothing at all while anything is refused.
+A plan is a value. Each step creates a topic, changes it, or refuses a change that would lose records or alter the
+meaning of existing ones. If a plan contains a refusal, `apply` changes nothing.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _CONNECT_TIMEOUT_MS = 10_000
 _POLL_S = 0.05
 _RETENTION = "retention.ms"
 
-# What deletes records sooner, merges them by key, or gives the times in them another meaning.
+# Changes that delete records, or give the times in existing records another meaning.
 _REFUSED = {
     "cleanup.policy": "would delete records by another rule",
-    "message.timestamp.type": "would change what the records' times mean",
+    "message.timestamp.type": "would change the meaning of the records' times",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A topic as the broker has it; `settings` has those the declaration names, as they are in effect."""
+    """An existing topic. `settings` has the current values of the declared settings."""
 
     name: str
     partitions: int
@@ -56,7 +56,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One setting that is not as declared; `refusal` says why it is left alone, empty when it can be changed."""
+    """A setting that differs from its declaration. `refusal` is the reason not to change it, empty if there is none."""
 
     setting: str
     actual: str
@@ -70,7 +70,7 @@ class Difference:
 
 
 class StepKind(StrEnum):
-    """What is to be done with a topic."""
+    """The kinds of steps."""
 
     CREATE = "create"
     UNCHANGED = "unchanged"
@@ -79,13 +79,13 @@ class StepKind(StrEnum):
 
     @property
     def done(self) -> str:
-        """The word for it once done."""
+        """The past participle of the step, for output."""
         return {"create": "created", "change": "changed", "refuse": "refused"}.get(self.value, self.value)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one topic needs."""
+    """The step for one topic."""
 
     topic: Topic
     kind: StepKind
@@ -94,7 +94,7 @@ class Step:
 
 @contextmanager
 def admin_client(kafka: KafkaConnection, timeout_ms: int = _CONNECT_TIMEOUT_MS) -> Iterator[KafkaAdminClient]:
-    """A connected administrator. Raises BrokerUnavailable, also for whatever fails inside the block."""
+    """A connected admin client. Raises BrokerUnavailable, also for Kafka errors inside the block."""
     try:
         client = KafkaAdminClient(
             **kafka.kafka_python(),
@@ -113,7 +113,7 @@ def admin_client(kafka: KafkaConnection, timeout_ms: int = _CONNECT_TIMEOUT_MS) 
 
 
 def observe(client: KafkaAdminClient, topics: Sequence[Topic]) -> dict[str, Observed]:
-    """Those of the declared topics that exist, by name."""
+    """The existing topics among the declared ones, by name."""
     existing = set(client.list_topics())
     wanted = [topic for topic in topics if topic.name in existing]
     if not wanted:
@@ -132,7 +132,7 @@ def observe(client: KafkaAdminClient, topics: Sequence[Topic]) -> dict[str, Obse
 
 
 def retentions_ms(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, int | None]:
-    """How long the broker keeps the records of topics that exist, None for ever. Raises BrokerUnavailable."""
+    """The retention of existing topics, None for unlimited. Raises BrokerUnavailable."""
     if not topics:
         return {}
     with admin_client(kafka) as client:
@@ -143,20 +143,20 @@ def retentions_ms(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, in
 
 
 def plan(topics: Sequence[Topic], observed: Mapping[str, Observed]) -> tuple[Step, ...]:
-    """What each declared topic needs, in declared order. Pure."""
+    """The step for each declared topic, in declared order. Pure."""
     return tuple(_step(topic, observed.get(topic.name)) for topic in topics)
 
 
 def apply(kafka: KafkaConnection, topics: Sequence[Topic]) -> tuple[Step, ...]:
-    """Create and change topics as declared and return once they can be used: what was done, in declared order.
+    """Create and change topics as declared, wait until they can be used, and return the steps in declared order.
 
-    Safe to run again and by several at once. Raises ConfigError, before anything is done, when a difference is refused.
+    Calls may be repeated and may run concurrently. Raises ConfigError before any change if a difference is refused.
     """
     with admin_client(kafka) as client:
         steps = plan(topics, observe(client, topics))
         refused = [f"{step.topic.name}: {', '.join(_refusals(step))}" for step in steps if step.kind is StepKind.REFUSE]
         if refused:
-            raise ConfigError("topics left as they are: " + "; ".join(refused))
+            raise ConfigError("topics not changed: " + "; ".join(refused))
         _create(client, [step.topic for step in steps if step.kind is StepKind.CREATE])
         for step in steps:
             if step.kind is StepKind.CHANGE:
@@ -167,7 +167,7 @@ def apply(kafka: KafkaConnection, topics: Sequence[Topic]) -> tuple[Step, ...]:
 
 
 def _await_seen(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
-    """Return once the brokers show the topics as declared: what the controller accepts reaches them a little later."""
+    """Wait until the brokers show the declared topics. They learn a change a little after the controller accepts it."""
     deadline = time.monotonic() + _TIMEOUT_MS / 1_000
     while True:
         steps = plan(topics, observe(client, topics))
@@ -180,7 +180,7 @@ def _await_seen(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
 
 
 def delete(kafka: KafkaConnection, topics: Sequence[Topic]) -> None:
-    """Delete those of the topics that exist, with all their records."""
+    """Delete the existing topics among these, with all their records."""
     with admin_client(kafka) as client:
         existing = set(client.list_topics())
         names = [topic.name for topic in topics if topic.name in existing]
@@ -213,7 +213,7 @@ def _refusal(name: str, actual: str, declared: str) -> str:
         shorter = _amount(declared) < _amount(actual)
         return "would delete records" if shorter else ""
     if (name, declared) == ("message.timestamp.type", "LogAppendTime"):
-        return ""  # the detector needs it; records written before keep their producers' times
+        return ""  # the detector needs this setting; existing records keep their producers' times
     return _REFUSED.get(name, "")
 
 
@@ -222,7 +222,7 @@ def _refusals(step: Step) -> list[str]:
 
 
 def _amount(text: str) -> float:
-    """A bound as a number; -1 is none."""
+    """Parse a bound. -1 means unlimited."""
     return float("inf") if text == "-1" else float(text)
 
 
@@ -245,7 +245,7 @@ def _create(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
         for topic in topics
     }
     response = client.create_topics(wanted, timeout_ms=_TIMEOUT_MS, raise_errors=False)
-    # One that exists by now was made by somebody else applying meanwhile; the next apply tells if theirs was different.
+    # A concurrent apply may have created a topic. The next apply shows whether its settings differ.
     harmless = {NoError.errno, TopicAlreadyExistsError.errno}
     faults = [
         f"{entry['name']}: {entry.get('error_message') or for_code(entry['error_code']).__name__}"

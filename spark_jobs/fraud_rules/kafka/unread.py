@@ -1,4 +1,4 @@
-"""How much of a topic a reader has not read."""
+"""Measures the records of a topic that a reader has not read yet."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["Unread", "read_unread"]
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """The committed end of a topic, and the append time of the first record that is not read; None without one.
+    """The committed end of a topic, and the append time of its first unread record, None if there is none.
 
-    The markers of transactions take offsets, so a reader that has read every record may stand below the end.
+    Transaction markers occupy offsets, so the position of a reader that has read every record may be below the end.
     """
 
     end: int
@@ -22,7 +22,7 @@ class Unread:
 
 
 def read_unread(kafka: KafkaConnection, topic: str, position: int) -> Unread:
-    """What partition 0 of a topic has from an offset on. Raises BrokerUnavailable."""
+    """The unread records of partition 0 from a position on. Raises BrokerUnavailable."""
     with TopicReader(kafka, topic) as reader:
         first, end = reader.ends()
         record = next(reader.read(max(first, position), end), None)

@@ -1,4 +1,4 @@
-"""Writes all outputs of a batch in one Kafka transaction, and remembers in the same one that it did."""
+"""Writes all outputs of a batch and the batch's marker in one Kafka transaction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRO
 
 @dataclass(frozen=True, slots=True)
 class OutRecord:
-    """One record to write."""
+    """A record to write."""
 
     topic: str
     value: bytes | None
@@ -32,10 +32,10 @@ class OutRecord:
 
 
 class BatchWriter:
-    """The one writer of a detector: opening it fences every earlier one with the same transactional id."""
+    """The writer of a transactional id. Opening it fences every earlier writer with the same id."""
 
     def __init__(self, kafka: KafkaConnection, transactional_id: str, *, timeout_s: float = _TIMEOUT_S) -> None:
-        """`timeout_s`: how long a transaction may stay open, by the broker's watch too."""
+        """`timeout_s` is the most that a transaction may stay open. The broker enforces it too."""
         self._kafka = kafka
         self._timeout_s = timeout_s
         self._id = transactional_id
@@ -57,16 +57,18 @@ class BatchWriter:
         )
 
     def open(self) -> None:
-        """Fence the others and end what they left open. Raises BrokerUnavailable, Fenced."""
+        """Fence earlier writers and abort their open transactions. Raises BrokerUnavailable, Fenced."""
         try:
             self._producer.init_transactions(self._timeout_s)
         except KafkaException as error:
             raise self._named(error) from error
 
     def write(self, records: Iterable[OutRecord]) -> int:
-        """Write the records, all or none, and return how many once that is decided; readers see them moments later.
+        """Write all records in one transaction and return their number after the commit.
 
-        Any failure is final for this writer: the process ends, and the next start repeats the batch. Raises Fenced,
+        Readers see the records a little later.
+
+        A failure is final for this writer: the process ends, and the next start repeats the batch. Raises Fenced,
         BrokerUnavailable.
         """
         count = 0
@@ -81,13 +83,13 @@ class BatchWriter:
         except KafkaException as error:
             raise self._named(error) from error
         if self._failed is not None:
-            raise BrokerUnavailable(f"Kafka at {self._kafka} did not take a record: {self._failed.str()}")
+            raise BrokerUnavailable(f"Kafka at {self._kafka} did not accept a record: {self._failed.str()}")
         return count
 
     def append(self, records: Sequence[OutRecord]) -> list[int]:
-        """The same for records of one partition, giving their offsets."""
+        """Write records of one partition in one transaction and return their offsets. Raises the errors of `write`."""
         if self.write(records) != len(self._offsets):
-            raise BrokerUnavailable(f"Kafka at {self._kafka} did not say where it put the records of {self._id}")
+            raise BrokerUnavailable(f"Kafka at {self._kafka} did not return the offsets of the records of {self._id}")
         return self._offsets.copy()
 
     def _produce(self, record: OutRecord) -> None:
@@ -108,7 +110,7 @@ class BatchWriter:
             self._offsets.append(int(message.offset() or 0))
 
     def _fatal(self, error: KafkaException) -> KafkaException:
-        """Why the client has given up: to a record it is handed it only says that it has."""
+        """The cause of a fatal error. The error of `produce` itself does not contain it."""
         try:
             self._producer.abort_transaction(_ABORT_TIMEOUT_S)
         except KafkaException as reason:
@@ -121,12 +123,12 @@ class BatchWriter:
             error = self._fatal(error)
             cause = error.args[0]
         if isinstance(cause, KafkaError) and cause.code() in _FENCED:
-            return Fenced(f"another process writes as {self._id}; this one ends without writing")
+            return Fenced(f"another process writes as {self._id}; this process ends without writing")
         return BrokerUnavailable(f"the transaction of {self._id} at {self._kafka} failed: {describe(error)}")
 
 
 def last_record(kafka: KafkaConnection, topic: str, key: bytes) -> bytes | None:
-    """The newest committed value under a key of a compacted topic, read to its end; None without one."""
+    """The newest committed value of a key in a compacted topic, None if there is none. Reads the whole topic."""
     found: bytes | None = None
     with TopicReader(kafka, topic) as reader:
         for partition in reader.partitions():

@@ -1,7 +1,7 @@
-"""What a detector has judged, and in which batches: the way back to its state from the topics.
+"""The evaluated transactions of a detector and their batches, from which a rebuild recomputes the state.
 
-Each batch noted in `detector-progress` where it ended and which rules it saw. A checkpoint that was rebuilt goes on
-from the batches of the one before; one that was begun with no state at all is a beginning of its own.
+Each batch recorded its end offsets and its rules in `detector-progress`. A rebuilt checkpoint continues the batches of
+the previous checkpoint. A checkpoint that was started without state begins a new history.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _decode = msgspec.json.Decoder(_Batch).decode
 
 @dataclass(frozen=True, slots=True)
 class JudgedBatch:
-    """One batch: the transactions it judged, and the end of the rule log it saw."""
+    """One batch: its transactions, and the end of its rule log."""
 
     rules_end: int
     records: list[RecordedTransaction]
@@ -45,8 +45,10 @@ class JudgedBatch:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Where the batches that made the state begin, in `detector-progress` and in each partition of the transactions,
-    and what is no longer there of it, in words; nothing when all is."""
+    """The offsets of the batches that made the state, in `detector-progress` and in each partition of the transactions.
+
+    `lost` names the parts that the topics do not hold anymore. It is empty for a complete history.
+    """
 
     progress_start: int
     progress_end: int
@@ -56,15 +58,15 @@ class History:
 
     @property
     def transactions(self) -> int:
-        """How many offsets the transactions take."""
+        """The number of offsets of the transactions."""
         return sum(max(0, end - self.starts.get(partition, 0)) for partition, end in self.ends.items())
 
     def require(self, *, partial: bool) -> None:
-        """Raise HistoryLost when something is no longer there, unless `partial` accepts that."""
+        """Raise HistoryLost if a part is lost and `partial` does not accept that."""
         if self.lost and not partial:
             raise HistoryLost(
-                f"the topics no longer hold {', '.join(self.lost)}: windows that reach back there would be incomplete; "
-                "--partial goes on without"
+                f"the topics no longer hold {', '.join(self.lost)}: windows that include these records would be "
+                "incomplete; --partial continues without them"
             )
 
 
@@ -76,11 +78,11 @@ def read_history(
     *,
     recreated: bool = False,
 ) -> History:
-    """The history of a detector's state, as of its last written batch, or of the one of a query and number.
+    """The history of a detector's state at its last written batch, or at the batch `until` (query id, batch id).
 
-    `reached` gets how many offsets of how many are read. `recreated` says that the transactions were created again
-    since that batch: then nothing is left of the history.
-    Raises FraudError when there is none, or there are batches missing in the middle; BrokerUnavailable.
+    `reached` receives the number of read offsets and their total. `recreated` means that the topic of transactions was
+    deleted and created again after that batch; then the whole history is lost.
+    Raises FraudError if there is no history or a batch in the middle is missing; BrokerUnavailable.
     """
     topic = settings.topics.transactions
     history, last = None, None
@@ -93,7 +95,7 @@ def read_history(
                 starts = {**({} if last is None else _ends(last, topic)), **_goes_on(batch, topic)}
                 history = History(offset, end, starts, {}, ())
                 if batch.batch_id > 0:
-                    # Where the first batch that is known begins is not.
+                    # The start of the first known batch is unknown, so the history begins at its end.
                     lost = f"the first {batch.batch_id} batches of {settings.topics.detector_progress}"
                     history = History(offset + 1, end, _ends(batch, topic), {}, (lost,))
             elif last is not None:
@@ -108,7 +110,7 @@ def read_history(
                 end = offset + 1
                 break
     if history is None or last is None:
-        raise FraudError(f"the detector {settings.detector} has not judged anything at {kafka} yet")
+        raise FraudError(f"the detector {settings.detector} has not evaluated anything at {kafka} yet")
     if recreated:
         ends = _ends(last, topic)
         return replace(history, progress_start=end, progress_end=end, starts=ends, ends=ends, lost=(f"all of {topic}",))
@@ -116,7 +118,7 @@ def read_history(
 
 
 def read_batches(history: History, kafka: KafkaConnection, settings: DetectorSettings) -> Iterator[JudgedBatch]:
-    """The batches in turn. Raises BrokerUnavailable."""
+    """Yield the batches in order. Raises BrokerUnavailable."""
     with ExitStack() as stack:
         progress = stack.enter_context(TopicReader(kafka, settings.topics.detector_progress))
         partitions = {
@@ -135,7 +137,7 @@ def read_batches(history: History, kafka: KafkaConnection, settings: DetectorSet
 
 
 class _Partition:
-    """One partition, read on and on."""
+    """Reads one partition in steps."""
 
     def __init__(self, reader: TopicReader, partition: int, start: int, end: int) -> None:
         self._partition = partition
@@ -143,7 +145,7 @@ class _Partition:
         self._next: RecordedTransaction | None = None
 
     def up_to(self, end: int) -> Iterator[RecordedTransaction]:
-        """The records below an offset that have not been read yet."""
+        """Yield the unread records below an offset."""
         while (record := self._next or self._read()) is not None:
             self._next = record
             if record.offset >= end:
@@ -159,7 +161,7 @@ class _Partition:
 
 
 def _clipped(history: History, kafka: KafkaConnection, topic: str) -> History:
-    """The history as far as the transactions are still there."""
+    """Limit the history to the transactions that Kafka still holds."""
     starts, ends, lost = dict(history.starts), dict(history.ends), list(history.lost)
     with TopicReader(kafka, topic) as reader:
         for partition, end in history.ends.items():
@@ -173,17 +175,17 @@ def _clipped(history: History, kafka: KafkaConnection, topic: str) -> History:
 
 
 def _goes_on(batch: _Batch, topic: str) -> dict[int, int]:
-    """Where a batch begins in the partitions that had lost records."""
+    """The start offsets of a batch in the partitions with lost records."""
     return {each.partition: each.end for each in batch.lost if each.topic == topic and each.end is not None}
 
 
 def _renumbers(batch: _Batch, topic: str) -> bool:
-    """Whether offsets of the batches before mean other records from this batch on."""
+    """Whether the offsets of earlier batches denote other records from this batch on."""
     return any(each.topic == topic and each.reason is not LossReason.REMOVED for each in batch.lost)
 
 
 def _batches_of(reader: TopicReader, start: int, end: int, settings: DetectorSettings) -> Iterator[tuple[int, _Batch]]:
-    """The progress of one detector, with its offsets."""
+    """Yield the progress records of one detector, with their offsets."""
     detector = settings.detector.encode()
     for record in reader.read(start, end):
         if record.key != detector or record.value is None:

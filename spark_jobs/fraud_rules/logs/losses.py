@@ -1,4 +1,4 @@
-"""Compares the offsets at which a detector reads on with what the topics still hold."""
+"""Compares the offsets at which a detector continues with the offsets that the topics still hold."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ __all__ = ["find_losses"]
 def find_losses(
     kafka: KafkaConnection, starts: Offsets, ends: Offsets, topics: Collection[str], recreated: Collection[str]
 ) -> list[LostRecords]:
-    """What cannot be read of the topics from `starts` on. `ends` are those of a batch planned already, or `starts`.
+    """The records of the topics from `starts` on that cannot be read. `ends` are the ends of a planned batch, else
+    `starts`.
 
-    `recreated` names topics whose offsets mean nothing any more. Raises BrokerUnavailable.
+    `recreated` names the topics that were deleted and created again, so that their old offsets are invalid. Raises
+    BrokerUnavailable.
     """
     found: list[LostRecords] = []
     for topic in topics:

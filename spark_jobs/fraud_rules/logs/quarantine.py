@@ -1,7 +1,7 @@
-"""The topic `quarantine`: reads it, and feeds repaired records to the transactions again, each exactly once.
+"""Reads the topic `quarantine`, and sends repaired records to the transactions again, each exactly once.
 
-One Kafka transaction writes a record to `transactions` and its mark to `quarantine-replays`. The writer's transactional
-id is that of the quarantine, so a second replay fences the first; the marks are read after that.
+One Kafka transaction writes a record to `transactions` and its mark to `quarantine-replays`. All replays of a
+quarantine have the same transactional id, so a second replay fences the first. The marks are read after that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CHUNK_BYTES = 33_554_432
 
 
 def read_quarantine(kafka: KafkaConnection, topic: str, since_ms: int = 0) -> Iterator[Quarantined]:
-    """Every record there is now that was quarantined at a time or later. Raises BrokerUnavailable."""
+    """Yield the current records that were quarantined at `since_ms` or later. Raises BrokerUnavailable."""
     with TopicReader(kafka, topic) as reader:
         for partition in reader.partitions():
             first, end = reader.ends(partition)
@@ -38,7 +38,7 @@ def read_quarantine(kafka: KafkaConnection, topic: str, since_ms: int = 0) -> It
 
 
 def read_marks(kafka: KafkaConnection, topic: str) -> set[bytes]:
-    """The marks of the records that were fed again. Raises BrokerUnavailable."""
+    """The marks of the replayed records. Raises BrokerUnavailable."""
     with TopicReader(kafka, topic) as reader:
         return {
             record.key
@@ -50,8 +50,8 @@ def read_marks(kafka: KafkaConnection, topic: str) -> set[bytes]:
 
 @dataclass(slots=True)
 class Replayed:
-    """What a replay did: how many records it fed, how many were fed before, and those that are still unreadable, with
-    the reason."""
+    """The result of a replay: the number of sent records, the number of records that were sent before, and the
+    (position, reason) pairs of the records that are still unreadable."""
 
     fed: int = 0
     before: int = 0
@@ -61,7 +61,7 @@ class Replayed:
 def replay(
     kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema, records: Iterable[Quarantined]
 ) -> Replayed:
-    """Feed records that were not fed before and that the detector can read. Raises BrokerUnavailable, Fenced."""
+    """Send the readable records that were not sent before. Raises BrokerUnavailable, Fenced."""
     topics = settings.topics
     writer = BatchWriter(kafka, f"fraud-quarantine-{topics.quarantine}")
     writer.open()
@@ -83,7 +83,7 @@ def replay(
 
 
 def _chunks(records: Iterable[Quarantined]) -> Iterator[list[Quarantined]]:
-    """Parts that fit one Kafka transaction and memory."""
+    """Split the records into parts that fit into memory and into one Kafka transaction."""
     chunk: list[Quarantined] = []
     size = 0
     for record in records:
@@ -99,7 +99,7 @@ def _chunks(records: Iterable[Quarantined]) -> Iterator[list[Quarantined]]:
 def _refused(
     records: Sequence[Quarantined], schema: TransactionSchema, settings: DetectorSettings, now_ms: int
 ) -> dict[str, str]:
-    """The positions of the records that the detector would quarantine again, with the reason."""
+    """The positions of the records that the detector would quarantine again, with the reasons."""
     n = len(records)
     decoded = decode_transactions(
         [each.raw for each in records],

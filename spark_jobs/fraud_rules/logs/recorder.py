@@ -1,4 +1,4 @@
-"""Makes a recording of a live run from its topics: the logs, and the cuts and pins the detector noted."""
+"""Makes a recording of a live run from its topics: the logs, and the offsets and pins of the detector's batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["record_run"]
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The batches that made the detector's state, and where the first one began."""
+    """The batches that made the detector's state, and the start offsets of the first one."""
 
     batches: Sequence[Progress]
     starts: Mapping[int, int]
@@ -30,9 +30,9 @@ class _Run:
 
 
 def record_run(kafka: KafkaConnection, settings: DetectorSettings) -> Recording:
-    """Everything the detector of these settings has judged since its checkpoint was made, up to its last batch.
+    """Record the input of the detector, from the start of its checkpoint to its last batch.
 
-    Raises BrokerUnavailable, and FraudError when it has judged nothing or some of it is no longer in Kafka.
+    Raises BrokerUnavailable, and FraudError if there is no batch or Kafka does not hold all of the input anymore.
     """
     topics = settings.topics
     run = _last_run(kafka, settings)
@@ -66,23 +66,25 @@ def _last_run(kafka: KafkaConnection, settings: DetectorSettings) -> _Run:
         and (progress := decode_or_skip(topic, record, decode_progress, partition)) is not None
     ]
     if not batches:
-        raise FraudError(f"the detector {settings.detector} has not judged anything at {kafka} yet")
+        raise FraudError(f"the detector {settings.detector} has not evaluated anything at {kafka} yet")
     begin = max(i for i, each in enumerate(batches) if i == 0 or _begins(batches[i - 1], each))
     if batches[begin].batch_id != 0:
         missing = batches[begin].batch_id
         raise FraudError(f"the first {missing} batches are no longer in {settings.topics.detector_progress}")
-    # A checkpoint made later begins where the one before it ended: no detector starts otherwise.
+    # A new checkpoint always starts at the end of the previous one; a detector refuses any other start.
     return _Run(batches[begin:], batches[begin - 1].ends_of(settings.topics.transactions) if begin else {})
 
 
 def _begins(before: Progress, progress: Progress) -> bool:
-    """Whether the state of a batch is not made from the one before."""
+    """Whether a batch starts without the state of the previous batch."""
     return progress.query_id != before.query_id and not progress.rebuilt
 
 
 def _check_kept(topic: str, partition: int, first: int, start: int) -> None:
     if first > start:
-        raise FraudError(f"{topic}-{partition} no longer has the records from {start} to {first}: nothing to replay")
+        raise FraudError(
+            f"{topic}-{partition} no longer has the records from {start} to {first}: no replay is possible"
+        )
 
 
 def _batch(progress: Progress, topic: str, operations: Mapping[int, RuleOperation]) -> RecordedBatch:

@@ -1,7 +1,7 @@
-"""The rule log as every process of the detector sees it: read from Kafka up to a pin, parsed once, kept.
+"""The rule log of a detector process: read from Kafka up to a pin, parsed once and kept in memory.
 
-All processes come to the same entries, because parsing is a pure function of a record, and what the driver refused for
-its cost travels with the pin.
+All processes get the same entries, because parsing is a pure function of a record, and the pin contains the records
+that the driver refused for their cost.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from fraud_rules.model.schema import TransactionSchema
 __all__ = ["Refusals", "RuleLog", "check_rule_log"]
 
 Refusals = Mapping[int, Sequence[Reason]]
-"""Why the driver turned down records that are valid by themselves, by offset."""
+"""The reasons for which the driver refused valid records, by offset."""
 
 ReadRange = Callable[[int, int], Sequence[Record]]
 Reached = Callable[[int, int], None]
-"""Gets how many records of how many are parsed; called for each record."""
+"""Receives the number of parsed records and their total, after each record."""
 
 
 class RuleLog:
-    """A growing rule log. One a process; may be used by several threads."""
+    """A growing rule log, one per process. Several threads may use it."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class RuleLog:
         limits: RuleLimits,
         reached: Reached = lambda done, total: None,
     ) -> None:
-        """`read` gives the records of an offset range; see `of`."""
+        """`read` returns the records of an offset range; see `of`."""
         self._read = read
         self._reached = reached
         self._newest: tuple[int, int, Sequence[Record]] = (0, 0, ())
@@ -55,14 +55,13 @@ class RuleLog:
         limits: RuleLimits,
         reached: Reached = lambda done, total: None,
     ) -> RuleLog:
-        """The rule log that a reader reads. It stays connected: connecting takes longer than a rule may to be live."""
+        """The rule log behind a reader. The reader stays connected, because a new connection would delay rules."""
         return cls(lambda start, end: list(reader.read(start, end)), schema, limits, reached)
 
     def up_to(self, end: int, refused: Refusals, digest: str = "") -> RuleTimeline:
-        """The log below offset `end`. Reads only what is new to this process.
+        """The log below offset `end`. Only records that are new to this process are read.
 
-        Raises BrokerUnavailable when Kafka does not have it, and TopicUnsuitable when the records read are not those of
-        the `digest`.
+        Raises BrokerUnavailable if Kafka does not have the records, and TopicUnsuitable if they do not match `digest`.
         """
         with self._lock:
             if end < self._timeline.end:
@@ -71,21 +70,21 @@ class RuleLog:
                 found = self._digest_up_to(end)
                 if digest and found != digest:
                     raise TopicUnsuitable(
-                        f"the rule log below offset {end} is not what the detector has read before: records were "
-                        "compacted, deleted or replaced. Restore the topic; it must be kept for ever, uncompacted"
+                        f"the rule log below offset {end} differs from the log that the detector read before: records "
+                        "were compacted, deleted or replaced. Restore the topic, and keep it forever, uncompacted"
                     )
                 self._digest = found
                 self._timeline = self._timeline.extended(self.entries(self._timeline.end, end, refused), end)
             return self._timeline
 
     def digest(self, end: int) -> str:
-        """A digest of the records below offset `end`, which is not below what `up_to` has read. Raises
+        """A digest of the records below offset `end`, which must not be below the end of the last `up_to`. Raises
         BrokerUnavailable."""
         with self._lock:
             return self._digest_up_to(end)
 
     def _digest_up_to(self, end: int) -> str:
-        """A chain over the records, so that a longer log is digested from where a shorter one ended."""
+        """A chained digest, so that a longer log continues the digest of a shorter one."""
         digest = self._digest
         for record in self._records(self._timeline.end, end) if end > self._timeline.end else ():
             text = b"%s %d %d " % (digest.encode(), record.offset, record.append_ms) + (record.value or b"")
@@ -93,7 +92,7 @@ class RuleLog:
         return digest
 
     def entries(self, start: int, end: int, refused: Refusals) -> list[LogEntry]:
-        """The entries with versions in [start, end), not yet at their rule times."""
+        """The entries with versions in [start, end), before their rule times are set."""
         found = []
         for record in self._records(start, end):
             found.append(self._entry(record, refused.get(record.offset)))
@@ -101,7 +100,7 @@ class RuleLog:
         return found
 
     def _records(self, start: int, end: int) -> Sequence[Record]:
-        """The records of a range. The newest one is kept: it is asked for to be judged, and again when it is pinned."""
+        """The records of a range. The newest range is kept, because admission and pinning both read it."""
         if self._newest[:2] != (start, end):
             self._newest = (start, end, self._read(start, end))
         return self._newest[2]
@@ -112,10 +111,10 @@ class RuleLog:
 
 
 def check_rule_log(reader: TopicReader) -> None:
-    """Raise ConfigError when the topic cannot be a rule log: several partitions, or records lost."""
+    """Raise ConfigError if the topic cannot be a rule log, because it has several partitions or has lost records."""
     if len(reader.partitions()) != 1:
         raise ConfigError(f"the rule log {reader.topic} must have one partition: its order is the order of the rules")
     first, _ = reader.ends()
     if first > 0:
         lost = f"the rule log {reader.topic} has lost its first {first} records"
-        raise ConfigError(f"{lost}: it must be kept for ever, uncompacted")
+        raise ConfigError(f"{lost}: keep it forever, uncompacted")

@@ -1,4 +1,4 @@
-"""The rule log with what the detector made of it: which records are live, and which it refused."""
+"""Reads the rule log and the detector's reports on its records: live or refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Reason(msgspec.Struct):
 
 
 class RuleOperation(msgspec.Struct, rename="camel"):
-    """What the detector reported of one record of the rule log: `status` is LIVE or REJECTED, `time` epoch ms."""
+    """The detector's report on one record of the rule log. `status` is LIVE or REJECTED, `time` is in epoch ms."""
 
     rule_version: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
     status: str
@@ -37,20 +37,20 @@ class RuleOperation(msgspec.Struct, rename="camel"):
 
     @property
     def rejected(self) -> bool:
-        """Whether it changed nothing."""
+        """Whether the detector refused the record."""
         return self.status == "REJECTED"
 
 
 @dataclass(frozen=True, slots=True)
 class RulesSeen:
-    """The whole rule log, without what the detector refused, and its reports by version."""
+    """The rule log without the refused records, and the detector's reports by version."""
 
     timeline: RuleTimeline
     operations: Mapping[int, RuleOperation]
 
     @property
     def refused(self) -> list[RuleOperation]:
-        """The records that the detector refused, with its reasons, newest first."""
+        """The refused records with their reasons, newest first."""
         return newest_refused(self.operations.values())
 
 
@@ -61,11 +61,11 @@ def newest_refused(operations: Iterable[RuleOperation]) -> list[RuleOperation]:
 
 
 decode_operation = msgspec.json.Decoder(RuleOperation).decode
-"""A report from its record."""
+"""Decodes a report."""
 
 
 def read_rules(kafka: KafkaConnection, schema: TransactionSchema, settings: DetectorSettings) -> RulesSeen:
-    """The rules as they are now. Raises BrokerUnavailable, and ConfigError for a topic that cannot be a rule log."""
+    """Read the current rules. Raises BrokerUnavailable, and ConfigError for a topic that cannot be a rule log."""
     operations = read_operations(kafka, settings.topics.rule_operations)
     refused = {
         version: [Reason(reason.field, reason.message) for reason in report.reasons]
@@ -80,7 +80,7 @@ def read_rules(kafka: KafkaConnection, schema: TransactionSchema, settings: Dete
 
 
 def read_operations(kafka: KafkaConnection, topic: str) -> dict[int, RuleOperation]:
-    """The newest report of each version. A record that is no report is skipped. Raises BrokerUnavailable."""
+    """The newest report of each version. Unreadable records are skipped. Raises BrokerUnavailable."""
     read = read_topic(kafka, topic).items()
     return _by_version(_report(topic, record, partition) for partition, records in read for record in records)
 
@@ -88,7 +88,7 @@ def read_operations(kafka: KafkaConnection, topic: str) -> dict[int, RuleOperati
 def read_refused(kafka: KafkaConnection, topic: str, look_back: int = 1_000) -> list[RuleOperation]:
     """The refused records among the newest `look_back` reports, newest first. Raises BrokerUnavailable.
 
-    A record that is no report is skipped.
+    Unreadable records are skipped.
     """
     reports = _by_version(_report(topic, record) for record in tail_of(kafka, topic, look_back))
     return newest_refused(reports.values())
@@ -97,7 +97,7 @@ def read_refused(kafka: KafkaConnection, topic: str, look_back: int = 1_000) -> 
 def await_operations(
     kafka: KafkaConnection, topic: str, versions: set[int], timeout_s: float
 ) -> dict[int, RuleOperation]:
-    """Wait until the detector has reported on these versions; fewer when it has not within the time."""
+    """Wait for the detector's reports on these versions. After `timeout_s`, return the reports so far."""
     deadline = time.monotonic() + timeout_s
     found: dict[int, RuleOperation] = {}
     starts = {topic: topic_starts(kafka, topic)}

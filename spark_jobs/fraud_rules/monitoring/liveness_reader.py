@@ -1,4 +1,4 @@
-"""Asks Kafka whether payments are evaluated: once, or every two seconds in a thread."""
+"""Reads from Kafka whether payments are evaluated: once, or every two seconds in a thread."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from fraud_rules.runtime import clock
 
 __all__ = ["LivenessReader", "LivenessWatch"]
 
-_PROGRESS_OFFSETS: Final = 60  # with the markers of transactions: some thirty batches, of several detectors perhaps
+_PROGRESS_OFFSETS: Final = 60  # about thirty batches with their transaction markers, maybe of several detectors
 _WAIT_MS: Final = 20
 _LOOK_S: Final = 2.0
 _ENDS_KEPT_MS: Final = 10_000
-"""Older ends count as unknown: Kafka does not answer."""
+"""Older end offsets count as unknown, because Kafka does not answer."""
 
 _log = logging.getLogger(__name__)
 
 
 class LivenessReader:
-    """Remembers what Kafka answered last. `look` is for one thread at a time, `liveness` for any."""
+    """Keeps the last answers of Kafka. Only one thread at a time may call `look`; any thread may call `liveness`."""
 
     def __init__(self, kafka: KafkaConnection, settings: DetectorSettings) -> None:
         self._kafka = kafka
@@ -50,14 +50,14 @@ class LivenessReader:
         self.close()
 
     def close(self) -> None:
-        """Close the connections. The next look opens them again."""
+        """Close the connections. The next read opens them again."""
         if self._clients is not None:
             for client in self._clients:
                 client.close()
             self._clients = None
 
     def look(self) -> None:
-        """Read what is new. Raises BrokerUnavailable; the next look then starts from the beginning."""
+        """Read the new records. Raises BrokerUnavailable; the next read then starts from the beginning."""
         topics = self._settings.topics
         try:
             tail, reader = self._opened()
@@ -74,7 +74,7 @@ class LivenessReader:
             self._intents = read_intents(self._settings.detector, rows)
 
     def liveness(self, skew_ms: int = 0) -> Liveness:
-        """What the last look means now. `skew_ms` is how far this machine's clock is ahead of the broker's."""
+        """The liveness now, by the last read. `skew_ms` is how far this machine's clock is ahead of the broker's."""
         newest, ends, intents = self._newest, self._ends, self._intents
         since_ms = None if newest is None else newest[0]
         now_ms = clock.now_ms()
@@ -82,7 +82,7 @@ class LivenessReader:
             newest,
             ends[1] if ends is not None and now_ms - ends[0] <= _ENDS_KEPT_MS else None,
             self._settings.topics.transactions,
-            max(now_ms - skew_ms, since_ms or 0),  # the broker has been at `since_ms`, so it cannot be earlier
+            max(now_ms - skew_ms, since_ms or 0),  # the broker's clock has passed `since_ms`, so now is not earlier
             self._settings.tick_ms,
             starts=starts_since(intents, since_ms),
             asked_ms=intents.valid[0].append_ms if intents.valid else None,
@@ -106,7 +106,7 @@ class LivenessReader:
 
 
 class LivenessWatch:
-    """A thread that looks every two seconds. A broker that is away leaves the number of waiting payments unknown."""
+    """Reads the liveness every two seconds in a thread. During an outage the number of waiting payments is unknown."""
 
     def __init__(self, kafka: KafkaConnection, settings: DetectorSettings) -> None:
         self._reader = LivenessReader(kafka, settings)

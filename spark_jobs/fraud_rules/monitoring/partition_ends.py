@@ -1,4 +1,4 @@
-"""Where the partitions of `transactions` end now, to count the payments that wait."""
+"""Reads the current end offsets of `transactions`, to count the waiting payments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks whether what is not archived yet is still in Kafka."""
+"""Checks whether Kafka still holds the records that are not archived yet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["check_kept"]
 
 
 def check_kept(kafka: KafkaConnection, topics: TopicNames, manifest: Manifest) -> None:
-    """Raise ArchiveBehind when retention has removed transactions before they were archived."""
+    """Raise ArchiveBehind if retention has removed transactions before they were archived."""
     archived = manifest.ends.get(topics.transactions, {})
     for partition, first in topic_starts(kafka, topics.transactions).items():
         end = archived.get(str(partition))

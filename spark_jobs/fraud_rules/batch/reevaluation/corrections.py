@@ -1,7 +1,8 @@
-"""Publishes the corrections of a day: all of them or none, and each only once however often a day is evaluated.
+"""Publishes the corrections of a day in one transaction, each exactly once however often the day is evaluated.
 
-The writer's transactional id is that of the detector and the day. Opening it ends what a killed run left half-done and
-fences a run that is still at it; what is in effect is read after that, so no two runs publish the same.
+The writer's transactional id consists of the detector and the day. Opening the writer aborts the transaction of a
+killed run and fences a concurrent run. The alerts in effect are read after that, so two runs never publish the same
+correction.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from fraud_rules.runtime import clock
 __all__ = ["Correcting", "Ends", "read_tails"]
 
 Ends = Mapping[str, Mapping[str, int]]
-"""By topic and partition (as text) where the archive ends."""
+"""The end offsets of the archive, by topic and partition (as text)."""
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def read_tails(kafka: KafkaConnection, topics: TopicNames, day: Day, ends: Ends, published: Published) -> None:
-    """Take in what was published about the day since it was archived. Raises BrokerUnavailable."""
+    """Add the day's alerts and corrections that were published after the archive's end. Raises BrokerUnavailable."""
     for topic, shadow in ((topics.alerts, False), (topics.shadow_alerts, True)):
         for key, value in _tail(kafka, topic, ends.get(topic, {})):
             published.alert(day, value, key.decode("utf-8", "replace"), shadow=shadow)
@@ -37,16 +38,17 @@ def read_tails(kafka: KafkaConnection, topics: TopicNames, day: Day, ends: Ends,
 
 
 def read_corrections(kafka: KafkaConnection, topics: TopicNames, day: Day, ends: Ends, published: Published) -> None:
-    """The same, of corrections only."""
+    """Add the day's corrections that were published after the archive's end. Raises BrokerUnavailable."""
     for _, value in _tail(kafka, topics.alert_corrections, ends.get(topics.alert_corrections, {})):
         published.correct(day, value)
 
 
 @dataclass(frozen=True, slots=True)
 class Correcting:
-    """What is to be corrected: the day, and the alerts found by id, as they would have been published.
+    """The result of a re-evaluation: the day, and its alerts by id, encoded as for publication.
 
-    `restrictions` holds the restriction events of those that restrict.
+    `restrictions` has the restriction events of the alerts that restrict, by alert id. `undecided` are the ids of
+    alerts whose transactions are not archived yet.
     """
 
     day: Day
@@ -56,9 +58,9 @@ class Correcting:
     undecided: frozenset[str]
 
     def publish(self, kafka: KafkaConnection, settings: DetectorSettings, ends: Ends, published: Published) -> int:
-        """Publish what is not published yet; how many corrections that were. Raises Fenced, BrokerUnavailable.
+        """Publish the missing corrections and return their number. Raises Fenced, BrokerUnavailable.
 
-        `undecided` ids (of transactions that are not archived yet) stay as they are.
+        Undecided alerts are not corrected.
         """
         writer = BatchWriter(kafka, f"fraud-reevaluation-{settings.detector}-{self.day}")
         writer.open()
@@ -76,7 +78,7 @@ class Correcting:
     def _records(
         self, verdicts: Mapping[str, Verdict], topics: TopicNames, published: Published
     ) -> Iterator[OutRecord]:
-        """Corrections in the order of event time; with each, what it does to a restriction."""
+        """Yield the corrections in the order of event time, each with its change of a restriction."""
         now_ms = clock.now_ms()
         rows: list[tuple[int, str, Verdict, bytes | None]] = []
         for alert_id, verdict in verdicts.items():
@@ -110,7 +112,7 @@ class Correcting:
 
 
 def _lifted(view: AlertView, now_ms: int) -> bytes:
-    """The end of a restriction: the record that a holder of payments looks for under the alert's id."""
+    """The record that lifts a restriction. A consumer that blocks payments finds it by the alert's id."""
     return _encode(
         {
             "key": view.key,
