@@ -176,7 +176,7 @@ def test_a_batch_purged_between_two_reads_is_no_damage(tmp_path: Path, times: in
 def test_damage_that_lasts_is_named_on_a_live_checkpoint_too(folder: DiskFolder) -> None:
     write_batches(folder, range(3, 6), range(3, 6))
     folder.create("commits/4", b"v1", replace=True)
-    with pytest.raises(CheckpointDamaged, match="commits/4 is cut short"):
+    with pytest.raises(CheckpointDamaged, match="commits/4 is truncated"):
         read_live_progress(folder)
 
 
@@ -207,10 +207,10 @@ def test_a_marker_that_fits(written: Marker | None, progress: Progress) -> None:
     [
         (None, AT_5, CheckpointForeign, "no marker"),
         (marker(5), EMPTY, CheckpointForeign, "is empty"),
-        (marker(5, query="other"), AT_5, CheckpointForeign, "of query"),
+        (marker(5, query="other"), AT_5, CheckpointForeign, "to query"),
         (marker(4), AT_5, CheckpointForeign, "outputs"),
-        (marker(7), AT_5, CheckpointDamaged, "older than it was"),
-        (marker(5, ends={"transactions": {"0": 9}}), AT_5, CheckpointForeign, "other offsets"),
+        (marker(7), AT_5, CheckpointDamaged, "is an older copy"),
+        (marker(5, ends={"transactions": {"0": 9}}), AT_5, CheckpointForeign, "other end offsets"),
         (marker(5, rules_end=2), AT_5, CheckpointForeign, "another pin"),
     ],
 )

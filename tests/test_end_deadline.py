@@ -39,8 +39,8 @@ finally:
 @pytest.mark.parametrize(
     ("how", "code", "last"),
     [
-        ("fails", DetectorFailed.exit_code, "Python worker failed to connect back (Spark had not stopped after 0.2 s"),
-        ("drains", ShutdownStalled.exit_code, "Spark has not stopped within 0.2 s"),
+        ("fails", DetectorFailed.exit_code, "Python worker failed to connect back (Spark did not stop within 0.2 s"),
+        ("drains", ShutdownStalled.exit_code, "Spark did not stop within 0.2 s"),
         ("quick", 0, "running"),
     ],
 )

@@ -80,5 +80,5 @@ def test_each_interruption_has_its_own_patience(own_broker: Broker, project: Pro
     own_broker.kill()
     until(seems_away, "the second interruption is noticed, and is not given up at once")
     clock.now_s += HOUR_S
-    with pytest.raises(BrokerUnavailable, match="away for 30 s"):
+    with pytest.raises(BrokerUnavailable, match="not answered for 30 s"):
         until(step, "it is given up")

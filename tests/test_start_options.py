@@ -32,7 +32,7 @@ def test_masters_that_spark_knows(master: str) -> None:
 
 @pytest.mark.parametrize("master", ["", "spark", "local[]", "local[2", "spark://host", "yarn-client", "http://host:1"])
 def test_masters_that_it_does_not(master: str) -> None:
-    with pytest.raises(MasterUnavailable, match="is no master"):
+    with pytest.raises(MasterUnavailable, match="is not a Spark master"):
         check_master(master)
 
 
@@ -55,7 +55,7 @@ def test_memory_that_is_enough(options: SparkOptions, memory: str) -> None:
     ("change", "said"),
     [
         ({"driver_memory": "511m"}, "too little"),
-        ({"driver_memory": "much"}, "no amount of memory"),
+        ({"driver_memory": "much"}, "not an amount of memory"),
         ({"jars": Path("/nowhere")}, "no Kafka connector"),
         ({"further": {"spark.sql.streaming.checkpoint.fileChecksum.enabled": "false"}}, "exactness depends"),
         ({"further": {"spark.python.daemon.module": "mine"}}, "exactness depends"),

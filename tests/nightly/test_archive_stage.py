@@ -61,7 +61,7 @@ def test_unreadable_records_are_left_out_counted_and_named(table: Table, good: d
     assert read_log(store, list(written.files)).column("value").to_pylist() == [first, second]
     assert written.unreadable == len(UNREADABLE) + 1
     assert written.skipped[0].startswith("published-0 at offset 1: ")
-    assert written.skipped[-1] == f"published-0 at offset {len(UNREADABLE) + 1}: ValueError: it has no key"
+    assert written.skipped[-1] == f"published-0 at offset {len(UNREADABLE) + 1}: ValueError: no key"
     assert written.starts == (("published", 0, 0),)
 
 

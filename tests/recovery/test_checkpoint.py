@@ -232,7 +232,7 @@ DAMAGED = {
 STATE = {"missing": state_files(lambda _: None), "cut short": state_files(half)}
 
 FOREIGN = {
-    "of another query": (rewritten("metadata", other_query), "is of query 00000000"),
+    "of another query": (rewritten("metadata", other_query), "belongs to query 00000000"),
     "of another rule log": (
         rewritten("detector.json", lambda manifest: re.sub(rb'(-rules": ")[^"]*', rb"\1AAAA", manifest)),
         "made for another topic",
@@ -276,7 +276,7 @@ def test_state_that_is_not_whole_is_refused(damage: str, site: Site, tmp_path: P
     finished, written = batches(copy / "commits"), site.written()
     site.detectors.begin(site.installation, checkpoint=copy)
     assert site.detectors.wait_end() == CheckpointDamaged.exit_code, site.detectors.said()
-    assert "state is not whole" in site.detectors.said()
+    assert "state is incomplete" in site.detectors.said()
     assert batches(copy / "commits") == finished
     assert site.written() == written
 
@@ -290,7 +290,7 @@ def test_a_checkpoint_that_does_not_fit_what_is_written_is_refused(damage: str, 
 
 
 def test_a_checkpoint_older_than_what_is_written_is_refused(site: Site) -> None:
-    refused(site, site.older, CheckpointDamaged.exit_code, "older than it was")
+    refused(site, site.older, CheckpointDamaged.exit_code, "is an older copy")
 
 
 def test_an_empty_checkpoint_is_refused_when_something_is_written(site: Site, tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_a_checkpoint_of_another_detector_is_refused(
 
 def test_a_checkpoint_of_another_kafka_is_refused(site: Site, broker: Broker, project: Project, tmp_path: Path) -> None:
     other = Installation.make(tmp_path / "other", project, timed_topics(broker, project))
-    refused(site, site.installation.checkpoint, CheckpointForeign.exit_code, "not read now", other)
+    refused(site, site.installation.checkpoint, CheckpointForeign.exit_code, "not an input now", other)
 
 
 def test_a_checkpoint_of_another_schema_is_refused(site: Site) -> None:

@@ -1,1 +1,1 @@
-"""What every Spark job shares: the session, the master, folders beside a checkpoint, and shutdown."""
+"""The parts that all Spark jobs share: the session, the master, folders beside a checkpoint, and the shutdown."""

@@ -1,4 +1,4 @@
-"""Spark's master, looked at before a detector is started on it."""
+"""Checks Spark's master before a detector starts on it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _TIMEOUT_S = 3.0
 
 
 def check_master(master: str) -> None:
-    """Raise MasterUnavailable for one that Spark does not know, or where nobody listens.
+    """Raise MasterUnavailable for an invalid master, or if no process listens at its address.
 
-    YARN and Kubernetes are known by configuration that only Spark reads: only their names are checked.
+    Only Spark reads the configuration of YARN and Kubernetes, so for these only the name is checked.
     """
     if _LOCAL.fullmatch(master) or _MANAGED.fullmatch(master):
         return
     standalone = _STANDALONE.fullmatch(master)
     if standalone is None:
         raise MasterUnavailable(
-            f"{master!r} is no master: local[2,4], spark://host:7077, yarn or k8s://https://host:443"
+            f"{master!r} is not a Spark master: use local[2,4], spark://host:7077, yarn or k8s://https://host:443"
         )
     faults = [fault for address in standalone[1].split(",") if (fault := _fault(address)) is not None]
     if len(faults) == len(standalone[1].split(",")):

@@ -1,4 +1,4 @@
-"""The Spark session of the detector: every setting that matters to it, with the reason where it is not obvious."""
+"""The Spark session of the detector: all settings that it depends on, with reasons."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fraud_rules.spark.spark_home import spark_home
 
 _FIRST_HEAP_MIB = 640
 _LEAST_HEAP_MIB = 512
-"""Spark refuses to start with less than 450 of them beside what its garbage collector sets apart."""
+"""Spark refuses to start with less than 450 MiB, plus the reserve of its garbage collector."""
 
 _MEMORY = re.compile(r"([0-9]{1,9})([kmgt]?)b?", re.ASCII)
 _MIB: Final = {"": 1, "k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
@@ -35,9 +35,9 @@ _STATE: Final = "org.apache.spark.sql.execution.streaming.state."
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Where Spark runs. `checkpoint` is a path or URI; `ui_port` None means no UI; `jars` is a folder; `name` is shown.
+    """The options of a Spark session. `checkpoint` is a path or URI, `jars` a folder, `ui_port` None means no UI.
 
-    `further` settings of Spark go over those of this product, but for what results depend on: see `check_options`.
+    `further` settings of Spark override this product's, except those on which results depend, see `check_options`.
     """
 
     checkpoint: str
@@ -56,7 +56,7 @@ class SparkOptions:
 
     @property
     def checkpoints_to_disk(self) -> bool:
-        """Whether the checkpoint is a path of this host: its own disk, or one that all hosts mount."""
+        """Whether the checkpoint is a path of this host, on its own disk or on a mounted file system."""
         return self.checkpoint.startswith("file:") or _SCHEME.match(self.checkpoint) is None
 
     @property
@@ -66,33 +66,33 @@ class SparkOptions:
 
 
 def check_options(options: SparkOptions) -> None:
-    """Raise ConfigError for what cannot work: no connector, no memory, or a setting that is this product's to make."""
+    """Raise ConfigError for a missing connector, for too little memory, or for a setting that must not change."""
     if not any(jar.name.startswith("spark-sql-kafka") for jar in options.jars.glob("*.jar")):
         raise ConfigError(f"{options.jars} has no Kafka connector for Spark: fetch the jars first (make jars)")
     if _mebibytes(options.driver_memory) < _LEAST_HEAP_MIB:
-        raise ConfigError(f"a driver memory of {options.driver_memory} is too little: give {_LEAST_HEAP_MIB}m or more")
+        raise ConfigError(f"a driver memory of {options.driver_memory} is too little: set {_LEAST_HEAP_MIB}m or more")
     ours = [name for name in options.further if name.startswith(_STREAMING) or name in _WORKERS]
     if ours:
-        raise ConfigError(f"{', '.join(ours)}: exactness depends on these settings of Spark, leave them as they are")
+        raise ConfigError(f"{', '.join(ours)}: exactly-once results depend on these Spark settings, so do not set them")
 
 
 def _heap(driver_memory: str) -> tuple[str, ...]:
-    """The JVM's first heap. A batch leaves tens of megabytes of garbage and keeps nothing: a large young generation is
-    collected seldom."""
+    """The options of the JVM's initial heap. A batch leaves tens of megabytes of garbage and retains nothing, so a
+    large young generation needs few collections."""
     heap = min(_FIRST_HEAP_MIB, _mebibytes(driver_memory))
     return f"-Xms{heap}m", f"-Xmn{heap * 3 // 5}m"
 
 
 def _mebibytes(memory: str) -> int:
-    """An amount of memory as Spark writes it. Raises ConfigError."""
+    """Parse an amount of memory in Spark's notation. Raises ConfigError."""
     match = _MEMORY.fullmatch(memory.strip().lower())
     if match is None:
-        raise ConfigError(f"{memory!r} is no amount of memory: write 1536m or 2g")
+        raise ConfigError(f"{memory!r} is not an amount of memory: write 1536m or 2g")
     return int(int(match[1]) * _MIB[match[2]])
 
 
 def build_session(options: SparkOptions) -> SparkSession:
-    """Start Spark. Raises ConfigError as `check_options` does."""
+    """Start Spark. Raises the ConfigErrors of `check_options`."""
     check_options(options)
     jars = sorted(options.jars.glob("*.jar"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -112,14 +112,14 @@ def build_session(options: SparkOptions) -> SparkSession:
 
 
 def drop_hadoop_defaults(spark: SparkSession) -> None:
-    """Leave out what Hadoop's own files set: more than a thousand settings, to what its code has as defaults too.
+    """Remove the settings of Hadoop's default files: over a thousand, which repeat the defaults of its code.
 
-    Spark sends all settings along with the state of every batch, each of them through a compressor of its own. Those
-    made in the session stay.
+    Spark sends all settings with the state of every batch, each through its own compressor. The session's own settings
+    stay.
     """
     session: Any = spark._jsparkSession
     jsc: Any = spark.sparkContext._jsc
-    session.sessionState()  # whoever makes it loads all of them anew
+    session.sessionState()  # its creation loads the defaults again, so create it first
     configuration = jsc.hadoopConfiguration()
     configuration.clear()
     for name, value in spark.sparkContext.getConf().getAll():
@@ -128,7 +128,7 @@ def drop_hadoop_defaults(spark: SparkSession) -> None:
 
 
 def warm_up(spark: SparkSession) -> threading.Thread:
-    """Start Python workers on this host, in a thread of its own: the query can be made meanwhile."""
+    """Start Python workers on this host in a thread, while the caller creates the query."""
 
     def run() -> None:
         with contextlib.suppress(PySparkException, Py4JError):
@@ -159,7 +159,7 @@ def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
         "spark.driver.memory": options.driver_memory,
         "spark.driver.extraJavaOptions": " ".join([*_JVM, *_heap(options.driver_memory)]),
         "spark.executor.extraJavaOptions": _EXIT_ON_OOM,
-        # Outputs are bounded by what a batch may take in; a limit here would fail the same batch for ever.
+        # The batch size bounds the outputs. A limit here would fail the same batch forever.
         "spark.driver.maxResultSize": "0",
         "spark.ui.enabled": str(options.ui_port is not None).lower(),
         "spark.ui.showConsoleProgress": "false",
@@ -176,23 +176,23 @@ def _placement(options: SparkOptions, jars: list[Path]) -> dict[str, str]:
     return settings
 
 
-STATE_STORE: Final = {  # a reader of the state needs them too
+STATE_STORE: Final = {  # a reader of the state also needs these settings
     _STREAMING + "stateStore.providerClass": _STATE + "RocksDBStateStoreProvider",
-    # A batch uploads what it changed, not whole files.
+    # A batch uploads only its changes, not whole files.
     _STREAMING + "stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Each attempt of a batch writes files of its own, so a repeated task cannot mix with the first.
+    # Each attempt of a batch writes separate files, so a repeated task cannot mix with the first one.
     _STREAMING + "stateStore.checkpointFormatVersion": "2",
-    # A snapshot flushes RocksDB within the commit. Chunks are few, so replaying a hundred changelogs takes no time.
+    # A snapshot flushes RocksDB within the commit. Chunks are few, so a replay of a hundred changelogs is fast.
     _STREAMING + "stateStore.minDeltasForSnapshot": "100",
     _STREAMING + "stateStore.rowChecksum.enabled": "true",
     _STREAMING + "checkpoint.fileChecksum.enabled": "true",
     _STREAMING + "stateStore.rocksdb.boundedMemoryUsage": "true",
-    # The state is written, and read when a view is built anew: a cache wins nothing.
+    # The state is only read to build a view again, so a cache has no benefit.
     _STREAMING + "stateStore.rocksdb.maxMemoryUsageMB": "64",
 }
 
-# What Spark's pages would show is kept for a thousand batches by default: too long to die young, so the heap would fill
-# with it. A UI that is switched on shows the newest.
+# By default Spark keeps the data of its UI for a thousand batches. These objects survive the young generation and would
+# fill the heap. With these settings the UI shows only the newest batches.
 _HISTORY: Final = {
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "40",
@@ -201,27 +201,27 @@ _HISTORY: Final = {
     _STREAMING + "ui.retainedProgressUpdates": "20",
 }
 
-# glibc gives the JVM's 300 threads up to eight arenas a core, and takes ever larger blocks from them; what is freed in
-# them hardly ever returns to the system, so that native memory grows for hours. Two arenas, and large blocks by mmap.
+# glibc gives the JVM's 300 threads up to eight arenas per core and allocates ever larger blocks from them. Freed memory
+# hardly ever returns to the system, so native memory grows for hours. Hence two arenas, and mmap for large blocks.
 _MALLOC: Final = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072"}
 
-# A JVM that lives on without the thread that ran out of memory makes no progress, and counts as active.
+# Without this option a JVM survives the death of a thread by lack of memory: it makes no progress but counts as active.
 _EXIT_ON_OOM: Final = "-XX:+ExitOnOutOfMemoryError"
 
 _JVM: Final = (
-    # A batch runs much code once: the thorough compiler's threads take a core for minutes and win nothing back.
+    # A batch runs much code once. The threads of the C2 compiler would use a core for minutes without a gain.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
-    # Spark looks at the text of errors with regular expressions that need the stack.
+    # Spark applies regular expressions to the text of errors, which need a large stack.
     "-Xss4m",
-    # At its default of 21 MB each start makes four or five full collections, of up to a second, while it loads classes.
+    # With the default of 21 MB, loading classes causes four or five full collections per start, of up to a second each.
     "-XX:MetaspaceSize=256m",
     _EXIT_ON_OOM,
 )
 
-# A batch has a few rows in each task, whatever the load: what matters is what a task costs before its first row.
+# A task has few rows, whatever the load, so the fixed cost of a task dominates.
 _LOW_LATENCY: Final = {
-    # Generating code takes longer than interpreting it for a few rows.
+    # For a few rows, code generation takes longer than interpretation.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.broadcast.compress": "false",
@@ -242,14 +242,14 @@ _WORKERS: Final = {
     "spark.python.worker.reuse": "true",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "fraud_rules.stream.worker.daemon",
-    # Only one of the two stages would take it, and workers of different settings are not shared.
+    # Only one of the two stages would use this setting, and workers with different settings are not shared.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # A worker that hangs is killed, and its task repeated.
     "spark.python.worker.idleTimeoutSeconds": "300",
     "spark.python.worker.killOnIdleTimeout": "true",
 }
 
-# Hadoop's local file system forks a process for each file it makes: tens of milliseconds a batch.
+# Hadoop's local file system forks a process for each file that it creates, which costs tens of milliseconds per batch.
 _LOCAL_CHECKPOINT: Final = {
     _HADOOP + "fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
     _STREAMING + "checkpointFileManagerClass": _CHECKPOINTING + "FileSystemBasedCheckpointFileManager",

@@ -1,4 +1,4 @@
-"""How the detector ends: asked to, or by an error, which gets a name of this product's."""
+"""Ends the detector after a signal or an error, and maps the errors of Spark to this product's errors."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _STATE_NOT_WHOLE = re.compile(
     r"CANNOT_READ_STREAMING_STATE_FILE|CHECKSUM_VERIFICATION_FAILED|ROW_CHECKSUM|ChecksumException"
     r"|FileNotFoundException: [^\n]*/state/"
 )
-"""How Spark says that a file of the state is missing, or is not what was written."""
+"""Spark's messages for a missing or damaged file of the state."""
 
 _RECORDS_GONE = re.compile(
     r"KAFKA_DATA_LOSS|OffsetOutOfRangeException|data may have been (?:lost|missed)", re.IGNORECASE
 )
-"""How Spark and Kafka's client say that records were removed before they were read."""
+"""The messages of Spark and Kafka's client for records that were removed before they were read."""
 
 _EXECUTOR_OUT_OF_MEMORY = re.compile(r"ExecutorLostFailure[^\n]*exited with code (?:3|52)\b")
-"""3 is what ExitOnOutOfMemoryError ends a JVM with, 52 what Spark ends an executor with."""
+"""Exit code 3 comes from ExitOnOutOfMemoryError in a JVM, 52 from Spark's executors."""
 
 _OUT_OF_MEMORY = 3
 _JVM_END_S = 5.0
@@ -43,7 +43,7 @@ _MESSAGE_LENGTH = 500
 
 
 def named(error: BaseException) -> FraudError:
-    """What ended the query: the error of this product that a worker raised, or else the innermost cause there is."""
+    """Map the error that ended the query: this product's error from a worker, else the innermost cause."""
     if isinstance(error, Py4JError | OSError | EOFError) and not getattr(error, "java_exception", None):
         return _jvm_ended()
     ours = _ours(error)
@@ -53,21 +53,21 @@ def named(error: BaseException) -> FraudError:
     cause = _cause(text)
     if _EXECUTOR_OUT_OF_MEMORY.search(text):
         return MemoryExhausted(
-            "an executor has run out of memory: raise spark.executor.memory; the next start repeats the batch in hand"
+            "an executor has run out of memory: raise spark.executor.memory; the next start repeats the current batch"
         )
     if _STATE_NOT_WHOLE.search(text):
         return CheckpointDamaged(
-            f"the checkpoint's state is not whole: {cause[:_MESSAGE_LENGTH]}; restore the checkpoint"
+            f"the checkpoint's state is incomplete: {cause[:_MESSAGE_LENGTH]}; restore the checkpoint"
         )
     if _RECORDS_GONE.search(text):
         return OffsetsLost(
-            f"records are gone before they were read: {cause[:_MESSAGE_LENGTH]}; the next start says which ones"
+            f"records are gone before they were read: {cause[:_MESSAGE_LENGTH]}; the next start names them"
         )
-    return DetectorFailed(f"{cause[:_MESSAGE_LENGTH]}; the next start repeats the batch in hand")
+    return DetectorFailed(f"{cause[:_MESSAGE_LENGTH]}; the next start repeats the current batch")
 
 
 def _jvm_ended() -> FraudError:
-    """Why Spark's JVM is gone, by its exit code where it has one."""
+    """The error for an ended JVM of Spark, by its exit code if there is one."""
     process = getattr(SparkContext._gateway, "proc", None)
     code = None
     if process is not None:
@@ -75,30 +75,29 @@ def _jvm_ended() -> FraudError:
             code = process.wait(_JVM_END_S)
     if code == _OUT_OF_MEMORY:
         return MemoryExhausted(
-            "Spark's JVM has run out of memory: raise --driver-memory; the next start repeats the batch in hand"
+            "Spark's JVM has run out of memory: raise --driver-memory; the next start repeats the current batch"
         )
-    return DetectorFailed("Spark's JVM has ended; the next start repeats the batch in hand")
+    return DetectorFailed("Spark's JVM has ended; the next start repeats the current batch")
 
 
 def is_late_worker(error: BaseException) -> bool:
-    """Whether a Python worker has not connected within the ten seconds that Spark grants it: a limit without a
-    setting."""
+    """Whether a Python worker did not connect within ten seconds, a limit that Spark does not let us set."""
     return "connect back" in str(error)
 
 
 def named_as(kind: type[FraudError], error: BaseException) -> FraudError:
-    """What ended a batch job: an error of this product, a full disk, or `kind` with the innermost cause there is."""
+    """Map the error that ended a batch job: this product's error, a full disk, else `kind` with the innermost cause."""
     ours = _ours(error)
     if ours is not None:
         return ours
     cause = _cause(str(error))[:_MESSAGE_LENGTH]
     if os.strerror(errno.ENOSPC) in str(error):
-        return StorageFull(f"{cause}: free some space and run this again; nothing is lost")
-    return kind(f"{cause}; run it again")
+        return StorageFull(f"{cause}: free some space and run the job again; nothing is lost")
+    return kind(f"{cause}; run the job again")
 
 
 def _ours(error: BaseException) -> FraudError | None:
-    """The error itself, or the one that a worker raised and Spark tells of in its own words."""
+    """The error itself, or the worker's error in the text of Spark's error."""
     if isinstance(error, FraudError):
         return error
     for name, message in _NAMED.findall(str(error)):
@@ -115,20 +114,20 @@ def _cause(text: str) -> str:
 
 
 def stop_query(query: StreamingQuery) -> None:
-    """End the query, if its JVM is still there."""
+    """Stop the query, if its JVM still runs."""
     with suppress(Py4JError, OSError):
         query.stop()
 
 
 def stop_spark(spark: SparkSession) -> None:
-    """End Spark, if its JVM is still there."""
+    """Stop Spark, if its JVM still runs."""
     with suppress(Py4JError, OSError):
         spark.stop()
 
 
 @contextmanager
 def signals(drain: threading.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT ask for an end in order; a second one ends at once."""
+    """Within the block, SIGTERM and SIGINT set `drain`. A second signal ends the process at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,8 +1,8 @@
-"""A home for a local Spark whose Python workers import pyspark from files, with their bytecode.
+"""A SPARK_HOME for a local Spark, whose Python workers import pyspark from a folder with bytecode.
 
-Spark puts `python/lib/pyspark.zip` of its home first in the path of every Python worker. Python keeps no bytecode for a
-zip file, so each worker compiles what it imports: half as much CPU time again, of the ten seconds that Spark grants a
-worker to connect. Here a folder of that name leads to the installed package.
+Spark puts `python/lib/pyspark.zip` of its home first in the path of every Python worker. Python caches no bytecode for
+a zip file, so each worker compiles its imports. That adds half of the CPU time of a worker's start, which must end
+within Spark's limit of ten seconds. Here a folder with the name of the zip file links to the installed package.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["spark_home"]
 
 
 def spark_home() -> Path:
-    """The home, made if need be: links to the installed Spark. Several processes may make it at once."""
+    """The path of the home, a folder of links to the installed Spark. Several processes may create it at once."""
     installed = Path(pyspark.__file__).parent
     mark = hashlib.blake2b(str(installed).encode(), digest_size=8).hexdigest()
     home = Path(tempfile.gettempdir()) / f"fraud-rules-{os.getuid()}" / f"spark-{pyspark.__version__}-{mark}"

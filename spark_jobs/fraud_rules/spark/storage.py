@@ -1,4 +1,4 @@
-"""Small files beside a checkpoint: on this host's disk, or on any other file system through Hadoop's client."""
+"""Reads and writes small files beside a checkpoint, on this host's disk or on another file system through Hadoop."""
 
 from __future__ import annotations
 
@@ -23,49 +23,50 @@ _IN_USE = ".in-use"
 
 
 class Folder(Protocol):
-    """A folder whose files appear whole or not at all. Names are relative, with slashes.
+    """A folder whose files are written atomically. Names are relative paths with slashes.
 
-    Every method raises CheckpointDamaged when the file system does not do what it should.
+    Every method raises CheckpointDamaged if the file system fails.
     """
 
     root: str
 
     def names(self, folder: str = "") -> list[str]:
-        """What is in a sub-folder, sorted; nothing when it does not exist."""
+        """The names in a sub-folder, sorted. Empty if it does not exist."""
 
     def read(self, name: str) -> bytes | None:
-        """A file's content; None when there is no such file."""
+        """The content of a file. None if it does not exist."""
 
     def create(self, name: str, content: bytes, *, replace: bool = False) -> bool:
-        """Write a file; False, and nothing changed, when it exists and is not to be replaced."""
+        """Write a file. Without `replace`, leave an existing file unchanged and return False."""
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Delete a file, if it exists."""
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file or folder."""
+        """Whether a file or folder exists."""
 
     def hold(self, *, alone: bool = False) -> bool:
-        """Keep others from setting the folder aside while this process uses it; `alone` to set it aside.
+        """Lock the folder: shared while this process uses it, or exclusive (`alone`) to set it aside.
 
-        False when somebody holds it otherwise. Only a disk can tell: elsewhere it is always True.
+        Returns False if another process holds an incompatible lock. Only a disk has locks; elsewhere the result is
+        always True.
         """
 
     def release(self) -> None:
-        """Let go of it."""
+        """Release the lock."""
 
     def beside(self, suffix: str) -> Folder:
-        """The folder whose name is this one's with a suffix."""
+        """The folder with the name of this one and a suffix."""
 
     def move(self, root: str) -> bool:
-        """Give the folder another name, which nothing has; False when there is no such folder."""
+        """Rename the folder to an unused name. Return False if the folder does not exist."""
 
     def remove(self) -> None:
-        """Delete the folder with all that is in it, if it is there."""
+        """Delete the folder and its content, if it exists."""
 
 
 class DiskFolder:
-    """On this host's disk: Hadoop's client starts a process for each file it makes there."""
+    """A folder on this host's disk. There, Hadoop's client would start a process for each file that it creates."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.resolve()
@@ -142,7 +143,7 @@ class DiskFolder:
 
 
 class HadoopFolder:
-    """On any file system Hadoop has a client for, through the driver's JVM."""
+    """A folder on any file system that Hadoop supports, through the driver's JVM."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         jvm: Any = spark._jvm
@@ -155,7 +156,7 @@ class HadoopFolder:
         self.root: str = self._fs.makeQualified(path).toString()
         self._to_bytes = jvm.org.apache.commons.io.IOUtils.toByteArray
         companion = jvm.java.lang.Class.forName(_MANAGER).getField("MODULE$").get(None)
-        # Spark's own way to write a file whole on this file system: by rename, or by the store's own means.
+        # Spark's manager writes a file atomically on this file system, by a rename or by a means of the store.
         self._manager: Any = companion.create(jvm.org.apache.hadoop.fs.Path(self.root), self._conf)
 
     def names(self, folder: str = "") -> list[str]:

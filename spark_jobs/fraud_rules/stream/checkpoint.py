@@ -1,7 +1,7 @@
-"""Looks at a checkpoint before it is used: whose it is, and whether it is whole. Refuses by name, repairs nothing.
+"""Checks the owner and the integrity of a checkpoint before its use. It refuses with a named error and repairs nothing.
 
-Spark would take a folder whose metadata is gone for a new one and start again from the beginning, so everything that
-must be there is looked for here.
+Spark would treat a folder without metadata as new and start from the beginning, so this module checks that all required
+files exist.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from fraud_rules.stream.pins import Pin, PinStore
 
 MANIFEST: Final = "detector.json"
 RESUMED: Final = "resumed"
-"""A file beside the checkpoint: the offset of the last stop in the rule log that somebody has lifted."""
+"""A file beside the checkpoint: the offset of the last lifted stop in the rule log."""
 
 FORMAT: Final = 2
-"""Raised when what a checkpoint holds changes its meaning."""
+"""The version of the checkpoint's format. It increases when the meaning of the content changes."""
 
 _INITIAL = "sources/0/0"
 _LOG_VERSIONS = ("v1", "v2")
@@ -32,10 +32,10 @@ _LOOK_S = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a checkpoint says about its query. All None and empty for one that was never used.
+    """The progress of a checkpoint's query. All members are None or empty for an unused checkpoint.
 
-    `committed` is the last finished batch, `planned` the end offsets by topic and partition of the batches it still
-    knows, `pins` the pins of those.
+    `committed` is the last finished batch. `planned` are the end offsets of the batches that the checkpoint still
+    knows, by topic and partition. `pins` are the pins of these batches.
     """
 
     query_id: str | None
@@ -47,7 +47,10 @@ class Progress:
 def manifest(
     settings: DetectorSettings, schema: TransactionSchema, topic_ids: Mapping[str, str], shuffle_partitions: int
 ) -> dict[str, Any]:
-    """What is fixed with a checkpoint, JSON-ready. `topic_ids` are Kafka's ids of the topics read, by name."""
+    """The values that are fixed for the life of a checkpoint, as a JSON document.
+
+    `topic_ids` are Kafka's ids of the input topics, by name.
+    """
     fields = {field.name: [field.type.value, field.nullable, field.scale] for field in schema.fields}
     return {
         "format": FORMAT,
@@ -60,12 +63,14 @@ def manifest(
 
 
 def claim(folder: Folder, wanted: Mapping[str, Any]) -> None:
-    """Make an empty folder this detector's, or check that it is.
+    """Claim an empty folder for this detector, or check that the folder belongs to it.
 
-    A field that a release adds stays in the manifest, so that no later release declares it otherwise. A release without
-    the field can go on with the checkpoint: it ignores the field in the rows it finds, and its own rows have none.
+    A field that a release adds stays in the manifest, so that no later release declares it differently. A release
+    without the field can continue with the checkpoint: it ignores the field in existing rows and writes rows without
+    it.
 
-    Raises CheckpointForeign when it is another's, CheckpointDamaged when it holds something without saying whose.
+    Raises CheckpointForeign if the folder belongs to another detector, CheckpointDamaged if it has files but no
+    manifest.
     """
     known = check_claim(folder, wanted)
     if known is None:
@@ -77,13 +82,13 @@ def claim(folder: Folder, wanted: Mapping[str, Any]) -> None:
 
 
 def check_claim(folder: Folder, wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What the folder says it was made with, None for an empty one; raises as `claim` does, and changes nothing."""
+    """The manifest of the folder, None for an empty folder. Raises the errors of `claim`, but changes nothing."""
     text = folder.read(MANIFEST)
     if text is None:
         found = [name for name in folder.names() if not name.startswith(".")]
         if found:
             raise CheckpointDamaged(
-                f"{folder.root} has no {MANIFEST}, but {', '.join(found[:5])}: restore it, or name an empty folder"
+                f"{folder.root} has no {MANIFEST}, but {', '.join(found[:5])}: restore the file, or use an empty folder"
             )
         return None
     known = _parse(folder, MANIFEST, text.decode("utf-8", "replace"))
@@ -92,13 +97,13 @@ def check_claim(folder: Folder, wanted: Mapping[str, Any]) -> Mapping[str, Any] 
 
 
 def read_manifest(folder: Folder) -> Mapping[str, Any]:
-    """What the checkpoint was made with; empty for an empty folder. Raises CheckpointDamaged."""
+    """The manifest of the checkpoint, empty for an empty folder. Raises CheckpointDamaged."""
     text = folder.read(MANIFEST)
     return {} if text is None else _parse(folder, MANIFEST, text.decode("utf-8", "replace"))
 
 
 def topics_of(folder: Folder) -> Mapping[str, str]:
-    """Kafka's ids of the topics that the checkpoint's offsets are of; empty where its manifest does not say."""
+    """Kafka's ids of the topics to which the checkpoint's offsets belong. Empty if the manifest does not have them."""
     try:
         topics = read_manifest(folder).get("topics")
     except CheckpointDamaged:
@@ -107,7 +112,7 @@ def topics_of(folder: Folder) -> Mapping[str, str]:
 
 
 def offset_files(folder: Folder, committed: int | None) -> list[str]:
-    """The files that say where the next batch begins, and where it ends if it is planned already."""
+    """The files with the start offsets of the next batch, and with its end offsets if it is planned already."""
     first, planned = (
         (_INITIAL, "offsets/0") if committed is None else (f"offsets/{committed}", f"offsets/{committed + 1}")
     )
@@ -115,7 +120,7 @@ def offset_files(folder: Folder, committed: int | None) -> list[str]:
 
 
 def initial_offsets(folder: Folder) -> dict[str, dict[str, int]] | None:
-    """Where the first batch of a checkpoint begins, once it was planned. Raises CheckpointDamaged."""
+    """The start offsets of the first batch, None before it is planned. Raises CheckpointDamaged."""
     text = folder.read(_INITIAL)
     if text is None:
         return None
@@ -123,7 +128,7 @@ def initial_offsets(folder: Folder) -> dict[str, dict[str, int]] | None:
 
 
 def read_progress(folder: Folder) -> Progress:
-    """Read what the checkpoint says, all of it. Raises CheckpointDamaged for gaps and for files that cannot be read."""
+    """Read the progress of the checkpoint. Raises CheckpointDamaged for gaps and for unreadable files."""
     query = known_query(folder)
     offsets, commits = _batches(folder, "offsets"), _batches(folder, "commits")
     if query is None:
@@ -139,8 +144,11 @@ def read_progress(folder: Folder) -> Progress:
 
 
 def read_live_progress(folder: Folder) -> Progress:
-    """The same of a checkpoint on which a detector may be at work: what it makes and purges between two reads is no
-    damage. Raises CheckpointDamaged for one that is found again at the next look."""
+    """Read the progress of a checkpoint that a detector may be using.
+
+    The detector may create and purge files between two reads, so only a fault that two reads find is damage. Raises
+    CheckpointDamaged.
+    """
     said = None
     while True:
         try:
@@ -153,20 +161,20 @@ def read_live_progress(folder: Folder) -> Progress:
 
 
 def query_id(folder: Folder) -> str:
-    """The id Spark has given the query. Raises CheckpointDamaged."""
+    """The id of the query, which Spark assigns. Raises CheckpointDamaged."""
     known = known_query(folder)
     if known is None:
-        raise CheckpointDamaged(f"{folder.root}/metadata vanished: is somebody cleaning up?")
+        raise CheckpointDamaged(f"{folder.root}/metadata disappeared: does another process delete files there?")
     return known
 
 
 def end_offsets(folder: Folder, batch_id: int) -> dict[str, dict[str, int]]:
-    """Where a planned batch ends, by topic and partition (as text)."""
+    """The end offsets of a planned batch, by topic and partition (as text)."""
     return _end_offsets(folder, batch_id)
 
 
 def known_query(folder: Folder) -> str | None:
-    """The same, or None in a checkpoint that was never used. Raises CheckpointDamaged."""
+    """The id of the query, None in an unused checkpoint. Raises CheckpointDamaged."""
     metadata = folder.read("metadata")
     if metadata is None:
         if any(folder.names(part) for part in ("offsets", "commits", "state")):
@@ -179,7 +187,7 @@ def known_query(folder: Folder) -> str | None:
 
 
 def is_committed(folder: Folder, batch_id: int) -> bool:
-    """Whether Spark has finished a batch."""
+    """Whether Spark has committed a batch."""
     return folder.exists(f"commits/{batch_id}")
 
 
@@ -188,20 +196,20 @@ def _check_manifest(folder: Folder, known: Mapping[str, Any], wanted: Mapping[st
         if known.get(name) != wanted[name]:
             raise CheckpointForeign(
                 f"{folder.root} was made with {name} {known.get(name)!r}, not {wanted[name]!r}: "
-                "use the setting it was made with, or name an empty folder"
+                "use the original setting, or an empty folder"
             )
     topics = known.get("topics")
     for topic, identity in wanted["topics"].items():
         if isinstance(topics, dict) and topics.get(topic) not in (None, identity):
             raise CheckpointForeign(
-                f"{folder.root} was made for another topic {topic} (id {topics[topic]}, now {identity}): its offsets "
-                "mean nothing here; restore the topic, or give the detector another name and an empty folder"
+                f"{folder.root} was made for another topic {topic} (id {topics[topic]}, now {identity}), so its "
+                "offsets are invalid here; restore the topic, or give the detector another name and an empty folder"
             )
     for topic in topics if isinstance(topics, dict) else ():
         if topic not in wanted["topics"]:
             raise CheckpointForeign(
-                f"{folder.root} was made for a topic {topic} that is not read now: name the topics as they were, or "
-                "give the detector another name and an empty folder"
+                f"{folder.root} was made for a topic {topic} that is not an input now: use the original topic names, "
+                "or give the detector another name and an empty folder"
             )
     _check_fields(folder, known, wanted["fields"])
 
@@ -248,18 +256,22 @@ def _end_offsets(folder: Folder, batch_id: int) -> dict[str, dict[str, int]]:
     name = f"offsets/{batch_id}"
     sources = _log_lines(folder, name, 3)[2:]
     if len(sources) != 1:
-        raise CheckpointForeign(f"{folder.root}/{name} is of a query with {len(sources)} sources, not of this detector")
+        raise CheckpointForeign(
+            f"{folder.root}/{name} belongs to a query with {len(sources)} sources, not to this detector"
+        )
     topics = _parse(folder, name, sources[0])
     if not all(isinstance(partitions, dict) for partitions in topics.values()):
-        raise CheckpointForeign(f"{folder.root}/{name} holds no offsets of Kafka topics: not of this detector")
+        raise CheckpointForeign(
+            f"{folder.root}/{name} has no offsets of Kafka topics, so it does not belong to this detector"
+        )
     return topics
 
 
 def _log_lines(folder: Folder, name: str, least: int) -> list[str]:
-    """The lines of a file of Spark's logs: a version, then JSON."""
+    """Read the lines of a file in Spark's logs: a version, then JSON."""
     lines = (folder.read(name) or b"").decode("utf-8", "replace").splitlines()
     if len(lines) < least or lines[0] not in _LOG_VERSIONS:
-        raise CheckpointDamaged(f"{folder.root}/{name} is cut short or of an unknown format: restore the checkpoint")
+        raise CheckpointDamaged(f"{folder.root}/{name} is truncated or has an unknown format: restore the checkpoint")
     _parse(folder, name, lines[1])
     return lines
 
@@ -270,5 +282,5 @@ def _parse(folder: Folder, name: str, text: str) -> dict[str, Any]:
     except ValueError as error:
         raise CheckpointDamaged(f"{folder.root}/{name} cannot be read ({error}): restore the checkpoint") from error
     if not isinstance(document, dict):
-        raise CheckpointDamaged(f"{folder.root}/{name} is not what it should be: restore the checkpoint")
+        raise CheckpointDamaged(f"{folder.root}/{name} is not a JSON object: restore the checkpoint")
     return document

@@ -1,7 +1,7 @@
-"""Pins: up to where the rule log applies to a batch, decided once, before the batch is evaluated.
+"""Pins: the end of the rule log for a batch, decided once before the batch is evaluated.
 
-A pin is a file beside the checkpoint, created only if absent: a batch that is repeated after a crash finds the pin of
-its first attempt and is evaluated under the same rules.
+A pin is a file beside the checkpoint. It is never replaced: a batch that is repeated after a crash finds the pin of its
+first attempt and is evaluated under the same rules.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from fraud_rules.spark.storage import Folder
 
 FOLDER: Final = "pins"
 _KEPT: Final = 200
-"""Spark keeps the offsets of its last 100 batches; pins outlive them."""
+"""The number of kept pins. Spark keeps the offsets of its last 100 batches, so pins outlive them."""
 
 
 class Pin(msgspec.Struct, frozen=True, rename="camel"):
-    """Rules of a batch: the log below offset `rules_end`, without the records `refused` for their cost.
+    """The rules of a batch: the log below offset `rules_end`, without the records `refused` for their cost.
 
-    `refused` maps offsets (as text) to [field, message] pairs. It holds all ever refused, so the newest pin suffices.
-    `digest` is of the records below `rules_end`; empty where an earlier version wrote the pin.
+    `refused` maps offsets (as text) to [field, message] pairs. It contains all refusals so far, so the newest pin
+    suffices. `digest` is the digest of the records below `rules_end`, empty if an earlier version wrote the pin.
     """
 
     batch_id: int
@@ -32,23 +32,23 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
     digest: str = ""
 
     def reasons(self) -> Mapping[int, list[Reason]]:
-        """Why records were refused, by offset."""
+        """The reasons for refused records, by offset."""
         return {int(offset): [Reason(*pair) for pair in pairs] for offset, pairs in self.refused.items()}
 
     def encode(self) -> bytes:
-        """The pin as JSON; `decode` gives it back."""
+        """Encode as JSON for `decode`."""
         return msgspec.json.encode(self)
 
     @staticmethod
     def decode(text: bytes) -> Pin:
-        """What `encode` made. Raises msgspec.DecodeError."""
+        """Decode the result of `encode`. Raises msgspec.DecodeError."""
         return _decode(text)
 
 
 _decode = msgspec.json.Decoder(Pin).decode
 
 NO_PIN: Final = Pin(-1, 0)
-"""Before the first batch: no rules."""
+"""The pin before the first batch, with no rules."""
 
 
 class PinStore:
@@ -58,7 +58,7 @@ class PinStore:
         self._folder = folder
 
     def read(self, batch_id: int) -> Pin | None:
-        """A batch's pin. Raises CheckpointDamaged when it cannot be read."""
+        """The pin of a batch. Raises CheckpointDamaged if it cannot be read."""
         name = f"{FOLDER}/{batch_id}"
         text = self._folder.read(name)
         if text is None:
@@ -67,7 +67,7 @@ class PinStore:
             pin = Pin.decode(text)
         except msgspec.DecodeError as error:
             raise CheckpointDamaged(
-                f"{self._folder.root}/{name} is no pin ({error}): restore the checkpoint"
+                f"{self._folder.root}/{name} is not a pin ({error}): restore the checkpoint"
             ) from error
         if pin.batch_id != batch_id:
             raise CheckpointDamaged(
@@ -76,16 +76,18 @@ class PinStore:
         return pin
 
     def create(self, pin: Pin) -> Pin:
-        """Make a pin durable, unless its batch has one already; the one in force is returned."""
+        """Write a pin durably, unless its batch has one already. Return the pin in force."""
         if self._folder.create(f"{FOLDER}/{pin.batch_id}", pin.encode()):
             if pin.batch_id >= _KEPT:
                 self._folder.delete(f"{FOLDER}/{pin.batch_id - _KEPT}")
             return pin
         known = self.read(pin.batch_id)
         if known is None:
-            raise CheckpointDamaged(f"{self._folder.root}/{FOLDER}/{pin.batch_id} vanished: is somebody cleaning up?")
+            raise CheckpointDamaged(
+                f"{self._folder.root}/{FOLDER}/{pin.batch_id} has disappeared: does another process delete files there?"
+            )
         return known
 
     def batches(self) -> list[int]:
-        """The batches that have pins, ascending."""
+        """The ids of the batches with pins, ascending."""
         return sorted(int(name) for name in self._folder.names(FOLDER) if name.isdigit())

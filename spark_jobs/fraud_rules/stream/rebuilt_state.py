@@ -16,7 +16,7 @@ _FILE: Final = "fraud-state-{}"
 
 
 def share_state(spark: SparkSession, images: Mapping[int, bytes]) -> tempfile.TemporaryDirectory[str]:
-    """Let every worker have the images; the folder returned must stay while the first batch runs."""
+    """Send the images to every worker. The returned folder must exist while the first batch runs."""
     folder = tempfile.TemporaryDirectory(prefix="fraud-rebuild-")
     for key_group, image in images.items():
         file = Path(folder.name, _FILE.format(key_group))
@@ -26,6 +26,6 @@ def share_state(spark: SparkSession, images: Mapping[int, bytes]) -> tempfile.Te
 
 
 def restored_state(key_group: int) -> bytes | None:
-    """In a worker: the image of a key group, None where it holds nothing."""
+    """The image of a key group, None if it is empty. Call this in a worker."""
     file = Path(SparkFiles.get(_FILE.format(key_group)))
     return file.read_bytes() if file.exists() else None

@@ -1,7 +1,7 @@
-"""Reports what the driver is working on, to a file that the agent reads, or to a terminal.
+"""Reports the driver's current work to a file that the agent reads, or to a terminal.
 
-A phase of a start is reported when it begins, a batch only once it lasts longer than a second: then a thread looks each
-second at the files in which the tasks report how far they are (see `task_work`). A short batch costs nothing.
+A phase of a start is reported at its beginning, a batch only after a second. Then a thread reads the tasks' progress
+files each second, see `task_work`. A short batch costs nothing.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _QUIET_S: Final = 1.0
 _MS_A_S: Final = 1_000
 
 Write = Callable[[Work | None], None]
-"""Gets what the driver is working on at each change, at most once a second; None between two batches."""
+"""Receives the driver's work at each change, at most once per second. None means that no batch runs."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """All tasks of a batch together: events restored, rows evaluated, key groups done, and whether one still restores
-    its state."""
+    """The progress of all tasks of a batch: restored events, evaluated rows, finished key groups, and whether a task
+    still restores its state."""
 
     restored: int = 0
     rows: int = 0
@@ -44,7 +44,7 @@ class BatchProgress:
 
 
 class WorkReport:
-    """What the driver is working on. Its methods may be called from any thread."""
+    """The driver's current work. Any thread may call the methods."""
 
     def __init__(self, write: Write = lambda work: None) -> None:
         self._write = write
@@ -54,14 +54,14 @@ class WorkReport:
         self._written_s = float("-inf")
 
     def begin(self, phase: WorkPhase, unit: str = "", total: int | None = None, batch_id: int | None = None) -> None:
-        """Another phase begins."""
+        """Start another phase."""
         now_ms = clock.now_ms()
         with self._lock:
             self._work = Work(phase, now_ms, now_ms, 0, total, unit, batch_id)
             self._put()
 
     def reached(self, done: int, total: int | None = None) -> None:
-        """The phase has come so far."""
+        """Record progress within the phase."""
         with self._lock:
             work = self._work
             if work is not None and (done, total or work.total) != (work.done, work.total):
@@ -72,30 +72,33 @@ class WorkReport:
                     self._put()
 
     def show(self, work: Work) -> None:
-        """The work as a whole, made by the caller."""
+        """Replace the work by the caller's."""
         with self._lock:
             self._work = work
             self._put()
 
     def end(self) -> None:
-        """The driver waits for the next batch."""
+        """Record that the driver waits for the next batch."""
         with self._lock:
             self._work = None
             if self._written is not None:
                 self._put()
 
     def _put(self) -> None:
-        """A report that cannot be written is lost: it must not end what it reports."""
+        """Write the report. A failed write is logged and ignored, because a report must not end the work."""
         try:
             self._write(self._work)
         except OSError as error:
-            _log.warning("the work in hand cannot be reported: %s", error)
+            _log.warning("the current work cannot be reported: %s", error)
         self._written, self._written_s = self._work, time.monotonic()
 
 
 class BatchWatch:
-    """Reports a batch that takes long. `look` gives the progress of its tasks, `retained` the events in state when the
-    detector wrote last (None: unknown), `key_groups` how many a batch visits."""
+    """Reports a long batch.
+
+    `look` returns the progress of its tasks, `retained` the number of events in state at the detector's last write
+    (None: unknown). `key_groups` is the number of key groups of a batch.
+    """
 
     def __init__(
         self,
@@ -117,21 +120,21 @@ class BatchWatch:
         self._thread = threading.Thread(target=self._run, name="batch-watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._stop.set()
         self._thread.join()
 
     def began(self, batch_id: int) -> None:
-        """A batch begins."""
+        """Record the start of a batch."""
         with self._lock:
             self._batch, self._seen, self._progress = (batch_id, clock.now_ms()), None, BatchProgress()
 
     def ended(self) -> bool:
-        """The batch has ended; whether it was reported."""
+        """Record the end of the batch. Return whether the batch was reported."""
         with self._lock:
             reported, self._batch, self._seen = self._seen is not None, None, None
             self._report.end()
@@ -142,7 +145,7 @@ class BatchWatch:
             try:
                 self._look_once()
             except Exception:  # noqa: BLE001 - a thread that ended would report nothing, silently
-                _log.exception("the progress of the batch cannot be read; the next look is in %g s", _QUIET_S)
+                _log.exception("the progress of the batch cannot be read; the next attempt is in %g s", _QUIET_S)
 
     def _look_once(self) -> None:
         batch = self._batch
@@ -172,7 +175,7 @@ class BatchWatch:
 
 
 def work_file(path: Path) -> Write:
-    """Writes to a file, whole or not at all; there is none between two batches."""
+    """Write reports atomically to a file. The file does not exist between batches."""
 
     def write(work: Work | None) -> None:
         if work is None:
@@ -184,7 +187,7 @@ def work_file(path: Path) -> Write:
 
 
 def work_lines(say: Callable[[str], None], every_s: float = 10.0) -> Write:
-    """Says the work in hand whenever that long has passed since the last line."""
+    """Report the current work as a line, at most one per `every_s`."""
     said_s = time.monotonic()
 
     def write(work: Work | None) -> None:
@@ -197,6 +200,6 @@ def work_lines(say: Callable[[str], None], every_s: float = 10.0) -> Write:
 
 
 def named_report(otherwise: Write = lambda work: None) -> WorkReport:
-    """A report to the file that the environment names; `otherwise` where it names none."""
+    """A report to the file that the environment names, else to `otherwise`."""
     path = os.environ.get(WORK_VARIABLE)
     return WorkReport(work_file(Path(path)) if path else otherwise)

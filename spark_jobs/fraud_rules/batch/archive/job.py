@@ -1,9 +1,9 @@
-"""The archive's job: everything the logs have gained since the last run goes to Parquet, and then the job ends.
+"""The archive job: copies the records of the logs since the last run to Parquet, then ends.
 
-The manifest is the truth about what is archived; Spark's checkpoint follows it. A batch is committed by the manifest
-that names its files, offsets and number at once, so one that is repeated after a crash is found committed, and skipped.
-A checkpoint that does not fit the manifest (lost, or of another time) is removed, and the query begins where the
-manifest ends.
+The manifest defines the content of the archive; Spark's checkpoint follows it. A manifest commits the files, the
+offsets and the number of a batch together, so a batch that is repeated after a crash is found committed and skipped.
+If the checkpoint does not fit the manifest (because it is lost or older), the job removes it, and the query starts at
+the end of the manifest.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _MAX_FETCH_BYTES = "16777216"
 
 @dataclass(frozen=True, slots=True)
 class ArchiveJob:
-    """What to archive, and where to. `records_a_batch` bounds what a batch holds in memory.
+    """The parameters of an archive run. `records_a_batch` bounds the memory of a batch.
 
-    `accept_loss` goes on behind records that retention has removed before they were archived.
+    `accept_loss` skips records that retention removed before they were archived.
     """
 
     store: ArchiveStore
@@ -62,7 +62,7 @@ class ArchiveJob:
 
 
 class ArchiveResult(msgspec.Struct, frozen=True, rename="camel"):
-    """What a run did."""
+    """The result of an archive run."""
 
     version: int
     transactions: int
@@ -75,7 +75,7 @@ class ArchiveResult(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def archive(job: ArchiveJob) -> ArchiveResult:
-    """Archive what there is now.
+    """Archive the current records.
 
     Raises ArchiveBusy, ArchiveBehind, ArchiveForeign, ArchiveDamaged, StorageFull, BrokerUnavailable, ArchiveFailed.
     """
@@ -110,7 +110,7 @@ def archive(job: ArchiveJob) -> ArchiveResult:
 
 
 def tables_of(topics: TopicNames) -> dict[str, Table]:
-    """What is archived, by topic."""
+    """The table of each archived topic."""
     return {
         topics.transactions: Table.TRANSACTIONS,
         topics.alerts: Table.ALERTS,
@@ -163,7 +163,7 @@ def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str,
 def _take_batch(
     job: ArchiveJob, stage: ArchiveStage, rows: DataFrame, source: Source, ends: dict[str, dict[str, int]]
 ) -> None:
-    """Write a batch's files and commit them; nothing when it is committed already."""
+    """Write and commit the files of a batch, unless it is committed already."""
     manifest = job.store.latest()
     known = manifest.source
     if known is not None and known.query_id == source.query_id and source.batch_id <= known.batch_id:
@@ -171,14 +171,14 @@ def _take_batch(
     table = rows.mapInArrow(stage.run, ARCHIVE_ROW).toArrow()
     written = decode_written(table.column(0).to_pylist())
     for text in written.skipped:
-        _log.warning("not archived, because it is unreadable: %s", text)
+        _log.warning("an unreadable record is not archived: %s", text)
     if written.unreadable > len(written.skipped):
-        _log.warning("not archived, because they are unreadable: %d more", written.unreadable - len(written.skipped))
+        _log.warning("%d more unreadable records are not archived", written.unreadable - len(written.skipped))
     job.store.commit(manifest.with_batch(source, ends, written))
 
 
 def _finish(job: ArchiveJob, started_ms: int) -> Manifest:
-    """Note up to when the archive is complete, merge small files, and remove what nobody reads any more."""
+    """Record the time up to which the archive is complete, merge small files, and delete retired files."""
     manifest = job.store.latest().complete(started_ms)
     job.store.commit(manifest)
     manifest = compact(job.store, manifest, job.schema, started_ms)
@@ -193,9 +193,9 @@ def _finish(job: ArchiveJob, started_ms: int) -> Manifest:
 
 
 def _starting_offsets(job: ArchiveJob, manifest: Manifest) -> dict[str, dict[str, int]]:
-    """Where a new checkpoint begins: where the manifest ends, or at the first record there is.
+    """The start offsets of a new checkpoint: the end of the manifest, or the first existing record.
 
-    Raises ArchiveBehind when records between are gone, ArchiveForeign when there are fewer than were archived.
+    Raises ArchiveBehind if records between the two are gone, ArchiveForeign if a topic is shorter than its archive.
     """
     starts: dict[str, dict[str, int]] = {}
     for topic in tables_of(job.settings.topics):
@@ -205,21 +205,22 @@ def _starting_offsets(job: ArchiveJob, manifest: Manifest) -> dict[str, dict[str
             if archived is not None and archived > ends[partition]:
                 raise ArchiveForeign(
                     f"{topic}-{partition} ends at {ends[partition]}, but {job.store.root} has {archived} of its "
-                    "records: the archive is of another Kafka, or the topic was made anew; archive into a new folder"
+                    "records: the archive belongs to another Kafka, or the topic was created again; archive into a new "
+                    "folder"
                 )
             if archived is not None and first > archived and not job.accept_loss:
                 raise ArchiveBehind(
                     f"retention has removed the records {archived} to {first} of {topic}-{partition} before they were "
-                    "archived; they are lost: go on without them by --accept-loss, and archive more often"
+                    "archived; continue without them by --accept-loss, and archive more often"
                 )
             starts.setdefault(topic, {})[str(partition)] = max(first, archived or 0)
     return starts
 
 
 def _fit_checkpoint(job: ArchiveJob, manifest: Manifest) -> None:
-    """Remove a checkpoint that does not fit the manifest: what is archived is what the manifest says.
+    """Remove a checkpoint that does not fit the manifest, because the manifest defines the content of the archive.
 
-    A topic that is archived since the manifest was written begins where it begins now, which a checkpoint cannot say.
+    A checkpoint also does not fit if it lacks a topic that is archived since: the topic starts at its first record.
     """
     folder = DiskFolder(_checkpoint(job))
     try:

@@ -1,6 +1,6 @@
-"""The archive's stage: raw records in, files out. What comes back to the driver is only which files there are.
+"""The archive's stage: raw records in, files out. The driver receives only the list of files.
 
-A task that is tried again writes files of other names; those of its first attempt are never named by a manifest.
+A task that is retried writes files with other names. A manifest never names the files of its first attempt.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fraud_rules.model.transaction import TransactionBatch
 
 ARCHIVE_ROW = "blob binary"
 HELD_BYTES = 134_217_728
-"""How much of the logs a task holds before it writes files."""
+"""The bytes of log records that a task holds in memory before it writes files."""
 
 _BY_EVENT_DAY = (Table.ALERTS, Table.SHADOW_ALERTS, Table.CORRECTIONS)
 _US_A_MS = 1_000
@@ -34,14 +34,14 @@ _OUT = pa.schema([("blob", pa.binary())])
 
 
 _NAMED = 20
-"""How many skipped records a task names."""
+"""The most skipped records that a task names."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Batch).decode
 
 
 def decode_written(blobs: Iterable[bytes]) -> Batch:
-    """What all tasks of a batch have written."""
+    """Merge the results of all tasks of a batch."""
     parts = [_decode(blob) for blob in blobs]
     return Batch(
         tuple(file for part in parts for file in part.files),
@@ -55,7 +55,7 @@ def decode_written(blobs: Iterable[bytes]) -> Batch:
 
 @dataclass(slots=True)
 class _Gathered:
-    """What a task has read."""
+    """The records and the counters of a task."""
 
     transactions: list[TransactionBatch] = field(default_factory=list)
     logs: dict[tuple[Table, int], list[pa.Table]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class _Gathered:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveStage:
-    """Runs in a worker on one partition of a source batch. `tables` says what a topic's records go to."""
+    """Runs in a worker on one partition of a source batch. `tables` is the table of each topic."""
 
     store: ArchiveStore
     schema: TransactionSchema
@@ -142,10 +142,10 @@ class ArchiveStage:
             gathered.log_bytes += picked.nbytes
 
     def _event_time(self, gathered: _Gathered, table: Table, row: dict[str, Any]) -> int | None:
-        """The event time of a published record; None, and noted, for one that no reader of the archive could use."""
+        """The event time of a published record. An unreadable record is counted and gives None."""
         try:
             if row["key"] is None or row["value"] is None:
-                raise ValueError("it has no key" if row["key"] is None else "it has no value")
+                raise ValueError("no key" if row["key"] is None else "no value")
             return event_time_of(table, row["value"])
         except UNDECODABLE as error:
             place = f"{row['topic']}-{row['partition']} at offset {row['offset']}"

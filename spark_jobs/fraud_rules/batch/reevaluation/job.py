@@ -1,6 +1,6 @@
-"""The re-evaluation's job: a day replayed from the archive, compared with what was published, corrected, reported.
+"""The re-evaluation job: replays a day from the archive, compares it with the published alerts, corrects and reports.
 
-Spark deals key groups out over its tasks; each reads the day from the archive by itself, so nothing is shuffled.
+Spark distributes the key groups over its tasks. Each task reads the day from the archive itself, without a shuffle.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _decode = msgspec.msgpack.Decoder(PartAccount).decode
 
 @dataclass(frozen=True, slots=True)
 class ReevaluationJob:
-    """What to evaluate, where Kafka and Spark are, and whether to publish or only to report."""
+    """The parameters of a re-evaluation. Without `publish` it only writes a report."""
 
     options: DayOptions
     kafka: KafkaConnection
@@ -52,7 +52,7 @@ class ReevaluationJob:
 
 @dataclass(slots=True)
 class _Clock:
-    """Where the time goes, in seconds by phase."""
+    """Measures the time of each phase, in seconds."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     _at: float = field(default_factory=time.monotonic)
@@ -64,9 +64,9 @@ class _Clock:
 
 
 def reevaluate(job: ReevaluationJob, spread: Spread | None = None) -> DayResult:
-    """Evaluate a day, publish what is not published yet unless the day is provisional, and keep the report.
+    """Evaluate a day, publish its missing corrections unless the day is provisional, and save the report.
 
-    `spread` evaluates elsewhere than on Spark. Raises DayNotArchived, DayEmpty, DayTooOld, DayBusy, HistoryLost,
+    `spread` replaces Spark for the evaluation. Raises DayNotArchived, DayEmpty, DayTooOld, DayBusy, HistoryLost,
     ArchiveDamaged, RuleLogForeign, StorageFull, BrokerUnavailable, Fenced, ReevaluationFailed.
     """
     clock, store = _Clock(), job.options.store
@@ -93,7 +93,7 @@ def reevaluate(job: ReevaluationJob, spread: Spread | None = None) -> DayResult:
 
 
 def _prepare(job: ReevaluationJob) -> Case:
-    """Look at the archive; that there is nothing of the day is kept too."""
+    """Read the archive. For a day without records, save an empty result."""
     try:
         return prepare(job.options, now_ms())
     except DayEmpty:
@@ -105,7 +105,7 @@ def _prepare(job: ReevaluationJob) -> Case:
 def _conclude(
     job: ReevaluationJob, case: Case, run: str, found: Findings, account: PartAccount, clock: _Clock
 ) -> DayResult:
-    """Compare, and publish."""
+    """Compare the alerts with the published ones, and publish the corrections."""
     options, manifest = job.options, case.evidence.manifest
     published = Published.archived(options.archive, manifest, options.day)
     read_tails(job.kafka, options.settings.topics, options.day, manifest.ends, published)
@@ -143,14 +143,16 @@ def _conclude(
 
 @dataclass(frozen=True, slots=True)
 class ShareStage:
-    """Runs in a worker: the shares of a work whose numbers come in."""
+    """Runs in a worker. It evaluates the shares of a day by their numbers."""
 
     work: DayWork
     parts: Sequence[tuple[int, ...]]
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A column of numbers in; packed accounts out, and empty blobs meanwhile: a task that says nothing for long is
-        taken for hung."""
+        """Read a column of share numbers, and yield packed accounts.
+
+        Empty blobs in between show progress, because a task without output for long counts as hung.
+        """
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for account in run_part(self.work, self.parts[number]):
@@ -158,7 +160,7 @@ class ShareStage:
 
 
 def over(spark: SparkSession) -> Spread:
-    """Evaluates on Spark, a task a share."""
+    """Evaluate on Spark, with one task per share."""
 
     def spread(work: DayWork, parts: Sequence[tuple[int, ...]]) -> Sequence[PartAccount]:
         numbers = spark.range(0, len(parts), 1, len(parts))

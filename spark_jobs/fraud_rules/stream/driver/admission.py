@@ -1,6 +1,6 @@
-"""Whether a start of the detector may go on: whose the checkpoint is, whether it is whole, and what is written already.
+"""Admits or refuses a start of the detector: the owner and integrity of the checkpoint, and the written outputs.
 
-What is mistaken for sure is refused before any other detector is fenced, so that a wrong start ends none that works.
+A start that is certainly wrong is refused before it fences another detector, so that it does not end a working one.
 """
 
 from __future__ import annotations
@@ -34,9 +34,12 @@ __all__ = ["Admitted", "admit", "check", "stopped_message"]
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What a start that may go on works with. `marker` is None when nothing of this checkpoint's is written; `restores`
-    says that the first batch, not finished yet, has to take the state of before in. `topics` are Kafka's ids of the
-    topics read, `loss` is the last loss that was accepted, `lost` what this start has accepted."""
+    """The resources and the state of an admitted start.
+
+    `marker` is None if no output of this checkpoint is written. `restores` means that the first batch must load the
+    recomputed state. `topics` are Kafka's ids of the input topics. `loss` is the last accepted loss, `lost` are the
+    losses that this start has accepted.
+    """
 
     desk: RuleDesk
     writer: BatchWriter
@@ -50,7 +53,7 @@ class Admitted:
 
     @property
     def starting_offsets(self) -> str:
-        """Where an empty checkpoint begins to read, as Spark wants it."""
+        """The start offsets of an empty checkpoint, in Spark's format."""
         if self.beginning is None or self.beginning.marker is None:
             return "earliest"
         lost = () if self.loss is None else self.loss.lost
@@ -58,7 +61,7 @@ class Admitted:
 
 
 def check(job: DetectorJob, folder: Folder) -> None:
-    """Raise as `admit` would, as far as that can be told while another detector works; nothing is changed."""
+    """Raise the errors of `admit` that can be found while another detector works. Change nothing."""
     _check_wanted(job)
     order, topics, marker = job.rebuild, _topic_ids(job), _read_marker(job)
     if order is not None and not is_carried_out(folder, order):
@@ -74,7 +77,7 @@ def check(job: DetectorJob, folder: Folder) -> None:
 
 
 def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport) -> Admitted:
-    """Take the checkpoint, fencing every other detector; what can only be told after that is checked after it."""
+    """Claim the checkpoint, fence every other detector, and run the checks that need both."""
     settings, topics = job.settings, _topic_ids(job)
     finish_rebuild(folder)
     check(job, folder)
@@ -119,9 +122,9 @@ def _manifest(job: DetectorJob, topics: Mapping[str, str]) -> Mapping[str, Any]:
 def _known_topics(
     job: DetectorJob, folder: Folder, marker: Marker | None, topics: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """The topics' ids, but those of the checkpoint where a topic was created again in the Kafka it belongs to.
+    """The ids of the topics, except that a topic that was created again in the same Kafka keeps its old id.
 
-    Such a topic is a loss that can be accepted. In another Kafka the marker of this checkpoint is missing.
+    Such a topic is a loss that a person can accept. In another Kafka the marker of this checkpoint is missing.
     """
     query, beginning = checkpoint.known_query(folder), beginning_of(folder)
     if marker is None or (marker.query_id != query and (beginning is None or marker != beginning.marker)):
@@ -131,7 +134,7 @@ def _known_topics(
 
 
 def _recreated(job: DetectorJob, known: Mapping[str, str], topics: Mapping[str, str]) -> list[str]:
-    """The topics that were created again and can be read from their beginning: never the rule log."""
+    """The topics that were created again and can be read from their beginning. The rule log is never one of them."""
     names = (job.settings.topics.transactions, job.settings.topics.detector_ticks)
     return [name for name in names if known.get(name) not in (None, topics[name])]
 
@@ -139,7 +142,7 @@ def _recreated(job: DetectorJob, known: Mapping[str, str], topics: Mapping[str, 
 def _beginning(
     job: DetectorJob, folder: Folder, marker: Marker | None, progress: checkpoint.Progress
 ) -> Beginning | None:
-    """Where the checkpoint begins, or would begin if this start adopted it."""
+    """The beginning of the checkpoint, or its beginning if this start adopts it."""
     known = beginning_of(folder)
     if known is None and job.adopt and marker is not None and progress.query_id is None:
         return Beginning(marker)
@@ -153,10 +156,10 @@ def _losses(
     beginning: Beginning | None,
     topics: Mapping[str, str],
 ) -> list[LostRecords]:
-    """The records that are gone from where the next batch begins."""
+    """The lost records after the start of the next batch."""
     known, before = checkpoint.topics_of(folder), losses.accepted(folder)
     if before is not None and not before.done:
-        return []  # a start that died is completed first
+        return []  # an acceptance that was interrupted is completed first
     if progress.committed is not None:
         starts: Offsets | None = progress.planned[progress.committed]
         ends = progress.planned.get(progress.committed + 1, starts)
@@ -180,28 +183,28 @@ def _require_all(job: DetectorJob, lost: Sequence[LostRecords]) -> None:
     if lost and not job.accept_loss:
         raise OffsetsLost(
             f"records are gone before they were read: {'; '.join(map(str, lost))}. Restore the topic, or start once "
-            "with --accept-loss: the detector goes on with the first records there are, and reports the loss"
+            "with --accept-loss: the detector then continues with the first existing records and reports the loss"
         )
 
 
 def _hold(folder: Folder, *, alone: bool) -> None:
     if not folder.hold(alone=alone):
-        why = "a detector works on it: stop it first (fraud drain)" if alone else "it is being set aside for a rebuild"
-        raise CheckpointForeign(f"{folder.root} cannot be taken, {why}")
+        why = "a detector uses it: stop it first (fraud drain)" if alone else "a rebuild is setting it aside"
+        raise CheckpointForeign(f"{folder.root} cannot be locked: {why}")
 
 
 def _check_wanted(job: DetectorJob) -> None:
-    """Raise Superseded when the intent that this start executes is no longer the newest."""
+    """Raise Superseded if the intent of this start is not the newest anymore."""
     if job.attempt is None:
         return
     newest = read_intent_log(job.kafka, job.settings.topics.detector_intents, job.settings.detector).newest
     if newest is None or newest.epoch != job.attempt.epoch:
-        said = "nothing" if newest is None else f"epoch {newest.epoch}"
-        raise Superseded(f"attempt {job.attempt.attempt_id} is of epoch {job.attempt.epoch}, but {said} is wanted now")
+        current = "there is no intent" if newest is None else f"the newest intent has epoch {newest.epoch}"
+        raise Superseded(f"attempt {job.attempt.attempt_id} has epoch {job.attempt.epoch}, but {current}")
 
 
 def _check_whose(job: DetectorJob, folder: Folder) -> None:
-    """Raise CheckpointForeign when the checkpoint's query is not the one that has written."""
+    """Raise CheckpointForeign if another query than the checkpoint's has written the outputs."""
     marker, query = _read_marker(job), checkpoint.known_query(folder)
     beginning = beginning_of(folder)
     if marker is None or (beginning is not None and marker == beginning.marker) or (job.adopt and query is None):
@@ -215,7 +218,7 @@ def _read_marker(job: DetectorJob) -> Marker | None:
 
 
 def _check_stop(folder: Folder, stopped_at: int | None, *, resume: bool) -> int | None:
-    """Raise DetectorStopped while a stop holds; else the offset of the last one that was lifted."""
+    """Raise DetectorStopped while a stop is in force. Return the offset of the last lifted stop."""
     text = folder.read(checkpoint.RESUMED)
     resumed_at = int(text) if text is not None and text.isdigit() else None
     if stopped_at is None or (resumed_at is not None and resumed_at >= stopped_at):
@@ -227,5 +230,5 @@ def _check_stop(folder: Folder, stopped_at: int | None, *, resume: bool) -> int 
 
 
 def stopped_message(offset: int) -> str:
-    """What a stop in the rule log means for whoever starts the detector."""
+    """The message for a start that a stop in the rule log refuses."""
     return f"stopped by the CLEAR_STATE_ALL_STOP at offset {offset} of the rule log: start again with --resume"

@@ -1,4 +1,4 @@
-"""What the driver does with a batch: pin, evaluate, merge, write.
+"""Runs a batch on the driver: pin, evaluate, merge, write.
 
 Runs in Spark's callback thread, one batch at a time. Any error ends the query, and so the process: the next start
 repeats the batch.
@@ -50,12 +50,12 @@ _MS_A_S = 1_000
 
 
 class Draining(Exception):
-    """Raised in place of a batch that is not to be begun."""
+    """Raised instead of starting another batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchParts:
-    """What a batch runner works with."""
+    """The collaborators of a batch runner."""
 
     spark: SparkSession
     settings: DetectorSettings
@@ -67,13 +67,13 @@ class BatchParts:
     spill: Spill
     metrics: DetectorMetrics
     meter: LatencyMeter | None
-    """None where there is no topic for the average latency."""
+    """None without a topic for the average latency."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the batches of a start come from: see `detector_status.Progress`. `topics` are Kafka's ids of the topics
-    read; `loss` is the last loss that was accepted, which one batch reports."""
+    """The origin of a start's batches, see `detector_status.Progress`. `topics` are Kafka's ids of the input topics.
+    `loss` is the last accepted loss, which one batch reports."""
 
     rebuilt: bool = False
     attempt: str | None = None
@@ -81,7 +81,7 @@ class Origin:
     loss: AcceptedLoss | None = None
 
     def lost_before(self, batch_id: int) -> Sequence[LostRecords]:
-        """The records that a batch is the first to go on without."""
+        """The lost records that this batch reports, because it is the first one without them."""
         return self.loss.lost if self.loss is not None and self.loss.batch_id == batch_id else ()
 
 
@@ -89,7 +89,7 @@ class BatchRunner:
     """Runs the batches of one start of the detector."""
 
     def __init__(self, parts: BatchParts, marker: Marker | None, resumed_at: int | None, origin: Origin) -> None:
-        """`resumed_at` is the offset of the last stop in the rule log that somebody has lifted."""
+        """`resumed_at` is the offset of the last lifted stop in the rule log."""
         self._parts = parts
         self._written = marker
         self._resumed_at = resumed_at
@@ -104,9 +104,9 @@ class BatchRunner:
         self.failure: Exception | None = None
 
     def run(self, frame: DataFrame, batch_id: int) -> None:
-        """Spark's callback."""
+        """Run one batch. Spark calls this method."""
         if self.draining.is_set():
-            self._parts.spark.sparkContext.setLogLevel("OFF")  # Spark would report what comes now as an error
+            self._parts.spark.sparkContext.setLogLevel("OFF")  # else Spark logs the next exception as an error
             raise Draining
         self._busy = True
         self._parts.watch.began(batch_id)
@@ -120,11 +120,11 @@ class BatchRunner:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a batch of this start was handed in."""
+        """Whether this start has had a batch."""
         return self._busy or self._last_batch >= 0 or self.failure is not None
 
     def is_settled(self) -> bool:
-        """Whether no batch is in hand, and Spark too has finished the last one."""
+        """Whether no batch runs and Spark has committed the last one."""
         return not self._busy and (self._last_batch < 0 or is_committed(self._parts.folder, self._last_batch))
 
     def _run(self, frame: DataFrame, batch_id: int) -> None:
@@ -169,7 +169,7 @@ class BatchRunner:
     def _records(
         self, place: Place, rules: RulesOfBatch, outputs: BatchOutputs, progress: bytes, marker: Marker
     ) -> Iterator[OutRecord]:
-        """Everything a batch writes, in its order; the marker last."""
+        """Yield all records of a batch in order, the marker last."""
         topics = self._parts.settings.topics
         at = Occasion(place.batch_id, clock.now_ms())
         yield from alert_records(outputs.groups, topics)
@@ -195,7 +195,10 @@ class BatchRunner:
 
 
 def _collect(frame: DataFrame, spill: Spill) -> tuple[BatchOutputs, bool]:
-    """Run the batch; also whether files were used. The action, and the only one, so that each task runs once."""
+    """Run the batch. Return its outputs, and whether any of them came as a file.
+
+    This is the only Spark action of a batch, so that each task runs once.
+    """
     table = frame.toArrow()
     groups: list[KeyGroupOutput] = []
     asides: list[Aside] = []
@@ -207,7 +210,7 @@ def _collect(frame: DataFrame, spill: Spill) -> tuple[BatchOutputs, bool]:
             spilled |= is_file(blob)
             groups.append(KeyGroupOutput.decode(spill.unpack(blob)))
     if len({group.key_group for group in groups}) != len(groups):
-        raise CheckpointDamaged("a key group was evaluated twice in one batch: this must not happen; report it")
+        raise CheckpointDamaged("a key group was evaluated twice in one batch: this is a defect, please report it")
     groups.sort(key=lambda group: group.key_group)
     return BatchOutputs(groups, asides), spilled
 

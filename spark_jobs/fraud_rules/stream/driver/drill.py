@@ -1,8 +1,8 @@
-"""A restore drill: whether the state of a checkpoint could be restored, tried on a copy while the detector works.
+"""A restore drill: tests on a copy whether the state of a checkpoint can be restored, while the detector works.
 
-The last finished batch is pinned and its files are copied; the copy is read through Spark's state reader and each key
-group's view is made from it, as a start would; what was read is compared, by digest, with the original. Nothing is
-written to the original and no producer is opened, so that no epoch is touched.
+The drill copies the files of the last finished batch, reads the copy through Spark's state reader, and builds each key
+group's view from it, as a start does. It compares the digest of the copy with that of the original. The drill writes
+nothing to the original and opens no producer, so it fences nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _TRIES = 3
 
 
 class DrillReport(msgspec.Struct, frozen=True, rename="camel"):
-    """How a drill went. `chunks` and `key_groups` were read from the copy; `cells` are the windows made of them."""
+    """The result of a drill. `chunks` and `key_groups` were read from the copy. `cells` are the grouping states that
+    were built from them."""
 
     batch_id: int
     key_groups: int
@@ -48,12 +49,12 @@ class DrillReport(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def right(self) -> bool:
-        """Whether the copy holds what the original does."""
+        """Whether the copy equals the original."""
         return self.digest == self.original_digest
 
 
 def drill(spark: SparkSession, checkpoint: Path, schema: TransactionSchema) -> DrillReport:
-    """Copy, restore and compare the last finished batch; a newer one when the detector has purged it meanwhile.
+    """Copy, restore and compare the last finished batch, or a newer one if the detector purges it meanwhile.
 
     Raises CheckpointDamaged, StateDamaged.
     """
@@ -75,7 +76,7 @@ def _drill_batch(spark: SparkSession, checkpoint: Path, batch: int, schema: Tran
     with tempfile.TemporaryDirectory(prefix="fraud-drill-") as folder:
         copy = Path(folder) / "checkpoint"
         copied = copy_batch(checkpoint, copy, batch)
-        original = _read_logs(spark, checkpoint, batch)  # first: the detector purges it soon
+        original = _read_logs(spark, checkpoint, batch)  # read first, because the detector purges it soon
         restored = _read_logs(spark, copy, batch)
         return DrillReport(
             batch_id=batch,
@@ -90,7 +91,7 @@ def _drill_batch(spark: SparkSession, checkpoint: Path, batch: int, schema: Tran
 
 
 def copy_batch(checkpoint: Path, copy: Path, batch: int) -> int:
-    """Copy what one finished batch needs: its logs, and the state up to its version. The bytes copied."""
+    """Copy the files of one finished batch: its logs, and the state up to its version. Return the copied bytes."""
 
     def unneeded(folder: str, names: list[str]) -> set[str]:
         unfinished = {name for name in names if ".tmp" in name}
@@ -110,14 +111,14 @@ def copy_batch(checkpoint: Path, copy: Path, batch: int) -> int:
 
 
 def _copy_if_there(source: str, target: str) -> None:
-    """The detector purges old versions all the time; whether one was needed, reading the copy tells."""
+    """Copy a file that the detector may purge meanwhile. If the file was needed, reading the copy fails."""
     with suppress(FileNotFoundError):
         shutil.copyfile(source, target)
 
 
 def _read_logs(spark: SparkSession, checkpoint: Path, batch: int) -> Mapping[int, Mapping[int, bytes]]:
-    """Each key group's log at a batch: blobs by id, the head under its own."""
-    _ = spark.streams.active  # makes what state stores report to; without it they cannot be opened
+    """Read each key group's log at a batch: the blobs of chunks and head, by id."""
+    _ = spark.streams.active  # creates the coordinator that state stores need to open
     try:
         rows = (
             spark.read.format("statestore")
@@ -137,7 +138,7 @@ def _read_logs(spark: SparkSession, checkpoint: Path, batch: int) -> Mapping[int
 
 
 def _restore(blobs: Mapping[int, bytes], schema: TransactionSchema) -> int:
-    """Make a key group's view from its log, as a start does; how many cells it has."""
+    """Build a key group's view from its log, as a start does. Return the number of its grouping states."""
     from fraud_rules.engine.state.journal import Journal
     from fraud_rules.engine.state.store import HeapViews
 

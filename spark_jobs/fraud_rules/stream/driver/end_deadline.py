@@ -1,7 +1,7 @@
-"""A limit on how long the end of the detector may take.
+"""Limits the time of the detector's shutdown.
 
-Stopping Spark waits for locks that its tasks hold, and can hang for minutes. A detector may be killed at any moment
-without a loss, so after the limit the process ends itself, says why, and takes its JVM and workers with it.
+Stopping Spark waits for locks that its tasks hold, and can hang for minutes. A kill of the detector never loses data,
+so after the limit the process reports the reason, kills its JVM and workers, and ends.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def ends_in_time(
     limit_s: float = END_S,
     leave: Callable[[int], None] = os._exit,
 ) -> Iterator[None]:
-    """The limit begins when the block is left, and `ended` is to be set before it is over.
+    """Limit the time from the end of the block until `ended` is set.
 
-    Otherwise the last line names the error that left the block, and the exit code is that error's; ShutdownStalled
-    where there was none.
+    After the limit, the last line and the exit code are those of the error that left the block, or of ShutdownStalled
+    if there was none.
     """
     try:
         yield
@@ -53,12 +53,12 @@ def _enforce(
     if ended.wait(limit_s):
         return
     late = ShutdownStalled(
-        f"Spark has not stopped within {limit_s:g} s and was ended; all outputs are written, nothing is lost"
+        f"Spark did not stop within {limit_s:g} s and was killed; all outputs are written, nothing is lost"
     )
     cause = error if isinstance(error, FraudError) else late
     with contextlib.suppress(psutil.Error):
         for process in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 process.kill()
-    say(str(cause) if cause is late else f"{cause} (Spark had not stopped after {limit_s:g} s and was ended)")
+    say(str(cause) if cause is late else f"{cause} (Spark did not stop within {limit_s:g} s and was killed)")
     leave(cause.exit_code)

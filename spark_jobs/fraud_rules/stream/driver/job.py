@@ -1,4 +1,4 @@
-"""What one start of the detector is told."""
+"""The parameters of one start of the detector."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["AttemptOf", "DetectorJob", "RebuildOrder"]
 
 @dataclass(frozen=True, slots=True)
 class AttemptOf:
-    """The intent that a start executes: it gives way to one with a higher epoch."""
+    """The attempt and the epoch of the intent that a start executes. A higher epoch supersedes it."""
 
     attempt_id: str
     epoch: int
@@ -22,7 +22,7 @@ class AttemptOf:
 
 @dataclass(frozen=True, slots=True)
 class RebuildOrder:
-    """Begin a fresh checkpoint from the topics. One `order` is carried out once, however often it is given.
+    """The order to build a new checkpoint from the topics. An `order` id is executed once, however often it is given.
 
     `partial` accepts that retention has removed the beginning of the topics.
     """
@@ -33,9 +33,11 @@ class RebuildOrder:
 
 @dataclass(frozen=True, slots=True)
 class DetectorJob:
-    """One start of the detector. `resume` lifts a stop that the rule log asked for; `adopt` begins an empty checkpoint
-    where the outputs written so far end, instead of refusing to. `accept_loss` goes on without records that are gone
-    before they were read. `metrics` is the address to serve them at, if any.
+    """One start of the detector.
+
+    `resume` lifts a stop that the rule log requested. `adopt` starts an empty checkpoint behind the last written
+    output, which is refused otherwise. `accept_loss` continues without records that were removed before they were
+    read. `metrics` is the address of the metrics, empty for no metrics.
     """
 
     settings: DetectorSettings

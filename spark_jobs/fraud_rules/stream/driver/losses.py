@@ -1,7 +1,7 @@
-"""Losses that a person has accepted: the checkpoint and the marker are moved past the records that are gone.
+"""Losses that a person has accepted: moves the checkpoint and the marker past the lost records.
 
-What is to change is durable in one file before anything changes, so that a start that dies meanwhile is completed by
-the next one. The first batch after it reports the loss in its progress record.
+One file holds all changes durably before the first change, so that the next start can complete a start that died. The
+first batch after that reports the loss in its progress record.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from fraud_rules.stream.driver.marker import Marker
 __all__ = ["AcceptedLoss", "accept", "accepted", "complete"]
 
 ACCEPTED: Final = "accepted-loss"
-"""A file beside the checkpoint: the last loss that was accepted."""
+"""A file beside the checkpoint: the last accepted loss."""
 
 
 class AcceptedLoss(msgspec.Struct, frozen=True, rename="camel"):
-    """`batch_id` is the first batch that goes on without the `lost` records; it reports them. `topics` are Kafka's ids
-    of the topics as of then. `files` and `marker` are what the checkpoint's files and the marker become, `done` says
-    that they are so."""
+    """An accepted loss. `batch_id` is the first batch without the `lost` records; it reports them.
+
+    `topics` are Kafka's ids of the topics at that time. `files` and `marker` are the new contents of the checkpoint's
+    files and of the marker. `done` means that these are written.
+    """
 
     batch_id: int
     lost: list[LostRecords]
@@ -44,7 +46,7 @@ _decode = msgspec.json.Decoder(AcceptedLoss).decode
 
 
 def accepted(folder: Folder) -> AcceptedLoss | None:
-    """The last loss accepted for this checkpoint. Raises CheckpointDamaged when its file cannot be read."""
+    """The last accepted loss of this checkpoint. Raises CheckpointDamaged if its file cannot be read."""
     text = folder.read(ACCEPTED)
     try:
         return None if text is None else _decode(text)
@@ -59,9 +61,9 @@ def accept(
     lost: Sequence[LostRecords],
     topics: Mapping[str, str],
 ) -> AcceptedLoss:
-    """Make it durable that this checkpoint goes on without the lost records; `complete` then makes it so.
+    """Record durably that this checkpoint continues without the lost records. `complete` then makes the changes.
 
-    `marker` is None when nothing of this checkpoint is written yet.
+    `marker` is None if no output of this checkpoint is written yet.
     """
     batch_id = 1 + max(-1 if progress.committed is None else progress.committed, marker.batch_id if marker else -1)
     before = accepted(folder)
@@ -77,12 +79,12 @@ def accept(
 
 
 def complete(folder: Folder, writer: BatchWriter, settings: DetectorSettings) -> None:
-    """Carry out what was accepted, once; nothing where it is done already."""
+    """Make the changes of an accepted loss, unless they are made already."""
     loss = accepted(folder)
     if loss is None or loss.done:
         return
     for name, text in loss.files.items():
-        # Hadoop keeps the checksum of a file beside it. A file without one is read as it is.
+        # Hadoop keeps the checksum of a file beside it. It reads a file without a checksum unchecked.
         folder.delete(posixpath.join(posixpath.dirname(name), f".{posixpath.basename(name)}.crc"))
         folder.create(name, text.encode(), replace=True)
     if loss.marker is not None:
@@ -91,7 +93,7 @@ def complete(folder: Folder, writer: BatchWriter, settings: DetectorSettings) ->
 
 
 def _moved_file(folder: Folder, name: str, lost: Sequence[LostRecords]) -> str:
-    """A file of Spark's with its offsets moved: they are its last line."""
+    """The text of a Spark file with moved offsets. The offsets are its last line."""
     text = (folder.read(name) or b"").decode()
     *head, last = text.rstrip("\n").split("\n")
     return "\n".join([*head, json.dumps(moved(json.loads(last), lost), separators=(",", ":"))])

@@ -1,7 +1,7 @@
-"""The marker: which batch's outputs Kafka holds, written in the transaction of these outputs.
+"""The marker: names the last batch whose outputs are in Kafka. The transaction of these outputs also writes the marker.
 
-Together with the checkpoint it says what the next start has to do. One that does not fit the checkpoint means that one
-of the two is not what it was: then nothing may be written.
+Marker and checkpoint together determine the next start. If they do not fit, one of the two was replaced or restored;
+then no output may be written.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
 
 
 class Marker(msgspec.Struct, frozen=True, rename="camel"):
-    """The last batch whose outputs are written. `end_offsets` by topic and partition (as text); `rate` is the traffic
-    up to that batch, from which the next start goes on to estimate what rules cost; `topics` are Kafka's ids of the
-    topics that the offsets are of, by name, empty where an earlier version wrote the marker."""
+    """The last batch whose outputs are written.
+
+    `end_offsets` are by topic and partition (as text). `rate` is the traffic up to that batch, from which the next
+    start continues to estimate the cost of rules. `topics` are Kafka's ids of the topics of the offsets, by name. They
+    are empty if an earlier version wrote the marker.
+    """
 
     query_id: str
     batch_id: int
@@ -30,16 +33,16 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
     topics: dict[str, str] = {}
 
     def encode(self) -> bytes:
-        """The marker as JSON; `decode` gives it back."""
+        """Encode as JSON for `decode`."""
         return msgspec.json.encode(self)
 
     @staticmethod
     def decode(text: bytes) -> Marker:
-        """What `encode` made. Raises CheckpointForeign for anything else."""
+        """Decode the result of `encode`. Raises CheckpointForeign for anything else."""
         try:
             return _decode(text)
         except msgspec.DecodeError as error:
-            raise CheckpointForeign(f"the marker in Kafka is not one of this version's: {error}") from error
+            raise CheckpointForeign(f"the marker in Kafka is not readable by this version: {error}") from error
 
     def covers(self, batch_id: int) -> bool:
         """Whether the outputs of a batch of the same query are written."""
@@ -50,14 +53,15 @@ _decode = msgspec.json.Decoder(Marker).decode
 
 
 BEGINNING: Final = "beginning"
-"""A file beside the checkpoint: where it was begun, if not at the beginning of the topics."""
+"""A file beside the checkpoint: the beginning of a checkpoint that did not start at the beginning of the topics."""
 
 
 class Beginning(msgspec.Struct, frozen=True, rename="camel"):
-    """Where outputs went on when this checkpoint was begun, and with which state.
+    """The outputs and the state with which a checkpoint started.
 
-    `marker` is None where nothing was written yet. `rebuild` is the order by which the state before was to be
-    recomputed, None where it was begun anew; `partial` accepts that retention has removed some of what it came from.
+    `marker` is the end of the outputs at that time, None without outputs. `rebuild` is the id of the order that
+    recomputes the earlier state, None for a checkpoint that started without state. `partial` accepts that retention
+    has removed a part of the input of that state.
     """
 
     marker: Marker | None
@@ -69,9 +73,9 @@ _decode_beginning = msgspec.json.Decoder(Beginning).decode
 
 
 def adopt(folder: Folder, marker: Marker | None, checkpoint: Progress, *, wanted: bool) -> Beginning | None:
-    """Where this checkpoint begins, when it does not begin at the beginning.
+    """The beginning of this checkpoint, None for the beginning of the topics.
 
-    `wanted` makes that so for an empty checkpoint: state is begun anew, outputs go on where they are.
+    With `wanted`, an empty checkpoint starts behind the last written output, without state.
     """
     known = beginning_of(folder)
     if known is not None:
@@ -82,7 +86,7 @@ def adopt(folder: Folder, marker: Marker | None, checkpoint: Progress, *, wanted
 
 
 def begin(folder: Folder, beginning: Beginning) -> Beginning:
-    """Make an empty checkpoint begin there, durably."""
+    """Record the beginning of an empty checkpoint durably."""
     if beginning.marker is not None:
         PinStore(folder).create(msgspec.structs.replace(beginning.marker.pin, batch_id=NO_PIN.batch_id))
     folder.create(BEGINNING, msgspec.json.encode(beginning))
@@ -90,7 +94,7 @@ def begin(folder: Folder, beginning: Beginning) -> Beginning:
 
 
 def beginning_of(folder: Folder) -> Beginning | None:
-    """Where this checkpoint was begun, if not at the beginning. Raises CheckpointDamaged when that cannot be read."""
+    """The recorded beginning of this checkpoint, None if there is none. Raises CheckpointDamaged."""
     known = folder.read(BEGINNING)
     try:
         return None if known is None else _decode_beginning(known)
@@ -101,15 +105,15 @@ def beginning_of(folder: Folder) -> Beginning | None:
 
 
 def check_fits(marker: Marker | None, checkpoint: Progress, where: str) -> None:
-    """Raise unless the marker and the checkpoint belong together.
+    """Check that the marker and the checkpoint belong together. `where` names the checkpoint in errors.
 
-    `where` names the checkpoint. Raises CheckpointForeign, or CheckpointDamaged when one of them is older than it was.
+    Raises CheckpointForeign, or CheckpointDamaged if one of the two is an older copy.
     """
     if marker is None:
         if checkpoint.committed is not None:
             raise CheckpointForeign(
                 f"{where} has finished batch {checkpoint.committed}, but this Kafka holds no marker of this detector: "
-                "connect it to the Kafka it wrote to, or give the detector another name and an empty checkpoint"
+                "connect the detector to its original Kafka, or give it another name and an empty checkpoint"
             )
         return
     check_query(marker, checkpoint.query_id, where)
@@ -117,20 +121,20 @@ def check_fits(marker: Marker | None, checkpoint: Progress, where: str) -> None:
 
 
 def check_query(marker: Marker, query_id: str | None, where: str) -> None:
-    """Raise CheckpointForeign unless the checkpoint's query is the one that has written.
+    """Raise CheckpointForeign if another query than the checkpoint's has written the outputs.
 
-    This much can be said while another detector still works on the same checkpoint.
+    This check works even while another detector uses the same checkpoint.
     """
     if query_id is None:
         raise CheckpointForeign(
             f"{where} is empty, but batch {marker.batch_id} of this detector is written: restore its checkpoint "
-            f"(query {marker.query_id}), recompute it from the topics (fraud rebuild), or begin with no state at all "
-            "where the outputs end (--adopt)"
+            f"(query {marker.query_id}), recompute it from the topics (fraud rebuild), or start without state behind "
+            "the last written output (--adopt)"
         )
     if marker.query_id != query_id:
         raise CheckpointForeign(
-            f"{where} is of query {query_id}, but what is written comes from query {marker.query_id}: "
-            "point this detector at its own checkpoint"
+            f"{where} belongs to query {query_id}, but query {marker.query_id} wrote the outputs: "
+            "give this detector its own checkpoint"
         )
 
 
@@ -138,17 +142,17 @@ def _check_batch(marker: Marker, checkpoint: Progress, where: str) -> None:
     committed = -1 if checkpoint.committed is None else checkpoint.committed
     if marker.batch_id < committed:
         raise CheckpointForeign(
-            f"{where} has finished batch {committed}, but Kafka's marker is of batch {marker.batch_id}: the outputs "
-            "after it are lost; restore the topics and the checkpoint of one time"
+            f"{where} has finished batch {committed}, but the marker in Kafka names batch {marker.batch_id}: the later "
+            "outputs are lost; restore the topics and the checkpoint from the same time"
         )
     if marker.batch_id > committed + 1 or marker.batch_id not in checkpoint.planned:
         raise CheckpointDamaged(
-            f"{where} ends at batch {committed}, but batch {marker.batch_id} is written already: it is "
-            "older than it was; restore the newest copy"
+            f"{where} ends at batch {committed}, but batch {marker.batch_id} is written already: the checkpoint is an "
+            "older copy; restore the newest one"
         )
     if checkpoint.planned[marker.batch_id] != marker.end_offsets:
         raise CheckpointForeign(
-            f"{where} ends batch {marker.batch_id} at other offsets than the marker in Kafka says: "
+            f"{where} has other end offsets for batch {marker.batch_id} than the marker in Kafka: "
             "restore the checkpoint"
         )
     if checkpoint.pins.get(marker.batch_id) != marker.pin:

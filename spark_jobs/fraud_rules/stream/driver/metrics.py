@@ -1,4 +1,4 @@
-"""What the detector tells a monitoring system, in Prometheus's format: the newest batch, and sums since the start."""
+"""The detector's metrics in the format of Prometheus: the newest batch, and sums since the start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MS_A_S = 1_000
 
 
 class DetectorMetrics:
-    """Gauges and counters of one detector."""
+    """The gauges and counters of one detector."""
 
     def __init__(self, detector: str) -> None:
         self.registry = CollectorRegistry()
@@ -30,15 +30,15 @@ class DetectorMetrics:
         self._batches = self._counter("batches", "Batches whose outputs are written")
         self._counters = {name: self._counter(name, f"The sum of `{name}` of the batches") for name in _COUNTED}
         self._gauges = {name: self._gauge(name, f"`{name}` of the newest batch") for name in _SHOWN}
-        self._written = self._gauge("last_batch_timestamp_seconds", "When the newest batch was written")
+        self._written = self._gauge("last_batch_timestamp_seconds", "Time at which the newest batch was written")
         self._watermark = self._gauge("watermark_timestamp_seconds", "The lowest watermark of a key group")
         self._latency = {
-            name: self._gauge(f"{name}_seconds", f"`{name}` of the batch before, from append time to readable alerts")
+            name: self._gauge(f"{name}_seconds", f"`{name}` of the previous batch, from append time to readable alerts")
             for name in ("p50", "p99")
         }
 
     def note(self, progress: Progress) -> None:
-        """A batch is written."""
+        """Add a written batch."""
         self._batches.inc()
         for name, counter in self._counters.items():
             counter.inc(getattr(progress, name))
@@ -63,7 +63,7 @@ class DetectorMetrics:
 
 @contextmanager
 def serve_metrics(job: DetectorJob) -> Iterator[DetectorMetrics]:
-    """Metrics, served at the job's address if it has one. Raises PortInUse."""
+    """Create the metrics and serve them at the job's address, if it has one. Raises PortInUse."""
     metrics = DetectorMetrics(job.settings.detector)
     with serving(job.metrics, metrics.registry):
         yield metrics

@@ -1,4 +1,4 @@
-"""What the detector says about itself with every batch."""
+"""The detector's progress record, which each batch writes."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class BatchOutputs:
-    """All that the workers handed in for a batch."""
+    """The outputs of all workers for a batch."""
 
     groups: Sequence[KeyGroupOutput]
     asides: Sequence[Aside]
 
     @property
     def rows(self) -> int:
-        """Transactions accepted by the parser."""
+        """The number of accepted transactions."""
         return sum(aside.rows for aside in self.asides)
 
     @property
     def refused(self) -> int:
-        """Records that go to quarantine."""
+        """The number of quarantined records."""
         return sum(len(aside.refused) for aside in self.asides)
 
     @property
     def ignored(self) -> int:
-        """Tombstones."""
+        """The number of ignored tombstones."""
         return sum(aside.ignored for aside in self.asides)
 
     @property
     def late(self) -> int:
-        """Transactions that were late in at least one grouping."""
+        """The number of transactions that were late in at least one grouping."""
         return len({(record.partition, record.offset) for group in self.groups for record in group.late})
 
     def append_ms(self, q: float) -> int | None:
@@ -54,14 +54,14 @@ class BatchOutputs:
 
     @property
     def event_span_ms(self) -> tuple[int, int] | None:
-        """Between which event times nine tenths of the accepted transactions lie; None without any."""
+        """The event times between which 90% of the accepted transactions are. None without transactions."""
         tasks = [(each.rows, each.event_quantiles_ms) for each in self.asides]
         first_ms, last_ms = merged_quantile_ms(tasks, 0.05), merged_quantile_ms(tasks, 0.95)
         return None if first_ms is None or last_ms is None else (first_ms, last_ms)
 
 
 class Latency(msgspec.Struct, frozen=True, rename="camel"):
-    """Of one batch, in ms: its parts, and from a transaction's append time to when its alerts could be read."""
+    """The durations of one batch, in ms: its phases, and quantiles from a transaction's append to readable alerts."""
 
     batch_id: int
     rows: int
@@ -75,7 +75,7 @@ class Latency(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(slots=True)
 class Account:
-    """What this start knows of the state as a whole, by the newest output of each key group, and of its traffic."""
+    """The totals of this start: the state, by the newest output of each key group, and the traffic."""
 
     traffic: Traffic
     groups: dict[int, KeyGroupOutput] = field(default_factory=dict)
@@ -95,29 +95,29 @@ class Account:
 
     @property
     def retained_events(self) -> int:
-        """Retained events, counted once a grouping."""
+        """The number of retained events, counted once per grouping."""
         return sum(group.retained_events for group in self.groups.values())
 
     @property
     def retained_marks(self) -> int:
-        """Marks of alerts, counted once a rule and key."""
+        """The number of marks of alerts, counted once per rule and key."""
         return sum(group.retained_marks for group in self.groups.values())
 
     @property
     def retained_bytes(self) -> int:
-        """Memory of the views."""
+        """The memory of the views."""
         return sum(group.retained_bytes for group in self.groups.values())
 
     @property
     def watermark_ms(self) -> int | None:
-        """The lowest watermark."""
+        """The lowest watermark of a key group."""
         known = [group.watermark_ms for group in self.groups.values() if group.watermark_ms is not None]
         return min(known, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a batch is in the logs, and whose it is: see `detector_status.Progress`."""
+    """The position of a batch in the logs, and its origin, see `detector_status.Progress`."""
 
     query_id: str
     batch_id: int
@@ -131,7 +131,7 @@ class Place:
 def progress_record(
     place: Place, outputs: BatchOutputs, account: Account, rules: int, lag: int | None, before: Latency | None
 ) -> bytes:
-    """One batch's progress as JSON. `lag` counts transactions not yet read; `before` is the batch before."""
+    """Encode the progress of a batch as JSON. `lag` counts unread transactions. `before` is the previous batch."""
     return _encode(
         {
             "queryId": place.query_id,

@@ -1,4 +1,4 @@
-"""The query: Kafka in, fan-out, shuffle by key group, engine, and what the driver does with a batch."""
+"""The streaming query: Kafka source, fan-out, shuffle by key group, engine, and the driver's batch callback."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def start_query(
     starting_offsets: str,
     on_batch: Callable[[DataFrame, int], None],
 ) -> StreamingQuery:
-    """Start the query on the context's checkpoint. `starting_offsets` matter to an empty one only."""
+    """Start the query on the context's checkpoint. Only an empty checkpoint uses `starting_offsets`."""
     rows = _source(spark, context, starting_offsets).mapInArrow(FanOutStage(context).run, KEYED_SCHEMA)
     outputs = rows.groupBy("key_group", "lane").transformWithState(
         KeyGroupProcessor(context), outputStructType=ROW_SCHEMA, outputMode="update", timeMode="none"
@@ -34,9 +34,9 @@ def start_query(
 
 
 def _source(spark: SparkSession, context: WorkerContext, starting_offsets: str) -> DataFrame:
-    """One source for all topics that give rise to a batch: planning a batch costs time by the source.
+    """One source for all topics that trigger a batch, because the time to plan a batch grows with the sources.
 
-    Rules and ticks are there only to start a batch; what the rules say is read up to the batch's pin.
+    Rules and ticks only trigger a batch. The rule log itself is read separately, up to the batch's pin.
     """
     topics, settings = context.settings.topics, context.settings
     options = {
@@ -46,7 +46,7 @@ def _source(spark: SparkSession, context: WorkerContext, starting_offsets: str) 
         "failOnDataLoss": "true",
         "maxOffsetsPerTrigger": str(settings.max_offsets_per_trigger),
         "kafka.isolation.level": "read_committed",
-        # At its default of 500 ms, a batch that has caught up with the producer waits that long for one more byte.
+        # With the default of 500 ms, a batch that has caught up with the producer waits that long for another byte.
         "kafka.fetch.max.wait.ms": "20",
         "kafka.max.poll.records": "5000",
         "kafka.fetch.max.bytes": _MAX_FETCH_BYTES,

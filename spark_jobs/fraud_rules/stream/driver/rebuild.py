@@ -1,7 +1,7 @@
-"""A fresh checkpoint from the topics: the way out of a damaged one, and to another number of key groups.
+"""Builds a new checkpoint from the topics, to replace a damaged one or to change the number of key groups.
 
-The old folder is set aside under another name. The new one begins where the outputs end, and its first batch takes the
-recomputed state in. Until that batch is finished every start recomputes it; nothing of it is written anywhere else.
+The old folder is renamed. The new checkpoint starts at the end of the outputs, and its first batch loads the recomputed
+state. Until that batch is finished, every start recomputes the state, because it is not stored anywhere else.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FRESH: Final = ".fresh"
 
 
 def is_carried_out(folder: Folder, order: RebuildOrder) -> bool:
-    """Whether this folder was made by the order already, finished or not."""
+    """Whether the order has already created this folder, finished or not."""
     try:
         beginning = beginning_of(folder)
     except CheckpointDamaged:
@@ -45,9 +45,9 @@ def is_carried_out(folder: Folder, order: RebuildOrder) -> bool:
 
 
 def check_history(job: DetectorJob, order: RebuildOrder, recreated: Collection[str] = ()) -> None:
-    """Raise HistoryLost, or FraudError, when there is not what a rebuild needs.
+    """Raise HistoryLost or FraudError if the topics do not hold the input of a rebuild.
 
-    `recreated` names topics that were created again since the last batch.
+    `recreated` names the topics that were created again after the last batch.
     """
     history = read_history(job.kafka, job.settings, recreated=job.settings.topics.transactions in recreated)
     history.require(partial=order.partial)
@@ -56,8 +56,11 @@ def check_history(job: DetectorJob, order: RebuildOrder, recreated: Collection[s
 def begin_rebuild(
     folder: Folder, order: RebuildOrder, marker: Marker | None, manifest: Mapping[str, Any]
 ) -> str | None:
-    """Begin a fresh folder at the marker, in the place of the old one, which is set aside; where that is, if there was
-    one. The fresh one is whole before the old one goes, see `finish_rebuild`."""
+    """Create a new folder that starts at the marker, set the old one aside, and put the new one in its place.
+
+    Returns the new path of the old folder, None if there was none. The new folder is complete before the old one is
+    moved, see `finish_rebuild`.
+    """
     fresh = folder.beside(_FRESH)
     fresh.remove()
     claim(fresh, manifest)
@@ -72,7 +75,7 @@ def begin_rebuild(
 
 
 def finish_rebuild(folder: Folder) -> None:
-    """Put a fresh folder in its place, where whoever began it died after the old one was set aside."""
+    """Put a new folder in its place, if an earlier start died after it had set the old one aside."""
     fresh = folder.beside(_FRESH)
     if not any(not name.startswith(".") for name in folder.names()) and beginning_of(fresh) is not None:
         folder.remove()
@@ -82,17 +85,17 @@ def finish_rebuild(folder: Folder) -> None:
 def recompute(
     job: DetectorJob, beginning: Beginning, loss: AcceptedLoss | None, work: WorkReport
 ) -> Mapping[int, bytes]:
-    """The state at the marker, an image for each key group. `loss` is what this checkpoint goes on without.
+    """Recompute the state at the marker, as an image per key group. `loss` is the accepted loss of this checkpoint.
 
     Raises HistoryLost, BrokerUnavailable.
     """
     marker = beginning.marker
     if marker is None:
         return {}
-    # Whoever does not rebuild need not load the kernel: it takes seconds.
+    # Imported here, because loading the kernel takes seconds and only a rebuild needs it.
     from fraud_rules.replay.rebuild import rebuild_state
 
-    # The first batch of the new checkpoint may be written already, and is still to be evaluated again.
+    # The first batch of the new checkpoint may be written already, but must still be evaluated again.
     recreated = loss is not None and any(
         each.reason is LossReason.RECREATED and each.topic == job.settings.topics.transactions for each in loss.lost
     )

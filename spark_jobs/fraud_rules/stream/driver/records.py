@@ -1,4 +1,4 @@
-"""From what the key groups hand in to the records a batch writes, in one order however the work was spread. Pure."""
+"""Converts the outputs of key groups to a batch's records, in an order that does not depend on the tasks. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def alert_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Iterator[OutRecord]:
-    """Alerts, live and shadow, and restrictions, by (append time, partition, offset, rule id)."""
+    """Yield live and shadow alerts and restrictions, by (append time, partition, offset, rule id)."""
     alerts = [alert for output in outputs for alert in output.alerts]
     alerts.sort(key=_alert_place)
     for alert in alerts:
@@ -34,7 +34,7 @@ def alert_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Iter
 
 
 def late_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Iterator[OutRecord]:
-    """One record a late transaction, with the lateness in each grouping concerned, largest first named."""
+    """Yield one record per late transaction, with its largest lateness and its lateness in each grouping."""
     late = [record for output in outputs for record in output.late]
     late.sort(key=_late_place)
     for (append_ms, partition, offset), group in groupby(late, key=lambda record: _late_place(record)[:3]):
@@ -54,9 +54,10 @@ def late_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Itera
 
 
 def quarantine_records(refused: Iterable[Refused], topics: TopicNames, max_bytes: int) -> Iterator[OutRecord]:
-    """Refused records as they came, by place; where from and why is in the headers.
+    """Yield refused records unchanged, in the order of their positions. The headers hold origin and reason.
 
-    What is longer than `max_bytes` is cut and says so: a record too large to be written must not stop the detector.
+    A record longer than `max_bytes` is cut and marked, because a record that is too large to write must not stop the
+    detector.
     """
     for record in sorted(refused, key=lambda each: (each.append_ms, each.partition, each.offset)):
         headers = {
@@ -75,14 +76,14 @@ def quarantine_records(refused: Iterable[Refused], topics: TopicNames, max_bytes
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """When a batch makes rules live: its id, and the time in epoch ms."""
+    """The batch that makes rules live, and its time in epoch ms."""
 
     batch_id: int
     time_ms: int
 
 
 def rule_operation_records(entries: Iterable[LogEntry], at: Occasion, topics: TopicNames) -> Iterator[OutRecord]:
-    """One record for each rule record that the batch's pin is the first to include: live, or rejected and why."""
+    """Yield one report per rule record that the batch's pin newly includes: live, or rejected with reasons."""
     for entry in entries:
         document: dict[str, object] = {
             "ruleId": entry.rule_id,
@@ -100,16 +101,16 @@ def rule_operation_records(entries: Iterable[LogEntry], at: Occasion, topics: To
 
 
 def latency_records(average_ms: str | None, topics: TopicNames) -> Iterator[OutRecord]:
-    """The average latency as plain text, where it is due."""
+    """Yield the average latency as plain text, if it is due."""
     if average_ms is not None:
         yield OutRecord(topics.latency, average_ms.encode())
 
 
 def export_records(new: Sequence[LogEntry], timeline: RuleTimeline, topics: TopicNames) -> Iterator[OutRecord]:
-    """For each EXPORT_RULES_CURRENT among the new entries, the rules in force there: one record a rule, by rule id.
+    """For each EXPORT_RULES_CURRENT among the new entries, yield the rules in force there, one record per rule by id.
 
-    A record has the rule's members at its top level, as the Flink demo writes them, and beside them the export's
-    version, the rule's place in it, the number of rules, and the rule's version.
+    A record has the rule's members at its top level, as the Flink demo writes them, and in addition the version of the
+    export, the rule's position in it, the number of rules, and the rule's version.
     """
     for entry in new:
         if entry.change != Control(ControlType.EXPORT_RULES_CURRENT):

@@ -1,4 +1,4 @@
-"""The driver's side of the rules: decides a batch's pin, and knows what the pin brings into force."""
+"""Pins rules on the driver: decides the pin of a batch, and lists the entries that the pin makes live."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
 
 @dataclass(frozen=True, slots=True)
 class RulesOfBatch:
-    """A batch's pin, the rule log up to it, and the entries that the batches before did not have."""
+    """The pin of a batch, the rule log up to the pin, and the entries that earlier batches did not have."""
 
     pin: Pin
     timeline: RuleTimeline
@@ -26,7 +26,7 @@ class RulesOfBatch:
 
 
 class RuleDesk:
-    """Decides pins, one batch after the other."""
+    """Decides the pins of batches, one after the other."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class RuleDesk:
         pins: PinStore,
         rate: EventRate | None = None,
     ) -> None:
-        """`reader` is on the rules topic, `rate` the last one known. Begins at the newest pin there is."""
+        """`reader` reads the topic of rules, `rate` is the last known rate. Starts at the newest existing pin."""
         self._settings = settings
         self._log = log
         self._reader = reader
@@ -44,7 +44,7 @@ class RuleDesk:
         self.rate = rate or EventRate()
         self._retained_events = self._retained_marks = 0
         self._newest = max(pins.batches(), default=NO_PIN.batch_id)
-        # Where the checkpoint does not begin at the beginning, its first batch has one before it all the same.
+        # A checkpoint that did not start at the beginning of the topics has a pin before its first batch.
         self._last = pins.read(NO_PIN.batch_id) or NO_PIN
 
     def stopped_at(self) -> int | None:
@@ -53,7 +53,7 @@ class RuleDesk:
         return self._log.up_to(pin.rules_end, pin.reasons(), pin.digest).latest.stopped_at
 
     def rules_of(self, batch_id: int) -> RulesOfBatch:
-        """The rules of a batch: those of its first attempt, or else all there are now, pinned durably."""
+        """The rules of a batch: those of its first attempt, else all current rules, pinned durably."""
         previous = self._last if self._last.batch_id == batch_id - 1 else self._pins.read(batch_id - 1) or NO_PIN
         pin = self._pins.read(batch_id) if batch_id <= self._newest else None
         if pin is None:
@@ -66,7 +66,7 @@ class RuleDesk:
         return RulesOfBatch(pin, timeline, new)
 
     def saw(self, rows: int, event_span_ms: tuple[int, int] | None, retained_events: int, retained_marks: int) -> None:
-        """Note a batch: its transactions, the event time they span (None without any), and the state after it."""
+        """Record a batch: its transactions, their span of event time (None without any), and the state after it."""
         if event_span_ms is not None:
             self.rate = self.rate.after(rows, *event_span_ms)
         self._retained_events, self._retained_marks = retained_events, retained_marks
@@ -81,7 +81,7 @@ class RuleDesk:
         return Pin(batch_id, end, refused, self._log.digest(end))
 
     def _over_budget(self, previous: Pin, end: int) -> list[tuple[int, Reason]]:
-        """The new records whose rules would cost more state than there may be."""
+        """The new records whose rules would exceed the state budget, with the reasons."""
         settings = self._settings
         lateness_ms = settings.max_out_of_orderness_ms
         traffic = TrafficSeen(

@@ -1,4 +1,4 @@
-"""The detector: checks that it may start, wires everything together, starts the query, and ends it in order."""
+"""Runs the detector: checks the start, connects all parts, starts the query, and shuts it down."""
 
 from __future__ import annotations
 
@@ -54,14 +54,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Makes a start wait once Spark is up, before anything is touched: `on_ready` is called then, and it goes on when
-    there is a `file`. So it can begin while the detector before it still works."""
+    """Pauses a start when Spark is up, before it changes anything. So it can prepare while the previous detector works.
+
+    The start calls `on_ready` and continues when `file` exists.
+    """
 
     file: Path
     on_ready: Callable[[], None]
 
     def wait(self, drain: threading.Event) -> bool:
-        """Whether to go on: False when it was asked to end meanwhile."""
+        """Wait for the file. Return False if `drain` is set first."""
         self.on_ready()
         while not self.file.exists():
             if drain.wait(_LOOK_S):
@@ -76,12 +78,12 @@ def run(
     work: WorkReport | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Run until SIGTERM or SIGINT, which end it after the batch in hand; `on_running` is called once the query runs.
+    """Run the detector until SIGTERM or SIGINT, which end it after the current batch.
 
-    `work` reports what the driver is working on; without one it goes to the file that the environment names, if any.
-    `say` gets each loss that this start accepts, and the last line of a process whose end is cut short, see
-    `end_deadline`.
-    Raises DetectorStopped when the rule log asks to stop, and everything else by name: see `errors`.
+    `on_running` is called once the query runs. `work` receives the driver's current work; without it, the reports go
+    to the file that the environment names, if any. `say` receives each loss that this start accepts, and the last line
+    of a process that ends by the limit of `end_deadline`.
+    Raises DetectorStopped if the rule log requests a stop, and other errors by name, see `errors`.
     """
     drain, work = threading.Event(), work or named_report()
     with ExitStack() as stack:
@@ -109,7 +111,7 @@ def run(
 def _start(
     job: DetectorJob, stack: ExitStack, spark: SparkSession | None, work: WorkReport, say: Callable[[str], None]
 ) -> tuple[BatchRunner, Callable[[], StreamingQuery]]:
-    """Do everything but start the query, which may be done more than once."""
+    """Prepare everything except the query. Return a function that starts the query and may be called again."""
     topics, settings, options = job.settings.topics, job.settings, job.spark
     rules = stack.enter_context(TopicReader(job.kafka, topics.rules))
     check_rule_log(rules)
@@ -129,7 +131,7 @@ def _start(
         folder = HadoopFolder(spark, options.checkpoint)
         admitted = admit(job, folder, rules, work)
     for each in admitted.lost:
-        say(f"goes on without lost records: {each}")
+        say(f"continues without lost records: {each}")
     transactions = stack.enter_context(TopicReader(job.kafka, topics.transactions))
     pulse = Pulse(TickWriter(job.kafka, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
     context = WorkerContext(job.schema, settings, job.kafka, folder.root, options.shuffle_partitions, admitted.restores)
@@ -143,7 +145,7 @@ def _start(
     parts = BatchParts(spark, settings, folder, admitted.desk, admitted.writer, pulse, watch, spill, metrics, meter)
     runner = BatchRunner(parts, admitted.marker, admitted.resumed_at, _origin(job, admitted))
     if warming is not None:
-        # The query's own Python worker has ten seconds to connect, and the workers take the same cores.
+        # The Python worker of the query has ten seconds to connect, and these workers use the same cores.
         work.begin(WorkPhase.WORKERS)
         warming.join()
     watch.start()
@@ -162,9 +164,9 @@ def _start(
 
 
 def check_start(job: DetectorJob) -> None:
-    """Raise what a start would raise, as far as that can be told without one: no Spark, nobody fenced, nothing changed.
+    """Raise the errors of a start that can be found without Spark. Fence and change nothing.
 
-    A checkpoint on another file system than a disk is not looked at: that takes Spark.
+    A checkpoint on another file system than a disk is not checked, because that needs Spark.
     """
     _check_host(job)
     check_master(job.spark.master)
@@ -177,7 +179,7 @@ def check_start(job: DetectorJob) -> None:
 
 
 def _check_host(job: DetectorJob) -> None:
-    """Raise ConfigError, or StorageFull for the views where this host evaluates."""
+    """Raise ConfigError for wrong options, and StorageFull if this host evaluates and lacks space for the views."""
     check_options(job.spark)
     if job.spark.is_local:
         where = str(job.spark.checkpoint_path) if job.spark.checkpoints_to_disk else job.spark.checkpoint
@@ -191,7 +193,7 @@ def _origin(job: DetectorJob, admitted: Admitted) -> Origin:
 
 
 def _retained(job: DetectorJob) -> int | None:
-    """The events in state when the detector wrote last; None where that is unknown."""
+    """The number of events in state at the detector's last write. None if it is unknown."""
     topic, detector = job.settings.topics.detector_progress, job.settings.detector.encode()
     try:
         records = tail_of(job.kafka, topic, _TAIL)
@@ -206,14 +208,14 @@ def _spark(options: SparkOptions, stack: ExitStack, work: WorkReport) -> SparkSe
     spark = build_session(options)
     stack.callback(stop_spark, spark)
     if options.is_local and options.checkpoints_to_disk:
-        drop_hadoop_defaults(spark)  # a cluster, and other file systems, may want them
+        drop_hadoop_defaults(spark)  # a cluster or another file system may need them
     return spark
 
 
 def _watch_from_the_first(
     query: StreamingQuery, begin: Callable[[], StreamingQuery], runner: BatchRunner, drain: threading.Event
 ) -> None:
-    """As `_watch`; a query whose Python worker has come too late is begun again, as long as it has had no batch."""
+    """Watch the query. Restart it if its Python worker connected too late and it has had no batch yet."""
     for _ in range(_WORKER_TRIES):
         try:
             _watch(query, runner, drain)
@@ -229,9 +231,9 @@ def _watch_from_the_first(
 
 
 def _watch(query: StreamingQuery, runner: BatchRunner, drain: threading.Event) -> None:
-    """Return once the query has ended in order; raise why it did not.
+    """Wait until the query has ended. Raise the error that ended it, if any.
 
-    A batch that failed is enough: Spark's thread may die over the failure, and the query still counts as active.
+    A failed batch is enough to raise: its failure may kill Spark's thread while the query still counts as active.
     """
     error: BaseException | None
     try:

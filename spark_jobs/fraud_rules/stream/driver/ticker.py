@@ -1,7 +1,7 @@
-"""Keeps an idle detector awake, and knows how far the topics have grown.
+"""Triggers batches of an idle detector, and tracks the ends of the transactions.
 
-Without records Spark begins no batch. A thread of the driver sees to it that one begins at the start, and then whenever
-none has ended for `tick_ms`.
+Spark starts no batch without records. So a thread of the driver writes a tick at the start, and then whenever no batch
+has ended for `tick_ms`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _log = logging.getLogger(__name__)
 
 _LOOK_S = 1.0
 _WARM_BATCHES = 30
-"""A JVM that has just started takes several times as long for a batch: the first of them are run before they matter."""
+"""The first batches of a new JVM take several times as long, so this many run at once, before they matter."""
 
 _MS_A_S = 1_000
 
 
 class Pulse:
-    """A daemon thread. `transactions` is a reader of its own."""
+    """A daemon thread. It must be the only user of the reader `transactions`."""
 
     def __init__(self, ticks: TickWriter, transactions: TopicReader, tick_ms: int) -> None:
         self._ticks = ticks
@@ -38,24 +38,24 @@ class Pulse:
         self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
 
     def start(self) -> None:
-        """Tick once, and then when needed."""
+        """Write a tick and start the thread."""
         self._ticks.tick()
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._stop.set()
         self._thread.join()
 
     def beat(self) -> None:
-        """A batch has ended."""
+        """Record the end of a batch."""
         self._beat = time.monotonic()
         self._batches += 1
         if self._batches <= _WARM_BATCHES:
             self._ticks.tick()
 
     def lag(self, end_offsets: Mapping[str, int]) -> int | None:
-        """Transactions appended beyond these offsets, as of a second ago at most; None while unknown."""
+        """The number of transactions after these offsets, at most a second old. None while unknown."""
         ends = self._ends
         if not ends:
             return None
@@ -65,8 +65,8 @@ class Pulse:
         while not self._stop.wait(min(_LOOK_S, self._tick_s / 4)):
             try:
                 self._turn()
-            except Exception:  # noqa: BLE001 - without this thread an idle detector makes no batch and counts as stalled
-                _log.exception("the ticker has failed; it tries again in a second")
+            except Exception:  # noqa: BLE001 - without this thread an idle detector runs no batch and counts as stalled
+                _log.exception("the ticker has failed and retries in a second")
 
     def _turn(self) -> None:
         if time.monotonic() - self._beat >= self._tick_s:
@@ -79,4 +79,4 @@ class Pulse:
             partitions = self._transactions.partitions()
             self._ends = {str(partition): self._transactions.ends(partition)[1] for partition in partitions}
         except BrokerUnavailable:
-            self._ends = {}  # only the display of lag depends on it; the batch itself names what is wrong
+            self._ends = {}  # only the display of lag needs the ends; the batch itself reports the outage

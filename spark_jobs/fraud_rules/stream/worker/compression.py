@@ -1,6 +1,6 @@
-"""Large blobs are compressed before they enter the JVM, which copies every byte several times on its way.
+"""Compresses large blobs before they enter the JVM, which copies every byte several times.
 
-Packed columns shrink to a sixth at half a gigabyte a second; small blobs are not worth the call.
+Packed columns shrink to a sixth, at half a gigabyte per second. For small blobs the call costs more than it saves.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _codec = pa.Codec("zstd", compression_level=1)
 
 
 def squeeze(blob: bytes) -> bytes:
-    """The blob for a journey through the JVM; `expand` gives it back."""
+    """Compress a blob for the JVM; `expand` restores it."""
     if len(blob) < _LEAST_BYTES:
         return _PLAIN + blob
     return b"".join([_ZSTD, len(blob).to_bytes(_LENGTH_BYTES, "little"), _codec.compress(blob, asbytes=True)])
 
 
 def expand(squeezed: bytes) -> bytes:
-    """What was given to `squeeze`. Raises ValueError for anything else."""
+    """Restore a blob that `squeeze` made. Raises ValueError for anything else."""
     kind = squeezed[:1]
     if kind == _PLAIN:
         return squeezed[1:]

@@ -1,7 +1,7 @@
-"""What a Python worker process keeps between batches: the rule log and the views of key groups.
+"""The state that a Python worker process keeps between batches: the rule log and the views of key groups.
 
-Workers are reused, so module-level state of an importable module survives; which worker runs which task is up to Spark,
-so nothing here is relied on for more than speed.
+Spark reuses workers, so the state of an importable module survives. Spark also chooses the worker of each task, so this
+state may only improve speed.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ _tasks = 0
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What every task needs; sent along with it. `checkpoint` tells the views of different detectors apart; `restores`
-    says that the first batch takes a recomputed state in."""
+    """The context of a task, which Spark sends with it.
+
+    `checkpoint` separates the views of different detectors. `restores` means that the first batch loads a recomputed
+    state.
+    """
 
     schema: TransactionSchema
     settings: DetectorSettings
@@ -44,21 +47,21 @@ class WorkerContext:
     restores: bool = False
 
     def restores_now(self) -> bool:
-        """Whether this task is of the batch that takes a recomputed state in: it has to visit every key group."""
+        """Whether this task's batch loads a recomputed state. Then it must visit every key group."""
         return self.restores and self.batch_id() == 0
 
     def timeline(self) -> RuleTimeline:
-        """The rule log up to the pin of the batch this task belongs to."""
+        """The rule log up to the pin of this task's batch."""
         pin = Pin.decode(_property(PIN_PROPERTY).encode())
         log = _rule_log(self.kafka, self.settings.topics.rules, self.schema, self.settings)
         return log.up_to(pin.rules_end, pin.reasons(), pin.digest)
 
     def spill(self) -> Spill:
-        """Where outputs go that are too large for a row."""
+        """The spill for outputs that are too large for a row."""
         return Spill(self.checkpoint, self.settings.spill_output_bytes)
 
     def batch_id(self) -> int:
-        """The batch this task belongs to."""
+        """The id of this task's batch."""
         return int(_property(BATCH_PROPERTY))
 
     def views(self) -> ViewStore:
@@ -67,10 +70,10 @@ class WorkerContext:
 
 
 def settle() -> None:
-    """Put what the process has loaded beyond the reach of the garbage collector; call it once a task is set up.
+    """Freeze the loaded objects, so that the garbage collector skips them. Call this once a task is set up.
 
-    Spark's daemon collects garbage after every task. Over the objects of numba, pyarrow and pyspark that takes longer
-    than the task itself; what a worker has loaded by its second task it keeps for good.
+    Spark's daemon collects garbage after every task. With the objects of numba, pyarrow and pyspark that takes longer
+    than the task itself. A worker keeps forever what it has loaded by its second task.
     """
     global _tasks  # noqa: PLW0603 - a count of this process
     _tasks += 1
@@ -83,7 +86,7 @@ def _property(name: str) -> str:
     context = TaskContext.get()
     value = context.getLocalProperty(name) if context is not None else None
     if value is None:
-        raise FraudError(f"a task of the detector runs without {name}: it must be started by its own driver")
+        raise FraudError(f"a task of the detector runs without {name}: only the detector's driver may start it")
     return value
 
 

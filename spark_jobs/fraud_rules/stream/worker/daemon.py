@@ -1,8 +1,8 @@
-"""Starts Python workers: Spark's own daemon, with what every worker needs loaded before the first one is forked.
+"""Starts Python workers: Spark's daemon, with the workers' libraries loaded before the first fork.
 
-A worker of Spark's own loads pyarrow, numba and the compiled kernel after the fork, seconds of work in each, and Spark
-starts several at once. Forked from here they share it, memory included. Nothing may start a thread before the fork;
-that is why Kafka clients are opened by the workers.
+Without this module each worker loads pyarrow, numba and the compiled kernel after the fork, which takes seconds, and
+Spark starts several workers at once. Here the workers share the loaded libraries and their memory. No thread may start
+before the fork, so the workers open the Kafka clients themselves.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PRELOADED: Final = (
 
 
 def preload() -> None:
-    """Load what workers use, beyond the reach of the garbage collector, which Spark runs after every task."""
+    """Load the workers' libraries and freeze them, because Spark runs the garbage collector after every task."""
     for name in _PRELOADED:
         importlib.import_module(name)
     load_kernel()

@@ -1,4 +1,4 @@
-"""The first stage: raw records in, one packed row a key group out."""
+"""The first stage: raw records in, one packed row per key group out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fraud_rules.stream.worker.salting import lanes
 from fraud_rules.stream.worker.wire import ASIDE, Aside, Refused, quantiles_ms
 
 MAX_REFUSED_BYTES = 4_194_304
-"""Quarantined bytes that travel in one row, but for a single larger record."""
+"""The most quarantined bytes in one row. A single larger record gets a row of its own."""
 
 _OUT = pa.schema([("key_group", pa.int32()), ("lane", pa.int32()), ("blob", pa.binary())])
 _US_A_MS = 1_000
@@ -46,7 +46,7 @@ class FanOutStage:
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Columns in: value, partition, offset, timestamp (us), is_transaction. Rows out: see `rows`.
 
-        A record of another topic says nothing by itself: it is the occasion to visit every key group.
+        Records of other topics carry no row. They only trigger a pass over all key groups.
         """
         settle()
         accepted: list[TransactionBatch] = []
@@ -113,7 +113,7 @@ def _records(batch: pa.RecordBatch) -> _Records:
 
 
 def _refused(records: _Records, decoded: Decoded) -> Iterator[tuple[Refused, ...]]:
-    """The rejected records, in portions of bounded size."""
+    """Split the rejected records into portions of bounded size."""
     portion: list[Refused] = []
     size = 0
     for reject in decoded.rejects:

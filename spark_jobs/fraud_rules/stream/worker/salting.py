@@ -1,8 +1,8 @@
-"""Spreads key groups evenly over the tasks of the stateful stage.
+"""Salting: distributes key groups evenly over the tasks of the stateful stage.
 
-Spark puts a row on the partition that the hash of its grouping key says, and the hashes of a few small numbers are not
-even: of 8 key groups, 2 partitions would get 5 and 3, and a batch lasts as long as the larger share. So the key of a
-row has a second number, its lane, chosen so that key groups take turns.
+Spark assigns a row to a partition by the hash of its grouping key, and the hashes of a few small numbers are uneven: of
+8 key groups, 2 partitions would get 5 and 3, and a batch lasts as long as the larger share. So the key of a row has a
+second number, the salt, which is chosen so that the partitions take the key groups in turn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WORD: Final = 0xFFFF_FFFF
 
 @cache
 def lanes(key_groups: int, partitions: int) -> tuple[int, ...]:
-    """The lane of each key group: the smallest number that brings it to partition `key group % partitions`."""
+    """The salt of each key group: the smallest number that puts it on partition `key group % partitions`."""
     return tuple(
         next(lane for lane in count() if partition_of(key_group, lane, partitions) == key_group % partitions)
         for key_group in range(key_groups)
@@ -25,12 +25,12 @@ def lanes(key_groups: int, partitions: int) -> tuple[int, ...]:
 
 
 def partition_of(key_group: int, lane: int, partitions: int) -> int:
-    """Where Spark's hash partitioning puts the grouping key (key_group, lane), both of type int."""
+    """The partition of the grouping key (key_group, lane), both of type int, by Spark's hash partitioning."""
     return _signed(_murmur3(lane, _murmur3(key_group, _SEED))) % partitions
 
 
 def _murmur3(value: int, seed: int) -> int:
-    """Murmur3 (x86, 32 bits) of one 32-bit word, as Spark's `hash` takes it; the result unsigned."""
+    """Murmur3 (x86, 32 bits) of one 32-bit word, as Spark's `hash` computes it. The result is unsigned."""
     mixed = _rotated((value & _WORD) * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD
     h = (_rotated(seed ^ mixed, 13) * 5 + 0xE6546B64) & _WORD
     h ^= 4

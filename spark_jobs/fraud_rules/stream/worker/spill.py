@@ -1,7 +1,6 @@
-"""Large outputs leave the workers as files: a row holds the output itself, or the name of its file.
+"""Spills large outputs of workers to files: a row holds the output itself, or the name of its file.
 
-Everything a query collects passes through the driver's JVM. A batch whose alerts do not fit there would fail, and fail
-again each time it is repeated.
+All collected rows pass through the driver's JVM. A batch whose alerts do not fit there would fail at every repetition.
 """
 
 from __future__ import annotations
@@ -23,14 +22,13 @@ _FILE: Final = b"\x01"
 
 @dataclass(frozen=True, slots=True)
 class Spill:
-    """The files of a checkpoint, on a file system that workers and driver share; rows have at most `limit_bytes`."""
+    """The spill files of a checkpoint, on a file system that workers and driver share. `limit_bytes` bounds a row."""
 
     checkpoint: str
     limit_bytes: int
 
     def pack(self, output: bytes, batch_id: int) -> bytes:
-        """The row for an output, after writing its file if it needs one. Each attempt of a task has files of its
-        own."""
+        """Pack an output into a row, and write a file for a large output. Each attempt of a task has separate files."""
         squeezed = squeeze(output)
         if len(squeezed) <= self.limit_bytes:
             return _INLINE + squeezed
@@ -43,7 +41,7 @@ class Spill:
         return _FILE + name.encode()
 
     def unpack(self, row: bytes) -> bytes:
-        """The output of a row."""
+        """Unpack the output of a row."""
         kind, rest = row[:1], row[1:]
         if kind == _INLINE:
             return expand(rest)
@@ -52,17 +50,17 @@ class Spill:
             return expand(bytes(stream.read()))
 
     def clean(self) -> None:
-        """Remove all files; call it when no batch is in hand."""
+        """Remove all files. Call this only when no batch runs."""
         system, root = self.system()
         if system.get_file_info(root).type is fs.FileType.Directory:
             system.delete_dir(root)
 
     def system(self) -> tuple[fs.FileSystem, str]:
-        """The file system, and the folder on it."""
+        """The file system and the folder of the files."""
         system, root = fs.FileSystem.from_uri(self.checkpoint)
         return system, posixpath.join(root, FOLDER)
 
 
 def is_file(row: bytes) -> bool:
-    """Whether the row names a file."""
+    """Whether the row holds the name of a file."""
     return row[:1] == _FILE

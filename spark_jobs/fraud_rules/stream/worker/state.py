@@ -1,4 +1,4 @@
-"""A key group's durable log in Spark's state store."""
+"""Stores a key group's durable log in Spark's state store."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from fraud_rules.stream.worker.compression import expand, squeeze
 _BLOB = StructType([StructField("blob", BinaryType(), nullable=False)])
 _ID = StructType([StructField("id", LongType(), nullable=False)])
 LOG = "log"
-"""The state variable that all of it is in."""
+"""The name of the state variable."""
 
 HEAD = -1
-"""The head's id in it."""
+"""The id of the head in the state variable."""
 
 
 class StateStoreLog:
-    """`StateLog` over the state of the key that Spark has made current.
+    """A `StateLog` in the state of Spark's current key.
 
-    One map holds the chunks by id and the head under an id of its own: Spark sets every state variable up anew for each
-    task, which takes longer than using it.
+    One map holds the chunks and the head by id, because Spark sets every state variable up again for each task, which
+    takes longer than its use.
     """
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:

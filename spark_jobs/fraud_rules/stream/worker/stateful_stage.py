@@ -1,4 +1,4 @@
-"""The second stage: the engine over each key group's packed rows, state in Spark's state store."""
+"""The second stage: runs the engine on each key group's packed rows, with the state in Spark's state store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fraud_rules.stream.worker.wire import ASIDE
 
 
 class KeyGroupProcessor(StatefulProcessor):
-    """Rows in and out: see `rows`. Spark makes one for each task and calls it once a key group."""
+    """Spark creates one processor per task and calls it once per key group. For the rows see `rows`."""
 
     def __init__(self, context: WorkerContext) -> None:
         self._context = context
@@ -29,13 +29,13 @@ class KeyGroupProcessor(StatefulProcessor):
         self._log = StateStoreLog(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        """Evaluate a key group's part of the batch; hand through what is aside."""
+        """Evaluate a key group's part of the batch. Pass side outputs through."""
         key_group, _ = key
         if key_group == ASIDE:
             for row in rows:
                 yield Row(key_group=key_group, blob=bytes(row[2]))
             return
-        # Spark asks the driver too for this class, to learn the state's shape: that need not load the kernel.
+        # Imported here, because Spark also loads this class on the driver, to learn the state's schema.
         from fraud_rules.engine.engine import KeyGroupEngine
 
         context = self._context
@@ -50,5 +50,5 @@ class KeyGroupProcessor(StatefulProcessor):
         work.key_group_done()
 
     def close(self) -> None:
-        """Nothing is held between batches but what `worker` keeps."""
+        """End the task. Only `worker` keeps anything between batches."""
         settle()

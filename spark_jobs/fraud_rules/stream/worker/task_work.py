@@ -1,7 +1,7 @@
-"""How far the tasks of a batch are: each writes a small file beside the checkpoint once it has run for a second.
+"""The progress of a batch's tasks: each task writes a small file beside the checkpoint after it has run for a second.
 
-That folder is the one place that the driver and the workers of all hosts reach while a task runs: Spark passes a
-task's accumulators on when it has ended.
+Only that folder is accessible to the driver and the workers of all hosts while a task runs, because Spark passes the
+accumulators of a task on only when it has ended.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _decode = msgspec.json.Decoder(_TaskRecord).decode
 
 
 class TaskWork:
-    """One task of the second stage; a `TaskProgress`. It is lost where it cannot be written."""
+    """The progress of one task of the second stage, a `TaskProgress`. A failed write is logged and ignored."""
 
     def __init__(self, spill: Spill, batch_id: int) -> None:
-        """`spill` has the folder to write to."""
+        """`spill` gives the folder of the files."""
         self._spill = spill
         self._batch_id = batch_id
         self._restored = self._rows = self._key_groups = 0
@@ -49,19 +49,19 @@ class TaskWork:
         self._due_s = time.monotonic() + _QUIET_S
 
     def restored(self, events: int) -> None:
-        """See `TaskProgress`."""
+        """Add restored events, see `TaskProgress`."""
         self._restored += events
         self._restores = True
         self._note()
 
     def evaluated(self, rows: int) -> None:
-        """See `TaskProgress`."""
+        """Add evaluated rows, see `TaskProgress`."""
         self._rows += rows
         self._restores = False
         self._note()
 
     def key_group_done(self) -> None:
-        """A key group's part of the batch is evaluated."""
+        """Count an evaluated key group."""
         self._key_groups += 1
         self._restores = False
         self._note()

@@ -1,4 +1,4 @@
-"""Where a host keeps the views of its key groups: pictures of the state, safe to delete at any time."""
+"""The folder of a host's views of key groups. The views are a cache, which is safe to delete at any time."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Final
 from fraud_rules.errors import ConfigError, StorageFull
 
 OWNER: Final = "owner"
-"""A file in each folder: the host's boot and the checkpoint, a line each."""
+"""A file in each folder: the host's boot id and the checkpoint, one per line."""
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 LEAST_FREE_BYTES: Final = 67_108_864
-"""What a start needs for views, those of its checkpoint that are there included."""
+"""The space that a start needs for views, with the existing views of its checkpoint."""
 
 
 def view_folder(checkpoint: str, root: str = "") -> Path:
-    """The folder of a checkpoint's views on this host, made if need be; `root` is the setting `views_folder`."""
+    """The folder of a checkpoint's views on this host. It is created if missing. `root`: the setting `views_folder`."""
     folder = _folder_of(checkpoint, root)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / OWNER).write_text(_owner_of(checkpoint), encoding="utf-8")
@@ -29,8 +29,8 @@ def view_folder(checkpoint: str, root: str = "") -> Path:
 
 
 def check_views_disk(checkpoint: str, root: str) -> None:
-    """Raise StorageFull when the disk of the views has too little room to start with, ConfigError when it has no such
-    folder."""
+    """Raise StorageFull if the disk of the views has too little space for a start, ConfigError if the folder is
+    unusable."""
     try:
         _root(root).mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(_root(root)).free
@@ -49,12 +49,12 @@ def _folder_of(checkpoint: str, root: str) -> Path:
 
 
 def _owner_of(checkpoint: str) -> str:
-    """The views go with the host's boot, because a view that a power cut tore must not be believed."""
+    """The content of the owner file. It has the boot id, because a power cut may have damaged older views."""
     return f"{_boot()}\n{checkpoint}\n"
 
 
 def sweep_views(root: str = "") -> None:
-    """Remove the views that are of no use: of an earlier boot, and of checkpoints of this host that are gone."""
+    """Remove the views of an earlier boot and of deleted checkpoints of this host."""
     for folder in _root(root).glob("*"):
         if _is_left_behind(folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -64,7 +64,7 @@ def _is_left_behind(folder: Path) -> bool:
     try:
         boot, checkpoint, *_ = (folder / OWNER).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
-        return False  # being made, or not ours
+        return False  # another process is creating it, or it is not a view folder
     if boot != _boot():
         return True
     here = checkpoint.removeprefix("file://").removeprefix("file:")

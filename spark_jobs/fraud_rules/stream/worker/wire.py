@@ -1,7 +1,7 @@
-"""What travels between the two Python stages and the driver: rows of a small integer and a blob.
+"""The wire format between the two Python stages and the driver: rows of a small integer and a blob.
 
-Rows of key groups carry packed transactions to the stateful stage and its output from there. Rows under `ASIDE` pass
-through: what the fan-out found about its part of the batch, and the records that go to quarantine.
+The rows of key groups carry packed transactions to the stateful stage, and its outputs from there. Rows with the number
+`ASIDE` pass through it: the fan-out tasks' side outputs, with the quarantined records.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 ROW_SCHEMA = "key_group int, blob binary"
 KEYED_SCHEMA = "key_group int, lane int, blob binary"
-"""Rows on their way to the stateful stage: see `lanes`."""
+"""Rows for the stateful stage, with their salt."""
 
 ASIDE = -1
 
@@ -22,7 +22,7 @@ _QUANTILES = np.linspace(0.0, 1.0, 101)
 
 
 class Refused(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A record for quarantine, as it came."""
+    """An unchanged record for quarantine."""
 
     partition: int
     offset: int
@@ -33,8 +33,8 @@ class Refused(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Aside(msgspec.Struct, array_like=True, frozen=True):
-    """A fan-out task's account: rows accepted, tombstones ignored, append times at 101 quantiles, records refused,
-    event times at 101 quantiles, the sum of the append times."""
+    """The side output of a fan-out task: the number of accepted rows and of ignored tombstones, 101 quantiles of the
+    append times, the refused records, 101 quantiles of the event times, and the sum of the append times."""
 
     rows: int = 0
     ignored: int = 0
@@ -44,12 +44,12 @@ class Aside(msgspec.Struct, array_like=True, frozen=True):
     append_total_ms: int = 0
 
     def encode(self) -> bytes:
-        """The account as bytes; `decode` gives it back."""
+        """Encode for `decode`."""
         return _encode(self)
 
     @staticmethod
     def decode(blob: bytes) -> Aside:
-        """What `encode` made."""
+        """Decode the result of `encode`."""
         return _decode(blob)
 
 
@@ -58,14 +58,14 @@ _decode = msgspec.msgpack.Decoder(Aside).decode
 
 
 def quantiles_ms(times_ms: NDArray[np.int64]) -> tuple[int, ...]:
-    """The 0th to 100th percentile of times; empty for none."""
+    """The 0th to 100th percentiles of times. Empty without times."""
     if not len(times_ms):
         return ()
     return tuple(np.quantile(times_ms, _QUANTILES, method="nearest").astype(np.int64).tolist())
 
 
 def merged_quantile_ms(tasks: Iterable[tuple[int, tuple[int, ...]]], q: float) -> int | None:
-    """The q-quantile of times over all tasks, from each task's number of rows and its own quantiles."""
+    """The q-quantile of times over all tasks, from each task's number of rows and quantiles."""
     parts = [(rows, times_ms) for rows, times_ms in tasks if times_ms]
     if not parts:
         return None
