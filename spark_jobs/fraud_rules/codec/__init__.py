@@ -1,1 +1,1 @@
-"""Between bytes and the data model: transactions and rules, exact and bounded."""
+"""Codecs between bytes and the data model, for transactions and rules: exact and bounded."""

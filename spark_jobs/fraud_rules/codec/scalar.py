@@ -74,7 +74,7 @@ def parse_timestamp(text: str) -> int | None:
 
     The format is ISO-8601 with `T` or a blank between date and time. Seconds and their fraction are optional. The
     offset is `Z`, `+hh:mm`, `+hhmm` or `+hh`; without one, the time is UTC. Digits below a millisecond are cut off, so
-    that a time never moves into its future. A date alone, week dates, 24:00 and leap seconds are refused.
+    that a time never moves into its future. A date alone, week dates, 24:00 and leap seconds are rejected.
     """
     if len(text) > MAX_TIMESTAMP_LENGTH or _TIMESTAMP.fullmatch(text) is None:
         return None

@@ -1,1 +1,1 @@
-"""The configuration of an installation: where its files are, its settings, and the names of its topics."""
+"""The configuration of an installation: locations of files, settings, and names of topics."""

@@ -1,1 +1,1 @@
-"""The product's own topics as typed logs: the rule log, progress, quarantine, recordings of what was judged."""
+"""The product's topics as typed logs: the rule log, progress, quarantine, and recordings of evaluated batches."""

@@ -1,4 +1,4 @@
-"""Bounds on rules. They keep the refusal of a hostile or mistaken rule cheap."""
+"""Bounds on rules, so that the rejection of a hostile or mistaken rule is cheap."""
 
 from __future__ import annotations
 

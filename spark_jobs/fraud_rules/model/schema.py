@@ -1,7 +1,7 @@
 """The declared fields of a transaction, as `config/schema.yaml` lists them.
 
 A schema is validated when it is built from a file, and other code does not check it again. Amounts are unscaled 64-bit
-integers, so a decimal has at most 18 digits. A wider decimal is refused here, because it would overflow later.
+integers, so a decimal has at most 18 digits. A wider decimal is rejected here, because it would overflow later.
 """
 
 from __future__ import annotations

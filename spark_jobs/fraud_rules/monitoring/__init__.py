@@ -1,1 +1,1 @@
-"""Liveness: whether payments are evaluated at this moment, from the last batch and the ends of the topics."""
+"""Liveness: whether the detector evaluates payments now, from the last batch and the ends of the topics."""

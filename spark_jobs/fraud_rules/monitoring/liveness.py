@@ -26,7 +26,7 @@ RED_MS: Final = 60_000
 """An orderly restart takes less time than this. After a longer outage, a person has to act."""
 
 RED_STARTS: Final = 2
-"""The first start after a failure is routine. A second one means that the first did not help."""
+"""The first start after a failure is routine. A second start means that the first did not help."""
 
 _DAY_MS: Final = 86_400_000
 
@@ -81,7 +81,7 @@ def liveness(
     starts: int = 0,
     asked_ms: int | None = None,
 ) -> Liveness:
-    """Judge by the newest progress record with its append time, and by the ends of the partitions of `transactions`.
+    """Assess the newest progress record with its append time, and the ends of the partitions of `transactions`.
 
     `ends` is None if Kafka does not answer. An idle detector writes a batch at least every `tick_ms`, so its silence is
     an outage even if no payment is waiting.

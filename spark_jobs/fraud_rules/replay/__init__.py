@@ -1,1 +1,1 @@
-"""Recorded streams: evaluates them in memory, and rebuilds a state from the batches that were judged."""
+"""Evaluates recorded streams in memory, and rebuilds a state from evaluated batches."""

@@ -1,1 +1,1 @@
-"""What every layer needs from its host: processes, files, secrets, metrics. Imports only the product's errors."""
+"""Host services for every layer: processes, files, secrets, metrics. Imports only the product's errors."""

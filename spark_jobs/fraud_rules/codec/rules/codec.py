@@ -2,7 +2,7 @@
 
 The codec accepts the JSON of the Flink fraud-detection demo, with the extensions of this product, and the demo's text
 form. A rejection lists every reason, by member. Members with the value null count as absent. Unknown members are
-refused, so that a misspelt `cooldownSecond` causes a rejection.
+errors, so that a misspelt `cooldownSecond` causes a rejection.
 
 A record of any content costs at most a few milliseconds, because sizes are checked first.
 """

@@ -114,7 +114,7 @@ _EXACT = json.JSONDecoder(object_pairs_hook=_distinct, parse_float=_number, pars
 
 
 class _ExactLoader(yaml.SafeLoader):
-    """Loads YAML's safe types, with exact numbers and dates as text. It refuses repeated keys and aliases, because
+    """Loads YAML's safe types, with exact numbers and dates as text. It rejects repeated keys and aliases, because
     aliases can expand without end."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:

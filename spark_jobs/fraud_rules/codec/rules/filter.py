@@ -101,7 +101,7 @@ def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits) -> Pr
 
 
 def _refusal(text: str, limits: RuleLimits) -> str | None:
-    """Scan the text once, at little cost. Returns the reason to refuse it before parsing, or None."""
+    """Scan the text once, at little cost. Returns the reason to reject it before parsing, or None."""
     if not text.strip():
         return "is empty; leave it out to let every transaction pass"
     if len(text) > limits.max_filter_chars:

@@ -1,6 +1,6 @@
 """Exact and bounded decoding of one JSON object, for the rule log.
 
-The standard decoder does the work, but this module also refuses repeated member names, `NaN` and `Infinity`, and reads
+The standard decoder does the work, but this module also rejects repeated member names, `NaN` and `Infinity`, and reads
 numbers as `int` or `Decimal`, never as a float. It returns the faults beside the object, by top-level member, so that
 they can be reported together with the faults of the rule itself.
 """

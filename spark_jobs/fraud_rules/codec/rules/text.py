@@ -47,7 +47,7 @@ def _names(token: str) -> list[str]:
 
 
 def _number(token: str) -> int | Decimal | str:
-    """Convert a plain number as JSON would. Any other text stays unchanged, so that the later checks refuse it."""
+    """Convert a plain number as JSON would. Any other text stays unchanged, so that the later checks reject it."""
     if _INTEGER.fullmatch(token):
         return int(token)
     return Decimal(token) if _DECIMAL.fullmatch(token) else token

@@ -1,1 +1,1 @@
-"""Transactions: JSON and CSV records, files of past transactions, and the records that were refused."""
+"""Transactions: JSON and CSV records, files of past transactions, and rejected records."""

@@ -112,7 +112,7 @@ def _parquet(path: Path, schema: TransactionSchema) -> Iterator[bytes]:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Convert to types of JSON: times become epoch ms; dates and other types become text, which the codec refuses."""
+    """Convert to types of JSON: times become epoch ms; dates and other types become text, which the codec rejects."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.dictionary_decode()

@@ -1,4 +1,4 @@
-"""Quarantined records: refused records with their position and reason, and the text form that people repair.
+"""Quarantined records: rejected records with their position and reason, and the text form that people repair.
 
 Pure. `logs.quarantine` reads the records from the topic and sends them again. `batch.archive.quarantine` reads the
 archive.
@@ -26,7 +26,7 @@ _EXCERPT_CHARS: Final = 120
 class Quarantined:
     """A record of the topic `quarantine`, at `partition` and `offset` there since `time_ms`.
 
-    `raw` holds the bytes of the refused record, whose own position is `source`. `cut`: `raw` is not complete.
+    `raw` holds the bytes of the rejected record, whose own position is `source`. `cut`: `raw` is not complete.
     """
 
     partition: int

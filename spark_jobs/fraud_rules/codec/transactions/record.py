@@ -1,6 +1,6 @@
 """The careful reader of one transaction record. It defines the accepted records and the reasons for rejection.
 
-`codec` reads whole batches faster, and passes every record of which it is not certain to this module. The two agree on
+`codec` reads whole batches faster, and passes every doubtful record to this module. The two agree on
 each record (a test compares them). A record is a JSON object if its first non-blank byte is `{`, otherwise a CSV line:
 the fields in schema order, with an empty cell for null. A line may omit trailing nullable fields.
 
@@ -9,7 +9,7 @@ the fields in schema order, with an empty cell for null. A line may omit trailin
   time.
 - Members that the schema does not declare are ignored, but must be well-formed. A member name may occur once in its
   object, at any depth. A field under its name and an alias, or under two aliases, is a duplicate too.
-- A string has at most 256 characters and no NUL. A null is refused unless its field is nullable.
+- A string has at most 256 characters and no NUL. A null is rejected unless its field is nullable.
 
 The reasons are stable, so that programs can count them: `empty`, `too_large`, `invalid_utf8`, `too_deep`,
 `malformed_json`, `not_an_object`, `bad_csv`, `duplicate_field`, and, followed by `:<field>`, `missing_field`,

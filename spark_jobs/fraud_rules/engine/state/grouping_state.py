@@ -1,6 +1,6 @@
 """The state of one grouping in one key group and epoch: retained transactions, marks, and structures built from them.
 
-The retained rows and the marks are the source of truth. Slots, pool, trees and tables derive from them and from the
+The retained rows and the marks are the source of truth. Slots, pool, trees and hash tables derive from them and the
 rules in force. They are rebuilt when the rules need other measures, or when most of the memory holds expired rows.
 """
 
