@@ -1,4 +1,4 @@
-"""The oracle's arithmetic: aggregates, comparisons and filter truth on plain Python values, one row at a time.
+"""The oracle's arithmetic: aggregates and comparisons on plain Python values, one row at a time.
 
 Nothing here is shared with the product but the shape of a parsed rule, so that an error in its masks, its 128-bit sums
 or its rounding shows up as a difference.
@@ -13,7 +13,6 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any, TypeAlias
 
-from fraud_rules.model.predicate import And, Comparison, FieldComparison, IsNull, Membership, Not, Or, Predicate
 from fraud_rules.model.rule import Aggregator, Rule
 
 Value: TypeAlias = int | str | Decimal | None
@@ -86,36 +85,3 @@ def _text(value: Fraction) -> str:
         return f"{sign}{whole}"
     padded = str(whole).rjust(digits + 1, "0")
     return f"{sign}{padded[:-digits]}.{padded[-digits:]}"
-
-
-def passes(predicate: Predicate | None, row: Values) -> bool:
-    """Whether the row enters the aggregate: only what is true passes, not what is unknown."""
-    return predicate is None or _truth(predicate, row) is True
-
-
-def _truth(predicate: Predicate, row: Values) -> bool | None:
-    """Three-valued (Kleene): None is unknown."""
-    match predicate:
-        case And(items):
-            truths = [_truth(item, row) for item in items]
-            return False if False in truths else None if None in truths else True
-        case Or(items):
-            truths = [_truth(item, row) for item in items]
-            return True if True in truths else None if None in truths else False
-        case Not(item):
-            truth = _truth(item, row)
-            return None if truth is None else not truth
-        case IsNull(field, negated):
-            return (row[field.name] is None) is not negated
-        case Comparison(field, sign, literal):
-            return _compared(row[field.name], sign, literal)
-        case FieldComparison(left, sign, right):
-            return _compared(row[left.name], sign, row[right.name])
-        case Membership(field, literals, negated):
-            value = row[field.name]
-            return None if value is None else (value in literals) is not negated
-    raise TypeError(f"an unknown node of a filter: {predicate!r}")
-
-
-def _compared(left: Value, sign: str, right: Value) -> bool | None:
-    return None if left is None or right is None else COMPARE[sign](left, right)

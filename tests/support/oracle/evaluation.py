@@ -2,8 +2,8 @@
 
 Written from the specification alone. It keeps every transaction it ever accepted, looks at all of them for each new one
 and adds up fractions. It never forgets an epoch either, where the engine keeps a superseded one for ten minutes of
-append time, for partitions that lag behind. It shares with the product the parsers of rules and filters and the
-documented hash of a key, and nothing that windows, orders, retains, aggregates or folds the rule log.
+append time, for partitions that lag behind. It shares with the product the parser of rule records, and nothing that
+filters, hashes, windows, orders, retains, aggregates or folds the rule log.
 
 Where the specification leaves something open, the decision stands in a docstring:
 `_Judge.connected`, `_Judge.take`, `_Judge.evaluate`, `_Judge._begin_history`, `_Kept`, `_Marks`, `stream._cut`.
@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from fraud_rules.engine.keygroup import key_group_of
-from fraud_rules.model.rule import Aggregator
+from fraud_rules.model.rule import Aggregator, Rule
 from fraud_rules.model.schema import TransactionSchema
-from tests.support.oracle.arithmetic import Value, judge, passes
+from tests.support.oracle.arithmetic import Value, judge
+from tests.support.oracle.filters import Condition, parse_filter
+from tests.support.oracle.key_groups import key_group
 from tests.support.oracle.stream import (
     LONG_AGO_MS,
     Document,
@@ -119,6 +120,7 @@ class _Judge:
         self._history_starts: dict[tuple[_Place, int], int] = {}
         self._bounds: dict[tuple[_Place, int], _Bounds] = {}
         self._marks: dict[tuple[int, tuple[Value, ...], int], _Marks] = {}
+        self._filters: dict[str, Condition] = {}
 
     def take_everywhere(self, row: Row) -> None:
         """Judge a transaction in every grouping in force for it; alerts by rule id, late and duplicates once each."""
@@ -203,7 +205,7 @@ class _Judge:
         key = {name: e.values[name] for name in grouping}
         for in_force in standing.of(grouping):
             rule = in_force.rule
-            if not rule.evaluated or not passes(rule.filter, e.values):
+            if not rule.evaluated or not self._passes(rule, e):
                 continue
             marks_of = (in_force.incarnation, tuple(key.values()), standing.epoch(grouping))
             marks = self._marks.setdefault(marks_of, _Marks())
@@ -213,7 +215,7 @@ class _Judge:
                 x
                 for x in candidates
                 if start_ms <= x.event_ms <= e.event_ms
-                and passes(rule.filter, x.values)
+                and self._passes(rule, x)
                 and not (resets and x.arrival <= marks.reset_arrival)
             ]
             verdict = judge(rule, [x.values for x in window])
@@ -240,6 +242,15 @@ class _Judge:
             if resets:
                 marks.reset_arrival = e.arrival
 
+    def _passes(self, rule: Rule, row: Row) -> bool:
+        """Whether the row satisfies the rule's filter, as the rule's record has it: only true passes, not unknown."""
+        text = rule.document.get("filter")
+        if text is None:
+            return True
+        if text not in self._filters:
+            self._filters[text] = parse_filter(text, self._schema)
+        return self._filters[text](row.values) is True
+
     def _advance(self, bounds: _Bounds, row: Row, widest_window_ms: int) -> None:
         """Move watermark and H; a late row cannot move the first, but may move H where the widest window has shrunk."""
         reached_ms = min(row.event_ms, row.append_ms) - self._max_out_of_orderness_ms
@@ -249,7 +260,7 @@ class _Judge:
     def _key_group(self, grouping: Grouping, key: Sequence[Value]) -> int:
         """The documented hash of the key."""
         hashed = [self._hashable(name, value) for name, value in zip(grouping, key, strict=True)]
-        return key_group_of(grouping, hashed, self._key_groups) if self._key_groups > 1 else 0
+        return key_group(grouping, hashed, self._key_groups) if self._key_groups > 1 else 0
 
     def _hashable(self, name: str, value: Value) -> int | str:
         declared = self._schema.field(name)

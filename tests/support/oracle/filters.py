@@ -1,0 +1,247 @@
+"""The filter language, parsed a second time: recursive descent from the text to a function of one row.
+
+Written from the description of the language and not from the product's grammar, whose tree and whose columns it does
+not use, so that an error in them shows up as a difference:
+
+    filter       conjunction, or conjunctions joined by `or`
+    conjunction  factor, or factors joined by `and`
+    factor       `not` factor, `(` filter `)`, or a condition
+    condition    operand sign operand
+                 operand [`not`] `between` operand `and` operand
+                 operand [`not`] `in` `(` literal `,` ... `)`
+                 operand `is` [`not`] `null`
+    operand      a field, or a literal: a number, or text in quotes
+
+The bounds on length, depth and digits are the product's alone.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from fraud_rules.model.schema import FieldType, TransactionSchema
+
+Value: TypeAlias = int | str | Decimal | None
+Values: TypeAlias = Mapping[str, Value]
+Truth: TypeAlias = bool | None
+Condition: TypeAlias = Callable[[Values], Truth]
+"""True, false, or None for unknown (Kleene's logic, as in SQL)."""
+
+SIGNS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<>": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_TOKEN = re.compile(
+    r"[ \t\r\n]*(?:(?P<text>'(?:[^']|'')*')|(?P<number>[+-]?[0-9]+(?:\.[0-9]+)?)(?![A-Za-z0-9_.])"
+    r"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>!=|<>|>=|<=|[=<>(),])|(?P<end>$))"
+)
+_NUMBERS = (FieldType.LONG, FieldType.DECIMAL)
+
+
+class FilterRefused(Exception):
+    """The text is no filter, or its types do not fit."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One side of a comparison. `type` is None for a literal, whose value is `literal`."""
+
+    read: Callable[[Values], Value]
+    type: FieldType | None = None
+    literal: Decimal | str = ""
+
+
+def parse_filter(text: str, schema: TransactionSchema) -> Condition:
+    """The truth of a filter. Raises FilterRefused."""
+    parser = _Parser(text, schema)
+    found = parser.any_of()
+    parser.expect("end", "")
+    return found
+
+
+class _Parser:
+    """Reads tokens from left to right; one method for each line of the grammar."""
+
+    def __init__(self, text: str, schema: TransactionSchema) -> None:
+        self._tokens = list(_tokens(text))
+        self._schema = schema
+        self._next = 0
+
+    def any_of(self) -> Condition:
+        parts = [self.all_of()]
+        while self.accept("word", "or"):
+            parts.append(self.all_of())
+        return lambda row: _strongest([part(row) for part in parts], decisive=True)
+
+    def all_of(self) -> Condition:
+        parts = [self.factor()]
+        while self.accept("word", "and"):
+            parts.append(self.factor())
+        return lambda row: _strongest([part(row) for part in parts], decisive=False)
+
+    def factor(self) -> Condition:
+        if self.accept("word", "not"):
+            return _negated(self.factor())
+        if self.accept("sign", "("):
+            inner = self.any_of()
+            self.expect("sign", ")")
+            return inner
+        return self.condition()
+
+    def condition(self) -> Condition:
+        left = self.operand()
+        if self.accept("word", "is"):
+            negated = self.accept("word", "not")
+            self.expect("word", "null")
+            _require_field(left)
+            return lambda row: (left.read(row) is None) is not negated
+        negated = self.accept("word", "not")
+        if self.accept("word", "between"):
+            found = self.between(left)
+        elif self.accept("word", "in"):
+            found = self.membership(left)
+        elif not negated:
+            return _compared(left, self.sign(), self.operand())
+        else:
+            raise FilterRefused("`not` is followed by neither `between` nor `in`")
+        return _negated(found) if negated else found
+
+    def between(self, operand: Operand) -> Condition:
+        low = self.operand()
+        self.expect("word", "and")
+        bounds = [_compared(operand, ">=", low), _compared(operand, "<=", self.operand())]
+        return lambda row: _strongest([bound(row) for bound in bounds], decisive=False)
+
+    def membership(self, operand: Operand) -> Condition:
+        _require_field(operand)
+        self.expect("sign", "(")
+        equal = [_compared(operand, "=", self.literal())]
+        while self.accept("sign", ","):
+            equal.append(_compared(operand, "=", self.literal()))
+        self.expect("sign", ")")
+        return lambda row: _strongest([each(row) for each in equal], decisive=True)
+
+    def operand(self) -> Operand:
+        kind, text = self._tokens[self._next]
+        if kind != "word":
+            return self.literal()
+        self._next += 1
+        field = next((each for each in self._schema.fields if text in (each.name, *each.aliases)), None)
+        if field is None:
+            raise FilterRefused(f"{text} is not declared")
+        return Operand(lambda row: row[field.name], field.type)
+
+    def literal(self) -> Operand:
+        kind, text = self._tokens[self._next]
+        self._next += 1
+        match kind:
+            case "number":
+                value: Decimal | str = Decimal(text)
+            case "text":
+                value = text[1:-1].replace("''", "'")
+            case _:
+                raise FilterRefused(f"{text!r} is no literal")
+        return Operand(lambda _: value, literal=value)
+
+    def sign(self) -> str:
+        kind, text = self._tokens[self._next]
+        self._next += 1
+        if kind != "sign" or text not in SIGNS:
+            raise FilterRefused(f"{text!r} compares nothing")
+        return text
+
+    def accept(self, kind: str, text: str) -> bool:
+        """Whether the next token is this one; words ignore case. It is read if so."""
+        found = self._tokens[self._next]
+        if (found[0], found[1].lower()) != (kind, text):
+            return False
+        self._next += 1
+        return True
+
+    def expect(self, kind: str, text: str) -> None:
+        if not self.accept(kind, text):
+            raise FilterRefused(f"{text or kind} is missing before {self._tokens[self._next][1]!r}")
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    position = 0
+    while True:
+        found = _TOKEN.match(text, position)
+        if found is None or found.lastgroup is None:
+            raise FilterRefused(f"character {position} begins no word")
+        yield found.lastgroup, found[found.lastgroup]
+        if found.lastgroup == "end":
+            return
+        position = found.end()
+
+
+def _strongest(truths: list[Truth], *, decisive: bool) -> Truth:
+    """Of `or` one truth decides, of `and` one untruth; an unknown part leaves the rest unknown."""
+    if decisive in truths:
+        return decisive
+    return None if None in truths else not decisive
+
+
+def _negated(condition: Condition) -> Condition:
+    def negation(row: Values) -> Truth:
+        truth = condition(row)
+        return None if truth is None else not truth
+
+    return negation
+
+
+def _compared(left: Operand, sign: str, right: Operand) -> Condition:
+    """The comparison of two operands of one kind. A null on either side makes it unknown."""
+    if left.type is None and right.type is None:
+        raise FilterRefused("a comparison needs a field")
+    if left.type is None:
+        left = _typed(left, right.type)
+    elif right.type is None:
+        right = _typed(right, left.type)
+    elif left.type is not right.type and not (left.type in _NUMBERS and right.type in _NUMBERS):
+        raise FilterRefused(f"{left.type} and {right.type} cannot be compared")
+    compare = SIGNS[sign]
+
+    def comparison(row: Values) -> Truth:
+        one, other = left.read(row), right.read(row)
+        return None if one is None or other is None else compare(one, other)
+
+    return comparison
+
+
+def _typed(operand: Operand, wanted: FieldType | None) -> Operand:
+    """The literal as a value of the field's type."""
+    literal = operand.literal
+    if wanted is FieldType.TIMESTAMP and isinstance(literal, str):
+        literal = _epoch_ms(literal)
+    if isinstance(literal, str) is not (wanted is FieldType.STRING):
+        raise FilterRefused(f"{literal!r} is no {wanted}")
+    return Operand(lambda _: literal, literal=literal)
+
+
+def _epoch_ms(text: str) -> Decimal:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise FilterRefused(f"{text!r} is no time") from error
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    whole, rest = divmod(moment - datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1))
+    if rest:
+        raise FilterRefused(f"{text!r} is finer than a millisecond")
+    return Decimal(whole)
+
+
+def _require_field(operand: Operand) -> None:
+    if operand.type is None:
+        raise FilterRefused("a field is required before `in` and `is`")
