@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param
 
-from fraud_ops.act import Action
 from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.detector import DecisionOperator
+from fraud_ops.verdicts.act import Action
 
 DOC = """
 ### By hand

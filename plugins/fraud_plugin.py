@@ -6,12 +6,12 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
+from fraud_ops.airflow_ui.links import LINKS
+from fraud_ops.airflow_ui.pages import app
+from fraud_ops.airflow_ui.report_links import REPORTS_PATH, Report
+from fraud_ops.airflow_ui.report_pages import app as reports
 from fraud_ops.control_plane.web.app import PREFIX
 from fraud_ops.control_plane.web.app import app as control_plane
-from fraud_ops.links import LINKS
-from fraud_ops.pages import app
-from fraud_ops.report_links import REPORTS_PATH, Report
-from fraud_ops.report_pages import app as reports
 
 
 class FraudPlugin(AirflowPlugin):

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from fraud_ops.runbooks import runbook_path
+from fraud_ops.airflow_ui.runbooks import runbook_path
 from fraud_rules.errors import ConfigError
 
 __all__ = ["ALL", "Alarm", "Silence", "read_silences", "silenced"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from fraud_ops.links import publish_runbook
+from fraud_ops.airflow_ui.links import publish_runbook
 from fraud_rules.errors import BrokerUnavailable, FraudError, Superseded
 
 if TYPE_CHECKING:

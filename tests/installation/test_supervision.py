@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from fraud_demo.airflow import Component
-from fraud_ops.health import Health
+from fraud_ops.verdicts.health import Health
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.model.day import Day

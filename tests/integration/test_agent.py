@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fraud_ops.act import next_step
-from fraud_ops.health import Health, Limits, Verdict, health
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.patience import patience_ms
+from fraud_ops.verdicts.act import next_step
+from fraud_ops.verdicts.health import Health, Limits, Verdict, health
+from fraud_ops.verdicts.patience import patience_ms
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deploy.attempt import AttemptPhase

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from fraud_ops.act import Act, next_step, step_to_deploy
-from fraud_ops.decisions import release_before
-from fraud_ops.health import Limits, health
-from fraud_ops.until import Outcome, Until, outcome
+from fraud_ops.verdicts.act import Act, next_step, step_to_deploy
+from fraud_ops.verdicts.decisions import release_before
+from fraud_ops.verdicts.health import Limits, health
+from fraud_ops.verdicts.until import Outcome, Until, outcome
 from fraud_rules.deploy.attempt import AttemptPhase as Phase
 from fraud_rules.deploy.plan import Outlook, outlook
 from fraud_rules.errors import ConfigError

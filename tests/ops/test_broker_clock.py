@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fraud_ops.broker_clock import BrokerClock
+from fraud_ops.verdicts.broker_clock import BrokerClock
 
 BROKER_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000

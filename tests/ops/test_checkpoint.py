@@ -12,7 +12,8 @@ from pathlib import Path
 import crc32c
 import pytest
 
-from fraud_ops.checkpoint import (
+from fraud_ops.hooks.checkpoint import CheckpointHook
+from fraud_ops.verdicts.checkpoint import (
     HISTORY_AT_RISK,
     CheckpointFacts,
     CheckpointLimits,
@@ -23,8 +24,7 @@ from fraud_ops.checkpoint import (
     overall,
     table,
 )
-from fraud_ops.health import Health
-from fraud_ops.hooks.checkpoint import CheckpointHook
+from fraud_ops.verdicts.health import Health
 from fraud_rules.logs.detector_status import Traffic
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all

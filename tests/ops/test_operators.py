@@ -16,16 +16,16 @@ import yaml
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.triggers.base import TriggerEvent
 
-from fraud_ops.act import Action
-from fraud_ops.health import Limits
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
-from fraud_ops.observation import DetectorObservation
 from fraud_ops.operators.checkpoint import CheckCheckpointOperator
 from fraud_ops.operators.detector import DecisionOperator, DeployOperator, DrainOperator
 from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
 from fraud_ops.operators.supervise import SuperviseOperator
 from fraud_ops.operators.supervision import CheckSupervisionOperator
 from fraud_ops.operators.topics import ApplyTopicsOperator
+from fraud_ops.verdicts.act import Action
+from fraud_ops.verdicts.health import Limits
+from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deploy.deployment_log import DeploymentLog

@@ -14,10 +14,10 @@ from airflow.api_fastapi.core_api.security import get_user
 from airflow.triggers.base import BaseTrigger
 from fastapi.testclient import TestClient
 
-from fraud_ops.health import Limits
-from fraud_ops.pages import app, visible_log
+from fraud_ops.airflow_ui.pages import app, visible_log
 from fraud_ops.triggers.detector import OutcomeTrigger, SupervisionTrigger
 from fraud_ops.triggers.rules import RulesLiveTrigger
+from fraud_ops.verdicts.health import Limits
 from fraud_rules.configuration.project import Project
 
 LOADED = """

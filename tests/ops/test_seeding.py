@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fraud_ops.seeding import SeedEffect, seed_plan
+from fraud_ops.verdicts.seeding import SeedEffect, seed_plan
 from fraud_rules.codec.rules.apply import Judged, RulesRejected
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record, read_entry
 from fraud_rules.configuration.project import Project

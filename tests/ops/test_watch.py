@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from fraud_ops.health import Health, Limits, Verdict, health
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.observation import DetectorObservation
+from fraud_ops.verdicts.health import Health, Limits, Verdict, health
+from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus, Supervision
 from fraud_rules.deploy.deployment_log import DeploymentLog, write_supervision

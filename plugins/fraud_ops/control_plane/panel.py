@@ -14,9 +14,9 @@ from fraud_ops.control_plane.attempts import Attempts
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.feed.events import ProgressPassed
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.health import Limits, Verdict, health
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.observation import DetectorObservation
+from fraud_ops.verdicts.health import Limits, Verdict, health
+from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection

@@ -16,7 +16,7 @@ from pathlib import Path
 import crc32c
 from airflow.sdk import BaseHook
 
-from fraud_ops.checkpoint import CheckpointFacts, TopicFacts
+from fraud_ops.verdicts.checkpoint import CheckpointFacts, TopicFacts
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import topic_ends, topic_starts

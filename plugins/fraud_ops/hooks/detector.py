@@ -13,7 +13,7 @@ from airflow.sdk import BaseHook, conf
 from fraud_ops.hooks.connections import KAFKA, SPARK, async_connection, connection, kafka_of
 from fraud_ops.hooks.release import declared_release
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.observation import DetectorObservation
+from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deploy.attempt import Supervision

@@ -7,7 +7,7 @@ from functools import cached_property
 from airflow.sdk import BaseHook
 
 from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
-from fraud_ops.seeding import SeedPlan, seed_plan
+from fraud_ops.verdicts.seeding import SeedPlan, seed_plan
 from fraud_rules.codec.rules.apply import judge
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings

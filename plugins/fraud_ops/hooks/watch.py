@@ -10,8 +10,8 @@ from itertools import groupby
 from types import TracebackType
 from typing import Self
 
-from fraud_ops.broker_clock import BrokerClock
-from fraud_ops.observation import DetectorObservation, ProgressSeen
+from fraud_ops.verdicts.broker_clock import BrokerClock
+from fraud_ops.verdicts.observation import DetectorObservation, ProgressSeen
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deploy.attempt import DeploymentSeen
 from fraud_rules.deploy.deployment_log import deployment_after

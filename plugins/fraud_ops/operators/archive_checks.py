@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import DagRunTriggerException
 
+from fraud_ops.airflow_ui.links import Runbook
 from fraud_ops.archive_place import archive_folder
 from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
-from fraud_ops.links import Runbook
 from fraud_ops.named import named
 from fraud_rules.runtime.clock import now_ms
 

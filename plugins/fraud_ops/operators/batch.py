@@ -18,11 +18,11 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from fraud_ops.airflow_ui.links import Runbook, publish_runbook
+from fraud_ops.airflow_ui.report_links import Report, report_path
 from fraud_ops.archive_place import archive_folder, day_of
 from fraud_ops.hooks.connections import KAFKA, SPARK, connection, kafka_of, master_of
-from fraud_ops.links import Runbook, publish_runbook
 from fraud_ops.named import named
-from fraud_ops.report_links import Report, report_path
 from fraud_rules.configuration.project import Project
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from fraud_ops.act import Act, Action, asked_by, step_to_deploy
-from fraud_ops.decisions import decide
-from fraud_ops.health import Limits, health
+from fraud_ops.airflow_ui.links import LINKS, publish_links
 from fraud_ops.hooks.connections import KAFKA, SPARK
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
-from fraud_ops.links import LINKS, publish_links
 from fraud_ops.named import named
 from fraud_ops.triggers.detector import OutcomeTrigger
-from fraud_ops.until import Outcome, Until
+from fraud_ops.verdicts.act import Act, Action, asked_by, step_to_deploy
+from fraud_ops.verdicts.decisions import decide
+from fraud_ops.verdicts.health import Limits, health
+from fraud_ops.verdicts.until import Outcome, Until
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
-from fraud_ops.decisions import last_release
 from fraud_ops.hooks.connections import KAFKA, SPARK, connection, master_of
 from fraud_ops.hooks.detector import FraudDetectorHook
 from fraud_ops.named import named
+from fraud_ops.verdicts.decisions import last_release
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from fraud_ops.airflow_ui.links import publish_links
 from fraud_ops.alarms import Alarm
-from fraud_ops.health import Health, Verdict, health
 from fraud_ops.hooks.alarms import AlarmHook
 from fraud_ops.hooks.detector import supervisor_id
-from fraud_ops.links import publish_links
 from fraud_ops.named import named
 from fraud_ops.operators.detector import DetectorOperator
 from fraud_ops.triggers.detector import NEWS, OVER, SupervisionTrigger, is_well
+from fraud_ops.verdicts.health import Health, Verdict, health
 from fraud_rules.deploy.release import fingerprint
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.clock import now_ms

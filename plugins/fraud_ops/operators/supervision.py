@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from fraud_ops.airflow_ui.links import publish_links
 from fraud_ops.alarms import Alarm
-from fraud_ops.health import health, unsupervised
 from fraud_ops.hooks.alarms import AlarmHook
-from fraud_ops.links import publish_links
 from fraud_ops.named import named
 from fraud_ops.operators.detector import DetectorOperator
+from fraud_ops.verdicts.health import health, unsupervised
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator
 
+from fraud_ops.airflow_ui.links import Runbook
 from fraud_ops.archive_place import archive_folder, day_of
-from fraud_ops.links import Runbook
 from fraud_ops.named import named
 from fraud_rules.runtime.clock import now_ms
 

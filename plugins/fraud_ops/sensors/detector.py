@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from fraud_ops.hooks.connections import KAFKA
 from fraud_ops.triggers.detector import OutcomeTrigger
 from fraud_ops.triggers.rules import RulesLiveTrigger
-from fraud_ops.until import Outcome, Until
+from fraud_ops.verdicts.until import Outcome, Until
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

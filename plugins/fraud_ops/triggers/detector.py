@@ -14,11 +14,11 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from fraud_ops.act import Step, next_step
-from fraud_ops.health import Health, Limits, Verdict, health, rival
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
-from fraud_ops.observation import DetectorObservation
-from fraud_ops.until import Until, outcome
+from fraud_ops.verdicts.act import Step, next_step
+from fraud_ops.verdicts.health import Health, Limits, Verdict, health, rival
+from fraud_ops.verdicts.observation import DetectorObservation
+from fraud_ops.verdicts.until import Until, outcome
 from fraud_rules.deploy.intent import SUPERVISOR
 from fraud_rules.deploy.plan import outlook
 from fraud_rules.deploy.release import Release, fingerprint

@@ -24,9 +24,9 @@ from fraud_demo.site import PASSWORD, Site
 from fraud_demo.traffic import TrafficSettings
 from fraud_demo.verdict import Traffic, judge
 from fraud_demo.verdict import Verdict as DemoVerdict
-from fraud_ops.health import Health, Limits, Verdict, health
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.observation import DetectorObservation
+from fraud_ops.verdicts.health import Health, Limits, Verdict, health
+from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.cli.configured import Configured, configured
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import Attempt

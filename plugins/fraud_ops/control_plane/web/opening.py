@@ -8,13 +8,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from fraud_demo.steering import VARIABLE, Steering
+from fraud_ops.airflow_ui.report_pages import archive_folder
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.parts import Parts, Surroundings, open_parts
 from fraud_ops.control_plane.snoozing import KnownSnoozing
 from fraud_ops.control_plane.web.stream import AlertText, EventText
-from fraud_ops.report_pages import archive_folder
 from fraud_rules.configuration.project import Project
 
 __all__ = ["open_around", "open_here"]

@@ -10,6 +10,7 @@ from fastapi import Path, Query, Response
 
 from fraud_demo.fraud_patterns import FRAUDS
 from fraud_demo.steering import Steering, TrafficState
+from fraud_ops.airflow_ui.runbooks import runbook_path
 from fraud_ops.control_plane.errors import NotFound
 from fraud_ops.control_plane.feed.events import LateSeen, QuarantineSeen
 from fraud_ops.control_plane.panel import Panel
@@ -23,8 +24,7 @@ from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.shapes import detector as shapes
 from fraud_ops.control_plane.web.wired import Wired
 from fraud_ops.control_plane.whatif import Question, WhatIfRun, WhatIfStatus
-from fraud_ops.health import Health
-from fraud_ops.runbooks import runbook_path
+from fraud_ops.verdicts.health import Health
 from fraud_rules.batch.whatif.place import report_name
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.kafka.decoding import skipped_by_topic

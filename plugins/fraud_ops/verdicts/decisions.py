@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fraud_ops.act import Action
-from fraud_ops.observation import DetectorObservation
+from fraud_ops.verdicts.act import Action
+from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.deploy.intent import IntentRecord, Rebuild
 from fraud_rules.deploy.release import Release, fingerprint
 from fraud_rules.errors import ConfigError

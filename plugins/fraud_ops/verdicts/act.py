@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fraud_ops.health import Health, Verdict
-from fraud_ops.observation import DetectorObservation
+from fraud_ops.verdicts.health import Health, Verdict
+from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.deploy.intent import IntentKind
 from fraud_rules.deploy.plan import Outlook
 from fraud_rules.deploy.release import Release, fingerprint

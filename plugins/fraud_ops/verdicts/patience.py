@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fraud_ops.observation import DetectorObservation
+from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.deploy.attempt import Attempt
 from fraud_rules.deploy.plan import outlook
 

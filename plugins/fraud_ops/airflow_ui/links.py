@@ -12,14 +12,14 @@ import attrs
 from airflow.sdk import BaseOperatorLink, conf
 from airflow.sdk.execution_time.xcom import XCom
 
-from fraud_ops.runbooks import LOGS, runbook_file, runbook_path
+from fraud_ops.airflow_ui.runbooks import LOGS, runbook_file, runbook_path
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
     from airflow.sdk.types import TaskInstanceKey
 
-    from fraud_ops.health import Health
-    from fraud_ops.observation import DetectorObservation
+    from fraud_ops.verdicts.health import Health
+    from fraud_ops.verdicts.observation import DetectorObservation
     from fraud_rules.deploy.attempt import AttemptStatus
 
 __all__ = ["LINKS", "DetectorLogs", "Runbook", "SparkUi", "publish_links", "publish_runbook"]

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from fraud_ops.health import Health, Verdict
-from fraud_ops.observation import DetectorObservation
+from fraud_ops.verdicts.health import Health, Verdict
+from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.deploy.attempt import AttemptPhase
 
 __all__ = ["Outcome", "Until", "outcome"]

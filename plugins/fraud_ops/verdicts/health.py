@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from fraud_ops.blind import blindness
-from fraud_ops.observation import DetectorObservation, ProgressSeen
-from fraud_ops.patience import begun_at_ms, moved_at_ms, patience_ms
+from fraud_ops.verdicts.blind import blindness
+from fraud_ops.verdicts.observation import DetectorObservation, ProgressSeen
+from fraud_ops.verdicts.patience import begun_at_ms, moved_at_ms, patience_ms
 from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.deploy.attempt import Attempt, AttemptPhase, AttemptStatus
 from fraud_rules.deploy.intent import IntentKind, IntentRecord

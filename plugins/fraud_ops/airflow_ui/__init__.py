@@ -1,0 +1,1 @@
+"""What Airflow's pages show of the detector: links on tasks, runbooks, logs and reports."""
