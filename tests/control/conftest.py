@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fraud_ops.control_plane.roles import Role
+from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_rules.configuration.project import Project

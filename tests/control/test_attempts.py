@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fraud_ops.control_plane.attempts import Attempts
+from fraud_ops.control_plane.retries import Attempts
 from fraud_rules.errors import BrokerUnavailable
 
 

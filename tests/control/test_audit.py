@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from fraud_ops.control_plane.audit import FIRST
-from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.service.audit import FIRST
 from tests.support.control_plane.scene import ANN, Scene, given
 
 TRIGGERS = ("audit_no_update", "audit_no_delete")

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from fraud_ops.control_plane.attempts import Attempts
 from fraud_ops.control_plane.background_thread import BackgroundThread
+from fraud_ops.control_plane.retries import Attempts
 from fraud_rules.errors import BrokerUnavailable
 from tests.support.waiting import until
 

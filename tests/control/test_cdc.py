@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from fraud_ops.control_plane.cdc import cdc_intake, members_of
-from fraud_ops.control_plane.given import Reader
-from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.rule_input import Reader
 from fraud_ops.control_plane.store.models import OutboxRow
+from fraud_ops.control_plane.sync.cdc import cdc_intake, members_of
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record

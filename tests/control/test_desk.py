@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from fraud_ops.control_plane.errors import Conflict, Invalid, NotFound, Refused, Unavailable
-from fraud_ops.control_plane.lifecycle import State
-from fraud_ops.control_plane.roles import Actor, Role
+from fraud_ops.control_plane.domain.errors import Conflict, Invalid, NotFound, Refused, Unavailable
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.roles import Actor, Role
+from fraud_ops.control_plane.domain.views import ImportEffect, RuleChanged, RuleDetail, RuleGiven, Verdict
 from fraud_ops.control_plane.settings import Bounds
 from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow
-from fraud_ops.control_plane.views import ImportEffect, RuleChanged, RuleDetail, RuleGiven, Verdict
 from fraud_rules.codec.rules.export import RuleFormat
 from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, RULE, VIC, Scene, given
 from tests.support.records.flink_demo import DEFAULT_RULES

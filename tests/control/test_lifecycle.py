@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from fraud_ops.control_plane.errors import Refused
-from fraud_ops.control_plane.lifecycle import Course, State, check_decision, course_of_edit, course_of_step
-from fraud_ops.control_plane.roles import LEAST_ROLE, Actor, Permission, Role, granted, require
+from fraud_ops.control_plane.domain.errors import Refused
+from fraud_ops.control_plane.domain.lifecycle import Course, State, check_decision, course_of_edit, course_of_step
+from fraud_ops.control_plane.domain.roles import LEAST_ROLE, Actor, Permission, Role, granted, require
 from tests.support.control_plane.scene import ADA, ANN, PAT, PIA, VIC
 
 NO, ASK, DO = "no", "ask", "do"

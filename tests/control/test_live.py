@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from fraud_ops.control_plane.background import Background
-from fraud_ops.control_plane.lifecycle import State
-from fraud_ops.control_plane.views import RuleDetail
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.views import RuleDetail
+from fraud_ops.control_plane.sync.background import Background
 from fraud_rules.configuration.project import Project
 from fraud_rules.logs.rule_status import await_operations
 from fraud_rules.runtime import clock

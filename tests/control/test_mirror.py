@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fraud_ops.control_plane import mirror
-from fraud_ops.control_plane.changes import NewRevision, Work
-from fraud_ops.control_plane.drift import compare, store_side
-from fraud_ops.control_plane.errors import ControlPlaneError
-from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.domain.errors import ControlPlaneError
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.views import RuleChanged, RuleGiven
+from fraud_ops.control_plane.service.changes import NewRevision, Work
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import RuleHead
-from fraud_ops.control_plane.views import RuleChanged, RuleGiven
+from fraud_ops.control_plane.sync import mirror
+from fraud_ops.control_plane.sync.drift import compare, store_side
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ADA, ANN, PAT, RULE, Scene, empty_store

@@ -14,13 +14,13 @@ import pytest
 from confluent_kafka import KafkaException
 from sqlalchemy import text
 
-from fraud_ops.control_plane.background import Background
-from fraud_ops.control_plane.drift import DriftCheck
-from fraud_ops.control_plane.given import Reader
-from fraud_ops.control_plane.lifecycle import State
-from fraud_ops.control_plane.mirror import log_mirror
-from fraud_ops.control_plane.outbox import Publisher
-from fraud_ops.control_plane.views import RuleChanged
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.views import RuleChanged
+from fraud_ops.control_plane.sync.background import Background
+from fraud_ops.control_plane.sync.drift import DriftCheck
+from fraud_ops.control_plane.sync.mirror import log_mirror
+from fraud_ops.control_plane.sync.outbox import Publisher
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import RuleLogForeign
@@ -178,7 +178,7 @@ def test_the_publisher_needs_no_mirror_that_works(
     def fails(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("fraud_ops.control_plane.mirror._take_in", fails)
+    monkeypatch.setattr("fraud_ops.control_plane.sync.mirror._take_in", fails)
     append_records(topics.kafka, topics.names.rules, [(b"7", b"{}")])
     changes(scene, 2)
     with running(publisher(scene, topics)):

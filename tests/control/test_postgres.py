@@ -16,13 +16,13 @@ import pytest
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
-from fraud_ops.control_plane.drift import compare, store_side
-from fraud_ops.control_plane.errors import LeadershipLost, StoreBusy, Unavailable
-from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.domain.errors import LeadershipLost, StoreBusy, Unavailable
+from fraud_ops.control_plane.domain.lifecycle import State
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store import database as database_module
 from fraud_ops.control_plane.store import locks
 from fraud_ops.control_plane.store.database import SCHEMA, Database
+from fraud_ops.control_plane.sync.drift import compare, store_side
 from tests.support.control_plane.memory_log import MemoryLog
 from tests.support.control_plane.scene import ADA, ANN, RULE, Scene, given
 from tests.support.ports import free_ports

@@ -8,8 +8,8 @@ import pytest
 
 from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.alarms import Alarm
-from fraud_ops.control_plane.reader_state import ReaderProgress, Reading
-from fraud_ops.control_plane.reader_watch import ALARM, ReaderWatch
+from fraud_ops.control_plane.sync.reader_state import ReaderProgress, Reading
+from fraud_ops.control_plane.watch.reader_watch import ALARM, ReaderWatch
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.consume import await_settled

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from fraud_ops.control_plane.errors import Unavailable
-from fraud_ops.control_plane.remembered import Remembered
+from fraud_ops.control_plane.domain.errors import Unavailable
+from fraud_ops.control_plane.ttl_cache import Remembered
 
 
 @dataclass

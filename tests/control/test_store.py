@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from fraud_ops.control_plane.errors import LeadershipLost, StoreBusy, Unavailable
-from fraud_ops.control_plane.roles import Role
+from fraud_ops.control_plane.domain.errors import LeadershipLost, StoreBusy, Unavailable
+from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id

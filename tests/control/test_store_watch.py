@@ -9,11 +9,11 @@ import pytest
 
 from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.alarms import Alarm
-from fraud_ops.control_plane.drift import Drift, RuleDrift
-from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.domain.errors import Unavailable
+from fraud_ops.control_plane.domain.views import ChainVerdict, OutboxState
 from fraud_ops.control_plane.store.locks import Leadership
-from fraud_ops.control_plane.store_watch import Checks, StoreAlarm, StoreWatch
-from fraud_ops.control_plane.views import ChainVerdict, OutboxState
+from fraud_ops.control_plane.sync.drift import Drift, RuleDrift
+from fraud_ops.control_plane.watch.store_watch import Checks, StoreAlarm, StoreWatch
 from fraud_rules.configuration.project import Project
 from tests.support.control_plane.scene import Clock
 

@@ -7,7 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Final
 
-from fraud_ops.control_plane.attempts import Attempts
+from fraud_ops.control_plane.retries import Attempts
 
 __all__ = ["BackgroundThread"]
 

@@ -13,14 +13,14 @@ from typing import Annotated
 
 import typer
 
-from fraud_ops.control_plane.background import Background
-from fraud_ops.control_plane.desk import ControlDesk
-from fraud_ops.control_plane.drift import Drift, DriftCheck, Side
-from fraud_ops.control_plane.errors import AuditBroken, Drifted
+from fraud_ops.control_plane.domain.errors import AuditBroken, Drifted
+from fraud_ops.control_plane.domain.views import ChainVerdict
+from fraud_ops.control_plane.service.service import ControlDesk
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.views import ChainVerdict
-from fraud_ops.control_plane.witness import check_witnesses
+from fraud_ops.control_plane.sync.audit_check import check_witnesses
+from fraud_ops.control_plane.sync.background import Background
+from fraud_ops.control_plane.sync.drift import Drift, DriftCheck, Side
 from fraud_rules.cli.options import Kafka, default_bootstrap
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from fraud_ops.control_plane.roles import Role
+from fraud_ops.control_plane.domain.roles import Role
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings_file import NAME, NAME_IS, bounded, matching, read_settings
 from fraud_rules.errors import ConfigError

@@ -11,7 +11,7 @@ os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-"))
 
 import pytest
 
-from fraud_ops.control_plane.roles import Role
+from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka import topics as topic_admin

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from fastapi.routing import APIRoute
 
-from fraud_ops.control_plane.roles import Role
+from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings, Rates
 from fraud_ops.control_plane.web.app import PREFIX, app
 from fraud_rules.configuration.project import Project

@@ -10,13 +10,13 @@ from dataclasses import replace
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
-from fraud_ops.control_plane.alert_list import AlertFilter, AlertList
+from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.events import AlertSeen
 from fraud_ops.control_plane.feed.follower import Follower
 from fraud_ops.control_plane.feed.memory import Bounds, FeedMemory
 from fraud_ops.control_plane.feed.past import MOST_READ, PastAlerts
 from fraud_ops.control_plane.feed.place import Position
-from fraud_ops.control_plane.snoozing import Snoozing
+from fraud_ops.control_plane.service.alert_list import AlertFilter, AlertList
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.consume import await_settled

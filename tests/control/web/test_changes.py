@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fraud_ops.control_plane.feed.changes import ChangesWatch
+from fraud_ops.control_plane.domain.roles import Role
+from fraud_ops.control_plane.domain.views import RuleGiven
 from fraud_ops.control_plane.feed.events import Event, RuleTouched
-from fraud_ops.control_plane.roles import Role
-from fraud_ops.control_plane.views import RuleGiven
+from fraud_ops.control_plane.watch.rule_changes import ChangesWatch
 from tests.support.control_plane.scene import ADA, RULE, Scene
 from tests.support.waiting import until
 

@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import select
 
 from fraud_demo.airflow import Component
-from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import State
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker

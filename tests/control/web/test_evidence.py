@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from fraud_ops.control_plane.evidence import EvidenceReader
+from fraud_ops.control_plane.service.evidence import EvidenceReader
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.record_writer import append_records

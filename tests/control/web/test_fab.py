@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fraud_demo.airflow import USER, LocalAirflow
-from fraud_ops.control_plane.roles import Role
+from fraud_ops.control_plane.domain.roles import Role
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from tests.support.control_plane.web.api_server import PASSWORD, ApiServer, api_server

@@ -8,7 +8,10 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.domain.errors import Unavailable
+from fraud_ops.control_plane.domain.flood import FloodWatch
+from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
+from fraud_ops.control_plane.domain.views import SnoozeView
 from fraud_ops.control_plane.feed.counts import MinuteCounts
 from fraud_ops.control_plane.feed.events import (
     AlertSeen,
@@ -18,12 +21,9 @@ from fraud_ops.control_plane.feed.events import (
     read_correction,
     with_snooze,
 )
-from fraud_ops.control_plane.feed.flood import FloodWatch
 from fraud_ops.control_plane.feed.hub import Hub, HubBounds
 from fraud_ops.control_plane.feed.memory import Bounds, FeedMemory
 from fraud_ops.control_plane.feed.place import Place, Source
-from fraud_ops.control_plane.snoozing import KnownSnoozing, Snoozing
-from fraud_ops.control_plane.views import SnoozeView
 from fraud_ops.control_plane.web.stream import AlertText, EventText
 from tests.support.control_plane.alerts import alert, alert_json
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from fraud_ops.alarms import Alarm
-from fraud_ops.control_plane.desk import ControlDesk
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.views import RuleGiven
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.control_plane.flood_guard import ALARM, FloodGuard
-from fraud_ops.control_plane.lifecycle import State
+from fraud_ops.control_plane.service.service import ControlDesk
 from fraud_ops.control_plane.settings import Flood
 from fraud_ops.control_plane.store.locks import Leadership
-from fraud_ops.control_plane.views import RuleGiven
+from fraud_ops.control_plane.watch.flood_guard import ALARM, FloodGuard
 from tests.support.control_plane.alerts import alert
 from tests.support.control_plane.scene import ADA, RULE, Scene
 from tests.support.waiting import until

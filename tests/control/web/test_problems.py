@@ -6,7 +6,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from fraud_ops.control_plane.errors import LeadershipLost, StoreBusy, Unavailable
+from fraud_ops.control_plane.domain.errors import LeadershipLost, StoreBusy, Unavailable
 from fraud_ops.control_plane.web import problems
 from fraud_rules.errors import BrokerUnavailable, FraudError
 

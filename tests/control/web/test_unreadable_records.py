@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fraud_ops.control_plane.roles import Role
+from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_rules.batch.archive.quarantine import archived_quarantine

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fraud_ops.control_plane.errors import NotFound, Refused
-from fraud_ops.control_plane.whatif import Question, WhatIfDesk, WhatIfRun, WhatIfStatus
+from fraud_ops.control_plane.domain.errors import NotFound, Refused
+from fraud_ops.control_plane.service.whatif import Question, WhatIfDesk, WhatIfRun, WhatIfStatus
 from fraud_rules.configuration.project import Project
 from tests.support.waiting import until
 

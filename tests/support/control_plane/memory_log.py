@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import select
 
-from fraud_ops.control_plane.following import Follower
-from fraud_ops.control_plane.given import Reader
-from fraud_ops.control_plane.mirror import SEQ_HEADER, STORE_HEADER, log_mirror
+from fraud_ops.control_plane.domain.rule_input import Reader
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow
+from fraud_ops.control_plane.sync.mirror import SEQ_HEADER, STORE_HEADER, log_mirror
+from fraud_ops.control_plane.sync.topic_consumer import Follower
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record

@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fraud_ops.control_plane.desk import ControlDesk
-from fraud_ops.control_plane.roles import Actor, Role
+from fraud_ops.control_plane.domain.roles import Actor, Role
+from fraud_ops.control_plane.domain.views import RuleChanged, RuleGiven
+from fraud_ops.control_plane.service.service import ControlDesk
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.views import RuleChanged, RuleGiven
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT

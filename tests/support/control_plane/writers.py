@@ -10,13 +10,13 @@ import os
 import sys
 import threading
 
-from fraud_ops.control_plane.background import Background
-from fraud_ops.control_plane.desk import ControlDesk
-from fraud_ops.control_plane.errors import Conflict, Unavailable
-from fraud_ops.control_plane.lifecycle import State
-from fraud_ops.control_plane.roles import Actor, Role
+from fraud_ops.control_plane.domain.errors import Conflict, Unavailable
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.roles import Actor, Role
+from fraud_ops.control_plane.service.service import ControlDesk
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.sync.background import Background
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection

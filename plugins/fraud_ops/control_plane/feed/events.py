@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
+from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.place import Position, Source
-from fraud_ops.control_plane.snoozing import Snoozing
 from fraud_rules.logs.detector_status import Progress
 from fraud_rules.logs.rule_status import RuleOperation
 

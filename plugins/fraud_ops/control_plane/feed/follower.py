@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from fraud_ops.control_plane.attempts import Attempts
 from fraud_ops.control_plane.background_thread import BackgroundThread
+from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.events import (
     Event,
     OperationSeen,
@@ -20,7 +20,7 @@ from fraud_ops.control_plane.feed.events import (
 )
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import Source
-from fraud_ops.control_plane.snoozing import Snoozing
+from fraud_ops.control_plane.retries import Attempts
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import Received, follow, topic_ends, topic_starts

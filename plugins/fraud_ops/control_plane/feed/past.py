@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Final, TypeAlias
 
-from fraud_ops.control_plane.errors import Unavailable
+from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_ops.control_plane.feed.events import AlertSeen, read_alert, read_correction
 from fraud_ops.control_plane.feed.place import Position, Source
 from fraud_rules.configuration.settings import TopicNames

@@ -20,7 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import QueuePool
 
-from fraud_ops.control_plane.errors import StoreBusy, Unavailable
+from fraud_ops.control_plane.domain.errors import StoreBusy, Unavailable
 from fraud_ops.control_plane.store.locks import Leadership, advisory_leadership, file_leadership, held_file
 from fraud_ops.control_plane.store.migrations import migrate
 from fraud_rules.errors import ConfigError

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from fraud_ops.control_plane.errors import LeadershipLost, StoreBusy, Unavailable
+from fraud_ops.control_plane.domain.errors import LeadershipLost, StoreBusy, Unavailable
 from fraud_rules.runtime.file_lock import FileLock
 
 __all__ = ["Leadership", "advisory_leadership", "file_leadership", "held_file"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from fastapi import Response
 
-from fraud_ops.control_plane.web.shapes.base import Shape
+from fraud_ops.control_plane.web.schemas.base import Shape
 
 __all__ = ["answer", "encode", "json_answer", "nothing"]
 

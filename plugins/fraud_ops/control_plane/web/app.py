@@ -17,14 +17,14 @@ from pydantic.json_schema import models_json_schema
 from starlette.routing import Mount
 
 from fraud_ops.control_plane.web import problems
+from fraud_ops.control_plane.web.bootstrap import open_here
 from fraud_ops.control_plane.web.guard import Guard
-from fraud_ops.control_plane.web.opening import open_here
 from fraud_ops.control_plane.web.rates import Buckets
 from fraud_ops.control_plane.web.routes import admin, alerts, detector, rules
+from fraud_ops.control_plane.web.schemas.alerts import Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged
+from fraud_ops.control_plane.web.schemas.base import Problem
+from fraud_ops.control_plane.web.schemas.detector import ProgressPoint
 from fraud_ops.control_plane.web.service import Opener, ServiceHolder
-from fraud_ops.control_plane.web.shapes.alerts import Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged
-from fraud_ops.control_plane.web.shapes.base import Problem
-from fraud_ops.control_plane.web.shapes.detector import ProgressPoint
 
 __all__ = ["PREFIX", "app", "create_app"]
 

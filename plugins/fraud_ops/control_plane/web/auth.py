@@ -14,8 +14,8 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from fraud_ops.control_plane.parts import Parts
-from fraud_ops.control_plane.roles import Actor, Role
+from fraud_ops.control_plane.composition import Parts
+from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.rates import Buckets
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median_low
 
-from fraud_ops.control_plane import views
+from fraud_ops.control_plane.domain import views
 from fraud_ops.control_plane.feed.events import ProgressPassed
 from fraud_ops.control_plane.web.problems import reasons_shown
-from fraud_ops.control_plane.web.shapes import admin, alerts, rules
-from fraud_ops.control_plane.web.shapes.base import ProblemReason
-from fraud_ops.control_plane.web.shapes.detector import ProgressPoint
+from fraud_ops.control_plane.web.schemas import admin, alerts, rules
+from fraud_ops.control_plane.web.schemas.base import ProblemReason
+from fraud_ops.control_plane.web.schemas.detector import ProgressPoint
 from fraud_rules.logs.rule_status import RuleOperation
 
 __all__ = [

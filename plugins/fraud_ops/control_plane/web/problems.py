@@ -9,9 +9,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from fraud_ops.control_plane.errors import Conflict, NotFound, Refused, Unavailable
+from fraud_ops.control_plane.domain.errors import Conflict, NotFound, Refused, Unavailable
 from fraud_ops.control_plane.web.answer import encode
-from fraud_ops.control_plane.web.shapes.base import Problem, ProblemReason
+from fraud_ops.control_plane.web.schemas.base import Problem, ProblemReason
 from fraud_rules.errors import BrokerUnavailable, FraudError, InputInvalid, Reason, RuleRejected
 
 __all__ = ["TYPES", "WebError", "install", "problem", "reasons_shown"]

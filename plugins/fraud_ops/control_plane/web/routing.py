@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
-from fraud_ops.control_plane.roles import Role
+from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.web.auth import admit
 from fraud_rules.runtime.safe_text import unprintable
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from fastapi import Response
 
-from fraud_ops.control_plane import views
-from fraud_ops.control_plane.parts import Parts
+from fraud_ops.control_plane.composition import Parts
+from fraud_ops.control_plane.domain import views
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.convert import activation_of, approval_shown, pending_activation
-from fraud_ops.control_plane.web.shapes import rules as shapes
+from fraud_ops.control_plane.web.schemas import rules as shapes
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["activation", "detail", "quality_of", "rows", "versions"]

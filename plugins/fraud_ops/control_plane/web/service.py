@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from fraud_ops.control_plane.errors import Unavailable
-from fraud_ops.control_plane.parts import Parts
+from fraud_ops.control_plane.composition import Parts
+from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_rules.errors import FraudError
 
 __all__ = ["ServiceHolder"]

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from fraud_ops.control_plane.domain.snoozing import Snoozing
+from fraud_ops.control_plane.domain.views import MarkView
 from fraud_ops.control_plane.feed.events import (
     AlertSeen,
     CorrectionSeen,
@@ -18,8 +20,6 @@ from fraud_ops.control_plane.feed.events import (
 from fraud_ops.control_plane.feed.hub import Writer
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import Place
-from fraud_ops.control_plane.snoozing import Snoozing
-from fraud_ops.control_plane.views import MarkView
 from fraud_ops.control_plane.web.answer import encode
 from fraud_ops.control_plane.web.convert import activation_of, mark_shown, point_of
 

@@ -20,10 +20,10 @@ from fastapi.testclient import TestClient
 
 from fraud_demo.steering import Steering
 from fraud_ops.alarms import Alarm
-from fraud_ops.control_plane.parts import Parts, Surroundings
+from fraud_ops.control_plane.composition import Parts, Surroundings
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.web.app import PREFIX, create_app
-from fraud_ops.control_plane.web.opening import open_around
+from fraud_ops.control_plane.web.bootstrap import open_around
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from tests.support.kafka.own_topics import OwnTopics

@@ -7,16 +7,16 @@ from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
 
-from fraud_ops.control_plane.drift import Side
-from fraud_ops.control_plane.lifecycle import State
-from fraud_ops.control_plane.roles import granted
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.roles import granted
+from fraud_ops.control_plane.sync.drift import Side
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
 from fraud_ops.control_plane.web.auth import Asks, User
 from fraud_ops.control_plane.web.convert import audit_shown, binding_shown
+from fraud_ops.control_plane.web.dependencies import Wired
 from fraud_ops.control_plane.web.routing import least, router
-from fraud_ops.control_plane.web.shapes import admin as shapes
-from fraud_ops.control_plane.web.shapes.base import MAX_ID
-from fraud_ops.control_plane.web.wired import Wired
+from fraud_ops.control_plane.web.schemas import admin as shapes
+from fraud_ops.control_plane.web.schemas.base import MAX_ID
 from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.model.rule import Action, Aggregator, Operator
 from fraud_rules.runtime.clock import now_ms

@@ -9,24 +9,24 @@ import msgspec
 from fastapi import Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
-from fraud_ops.control_plane.alert_list import AlertFilter
-from fraud_ops.control_plane.errors import NotFound
+from fraud_ops.control_plane.composition import Parts
+from fraud_ops.control_plane.domain.errors import NotFound
+from fraud_ops.control_plane.domain.views import Verdict
 from fraud_ops.control_plane.feed.events import AlertSeen
+from fraud_ops.control_plane.feed.fire_stats import RuleFired
 from fraud_ops.control_plane.feed.follower import Follower
 from fraud_ops.control_plane.feed.place import Place
-from fraud_ops.control_plane.fired import RuleFired
-from fraud_ops.control_plane.parts import Parts
-from fraud_ops.control_plane.views import Verdict
+from fraud_ops.control_plane.service.alert_list import AlertFilter
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
 from fraud_ops.control_plane.web.auth import Asks
 from fraud_ops.control_plane.web.convert import mark_shown, snooze_shown
+from fraud_ops.control_plane.web.dependencies import Wired
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
-from fraud_ops.control_plane.web.shapes import alerts as shapes
-from fraud_ops.control_plane.web.shapes.base import MAX_ID
+from fraud_ops.control_plane.web.schemas import alerts as shapes
+from fraud_ops.control_plane.web.schemas.base import MAX_ID
 from fraud_ops.control_plane.web.stream import AlertText, position_of, position_text
-from fraud_ops.control_plane.web.wired import Wired
 
 __all__ = ["routes"]
 

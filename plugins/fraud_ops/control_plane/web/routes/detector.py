@@ -11,19 +11,19 @@ from fastapi import Path, Query, Response
 from fraud_demo.fraud_patterns import FRAUDS
 from fraud_demo.steering import Steering, TrafficState
 from fraud_ops.airflow_ui.runbooks import runbook_path
-from fraud_ops.control_plane.errors import NotFound
+from fraud_ops.control_plane.composition import Parts
+from fraud_ops.control_plane.domain.errors import NotFound
+from fraud_ops.control_plane.domain.views import RuleGiven
 from fraud_ops.control_plane.feed.events import LateSeen, QuarantineSeen
-from fraud_ops.control_plane.panel import Panel
-from fraud_ops.control_plane.parts import Parts
-from fraud_ops.control_plane.reader_state import ReaderState
-from fraud_ops.control_plane.views import RuleGiven
+from fraud_ops.control_plane.service.panel import Panel
+from fraud_ops.control_plane.service.whatif import Question, WhatIfRun, WhatIfStatus
+from fraud_ops.control_plane.sync.reader_state import ReaderState
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.convert import point_of
+from fraud_ops.control_plane.web.dependencies import Wired
 from fraud_ops.control_plane.web.problems import WebError, problem, reasons_shown
 from fraud_ops.control_plane.web.routing import least, router
-from fraud_ops.control_plane.web.shapes import detector as shapes
-from fraud_ops.control_plane.web.wired import Wired
-from fraud_ops.control_plane.whatif import Question, WhatIfRun, WhatIfStatus
+from fraud_ops.control_plane.web.schemas import detector as shapes
 from fraud_ops.verdicts.health import Health
 from fraud_rules.batch.whatif.place import report_name
 from fraud_rules.codec.rules.codec import encode_document

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Header, Path, Query, Response
 
-from fraud_ops.control_plane.lifecycle import State
-from fraud_ops.control_plane.views import RuleDetail, RuleGiven
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.views import RuleDetail, RuleGiven
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.auth import Asks
@@ -19,11 +19,11 @@ from fraud_ops.control_plane.web.convert import (
     import_shown,
     validation_shown,
 )
+from fraud_ops.control_plane.web.dependencies import Wired
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
-from fraud_ops.control_plane.web.shapes import rules as shapes
-from fraud_ops.control_plane.web.shapes.base import MAX_ID
-from fraud_ops.control_plane.web.wired import Wired
+from fraud_ops.control_plane.web.schemas import rules as shapes
+from fraud_ops.control_plane.web.schemas.base import MAX_ID
 from fraud_rules.codec.rules.export import RuleFormat
 
 __all__ = ["routes"]

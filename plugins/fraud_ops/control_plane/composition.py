@@ -1,0 +1,152 @@
+"""The composition root: creates and connects the parts of the control plane in an API server process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from fraud_demo.steering import Steering
+from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
+from fraud_ops.control_plane.feed.fire_stats import RuleFired, rules_fired
+from fraud_ops.control_plane.feed.follower import Follower
+from fraud_ops.control_plane.feed.hub import Hub
+from fraud_ops.control_plane.feed.memory import FeedMemory
+from fraud_ops.control_plane.feed.past import PastAlerts
+from fraud_ops.control_plane.service.alert_list import AlertList
+from fraud_ops.control_plane.service.evidence import EvidenceReader
+from fraud_ops.control_plane.service.panel import Panel
+from fraud_ops.control_plane.service.role_book import RoleBook
+from fraud_ops.control_plane.service.service import ControlDesk
+from fraud_ops.control_plane.service.whatif import WhatIfDesk
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.sync.background import Background
+from fraud_ops.control_plane.sync.drift import DriftCheck
+from fraud_ops.control_plane.sync.reader_state import Reading
+from fraud_ops.control_plane.ttl_cache import Remembered
+from fraud_ops.control_plane.watch.flood_guard import FloodGuard
+from fraud_ops.control_plane.watch.reader_watch import ReaderWatch
+from fraud_ops.control_plane.watch.rule_changes import ChangesWatch
+from fraud_ops.control_plane.watch.store_watch import Checks, StoreWatch
+from fraud_ops.hooks.watch import DetectorWatch
+from fraud_rules.configuration.project import Project
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.unread import read_unread
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.runtime.clock import now_ms
+
+__all__ = ["Parts", "Surroundings", "open_parts"]
+
+_SNOOZES_S = 1.0
+_MARKS_S = 1.0
+_FIRED_S = 5.0
+_AT_ONCE_MS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The environment of a process: the project, the broker, the archive, the alarm channel, and the demo's traffic
+    if there is any to steer.
+    """
+
+    project: Project
+    kafka: KafkaConnection
+    archive: Path
+    alarm: Callable[[Alarm], object]
+    steering: Steering | None = None
+    settings: ControlPlaneSettings | None = None
+    detector: DetectorSettings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """All parts that the routes use."""
+
+    settings: ControlPlaneSettings
+    detector: DetectorSettings
+    schema: TransactionSchema
+    desk: ControlDesk
+    roles: RoleBook
+    memory: FeedMemory
+    alerts: AlertList
+    feed: Follower
+    hub: Hub
+    snoozing: Remembered[Snoozing]
+    marks: Remembered[Mapping[int, tuple[int, int]]]
+    fired: Remembered[list[RuleFired]]
+    guard: FloodGuard
+    evidence: EvidenceReader
+    what_ifs: WhatIfDesk
+    drift: DriftCheck
+    readers: ReaderWatch
+    faults: Callable[[], Mapping[str, str]]
+    panel: Panel
+    steering: Steering | None
+
+
+def open_parts(here: Surroundings, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub], stack: ExitStack) -> Parts:
+    """Create and start all parts; register their clean-up in `stack`. Raises ConfigError, Unavailable."""
+    config = here.project.config
+    settings = here.settings or ControlPlaneSettings.load(here.project)
+    detector = here.detector or DetectorSettings.load(config / "detector.yaml")
+    schema = TransactionSchema.load(config / "schema.yaml")
+    database = Database.open(settings.database)
+    stack.callback(database.close)
+    desk = ControlDesk(database, schema, detector.limits, settings, now_ms)
+    memory = FeedMemory()
+    snoozing = Remembered(lambda: Snoozing(desk.snoozes(), now_ms()), _SNOOZES_S)
+    known_snoozing = KnownSnoozing(snoozing)
+    hub = hub_of(memory, known_snoozing)
+    feed = Follower(here.kafka, detector, memory, hub.publish, known_snoozing)
+    changes = ChangesWatch(desk, hub.publish)
+    guard = FloodGuard(
+        memory, desk, settings.flood, detector.detector, here.alarm, now_ms, lambda: database.leadership("flood")
+    )
+    what_ifs = WhatIfDesk(here.project, here.archive)
+    panel = Panel(here.kafka, DetectorWatch(here.kafka, detector, wait_ms=_AT_ONCE_MS), memory, detector, now_ms)
+    stack.callback(what_ifs.close)
+    background = Background(database, here.kafka, detector, schema, settings, now_ms, changes.hear)
+    background.start(desk)
+    stack.callback(background.stop)
+    drift = DriftCheck(database, here.kafka, detector.topics.rules, schema, detector.limits)
+    checks = Checks(desk.outbox, drift.read, desk.verify_audit)
+    watch = StoreWatch(checks, detector.detector, here.alarm, now_ms, lambda: database.leadership("watch"))
+
+    def readings() -> list[Reading]:
+        fed = feed.positions().items()
+        return [*background.readings(), *(Reading("feed", topic, at, feed.fault, shared=False) for topic, at in fed)]
+
+    readers = ReaderWatch(
+        readings, partial(read_unread, here.kafka), detector.detector, here.alarm, now_ms, lambda: watch.leads
+    )
+    threads = (feed, changes, guard, watch, panel, readers)
+    for part in threads:
+        part.start()
+        stack.callback(part.stop)
+    return Parts(
+        settings=settings,
+        detector=detector,
+        schema=schema,
+        desk=desk,
+        roles=RoleBook(desk),
+        memory=memory,
+        alerts=AlertList(memory, PastAlerts(here.kafka, detector.topics), snoozing),
+        feed=feed,
+        hub=hub,
+        snoozing=snoozing,
+        marks=Remembered(desk.mark_counts, _MARKS_S),
+        fired=Remembered(lambda: rules_fired(memory.alerts(), memory.retracted(), now_ms()), _FIRED_S),
+        guard=guard,
+        evidence=EvidenceReader(here.kafka, schema, detector),
+        what_ifs=what_ifs,
+        drift=drift,
+        readers=readers,
+        faults=lambda: background.failures() | {each.name: each.fault for each in threads if each.fault is not None},
+        panel=panel,
+        steering=here.steering,
+    )

@@ -1,0 +1,127 @@
+"""The lifecycle of a rule: DRAFT -> SHADOW -> ACTIVE <-> PAUSE -> DELETE, and the role that each step needs. Pure.
+
+Only the store knows drafts. A step that can hold payments (activating, resuming or editing an active rule) may need
+the approval of a second person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from fraud_ops.control_plane.domain.errors import Refused
+from fraud_ops.control_plane.domain.roles import LEAST_ROLE, Actor, Permission, Role
+
+__all__ = ["Course", "State", "check_decision", "course_of_edit", "course_of_step", "steps_from"]
+
+
+class State(StrEnum):
+    """The state of a rule. All states but DRAFT are values of `ruleState` in the rule log."""
+
+    DRAFT = "DRAFT"
+    SHADOW = "SHADOW"
+    ACTIVE = "ACTIVE"
+    PAUSE = "PAUSE"
+    DELETE = "DELETE"
+
+    @property
+    def in_log(self) -> bool:
+        """Whether the rule log holds rules of this state."""
+        return self in (State.SHADOW, State.ACTIVE, State.PAUSE)
+
+
+class Course(StrEnum):
+    """How a change proceeds: at once, or as a request that waits for approval."""
+
+    NOW = "now"
+    REQUEST = "request"
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The rule for one step. A user with the role `least` takes it at once, unless the step is `weighty` and the
+    settings require four eyes. The author of a draft needs only the role `own`.
+    """
+
+    least: Role
+    weighty: bool = False
+    own: Role | None = None
+
+
+_APPROVER = LEAST_ROLE[Permission.ACTIVATE]
+_ANALYST = LEAST_ROLE[Permission.SHADOW]
+
+_STEPS: Final[Mapping[tuple[State, State], _Step]] = MappingProxyType(
+    {
+        (State.DRAFT, State.SHADOW): _Step(_ANALYST),
+        (State.DRAFT, State.ACTIVE): _Step(Role.ADMIN, weighty=True),
+        (State.DRAFT, State.DELETE): _Step(_APPROVER, own=_ANALYST),
+        (State.SHADOW, State.ACTIVE): _Step(_APPROVER, weighty=True),
+        (State.SHADOW, State.DELETE): _Step(_ANALYST),
+        (State.ACTIVE, State.PAUSE): _Step(LEAST_ROLE[Permission.PAUSE]),
+        (State.ACTIVE, State.SHADOW): _Step(LEAST_ROLE[Permission.PAUSE]),
+        (State.ACTIVE, State.DELETE): _Step(LEAST_ROLE[Permission.DELETE]),
+        (State.PAUSE, State.ACTIVE): _Step(_APPROVER, weighty=True),
+        (State.PAUSE, State.SHADOW): _Step(_APPROVER),
+        (State.PAUSE, State.DELETE): _Step(LEAST_ROLE[Permission.DELETE]),
+    }
+)
+
+_EDITS: Final[Mapping[State, _Step]] = MappingProxyType(
+    {
+        State.DRAFT: _Step(LEAST_ROLE[Permission.DRAFT]),
+        State.SHADOW: _Step(LEAST_ROLE[Permission.DRAFT]),
+        State.ACTIVE: _Step(LEAST_ROLE[Permission.EDIT_LIVE], weighty=True),
+        State.PAUSE: _Step(LEAST_ROLE[Permission.EDIT_LIVE]),
+    }
+)
+
+
+def steps_from(state: State) -> tuple[State, ...]:
+    """List the states that can follow."""
+    return tuple(after for before, after in _STEPS if before is state)
+
+
+def course_of_step(before: State, after: State, who: Actor, *, four_eyes: bool, own: bool = False) -> Course:
+    """Decide how a change of state proceeds. `own`: the user wrote the draft.
+
+    Raises Refused if the lifecycle lacks the step, or if the role may not even request it.
+    """
+    step = _STEPS.get((before, after))
+    if step is None:
+        possible = ", ".join(steps_from(before)) or "none"
+        raise Refused(f"a rule in state {before} cannot become {after}; possible next states: {possible}")
+    return _course(step, who, four_eyes, own)
+
+
+def course_of_edit(state: State, who: Actor, *, four_eyes: bool) -> Course:
+    """Decide how an edit or a rollback of a rule in this state proceeds. Raises Refused."""
+    edit = _EDITS.get(state)
+    if edit is None:
+        raise Refused("a deleted rule cannot be edited: create a new rule with the same id")
+    return _course(edit, who, four_eyes, own=False)
+
+
+def check_decision(who: Actor, requested_by: str, author: str, *, four_eyes: bool) -> None:
+    """Raise Refused if this user may not approve the request: the role is too low, or four eyes are required and the
+    user requested the change or wrote the rule.
+    """
+    least = LEAST_ROLE[Permission.DECIDE]
+    if not who.role.includes(least):
+        raise Refused(f"this needs the role {least}; your role is {who.role}", forbidden=True)
+    if four_eyes and who.user in (requested_by, author):
+        part = "requested the change" if who.user == requested_by else "wrote the rule"
+        raise Refused(f"a second person must decide, because you {part}", forbidden=True)
+
+
+def _course(step: _Step, who: Actor, four_eyes: bool, own: bool) -> Course:
+    least = step.own if own and step.own is not None else step.least
+    if who.role.includes(least):
+        return Course.REQUEST if step.weighty and four_eyes else Course.NOW
+    # A request can only cover a step that an approver may take, never one that needs an admin.
+    if least is _APPROVER and who.role.includes(LEAST_ROLE[Permission.REQUEST]):
+        return Course.REQUEST
+    raise Refused(f"this needs the role {least}; your role is {who.role}", forbidden=True)

@@ -1,0 +1,99 @@
+"""Roles and permissions: four roles, each of which includes the roles before it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from fraud_ops.control_plane.domain.errors import Refused
+
+__all__ = ["LEAST_ROLE", "Actor", "Permission", "Role", "granted", "require"]
+
+
+class Role(StrEnum):
+    """A user's role at the control plane, independent of the role in Airflow. `rank` orders the roles."""
+
+    VIEWER = "viewer"
+    ANALYST = "analyst"
+    APPROVER = "approver"
+    ADMIN = "admin"
+
+    @property
+    def rank(self) -> int:
+        """The position of the role: a higher rank includes all lower ones."""
+        return tuple(Role).index(self)
+
+    def includes(self, other: Role) -> bool:
+        """Whether this role has all permissions of the other."""
+        return self.rank >= other.rank
+
+
+class Permission(StrEnum):
+    """A permission that a role grants. The permission for a change of a rule depends on its state: see `lifecycle`."""
+
+    READ = "read"
+    DRAFT = "draft"  # create and edit drafts and shadow rules
+    SHADOW = "shadow"
+    REQUEST = "request"  # request a change that an approver must grant
+    IMPORT = "import"
+    MARK = "mark"
+    SNOOZE = "snooze"
+    WHAT_IF = "whatIf"
+    STEER_DEMO = "steerDemo"
+    ACTIVATE = "activate"
+    PAUSE = "pause"
+    EDIT_LIVE = "editLive"
+    DELETE = "delete"
+    DECIDE = "decide"
+    READ_AUDIT = "readAudit"
+    CONTROL = "control"
+    BIND = "bind"
+    IMPORT_DELETE = "importDelete"
+
+
+LEAST_ROLE: Final[Mapping[Permission, Role]] = MappingProxyType(
+    {
+        Permission.READ: Role.VIEWER,
+        Permission.DRAFT: Role.ANALYST,
+        Permission.SHADOW: Role.ANALYST,
+        Permission.REQUEST: Role.ANALYST,
+        Permission.IMPORT: Role.ANALYST,
+        Permission.MARK: Role.ANALYST,
+        Permission.SNOOZE: Role.ANALYST,
+        Permission.WHAT_IF: Role.ANALYST,
+        Permission.STEER_DEMO: Role.ANALYST,
+        Permission.ACTIVATE: Role.APPROVER,
+        Permission.PAUSE: Role.APPROVER,
+        Permission.EDIT_LIVE: Role.APPROVER,
+        Permission.DELETE: Role.APPROVER,
+        Permission.DECIDE: Role.APPROVER,
+        Permission.READ_AUDIT: Role.APPROVER,
+        Permission.CONTROL: Role.ADMIN,
+        Permission.BIND: Role.ADMIN,
+        Permission.IMPORT_DELETE: Role.ADMIN,
+    }
+)
+"""The lowest role that grants each permission."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """The user of a request, from Airflow's login, and the user's role at the control plane."""
+
+    user: str
+    role: Role
+
+
+def granted(role: Role | None) -> tuple[Permission, ...]:
+    """List the permissions of a role; a user without a role has none."""
+    return () if role is None else tuple(each for each, least in LEAST_ROLE.items() if role.includes(least))
+
+
+def require(who: Actor, permission: Permission) -> None:
+    """Raise Refused (forbidden) if the role lacks the permission."""
+    least = LEAST_ROLE[permission]
+    if not who.role.includes(least):
+        raise Refused(f"this needs the role {least}; your role is {who.role}", forbidden=True)

@@ -1,0 +1,1 @@
+"""What people read and change: every read is a query, every change one database transaction."""

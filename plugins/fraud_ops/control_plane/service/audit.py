@@ -1,0 +1,121 @@
+"""The audit log: one row for each change. A hash chains each row to the row before it.
+
+`hash` is the SHA-256, in hex, of the canonical JSON of the row's members and `previous_hash`; the first row's
+previous hash is 64 zeros. Computing the chain again finds a row that was changed, removed or inserted. It cannot find
+that rows were cut off at the end. Therefore each record of the rule log names the audit row of its change (see
+`outbox`), as evidence outside the database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from fraud_ops.control_plane.domain.canonical import canonical, decoded
+from fraud_ops.control_plane.domain.views import AuditRow, ChainVerdict
+from fraud_ops.control_plane.store.models import AuditEntry
+
+__all__ = ["FIRST", "Chain", "Deed", "row_of", "verify"]
+
+FIRST: Final = "0" * 64
+_AT_ONCE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """A change for the audit log, with plain values before and after; None for no value."""
+
+    who: str
+    action: str
+    subject: str
+    before: object = None
+    after: object = None
+    rule_id: int | None = None
+
+
+class Chain:
+    """The end of the audit log, in the transaction of the only writer.
+
+    `end` is the number and the hash of the last row, None before the first append.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.end: tuple[int, str] | None = None
+
+    def append(self, deed: Deed, at_ms: int) -> AuditEntry:
+        """Append a row, in the writer's transaction."""
+        seq, previous = self.end or self._read()
+        entry = AuditEntry(
+            seq=seq + 1,
+            at_ms=at_ms,
+            who=deed.who,
+            action=deed.action,
+            subject=deed.subject,
+            rule_id=deed.rule_id,
+            before=canonical(deed.before).decode(),
+            after=canonical(deed.after).decode(),
+            previous_hash=previous,
+            hash="",
+        )
+        entry.hash = hash_of(entry)
+        self._session.add(entry)
+        self.end = entry.seq, entry.hash
+        return entry
+
+    def _read(self) -> tuple[int, str]:
+        newest = select(AuditEntry.seq, AuditEntry.hash).order_by(AuditEntry.seq.desc()).limit(1)
+        last = self._session.execute(newest).one_or_none()
+        return (0, FIRST) if last is None else (last.seq, last.hash)
+
+
+def hash_of(entry: AuditEntry) -> str:
+    """Compute the hash of a row. It covers the stored texts, so it does not depend on how they are parsed."""
+    members = {
+        "seq": entry.seq,
+        "atMs": entry.at_ms,
+        "who": entry.who,
+        "action": entry.action,
+        "subject": entry.subject,
+        "ruleId": entry.rule_id,
+        "before": entry.before,
+        "after": entry.after,
+        "previousHash": entry.previous_hash,
+    }
+    return hashlib.sha256(canonical(members)).hexdigest()
+
+
+def verify(session: Session) -> ChainVerdict:
+    """Check the hash of every row, in the order of the chain. Memory stays bounded."""
+    rows = session.execute(select(AuditEntry).order_by(AuditEntry.seq).execution_options(yield_per=_AT_ONCE))
+    return _verdict(rows.scalars())
+
+
+def row_of(entry: AuditEntry) -> AuditRow:
+    """Convert a row into a view."""
+    return AuditRow(
+        seq=entry.seq,
+        at_ms=entry.at_ms,
+        who=entry.who,
+        action=entry.action,
+        subject=entry.subject,
+        before=decoded(entry.before),
+        after=decoded(entry.after),
+        previous_hash=entry.previous_hash,
+        hash=entry.hash,
+    )
+
+
+def _verdict(entries: Iterable[AuditEntry]) -> ChainVerdict:
+    rows, previous, broken_at = 0, FIRST, None
+    for rows, entry in enumerate(entries, 1):
+        fits = entry.seq == rows and entry.previous_hash == previous and entry.hash == hash_of(entry)
+        if not fits and broken_at is None:
+            broken_at = min(entry.seq, rows)
+        previous = entry.hash
+    return ChainVerdict(broken_at is None, rows, broken_at, previous)

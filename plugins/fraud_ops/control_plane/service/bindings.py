@@ -1,0 +1,91 @@
+"""The roles of users: rows of the table override the settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from fraud_ops.control_plane.domain.errors import Invalid, NotFound, Refused
+from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, require
+from fraud_ops.control_plane.domain.views import BindingView
+from fraud_ops.control_plane.service.audit import Deed
+from fraud_ops.control_plane.service.changes import Work
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.models import BindingRow
+from fraud_rules.errors import Reason
+from fraud_rules.runtime.safe_text import unprintable
+
+__all__ = ["bind", "bindings", "check_user", "role_of", "unbind"]
+
+_USER: Final = re.compile(r"[^\x00-\x1f\x7f\x80-\x9f\u2028\u2029]{1,256}")
+_MAX_BINDINGS: Final = 10_000
+
+
+def check_user(user: str) -> None:
+    """Raise Invalid for a name that could span several lines, or that the database cannot store."""
+    if not _USER.fullmatch(user) or unprintable(user):
+        raise Invalid([Reason("user", "must be a name of 1 to 256 characters on one line")])
+
+
+def role_of(session: Session, settings: ControlPlaneSettings, user: str) -> Role | None:
+    """Read a user's role; None for a user without a role."""
+    row = session.get(BindingRow, user) if _USER.fullmatch(user) and not unprintable(user) else None
+    if row is None:
+        return settings.bindings.get(user)
+    return None if row.role is None else Role(row.role)
+
+
+def bindings(session: Session, settings: ControlPlaneSettings) -> tuple[BindingView, ...]:
+    """List all users with their roles, by user."""
+    given = {user: BindingView(user, role, None, None) for user, role in settings.bindings.items()}
+    for row in session.scalars(select(BindingRow)):
+        given.pop(row.user, None)
+        if row.role is not None:
+            given[row.user] = BindingView(row.user, Role(row.role), row.by, row.at_ms)
+    return tuple(given[user] for user in sorted(given))
+
+
+def bind(work: Work, who: Actor, user: str, role: Role) -> BindingView:
+    """Give a user a role. Raises Refused, Invalid."""
+    require(who, Permission.BIND)
+    check_user(user)
+    before = _roles(work)
+    if user not in before and len(before) >= _MAX_BINDINGS:
+        raise Refused(f"there are already {len(before)} role bindings, the most allowed")
+    _check_admin_left(before | {user: role})
+    _write(work, who, user, role, before.get(user))
+    return BindingView(user, role, who.user, work.now_ms)
+
+
+def unbind(work: Work, who: Actor, user: str) -> None:
+    """Remove a user's role. Raises NotFound, Refused."""
+    require(who, Permission.BIND)
+    before = _roles(work)
+    if user not in before:
+        raise NotFound("this user has no role")
+    _check_admin_left({name: role for name, role in before.items() if name != user})
+    _write(work, who, user, None, before[user])
+
+
+def _roles(work: Work) -> dict[str, Role]:
+    return {each.user: each.role for each in bindings(work.session, work.settings)}
+
+
+def _check_admin_left(roles: Mapping[str, Role]) -> None:
+    if Role.ADMIN not in roles.values():
+        raise Refused("the last admin must keep the role: make another user admin first")
+
+
+def _write(work: Work, who: Actor, user: str, role: Role | None, before: Role | None) -> None:
+    row = work.session.get(BindingRow, user)
+    if row is None:
+        row = BindingRow(user=user)
+        work.session.add(row)
+    row.role, row.by, row.at_ms = role and role.value, who.user, work.now_ms
+    action = "role.bind" if role is not None else "role.unbind"
+    deed = Deed(who.user, action, f"user {user}", before and {"role": before.value}, role and {"role": role.value})
+    work.write_down(deed)

@@ -1,0 +1,284 @@
+"""Saves a change of a rule: its revision, its audit row and its record in the outbox, in the writer's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from fraud_ops.control_plane.domain.canonical import canonical, document_of
+from fraud_ops.control_plane.domain.errors import Conflict, NotFound, Unavailable
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.rule_input import Reader, stored
+from fraud_ops.control_plane.domain.views import RuleChanged
+from fraud_ops.control_plane.service.audit import Chain, Deed
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, OutboxRow, RevisionRow, RuleHead
+from fraud_rules.codec.rules.codec import encode_document
+from fraud_rules.model.rule import Rule
+
+__all__ = [
+    "CONTROL_KEY",
+    "NewRevision",
+    "Work",
+    "document_in",
+    "head_of",
+    "same",
+    "save",
+    "seen_head",
+    "send_control",
+    "withdraw",
+]
+
+CONTROL_KEY: Final = b"control"
+
+_SEARCHED: Final = ("name", "description", "owner", "severity")
+
+
+@dataclass(slots=True)
+class Work:
+    """A change in progress, perhaps of many rules: the writer's session and its context. Listeners get the events of
+    `changed` after the commit.
+
+    No other process writes at the same time, so the ends of the audit log and of the outbox are read only once.
+    """
+
+    session: Session
+    settings: ControlPlaneSettings
+    reader: Reader
+    now_ms: int
+    changed: list[RuleChanged] = field(default_factory=list)
+    _chain: Chain = field(init=False)
+    _outbox: tuple[int, int] | None = field(init=False, default=None)
+    _in_use: int | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._chain = Chain(self.session)
+
+    def write_down(self, deed: Deed) -> AuditEntry:
+        """Append a row to the audit log."""
+        return self._chain.append(deed, self.now_ms)
+
+    def next_in_outbox(self) -> int:
+        """Take the number of the next outbox record. Raises Unavailable if too many records wait already."""
+        if self._outbox is None:
+            last = self.session.scalar(select(func.max(OutboxRow.seq))) or 0
+            waits = self.session.scalar(select(func.min(OutboxRow.seq)).where(OutboxRow.log_version.is_(None)))
+            self._outbox = last, last + 1 if waits is None else waits
+        last, waits = self._outbox
+        if last - waits >= self.settings.bounds.outbox:
+            raise Unavailable(f"{last - waits + 1} changes already wait for the rule log: is Kafka down?")
+        self._outbox = last + 1, waits
+        return last + 1
+
+    def rules_in_use(self) -> int:
+        """Count the rules that are not deleted."""
+        if self._in_use is None:
+            counted = select(func.count()).where(RuleHead.state != State.DELETE.value)
+            self._in_use = self.session.scalar(counted) or 0
+        return self._in_use
+
+    def moved(self, was: State, now: State) -> None:
+        """Update the count of rules in use after a change of state."""
+        if self._in_use is not None:
+            self._in_use += (now is not State.DELETE) - (was is not State.DELETE)
+
+    @contextmanager
+    def tentative(self) -> Iterator[None]:
+        """Run a part of the change. If the part raises, only that part is rolled back."""
+        before = self._chain.end, self._outbox, self._in_use, len(self.changed)
+        try:
+            with self.session.begin_nested():
+                yield
+        except BaseException:
+            self._chain.end, self._outbox, self._in_use, told = before
+            del self.changed[told:]
+            raise
+
+    def take_back(self) -> None:
+        """Roll back the whole change. The object must not be used afterwards."""
+        self.session.rollback()
+        self.changed.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class NewRevision:
+    """The next revision of a rule. `who` makes the change, and `author` wrote the document. With `publish`, the change
+    goes to the rule log.
+
+    `at_ms` is the time of the change, None for now. `detail` goes into the audit row.
+    """
+
+    state: State
+    document: str
+    source: str
+    who: str
+    author: str
+    action: str
+    comment: str = ""
+    publish: bool = True
+    detail: dict[str, Any] = field(default_factory=dict)
+    at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A record for the rule log."""
+
+    key: bytes
+    value: bytes
+    rule_id: int | None = None
+    revision: int | None = None
+    wipes: bool = False
+
+
+def head_of(session: Session, rule_id: int) -> RuleHead:
+    """Read a rule. Raises NotFound."""
+    head = session.get(RuleHead, rule_id)
+    if head is None:
+        raise NotFound(f"rule {rule_id} does not exist")
+    return head
+
+
+def seen_head(session: Session, rule_id: int, revision: int) -> RuleHead:
+    """Read a rule and check that the client has read its newest revision. Raises NotFound, Conflict."""
+    head = head_of(session, rule_id)
+    if head.revision != revision:
+        newest = f"its revision is {head.revision}, not {revision}"
+        raise Conflict(f"{head.updated_by!a} has changed rule {rule_id}: {newest}", head.revision)
+    return head
+
+
+def save(
+    work: Work,
+    head: RuleHead | None,
+    rule_id: int,
+    new: NewRevision,
+    *,
+    outbox_seq: int | None = None,
+    log_version: int | None = None,
+) -> RuleHead:
+    """Write the next revision of a rule, or the first revision of a new rule (`head` None). An open request lapses.
+
+    `outbox_seq` or `log_version` names the record that causes the change, if that record is already in the outbox or
+    in the log.
+    """
+    before = None if head is None else _facts(head)
+    was = State.DELETE if head is None else State(head.state)
+    withdraw(work, head, new.who)
+    revision = 1 if head is None else head.last_revision + 1
+    deed = Deed(new.who, new.action, f"rule {rule_id}", before, _after(revision, new), rule_id)
+    entry = work.write_down(deed)
+    record = _record(rule_id, was, new) if new.publish else None
+    if record is not None:
+        outbox_seq = _send(work, _Record(str(rule_id).encode(), record, rule_id, revision), entry)
+    head = _written(work, head, rule_id, revision, new)
+    head.outbox_seq, head.log_version = outbox_seq, log_version
+    work.session.add(_revision(work, head, new))
+    work.moved(was, new.state)
+    work.changed.append(RuleChanged(rule_id, revision))
+    return head
+
+
+def _send(work: Work, record: _Record, entry: AuditEntry) -> int:
+    """Put a record into the outbox; return its number. Raises Unavailable if too many records wait already."""
+    row = OutboxRow(
+        seq=work.next_in_outbox(),
+        rule_id=record.rule_id,
+        revision=record.revision,
+        key=record.key,
+        value=record.value,
+        wipes=record.wipes,
+        audit=f"{entry.seq}:{entry.hash}",
+        created_ms=work.now_ms,
+    )
+    work.session.add(row)
+    return row.seq
+
+
+def send_control(work: Work, value: bytes, entry: AuditEntry, *, wipes: bool) -> int:
+    """Put a control into the outbox; return its number. Raises Unavailable."""
+    return _send(work, _Record(CONTROL_KEY, value, wipes=wipes), entry)
+
+
+def withdraw(work: Work, head: RuleHead | None, who: str) -> None:
+    """Withdraw the open request of a rule, because the rule changes."""
+    if head is None or head.approval_id is None:
+        return
+    work.session.execute(
+        update(ApprovalRow)
+        .where(ApprovalRow.id == head.approval_id, ApprovalRow.decision.is_(None))
+        .values(
+            decision="withdrawn", decided_by=who, decided_at_ms=work.now_ms, decision_comment="the rule has changed"
+        )
+    )
+    head.approval_id = None
+
+
+def document_in(state: State, rule: Rule) -> str:
+    """Encode a rule's document; its `ruleState` is this state if the rule log has such a state."""
+    if not state.in_log:
+        return stored(rule)
+    return encode_document({**rule.document, "ruleState": state.value}).decode()
+
+
+def _written(work: Work, head: RuleHead | None, rule_id: int, revision: int, new: NewRevision) -> RuleHead:
+    if head is None:
+        head = RuleHead(rule_id=rule_id)
+        work.session.add(head)
+    head.revision = head.last_revision = revision
+    head.state, head.document, head.source = new.state.value, new.document, new.source
+    head.search = _searched(rule_id, new.document)
+    head.author, head.updated_by = new.author, new.who
+    head.updated_at_ms = work.now_ms if new.at_ms is None else new.at_ms
+    head.approval_id = None
+    return head
+
+
+def _revision(work: Work, head: RuleHead, new: NewRevision) -> RevisionRow:
+    return RevisionRow(
+        rule_id=head.rule_id,
+        revision=head.revision,
+        state=head.state,
+        document=head.document,
+        source=head.source,
+        author=new.who,
+        content_author=new.author,
+        at_ms=head.updated_at_ms,
+        comment=new.comment,
+        outbox_seq=head.outbox_seq,
+        log_version=head.log_version,
+    )
+
+
+def _record(rule_id: int, was: State, new: NewRevision) -> bytes | None:
+    """Build the record for the rule log; None for a change that stays in the store."""
+    if new.state.in_log:
+        return new.document.encode()
+    if new.state is State.DELETE and was.in_log:
+        return encode_document({"ruleId": rule_id, "ruleState": "DELETE", "source": new.source})
+    return None
+
+
+def _facts(head: RuleHead) -> dict[str, Any]:
+    return {"revision": head.revision, "state": head.state, "document": document_of(head.document)}
+
+
+def _after(revision: int, new: NewRevision) -> dict[str, Any]:
+    facts = {"revision": revision, "state": new.state.value, "document": document_of(new.document)}
+    said = {"comment": new.comment} if new.comment else {}
+    return facts | said | new.detail
+
+
+def _searched(rule_id: int, document: str) -> str:
+    members = document_of(document)
+    return " ".join([str(rule_id), *(str(members.get(name, "")) for name in _SEARCHED)]).lower()
+
+
+def same(first: str, second: str) -> bool:
+    """Whether two documents are equal as JSON values."""
+    return first == second or canonical(document_of(first)) == canonical(document_of(second))

@@ -1,0 +1,200 @@
+"""The transactions that made up an alert's window, read from the broker again: what is there still, and what is not."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+from typing import Annotated, Any
+
+import msgspec
+
+from fraud_ops.control_plane.domain.errors import Unavailable
+from fraud_rules.codec.rules.codec import parse_rule_document
+from fraud_rules.codec.transactions.codec import decode_transactions
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import RuleRejected
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason
+from fraud_rules.kafka.reader import Record, TopicReader
+from fraud_rules.model.rule import Rule
+from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
+from fraud_rules.model.transaction import TransactionBatch
+
+__all__ = ["Evidence", "EvidenceReader"]
+
+_CHUNK = 5_000
+_MOST_READ = 1_000_000
+_MOST_FOUND = 500
+_MOST_S = 10.0
+_AT_ONCE = 2
+_WAIT_S = 20.0
+
+
+_LAST_MS = 2**53
+_Whole = Annotated[int, msgspec.Meta(ge=-_LAST_MS, le=_LAST_MS)]
+
+
+class _Alert(msgspec.Struct, rename="camel"):
+    violated_rule: dict[str, object]
+    key: dict[str, Any]
+    window_start: _Whole
+    window_end: _Whole
+    window_count: _Whole
+    ingestion_time: Annotated[int, msgspec.Meta(ge=0, le=_LAST_MS)]
+
+
+_read = msgspec.json.Decoder(_Alert, float_hook=Decimal).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Transactions as JSON-ready rows, oldest first; at most 500 of `count`, the newest.
+
+    `missing` says what is not among them and why; None when they are all that the detector counted.
+    """
+
+    transactions: Sequence[Mapping[str, object]]
+    count: int
+    missing: str | None
+
+
+class EvidenceReader:
+    """Reads within bounds: so many records, so many seconds."""
+
+    def __init__(self, kafka: KafkaConnection, schema: TransactionSchema, settings: DetectorSettings) -> None:
+        self._kafka = kafka
+        self._schema = schema
+        self._settings = settings
+        self._searches = threading.BoundedSemaphore(_AT_ONCE)
+
+    def read(self, alert: bytes) -> Evidence:
+        """The evidence of an alert, given as it was published; of one that is unreadable there is none.
+
+        Raises BrokerUnavailable, Unavailable.
+        """
+        try:
+            asked = _read(alert)
+            rule = self._rule(asked.violated_rule)
+        except UNDECODABLE as error:
+            return Evidence((), 0, f"the alert is unreadable: {decode_reason(error)}")
+        if not self._searches.acquire(timeout=_WAIT_S):
+            raise Unavailable("many search for evidence at the moment: try again")
+        try:
+            return self._found(_Search(asked, rule, self._schema, self._settings))
+        finally:
+            self._searches.release()
+
+    def _found(self, search: _Search) -> Evidence:
+        with TopicReader(self._kafka, self._settings.topics.transactions) as reader:
+            for partition in reader.partitions():
+                self._search(reader, partition, search)
+        return search.evidence()
+
+    def _rule(self, document: Mapping[str, object]) -> Rule | None:
+        """None for a rule that would not be accepted any more, as after a change of the schema: nothing is filtered."""
+        try:
+            change = parse_rule_document(document, self._schema, self._settings.limits)
+        except RuleRejected:
+            return None
+        return change if isinstance(change, Rule) else None
+
+    def _search(self, reader: TopicReader, partition: int, search: _Search) -> None:
+        first, end = reader.ends(partition)
+        start = reader.offset_at(search.since_ms, partition)
+        if start is None:
+            return
+        until = reader.offset_at(search.asked.ingestion_time + 1, partition)
+        last = end if until is None else until
+        if start <= first and first > 0 and first < last:
+            search.retained = False
+        if last - start > search.left:
+            search.cut(f"the window spans more than {_MOST_READ:,} transactions; these are the last of it")
+            start = max(start, last - search.left)
+        search.left -= last - start
+        records = reader.read(start, last, partition)
+        while chunk := list(islice(records, _CHUNK)):
+            search.take(chunk, partition)
+            if search.out_of_time():
+                search.cut(f"the search was given up after {_MOST_S:g} s")
+                return
+
+
+class _Search:
+    """One search."""
+
+    def __init__(self, asked: _Alert, rule: Rule | None, schema: TransactionSchema, settings: DetectorSettings) -> None:
+        self.asked = asked
+        self._rule = rule
+        self._schema = schema
+        self._settings = settings
+        # A transaction may say a time a little ahead of its arrival, never much.
+        self.since_ms = max(0, asked.window_start - settings.future_tolerance_ms)
+        self.left = _MOST_READ
+        self.retained = True
+        self._missing: str | None = None
+        self._found: dict[int | str, tuple[tuple[int, int, int], Mapping[str, object]]] = {}
+        self._until_s = time.monotonic() + _MOST_S
+        self._needles = [str(value).encode() for value in asked.key.values() if _is_plain(value)]
+
+    def cut(self, why: str) -> None:
+        self._missing = why
+
+    def out_of_time(self) -> bool:
+        return time.monotonic() > self._until_s
+
+    def take(self, records: Sequence[Record], partition: int) -> None:
+        """Look at some records of a partition, in order."""
+        chosen = [each for each in records if each.value and all(needle in each.value for needle in self._needles)]
+        if not chosen:
+            return
+        batch = decode_transactions(
+            [each.value for each in chosen],
+            [partition] * len(chosen),
+            [each.offset for each in chosen],
+            [each.append_ms for each in chosen],
+            self._schema,
+            self._settings.future_tolerance_ms,
+            self._settings.max_transaction_bytes,
+        ).batch
+        for place, row in self._rows(batch):
+            identity = row[ID_FIELD]
+            assert isinstance(identity, int | str)
+            if identity not in self._found or place < self._found[identity][0]:
+                self._found[identity] = place, row  # delivered twice: the first counts
+
+    def evidence(self) -> Evidence:
+        """What was found."""
+        rows = [row for _, row in self._found.values()]
+        rows.sort(key=lambda row: (row[TIME_FIELD], str(row[ID_FIELD])))
+        return Evidence(rows[-_MOST_FOUND:], len(rows), self._said(len(rows)))
+
+    def _rows(self, batch: TransactionBatch) -> Iterator[tuple[tuple[int, int, int], Mapping[str, object]]]:
+        times = batch.columns[TIME_FIELD].values
+        wanted = (times >= self.asked.window_start) & (times <= self.asked.window_end)
+        if self._rule is not None and self._rule.filter is not None:
+            wanted &= self._rule.filter.mask(batch.columns, len(batch))
+        for i in wanted.nonzero()[0].tolist():
+            row = batch.row(i, self._schema)
+            if all(row.get(name) == value for name, value in self.asked.key.items()):
+                yield (int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i])), row
+
+    def _said(self, found: int) -> str | None:
+        if self._missing is not None:
+            return self._missing
+        counted = self.asked.window_count
+        if not self.retained and found < counted:
+            return f"{counted - found} of {counted} transactions are older than the topic keeps them"
+        if found > _MOST_FOUND:
+            return f"these are the last {_MOST_FOUND} of {found}"
+        if found != counted:
+            return f"the detector counted {counted} of these: it has been told to forget, or came later than some"
+        return None
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value is written in one way only, in whatever form a transaction comes."""
+    return type(value) is int or (isinstance(value, str) and value.isascii() and value.isalnum())

@@ -1,0 +1,203 @@
+"""Alert marks and snoozes, and the figures of a rule that follow from them. The first half is pure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from fraud_ops.control_plane.domain.canonical import canonical, document_of
+from fraud_ops.control_plane.domain.errors import Invalid, NotFound
+from fraud_ops.control_plane.domain.roles import Actor, Permission, require
+from fraud_ops.control_plane.domain.views import Document, MarkView, SnoozeView, Verdict
+from fraud_ops.control_plane.service.audit import Deed
+from fraud_ops.control_plane.service.changes import Work, head_of
+from fraud_ops.control_plane.store.models import MarkRow, SnoozeRow
+from fraud_rules.errors import Reason
+
+__all__ = [
+    "is_snoozed",
+    "mark",
+    "mark_counts",
+    "marks",
+    "overlaps",
+    "precision",
+    "snooze",
+    "snoozes",
+    "unmark",
+    "unsnooze",
+]
+
+_ALERT_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}", re.ASCII)
+_DAY_MS: Final = 86_400_000
+_MAX_KEY_BYTES: Final = 4_096
+_MAX_IDS: Final = 10_000
+_MAX_VERSION: Final = 2**63 - 1
+
+
+def precision(fraud: int, not_fraud: int) -> float | None:
+    """Compute the share of marked alerts that were fraud; None without marks."""
+    marked = fraud + not_fraud
+    return fraud / marked if marked else None
+
+
+def overlaps(firings: Iterable[tuple[int, str]]) -> Mapping[int, Mapping[int, float]]:
+    """By rule and other rule, the share of the first's transactions that the other fired for too.
+
+    `firings` are (rule id, transaction id), at most one for each pair counts. Costs what the pairs that coincide do.
+    """
+    by_transaction: dict[str, set[int]] = defaultdict(set)
+    for rule_id, transaction in firings:
+        by_transaction[transaction].add(rule_id)
+    own: dict[int, int] = defaultdict(int)
+    shared: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for rules in by_transaction.values():
+        for rule_id in rules:
+            own[rule_id] += 1
+            for other in rules - {rule_id}:
+                shared[rule_id][other] += 1
+    return {rule: {other: n / own[rule] for other, n in sorted(others.items())} for rule, others in shared.items()}
+
+
+def is_snoozed(active: Iterable[SnoozeView], rule_id: int, key: Document, now_ms: int) -> bool:
+    """Whether nobody wants to see an alert of this rule and key now."""
+    return any(
+        each.rule_id == rule_id and each.until_ms > now_ms and (each.key is None or each.key == key) for each in active
+    )
+
+
+def mark(work: Work, who: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: Verdict) -> MarkView:
+    """Save an alert mark. Raises Refused, Invalid."""
+    require(who, Permission.MARK)
+    _check_alert_id(alert_id)
+    if not (0 <= rule_id <= _MAX_VERSION and 0 <= rule_version <= _MAX_VERSION):
+        raise Invalid([Reason("ruleId", "rule and version must be non-negative numbers below 2^63")])
+    known = work.session.get(MarkRow, alert_id)
+    before = None if known is None else {"verdict": known.verdict, "who": known.who}
+    if known is None:
+        known = MarkRow(alert_id=alert_id, rule_id=rule_id, rule_version=rule_version)
+        work.session.add(known)
+    known.rule_id, known.rule_version = rule_id, rule_version
+    known.verdict, known.who, known.at_ms = verdict.value, who.user, work.now_ms
+    deed = Deed(who.user, "alert.mark", f"alert {alert_id}", before, {"verdict": verdict.value}, rule_id)
+    work.write_down(deed)
+    return _mark_view(known)
+
+
+def unmark(work: Work, who: Actor, alert_id: str) -> None:
+    """Remove an alert mark. Raises NotFound, Refused, Invalid."""
+    require(who, Permission.MARK)
+    _check_alert_id(alert_id)
+    known = work.session.get(MarkRow, alert_id)
+    if known is None:
+        raise NotFound(f"alert {alert_id} has no mark")
+    before = {"verdict": known.verdict, "who": known.who}
+    work.session.delete(known)
+    deed = Deed(who.user, "alert.unmark", f"alert {alert_id}", before, None, known.rule_id)
+    work.write_down(deed)
+
+
+def marks(session: Session, alert_ids: Iterable[str]) -> Mapping[str, MarkView]:
+    """Read the marks of alerts. Raises Invalid for more than 10,000."""
+    wanted = list(alert_ids)
+    if len(wanted) > _MAX_IDS:
+        raise Invalid([Reason("alertIds", f"has {len(wanted)} ids; at most {_MAX_IDS} are allowed")])
+    found: dict[str, MarkView] = {}
+    for start in range(0, len(wanted), 500):
+        rows = session.scalars(select(MarkRow).where(MarkRow.alert_id.in_(wanted[start : start + 500])))
+        found |= {row.alert_id: _mark_view(row) for row in rows}
+    return found
+
+
+def mark_counts(session: Session) -> Mapping[int, tuple[int, int]]:
+    """Count by rule id the alerts that are marked as fraud and as not fraud."""
+    asked = select(MarkRow.rule_id, MarkRow.verdict, func.count()).group_by(MarkRow.rule_id, MarkRow.verdict)
+    counts: dict[int, dict[str, int]] = defaultdict(dict)
+    for rule_id, verdict, count in session.execute(asked):
+        counts[rule_id][verdict] = count
+    return {
+        rule_id: (by.get(Verdict.FRAUD.value, 0), by.get(Verdict.NOT_FRAUD.value, 0)) for rule_id, by in counts.items()
+    }
+
+
+def snooze(work: Work, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> SnoozeView:
+    """Save a snooze. Raises NotFound, Refused, Invalid."""
+    require(who, Permission.SNOOZE)
+    head_of(work.session, rule_id)
+    row = SnoozeRow(
+        rule_id=rule_id,
+        key=_key_text(key),
+        until_ms=_checked_until(work, until_ms),
+        who=who.user,
+        reason=reason,
+        at_ms=work.now_ms,
+    )
+    work.session.add(row)
+    work.session.flush()
+    deed = Deed(who.user, "snooze", f"rule {rule_id}", None, _snooze_facts(row), rule_id)
+    work.write_down(deed)
+    return _snooze_view(row)
+
+
+def unsnooze(work: Work, who: Actor, snooze_id: int) -> None:
+    """End a snooze. Raises NotFound, Refused."""
+    require(who, Permission.SNOOZE)
+    row = work.session.get(SnoozeRow, snooze_id)
+    if row is None or row.until_ms <= work.now_ms:
+        raise NotFound(f"snooze {snooze_id} does not exist or has ended")
+    before = _snooze_facts(row)
+    row.until_ms = work.now_ms
+    deed = Deed(who.user, "unsnooze", f"rule {row.rule_id}", before, _snooze_facts(row), row.rule_id)
+    work.write_down(deed)
+
+
+def snoozes(session: Session, now_ms: int) -> tuple[SnoozeView, ...]:
+    """List the snoozes that have not expired."""
+    rows = session.scalars(select(SnoozeRow).where(SnoozeRow.until_ms > now_ms).order_by(SnoozeRow.id).limit(_MAX_IDS))
+    return tuple(map(_snooze_view, rows))
+
+
+def _check_alert_id(alert_id: str) -> None:
+    if not _ALERT_ID.fullmatch(alert_id):
+        raise Invalid([Reason("alertId", "is not an alert id")])
+
+
+def _checked_until(work: Work, until_ms: int) -> int:
+    latest = work.now_ms + work.settings.bounds.snooze_days * _DAY_MS
+    if not work.now_ms < until_ms <= latest:
+        raise Invalid(
+            [Reason("until", f"must be in the future, at most {work.settings.bounds.snooze_days} days ahead")]
+        )
+    return until_ms
+
+
+def _key_text(key: Document | None) -> str | None:
+    if key is None:
+        return None
+    try:
+        text = canonical(dict(key))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Invalid([Reason("key", "holds a value that JSON cannot express")]) from error
+    if not key or len(text) > _MAX_KEY_BYTES:
+        raise Invalid(
+            [Reason("key", f"must have members, in at most {_MAX_KEY_BYTES} bytes; omit it to snooze all keys")]
+        )
+    return text.decode()
+
+
+def _mark_view(row: MarkRow) -> MarkView:
+    return MarkView(row.alert_id, row.rule_id, row.rule_version, Verdict(row.verdict), row.who, row.at_ms)
+
+
+def _snooze_view(row: SnoozeRow) -> SnoozeView:
+    key = None if row.key is None else document_of(row.key)
+    return SnoozeView(row.id, row.rule_id, key, row.until_ms, row.who, row.reason, row.at_ms)
+
+
+def _snooze_facts(row: SnoozeRow) -> dict[str, object]:
+    key = None if row.key is None else document_of(row.key)
+    return {"id": row.id, "key": key, "untilMs": row.until_ms, "reason": row.reason}

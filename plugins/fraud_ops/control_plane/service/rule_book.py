@@ -1,0 +1,195 @@
+"""Reads rules from the store: lists, details, versions, differences, export files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import ColumnElement, select
+from sqlalchemy.orm import Session
+
+from fraud_ops.control_plane.domain.canonical import document_of
+from fraud_ops.control_plane.domain.errors import Invalid, NotFound
+from fraud_ops.control_plane.domain.lifecycle import State, steps_from
+from fraud_ops.control_plane.domain.rule_input import Reader, differences
+from fraud_ops.control_plane.domain.views import (
+    ApprovalView,
+    Difference,
+    Document,
+    Page,
+    RuleDetail,
+    RuleRow,
+    VersionView,
+)
+from fraud_ops.control_plane.service.changes import head_of
+from fraud_ops.control_plane.store.models import ApprovalRow, RevisionRow, RuleHead
+from fraud_rules.codec.rules.export import RuleFormat, describe, export_documents
+from fraud_rules.errors import InputInvalid, Reason
+
+__all__ = [
+    "approval_view",
+    "approvals",
+    "detail",
+    "diff",
+    "export",
+    "forms",
+    "revision_of",
+    "rows",
+    "versions",
+]  # fmt: skip
+
+
+def rows(session: Session, *, state: State | None, query: str, limit: int, after: int | None) -> Page[RuleRow]:
+    """List rules by id, from the first id above `after`; without a state, deleted rules are left out."""
+    wanted: list[ColumnElement[bool]] = [
+        RuleHead.state == state.value if state is not None else RuleHead.state != State.DELETE.value
+    ]
+    if after is not None:
+        wanted.append(RuleHead.rule_id > after)
+    if query:
+        wanted.append(RuleHead.search.contains(query.lower(), autoescape=True))
+    found = session.scalars(select(RuleHead).where(*wanted).order_by(RuleHead.rule_id).limit(limit + 1)).all()
+    shown, more = found[:limit], len(found) > limit
+    pending = _pending(session, [head.approval_id for head in shown if head.approval_id is not None])
+    items = tuple(_row(head, pending.get(head.approval_id or 0)) for head in shown)
+    return Page(items, str(shown[-1].rule_id) if more else None)
+
+
+def detail(session: Session, reader: Reader, rule_id: int) -> RuleDetail:
+    """Read a rule. Raises NotFound."""
+    head = head_of(session, rule_id)
+    pending = _pending(session, [] if head.approval_id is None else [head.approval_id])
+    yaml, text, says = forms(reader, head.document)
+    row = _row(head, pending.get(head.approval_id or 0))
+    return RuleDetail(row, yaml, text, says, head.author, steps_from(State(head.state)))
+
+
+def forms(reader: Reader, document: str) -> tuple[str, str | None, str]:
+    """Render a document as YAML, in the one-line form (None if that form cannot express it) and in words."""
+    members = document_of(document)
+    rule = reader.stored(document)
+    try:
+        line = None if rule is None else export_documents([members], RuleFormat.TEXT).strip()
+    except InputInvalid:
+        line = None
+    return export_documents([members], RuleFormat.YAML), line, "" if rule is None else describe(rule)
+
+
+def versions(session: Session, rule_id: int, *, limit: int, before: int | None) -> Page[VersionView]:
+    """List revisions, newest first. Raises NotFound."""
+    head_of(session, rule_id)
+    wanted = [RevisionRow.rule_id == rule_id]
+    if before is not None:
+        wanted.append(RevisionRow.revision < before)
+    found = session.scalars(
+        select(RevisionRow).where(*wanted).order_by(RevisionRow.revision.desc()).limit(limit + 1)
+    ).all()
+    shown = found[:limit]
+    items = tuple(
+        VersionView(
+            revision=each.revision,
+            state=State(each.state),
+            document=document_of(each.document),
+            source=each.source,
+            author=each.author,
+            at_ms=each.at_ms,
+            comment=each.comment,
+            log_version=each.log_version,
+        )
+        for each in shown
+    )
+    return Page(items, str(shown[-1].revision) if len(found) > limit else None)
+
+
+def diff(session: Session, rule_id: int, before: int, after: int) -> tuple[Difference, ...]:
+    """Compare two revisions. Raises NotFound."""
+    return differences(*(_of_revision(session, rule_id, each) for each in (before, after)))
+
+
+def export(session: Session, form: RuleFormat, states: Iterable[State]) -> str:
+    """Write the rules in these states as the text of a file. Raises Invalid."""
+    wanted = RuleHead.state.in_([state.value for state in states])
+    documents = session.scalars(select(RuleHead.document).where(wanted).order_by(RuleHead.rule_id))
+    try:
+        return export_documents([document_of(document) for document in documents], form)
+    except InputInvalid as error:
+        raise Invalid([Reason("format", str(error))]) from error
+
+
+def approvals(session: Session, *, open_only: bool, limit: int, before: int | None) -> Page[ApprovalView]:
+    """List requests for approval, newest first."""
+    wanted: list[ColumnElement[bool]] = []
+    if open_only:
+        wanted.append(ApprovalRow.decision.is_(None))
+    if before is not None:
+        wanted.append(ApprovalRow.id < before)
+    found = session.scalars(select(ApprovalRow).where(*wanted).order_by(ApprovalRow.id.desc()).limit(limit + 1)).all()
+    shown = found[:limit]
+    return Page(tuple(map(approval_view, shown)), str(shown[-1].id) if len(found) > limit else None)
+
+
+def approval_view(row: ApprovalRow) -> ApprovalView:
+    """Convert a row into a view."""
+    return ApprovalView(
+        id=row.id,
+        rule_id=row.rule_id,
+        revision=row.revision,
+        action=row.action,
+        target=None if row.target is None else State(row.target),
+        document=document_of(row.document),
+        author=row.author,
+        requested_by=row.requested_by,
+        requested_at_ms=row.requested_at_ms,
+        comment=row.comment,
+        decision=row.decision,
+        decided_by=row.decided_by,
+        decided_at_ms=row.decided_at_ms,
+        decision_comment=row.decision_comment,
+    )
+
+
+def revision_of(session: Session, rule_id: int, revision: int) -> RevisionRow:
+    """Read a revision. Raises NotFound."""
+    found = session.get(RevisionRow, (rule_id, revision))
+    if found is None:
+        raise NotFound(f"rule {rule_id} has no revision {revision}")
+    return found
+
+
+def _of_revision(session: Session, rule_id: int, revision: int) -> Document:
+    found = revision_of(session, rule_id, revision)
+    return {**document_of(found.document), "ruleState": found.state}
+
+
+def _pending(session: Session, ids: Sequence[int]) -> Mapping[int, ApprovalView]:
+    if not ids:
+        return {}
+    found: dict[int, ApprovalView] = {}
+    for start in range(0, len(ids), 500):
+        rows_of = session.scalars(select(ApprovalRow).where(ApprovalRow.id.in_(ids[start : start + 500])))
+        found |= {row.id: approval_view(row) for row in rows_of}
+    return found
+
+
+def _row(head: RuleHead, pending: ApprovalView | None) -> RuleRow:
+    document = document_of(head.document)
+
+    def remark(name: str) -> str | None:
+        value = document.get(name)
+        return value if isinstance(value, str) else None
+
+    return RuleRow(
+        rule_id=head.rule_id,
+        name=remark("name"),
+        description=remark("description"),
+        severity=remark("severity"),
+        owner=remark("owner"),
+        state=State(head.state),
+        revision=head.revision,
+        updated_at_ms=head.updated_at_ms,
+        updated_by=head.updated_by,
+        source=head.source,
+        document=document,
+        log_version=head.log_version,
+        published=head.outbox_seq is None or head.log_version is not None,
+        pending=pending,
+    )

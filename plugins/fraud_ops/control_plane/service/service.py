@@ -1,0 +1,349 @@
+"""The service layer: all reads and all changes of the control plane.
+
+A change is one database transaction. It saves the rule, its revision, its row in the audit log and, if the detector
+needs it, its record in the outbox, all together or not at all. Changes run one at a time, so that the order of the
+outbox and of the audit log is the order in which the changes took effect.
+
+Every method raises Unavailable if the database cannot be reached. The docstrings name further errors.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from sqlalchemy import func, select
+
+from fraud_ops.control_plane.domain.canonical import document_of
+from fraud_ops.control_plane.domain.errors import Invalid
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.roles import Actor, Role
+from fraud_ops.control_plane.domain.rule_input import Reader, Wanted, differences, stored
+from fraud_ops.control_plane.domain.views import (
+    ApprovalView,
+    AuditRow,
+    BindingView,
+    ChainVerdict,
+    ControlSent,
+    Difference,
+    Document,
+    Import,
+    Judgement,
+    MarkView,
+    OutboxState,
+    Page,
+    RuleChanged,
+    RuleDetail,
+    RuleGiven,
+    RuleRow,
+    SnoozeView,
+    Verdict,
+    VersionView,
+)
+from fraud_ops.control_plane.service import audit, bindings, imports, quality, rule_book, transitions
+from fraud_ops.control_plane.service.changes import Work
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow, RuleHead
+from fraud_rules.codec.rules.export import RuleFormat
+from fraud_rules.errors import Reason
+from fraud_rules.model.limits import RuleLimits
+from fraud_rules.model.schema import TransactionSchema
+from fraud_rules.runtime.safe_text import unprintable
+
+__all__ = ["ControlDesk"]
+
+_MAX_QUERY_CHARS: Final = 200
+_MAX_PLACE: Final = 2**63 - 1
+_IN_LOG: Final = tuple(state for state in State if state.in_log)
+
+_log = logging.getLogger(__name__)
+
+
+class ControlDesk:
+    """One instance per process. Several threads may use it."""
+
+    def __init__(
+        self,
+        database: Database,
+        schema: TransactionSchema,
+        limits: RuleLimits,
+        settings: ControlPlaneSettings,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        """`clock_ms` gives epoch milliseconds."""
+        self._database = database
+        self._settings = settings
+        self._reader = Reader(schema, limits)
+        self._clock_ms = clock_ms
+        self._listeners: list[Callable[[RuleChanged], None]] = []
+
+    def listen(self, changed: Callable[[RuleChanged], None]) -> None:
+        """Call `changed` after each saved change, in the thread that saved it. The callback must return at once."""
+        self._listeners.append(changed)
+
+    # Reads of rules.
+
+    def rules(
+        self, *, state: State | None = None, query: str = "", limit: int = 200, cursor: str | None = None
+    ) -> Page[RuleRow]:
+        """List rules by id. `query` searches id, name, description and owner. Deleted rules appear only if `state`
+        is DELETE.
+
+        Raises Invalid for a malformed cursor or a limit out of bounds.
+        """
+        self._check_list(limit, query)
+        after = None if cursor is None else _place(cursor)
+        with self._database.reading() as session:
+            return rule_book.rows(session, state=state, query=query.strip(), limit=limit, after=after)
+
+    def rule(self, rule_id: int) -> RuleDetail:
+        """Read a rule, which may be deleted. Raises NotFound."""
+        with self._database.reading() as session:
+            return rule_book.detail(session, self._reader, _id(rule_id))
+
+    def versions(self, rule_id: int, *, limit: int = 200, before: int | None = None) -> Page[VersionView]:
+        """List the revisions of a rule that are below `before`, newest first. Raises NotFound."""
+        self._check_list(limit)
+        with self._database.reading() as session:
+            return rule_book.versions(session, _id(rule_id), limit=limit, before=_bound(before))
+
+    def diff(self, rule_id: int, before: int, after: int) -> tuple[Difference, ...]:
+        """Compare two revisions, including the state (as `ruleState`). Raises NotFound."""
+        with self._database.reading() as session:
+            return rule_book.diff(session, _id(rule_id), _id(before), _id(after))
+
+    def validate(self, given: RuleGiven, rule_id: int | None = None) -> Judgement:
+        """Validate a rule without saving it. Compare it with the stored rule `rule_id`, or else with the stored rule
+        of its own id.
+        """
+        known = None if rule_id is None else self._known(rule_id)
+        wanted = Wanted(None, State.DRAFT, free_id=1)
+        if known is not None:
+            wanted = Wanted(known.rule_id, State(known.state), known=document_of(known.document))
+        try:
+            rule = self._reader.rule(given, wanted, strict=known is not None)
+        except Invalid as error:
+            return Judgement(False, error.reasons, None, None, None, None, ())
+        known = known or self._known(rule.rule_id)
+        yaml, text, says = rule_book.forms(self._reader, stored(rule))
+        before: Document = {} if known is None else document_of(known.document)
+        return Judgement(True, (), rule.document, yaml, text, says, differences(before, rule.document))
+
+    def export(self, form: RuleFormat, *, states: Iterable[State] | None = None) -> str:
+        """Write the rules in these states (default: all but drafts and deleted rules) as the text of a file.
+
+        Raises Invalid for a rule that the one-line form cannot express.
+        """
+        with self._database.reading() as session:
+            return rule_book.export(session, form, _IN_LOG if states is None else states)
+
+    # Changes of rules. `revision` is the newest revision that the client has read (the ETag).
+
+    def create(self, who: Actor, given: RuleGiven, comment: str = "") -> RuleDetail:
+        """Create a rule as a draft, whatever state the input has. A rule without a ruleId gets a free id.
+
+        Raises Invalid, Refused, and Conflict if a rule with this id exists and is not deleted.
+        """
+        with self._working(who, comment) as work:
+            head = transitions.create(work, who, given, comment.strip())
+            return rule_book.detail(work.session, self._reader, head.rule_id)
+
+    def edit(self, who: Actor, rule_id: int, revision: int, given: RuleGiven, comment: str = "") -> RuleDetail:
+        """Replace the document of a rule and keep its state. If the change needs approval, save a request (`pending`).
+
+        Raises NotFound, Conflict, Refused, Invalid.
+        """
+        with self._working(who, comment) as work:
+            transitions.edit(work, who, _id(rule_id), revision, given, comment.strip())
+            return rule_book.detail(work.session, self._reader, rule_id)
+
+    def change_state(self, who: Actor, rule_id: int, revision: int, state: State, comment: str = "") -> RuleDetail:
+        """Change the state of a rule, or request the change (`pending`). Raises NotFound, Conflict, Refused."""
+        with self._working(who, comment) as work:
+            transitions.change_state(work, who, _id(rule_id), revision, state, comment.strip())
+            return rule_book.detail(work.session, self._reader, rule_id)
+
+    def rollback(self, who: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleDetail:
+        """Save the document of an earlier revision as a new revision, or request it (`pending`). The state stays.
+
+        Raises NotFound, Conflict, Refused, and Invalid if schema or limits have made the old document invalid.
+        """
+        with self._working(who, comment) as work:
+            transitions.rollback(work, who, _id(rule_id), revision, _id(to), comment.strip())
+            return rule_book.detail(work.session, self._reader, rule_id)
+
+    def control(self, who: Actor, control: str, confirm: str = "", comment: str = "") -> ControlSent:
+        """Send a control to the rule log. For all but EXPORT_RULES_CURRENT, `confirm` must repeat the control's name.
+
+        Raises Refused, Invalid.
+        """
+        with self._working(who, comment) as work:
+            return ControlSent(control, transitions.control(work, who, control, confirm, comment.strip()))
+
+    def import_rules(
+        self, who: Actor, content: str, form: RuleFormat | None = None, comment: str = "", *, dry_run: bool = False
+    ) -> Import:
+        """Import a file of rules, all of it or nothing (form None: detect the form from the content).
+
+        New rules become drafts, known rules get a new document and keep their state, and DELETE records end rules
+        (admins only). `dry_run` returns the effects and saves nothing. Raises Refused, and Invalid for content that
+        is unreadable or too large.
+        """
+        records = imports.read_import(who, content, form, self._settings.bounds, self._reader.limits)
+        with self._working(who, comment) as work:
+            done = imports.import_rules(work, who, records, comment.strip())
+            if dry_run or not done.applied:
+                work.take_back()
+                return Import(done.items, applied=False)
+            return done
+
+    # Approvals.
+
+    def approvals(self, *, open_only: bool = True, limit: int = 200, before: int | None = None) -> Page[ApprovalView]:
+        """List requests for approval with ids below `before`, newest first."""
+        self._check_list(limit)
+        with self._database.reading() as session:
+            return rule_book.approvals(session, open_only=open_only, limit=limit, before=_bound(before))
+
+    def decide(self, who: Actor, approval_id: int, *, approve: bool, comment: str = "") -> ApprovalView:
+        """Approve or reject a request. Users withdraw their own requests by rejecting them.
+
+        Raises NotFound, Refused, and Conflict if the request has been decided or the rule has changed since.
+        """
+        with self._working(who, comment) as work:
+            decided = transitions.decide(work, who, _id(approval_id), comment.strip(), approve=approve)
+            return rule_book.approval_view(decided)
+
+    # Alerts: marks and snoozes.
+
+    def mark(self, who: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: Verdict) -> MarkView:
+        """Mark an alert as fraud or not fraud; the newest mark counts. Raises Refused, Invalid."""
+        with self._working(who) as work:
+            return quality.mark(work, who, alert_id, rule_id, rule_version, verdict)
+
+    def unmark(self, who: Actor, alert_id: str) -> None:
+        """Remove a mark. Raises NotFound, Refused."""
+        with self._working(who) as work:
+            quality.unmark(work, who, alert_id)
+
+    def marks(self, alert_ids: Iterable[str]) -> Mapping[str, MarkView]:
+        """Read the marks of these alerts (at most 10,000), by alert id."""
+        with self._database.reading() as session:
+            return quality.marks(session, alert_ids)
+
+    def mark_counts(self) -> Mapping[int, tuple[int, int]]:
+        """Count marks by rule id: alerts marked as fraud, and alerts marked as not fraud."""
+        with self._database.reading() as session:
+            return quality.mark_counts(session)
+
+    def snoozes(self) -> tuple[SnoozeView, ...]:
+        """List the snoozes that have not expired."""
+        with self._database.reading() as session:
+            return quality.snoozes(session, self._clock_ms())
+
+    def snooze(self, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> SnoozeView:
+        """Snooze alerts of a rule, or of one key of it. Raises NotFound, Refused, and Invalid for a time in the past or
+        too far ahead.
+        """
+        with self._working(who, reason, "reason") as work:
+            return quality.snooze(work, who, _id(rule_id), key, until_ms, reason.strip())
+
+    def unsnooze(self, who: Actor, snooze_id: int) -> None:
+        """End a snooze now. Raises NotFound, Refused."""
+        with self._working(who) as work:
+            quality.unsnooze(work, who, _id(snooze_id))
+
+    # Roles and the audit log.
+
+    def role_of(self, user: str) -> Role | None:
+        """Read a user's role from the table, else from the settings; None for a user without a role."""
+        with self._database.reading() as session:
+            return bindings.role_of(session, self._settings, user)
+
+    def bindings(self) -> tuple[BindingView, ...]:
+        """List all users with their roles, by user."""
+        with self._database.reading() as session:
+            return bindings.bindings(session, self._settings)
+
+    def bind(self, who: Actor, user: str, role: Role) -> BindingView:
+        """Give a user a role. Raises Refused (also if the last admin would lose the role), Invalid."""
+        with self._working(who) as work:
+            return bindings.bind(work, who, user, role)
+
+    def unbind(self, who: Actor, user: str) -> None:
+        """Remove a user's role, which may come from the settings. Raises NotFound, Refused."""
+        with self._working(who) as work:
+            bindings.unbind(work, who, user)
+
+    def audit_rows(self, *, before: int | None = None, limit: int = 200, rule_id: int | None = None) -> Page[AuditRow]:
+        """List the rows of the audit log below `before`, newest first."""
+        self._check_list(limit)
+        wanted = [AuditEntry.seq < (_MAX_PLACE if before is None else _id(before))]
+        if rule_id is not None:
+            wanted.append(AuditEntry.rule_id == _id(rule_id))
+        with self._database.reading() as session:
+            asked = select(AuditEntry).where(*wanted).order_by(AuditEntry.seq.desc()).limit(limit + 1)
+            found = session.scalars(asked).all()
+        shown = found[:limit]
+        return Page(tuple(map(audit.row_of, shown)), str(shown[-1].seq) if len(found) > limit else None)
+
+    def verify_audit(self) -> ChainVerdict:
+        """Check the hash of every row of the audit log."""
+        with self._database.reading() as session:
+            return audit.verify(session)
+
+    def outbox(self) -> OutboxState:
+        """Count the changes that wait for the rule log."""
+        waits = OutboxRow.log_version.is_(None)
+        with self._database.reading() as session:
+            found = session.execute(select(func.count(), func.min(OutboxRow.created_ms)).where(waits)).one()
+        return OutboxState(found[0], found[1])
+
+    @contextmanager
+    def _working(self, who: Actor, remark: str = "", named: str = "comment") -> Iterator[Work]:
+        """Run a change in the writer's transaction, and call the listeners after the commit."""
+        bindings.check_user(who.user)
+        most = self._settings.bounds.comment_chars
+        if len(remark) > most or unprintable(remark):
+            raise Invalid([Reason(named, f"must be text of at most {most} characters")])
+        with self._database.writing() as session:
+            work = Work(session, self._settings, self._reader, self._clock_ms())
+            yield work
+        for changed in work.changed:
+            self._tell(changed)
+
+    def _tell(self, changed: RuleChanged) -> None:
+        for listener in self._listeners:
+            try:
+                listener(changed)
+            except Exception:  # noqa: BLE001 -- the change is saved, so a failing listener must not fail the request
+                _log.exception("a listener of the control plane failed")
+
+    def _known(self, rule_id: int) -> RuleHead | None:
+        with self._database.reading() as session:
+            return session.get(RuleHead, _id(rule_id))
+
+    def _check_list(self, limit: int, query: str = "") -> None:
+        most = self._settings.bounds.page
+        if not 1 <= limit <= most:
+            raise Invalid([Reason("limit", f"must be from 1 to {most}")])
+        if len(query) > _MAX_QUERY_CHARS or unprintable(query):
+            raise Invalid([Reason("q", f"must be text of at most {_MAX_QUERY_CHARS} characters")])
+
+
+def _place(cursor: str) -> int:
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
+        raise Invalid([Reason("cursor", "is not a cursor of this list")])
+    return _id(int(cursor))
+
+
+def _bound(before: int | None) -> int | None:
+    return None if before is None else _id(before)
+
+
+def _id(number: int) -> int:
+    """Return the number if the database can hold it, else -1, which is no object's id."""
+    return number if 0 <= number <= _MAX_PLACE else -1

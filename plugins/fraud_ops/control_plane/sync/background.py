@@ -1,0 +1,83 @@
+"""The threads beside the service: the publisher, the mirror of the rule log, and the CDC intake.
+
+Several processes may run these threads. Of each of the three, one process at a time does the work, and another one
+takes over when it ends.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.views import RuleChanged
+from fraud_ops.control_plane.service.service import ControlDesk
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.sync.cdc import cdc_intake
+from fraud_ops.control_plane.sync.mirror import log_mirror
+from fraud_ops.control_plane.sync.outbox import Publisher
+from fraud_ops.control_plane.sync.reader_state import Reading
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.model.schema import TransactionSchema
+
+__all__ = ["Background"]
+
+_JOIN_S: Final = 15.0
+
+
+class Background:
+    """Starts once and stops once. `tell` gets the changes of other writers, and ours after publication."""
+
+    def __init__(
+        self,
+        database: Database,
+        kafka: KafkaConnection,
+        detector: DetectorSettings,
+        schema: TransactionSchema,
+        settings: ControlPlaneSettings,
+        clock_ms: Callable[[], int],
+        tell: Callable[[RuleChanged], None] = lambda changed: None,
+    ) -> None:
+        reader, topic = Reader(schema, detector.limits), detector.topics.rules
+        self._mirror = log_mirror(database, kafka, topic, reader, settings, clock_ms, tell)
+        self._publisher = Publisher(database, kafka, topic, settings, self._mirror, reader, clock_ms, tell)
+
+        def arrived(changed: RuleChanged) -> None:
+            tell(changed)
+            self._publisher.wake()
+
+        self._cdc = cdc_intake(database, kafka, detector.topics.rules_cdc, reader, settings, clock_ms, arrived)
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=each.run, args=(self._stop,), name=f"control-plane-{name}", daemon=True)
+            for name, each in (("publisher", self._publisher), ("mirror", self._mirror), ("cdc", self._cdc))
+        ]
+
+    def start(self, desk: ControlDesk | None = None) -> None:
+        """Start the threads. With `desk`, a change of the service wakes the publisher."""
+        if desk is not None:
+            desk.listen(self._publisher.wake)
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Stop the threads. The next process publishes the rest of the outbox."""
+        self._stop.set()
+        self._publisher.wake()
+        for thread in self._threads:
+            thread.join(_JOIN_S)
+
+    def readings(self) -> Sequence[Reading]:
+        """List the readers whose positions are in the store. Raises Unavailable."""
+        return [
+            Reading(each.name, each.topic, each.position(), each.failure, shared=True)
+            for each in (self._mirror, self._cdc)
+        ]
+
+    def failures(self) -> dict[str, str]:
+        """The reason of each thread that waits, by name."""
+        said = {"publisher": self._publisher.failure, "mirror": self._mirror.failure, "cdc": self._cdc.failure}
+        return {name: failure for name, failure in said.items() if failure is not None}

@@ -1,0 +1,163 @@
+"""The CDC intake: applies the changes of an external rule table, in Debezium's form, and so publishes them.
+
+A record is a Debezium envelope (`before`, `after`, `op`), alone or under `payload`. A row has the members of a rule as
+columns, named as in the rule log or in snake_case (`grouping_key_names`). A list may be a JSON text or names joined by
+`&`. A deleted row and a row whose `disabled` is true end their rule. Each row is validated like any rule; a rejected
+row changes nothing, and the audit log has its reasons. The intake changes only rules whose `source` is `cdc`. An edit
+in the control plane sets another source, and from then on the table cannot change the rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fraud_ops.control_plane.domain.canonical import decoded
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.views import RuleChanged
+from fraud_ops.control_plane.service.changes import NewRevision, Work, same, save
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.models import RuleHead
+from fraud_ops.control_plane.sync.topic_consumer import Follower, Source
+from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
+from fraud_rules.codec.rules.members import MEMBERS
+from fraud_rules.errors import Reason, RuleRejected
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import UNDECODABLE
+from fraud_rules.kafka.reader import Record
+from fraud_rules.model.rule import Control, Rule, RuleDeletion
+
+__all__ = ["NAME", "SOURCE", "cdc_intake", "members_of"]
+
+NAME: Final = "cdc"
+SOURCE: Final = "cdc"
+
+_MAX_BYTES: Final = 262_144
+_LISTS: Final = frozenset({"groupingKeyNames", "unique"})
+_FLAGS: Final = frozenset({"disabled", "force"})
+_COLUMNS: Final = {re.sub("[A-Z]", lambda upper: "_" + upper[0].lower(), name): name for name in MEMBERS}
+_UPSERTS: Final = ("c", "r", "u")
+_EMPTY: Final = frozenset(
+    {"groupingKeyNames", "windowSeconds", "windowMinutes", "cooldownSeconds", "filter", "action", "controlType"}
+)
+
+
+def cdc_intake(
+    database: Database,
+    kafka: KafkaConnection,
+    topic: str,
+    reader: Reader,
+    settings: ControlPlaneSettings,
+    clock_ms: Callable[[], int],
+    tell: Callable[[RuleChanged], None] = lambda changed: None,
+) -> Follower:
+    """Create the consumer that applies the topic of the table to this store."""
+    return Follower(database, Source(kafka, topic, NAME), settings, reader, clock_ms, take_in, tell)
+
+
+def members_of(value: bytes) -> Mapping[str, Any] | None:
+    """Convert a change of the table into a rule document; None for a change without a row (a heartbeat).
+
+    Raises RuleRejected for a record that is not a change of a rule table.
+    """
+    if len(value) > _MAX_BYTES:
+        raise RuleRejected([Reason("record", f"has {len(value)} bytes, at most {_MAX_BYTES} are allowed")])
+    try:
+        envelope = decoded(value)
+    except UNDECODABLE as error:
+        raise RuleRejected([Reason("record", "is not JSON")]) from error
+    change = envelope.get("payload", envelope) if isinstance(envelope, dict) else None
+    if not isinstance(change, dict) or not {"op", "after", "before"} & change.keys():
+        raise RuleRejected([Reason("record", "is not a Debezium envelope (op, before, after)")])
+    op, after, before = change.get("op"), change.get("after"), change.get("before")
+    if op in _UPSERTS and isinstance(after, dict):
+        return _document(after)
+    if op == "d" and isinstance(before, dict):
+        return _document({name: before[name] for name in ("ruleId", "rule_id") if name in before} | {"disabled": True})
+    if op == "m":
+        return None
+    raise RuleRejected([Reason("op", "must be c, r, u (with after), d (with before) or m")])
+
+
+def take_in(work: Work, record: Record) -> None:
+    """Apply one change of the table. Raises RuleRejected for a record that cannot be applied."""
+    if record.value is None:
+        return  # the tombstone after a deletion, for the compaction of the topic
+    members = members_of(record.value)
+    if members is None:
+        return
+    change = parse_rule_document({**members, "source": SOURCE}, work.reader.schema, work.reader.limits)
+    match change:
+        case Rule() as rule:
+            _put(work, record, rule)
+        case RuleDeletion(rule_id):
+            _end(work, record, rule_id)
+        case Control():
+            raise RuleRejected([Reason("controlType", "a table has no controls")])
+
+
+def _put(work: Work, record: Record, rule: Rule) -> None:
+    head = work.session.get(RuleHead, rule.rule_id)
+    _check_ours(head, rule.rule_id)
+    state, document = State(rule.state.value), encode_document(rule.document).decode()
+    if head is not None and head.state == state.value and same(head.document, document):
+        return
+    save(work, head, rule.rule_id, _revision(record, state, document))
+
+
+def _end(work: Work, record: Record, rule_id: int) -> None:
+    head = work.session.get(RuleHead, rule_id)
+    if head is None or head.state == State.DELETE.value:
+        return
+    _check_ours(head, rule_id)
+    save(work, head, rule_id, _revision(record, State.DELETE, head.document))
+
+
+def _revision(record: Record, state: State, document: str) -> NewRevision:
+    return NewRevision(
+        state=state,
+        document=document,
+        source=SOURCE,
+        who=SOURCE,
+        author=SOURCE,
+        action="cdc.rule",
+        comment="from the rule table",
+        detail={"offset": record.offset},
+    )
+
+
+def _check_ours(head: RuleHead | None, rule_id: int) -> None:
+    """Raise RuleRejected if the rule comes from another source, so that the table may not change it."""
+    if head is not None and head.source != SOURCE and head.state != State.DELETE.value:
+        raise RuleRejected([Reason("ruleId", f"belongs to {head.source}")], rule_id)
+
+
+def _document(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert the columns of a row into members of a rule, without null columns and meaningless empty texts."""
+    named = {_COLUMNS.get(column, column): value for column, value in row.items()}
+    return {
+        name: _value(name, value)
+        for name, value in named.items()
+        if value is not None and not (value == "" and name in _EMPTY)
+    }
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _LISTS and isinstance(value, str):
+        return _listed(value)
+    if name in _FLAGS and type(value) is int and value in (0, 1):
+        return bool(value)  # some databases store booleans as 0 and 1
+    return value
+
+
+def _listed(text: str) -> list[Any]:
+    if text.lstrip().startswith("["):
+        try:
+            found = decoded(text)
+        except UNDECODABLE:
+            return [text]
+        return found if isinstance(found, list) else [text]
+    return [name.strip() for name in re.split("[&,]", text) if name.strip()]

@@ -1,0 +1,219 @@
+"""Copies the rule log into the store: marks our records as published, and applies the records of other writers.
+
+The log decides. A record of another writer (`seed`, `cli`, another tool) becomes a revision, so that the store shows
+the rules in force. If we saved a change before we read that record, and our record comes after it in the log, ours
+stays in force. The other revision then goes into the history and never is the newest. A record that is not a valid
+change has no effect; it becomes a row of the audit log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sqlalchemy import or_, select, update
+
+from fraud_ops.control_plane.domain.canonical import decoded, document_of
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.views import RuleChanged
+from fraud_ops.control_plane.service.audit import Deed
+from fraud_ops.control_plane.service.changes import NewRevision, Work, save
+from fraud_ops.control_plane.service.transitions import end_all
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.facts import store_id
+from fraud_ops.control_plane.store.models import OutboxRow, RevisionRow, RuleHead
+from fraud_ops.control_plane.sync.topic_consumer import Follower, Source
+from fraud_rules.codec.rules.codec import encode_document, read_entry
+from fraud_rules.errors import RuleRejected
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.decoding import UNDECODABLE
+from fraud_rules.kafka.reader import Record
+from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
+from fraud_rules.model.ruleset import LogEntry
+
+__all__ = ["AUDIT_HEADER", "NAME", "SEQ_HEADER", "STORE_HEADER", "log_mirror", "mark_arrived", "mark_published"]
+
+NAME: Final = "mirror"
+STORE_HEADER: Final = "control-store"
+SEQ_HEADER: Final = "control-seq"
+AUDIT_HEADER: Final = "control-audit"
+
+_SOMEBODY: Final = "somebody"
+_FROM_LOG: Final = "from the rule log"
+
+
+def log_mirror(
+    database: Database,
+    kafka: KafkaConnection,
+    topic: str,
+    reader: Reader,
+    settings: ControlPlaneSettings,
+    clock_ms: Callable[[], int],
+    tell: Callable[[RuleChanged], None] = lambda changed: None,
+) -> Follower:
+    """Create the consumer that copies the rule log into this store."""
+    ours = store_id(database).encode()
+
+    def take_in(work: Work, record: Record) -> None:
+        _take_in(work, record, ours)
+
+    return Follower(database, Source(kafka, topic, NAME), settings, reader, clock_ms, take_in, tell)
+
+
+def mark_published(work: Work, seq: int, offset: int) -> None:
+    """Mark an outbox record as published at this offset. A second call changes nothing."""
+    marked = work.session.execute(
+        update(OutboxRow)
+        .where(OutboxRow.seq == seq, OutboxRow.log_version.is_(None))
+        .values(log_version=offset, published_ms=work.now_ms)
+        .returning(OutboxRow.rule_id, OutboxRow.revision)
+    ).one_or_none()
+    if marked is None:
+        return
+    for table in (RevisionRow, RuleHead):
+        work.session.execute(update(table).where(table.outbox_seq == seq).values(log_version=offset))
+    work.changed.append(RuleChanged(*marked))
+
+
+def mark_arrived(work: Work, record: Record, ours: bytes) -> bool:
+    """Mark a record of our outbox as published; False for a record of another writer."""
+    seq = _own(work, record, ours)
+    if seq is not None:
+        mark_published(work, seq, record.offset)
+    return seq is not None
+
+
+def _take_in(work: Work, record: Record, ours: bytes) -> None:
+    if mark_arrived(work, record, ours):
+        return
+    entry = read_entry(record.offset, record.append_ms, record.value, work.reader.schema, work.reader.limits)
+    if entry.change is None:
+        raise RuleRejected(entry.reasons, entry.rejected_id)
+    who = _source_of(record)
+    match entry.change:
+        case Rule() as rule:
+            _foreign_rule(work, entry, rule, who)
+        case RuleDeletion(rule_id):
+            _foreign_end(work, entry, rule_id, who)
+        case Control(kind):
+            _foreign_control(work, entry, kind, who)
+
+
+def _own(work: Work, record: Record, ours: bytes) -> int | None:
+    """Return the outbox number of a record that equals its row in our outbox, byte by byte; None for other records.
+
+    A store that was restored from a backup may have used its numbers twice. Such a record counts as another writer's.
+    """
+    headers = dict(record.headers)
+    number = headers.get(SEQ_HEADER) or b""
+    if headers.get(STORE_HEADER) != ours or not (number.isdigit() and len(number) < 19):
+        return None
+    row = work.session.get(OutboxRow, int(number))
+    return row.seq if row is not None and (row.key, row.value) == (record.key, record.value) else None
+
+
+def _foreign_rule(work: Work, entry: LogEntry, rule: Rule, who: str) -> None:
+    new = NewRevision(
+        state=State(rule.state.value),
+        document=encode_document(rule.document).decode(),
+        source=who,
+        who=who,
+        author=who,
+        action="log.rule",
+        comment=_FROM_LOG,
+        publish=False,
+        detail={"logVersion": entry.version},
+        at_ms=entry.append_ms,
+    )
+    _put(work, entry, rule.rule_id, new)
+
+
+def _foreign_end(work: Work, entry: LogEntry, rule_id: int, who: str) -> None:
+    head = work.session.get(RuleHead, rule_id)
+    if head is None or not State(head.state).in_log:
+        return
+    new = NewRevision(
+        state=State.DELETE,
+        document=head.document,
+        source=who,
+        who=who,
+        author=head.author,
+        action="log.delete",
+        comment=_FROM_LOG,
+        publish=False,
+        detail={"logVersion": entry.version},
+        at_ms=entry.append_ms,
+    )
+    _put(work, entry, rule_id, new)
+
+
+def _put(work: Work, entry: LogEntry, rule_id: int, new: NewRevision) -> None:
+    later = _overtaken_by(work, rule_id, entry.version)
+    head = work.session.get(RuleHead, rule_id)
+    if later is None:
+        save(work, head, rule_id, new, log_version=entry.version)
+    elif head is None:
+        head = save(work, None, rule_id, new, log_version=entry.version)
+        ended = NewRevision(
+            State.DELETE, new.document, new.source, new.who, new.author, "rule.delete_all", publish=False
+        )
+        save(work, head, rule_id, ended, outbox_seq=later.seq, log_version=later.log_version)
+    else:
+        _into_history(work, entry, head, new)
+
+
+def _into_history(work: Work, entry: LogEntry, head: RuleHead, new: NewRevision) -> None:
+    head.last_revision += 1
+    facts = {"revision": head.last_revision, "state": new.state.value, "document": document_of(new.document)}
+    deed = Deed(new.who, "log.overtaken", f"rule {head.rule_id}", None, facts | new.detail, head.rule_id)
+    work.write_down(deed)
+    work.session.add(
+        RevisionRow(
+            rule_id=head.rule_id,
+            revision=head.last_revision,
+            state=new.state.value,
+            document=new.document,
+            source=new.source,
+            author=new.who,
+            content_author=new.author,
+            at_ms=entry.append_ms,
+            comment=f"{_FROM_LOG}; revision {head.revision} came after it",
+            outbox_seq=None,
+            log_version=entry.version,
+        )
+    )
+
+
+def _foreign_control(work: Work, entry: LogEntry, kind: ControlType, who: str) -> None:
+    detail = {"logVersion": entry.version}
+    work.write_down(Deed(who, "log.control", kind.value, None, detail))
+    if kind is ControlType.DELETE_RULES_ALL:
+        end_all(work, who, who, _FROM_LOG, log_version=entry.version, keep=_later_than(work, entry.version))
+    work.changed.append(RuleChanged(None, None))
+
+
+def _overtaken_by(work: Work, rule_id: int, version: int) -> OutboxRow | None:
+    """Find our newest change to this rule, or to all rules, that comes after this offset of the log."""
+    later = or_(OutboxRow.log_version.is_(None), OutboxRow.log_version > version)
+    about = or_(OutboxRow.rule_id == rule_id, OutboxRow.wipes)
+    return work.session.scalars(select(OutboxRow).where(about, later).order_by(OutboxRow.seq.desc()).limit(1)).first()
+
+
+def _later_than(work: Work, version: int) -> frozenset[int]:
+    """List the rules that our changes put in force after this offset of the log."""
+    waits = or_(OutboxRow.log_version.is_(None), OutboxRow.log_version > version)
+    found = work.session.scalars(select(OutboxRow.rule_id).where(waits, OutboxRow.rule_id.is_not(None)).distinct())
+    return frozenset(rule_id for rule_id in found if rule_id is not None)
+
+
+def _source_of(record: Record) -> str:
+    """Read the writer from the record's `source`."""
+    value = (record.value or b"").strip()
+    try:
+        members = decoded(value) if value.startswith(b"{") else {}
+    except UNDECODABLE:
+        members = {}
+    source = members.get("source")
+    return source if isinstance(source, str) and source.isascii() and source.isprintable() else _SOMEBODY

@@ -1,0 +1,113 @@
+"""Publishes the outbox to the rule log: each record once, in the order in which the changes were saved.
+
+One process publishes at a time. If two processes try, Kafka decides: opening the transactional id fences the earlier
+publisher. After that, no record of an earlier publisher can arrive. The publisher then finds the records that had
+arrived by their headers, marks them, and publishes only the rest. If a process dies with an open transaction, readers
+of committed records wait until the next publisher opens, or until the transaction times out after `_OPEN_S`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sqlalchemy import select
+
+from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.views import RuleChanged
+from fraud_ops.control_plane.retries import Attempts
+from fraud_ops.control_plane.service.changes import Work
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.facts import store_id
+from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.models import OutboxRow
+from fraud_ops.control_plane.sync.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, mark_arrived, mark_published
+from fraud_ops.control_plane.sync.topic_consumer import Follower
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
+
+__all__ = ["Publisher"]
+
+_BUNDLE: Final = 200
+_LOOK_S: Final = 0.1
+_OPEN_S: Final = 10.0
+
+
+class Publisher:
+    """One instance per process. A thread executes `run`; the code that saved a change calls `wake`."""
+
+    def __init__(
+        self,
+        database: Database,
+        kafka: KafkaConnection,
+        topic: str,
+        settings: ControlPlaneSettings,
+        mirror: Follower,
+        reader: Reader,
+        clock_ms: Callable[[], int],
+        tell: Callable[[RuleChanged], None] = lambda changed: None,
+    ) -> None:
+        """`mirror` consumes the same topic into the same database. `tell` gets the changes that reached the log."""
+        self._database = database
+        self._kafka = kafka
+        self._topic = topic
+        self._settings = settings
+        self._mirror = mirror
+        self._reader = reader
+        self._clock_ms = clock_ms
+        self._tell = tell
+        self._store = store_id(database).encode()
+        self._woken = threading.Event()
+        self.failure: str | None = None
+
+    def wake(self, changed: RuleChanged | None = None) -> None:
+        """Wake the publisher, because the outbox has a new record."""
+        self._woken.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Publish until `stop` is set, in one process at a time. After an error, try again."""
+        attempts = Attempts("the outbox")
+        while not stop.is_set():
+            with attempts.another() as attempt, self._database.leadership("publisher") as lead:
+                if lead:
+                    self._publish(stop, attempt, lead)
+                else:
+                    attempt.stands_by()
+            self.failure = attempts.failure
+            stop.wait(attempts.pause_s)
+
+    def _publish(self, stop: threading.Event, attempt: Attempts, lead: Leadership) -> None:
+        writer = BatchWriter(self._kafka, self._settings.name, timeout_s=_OPEN_S)
+        writer.open()
+        self._mirror.each_unread(lambda work, record: mark_arrived(work, record, self._store))
+        attempt.succeeds()
+        self.failure = None
+        while not stop.is_set():
+            lead.check()
+            rows = self._waiting()
+            if rows:
+                self._mark(rows, writer.append([self._record(row) for row in rows]))
+            else:
+                self._woken.wait(_LOOK_S)
+                self._woken.clear()
+
+    def _waiting(self) -> Sequence[OutboxRow]:
+        asked = select(OutboxRow).where(OutboxRow.log_version.is_(None)).order_by(OutboxRow.seq).limit(_BUNDLE)
+        with self._database.reading() as session:
+            return session.scalars(asked).all()
+
+    def _record(self, row: OutboxRow) -> OutRecord:
+        headers = [
+            (STORE_HEADER, self._store), (SEQ_HEADER, str(row.seq).encode()), (AUDIT_HEADER, row.audit.encode()),
+        ]  # fmt: skip
+        return OutRecord(self._topic, row.value, row.key, headers)
+
+    def _mark(self, rows: Sequence[OutboxRow], offsets: Sequence[int]) -> None:
+        with self._database.writing() as session:
+            work = Work(session, self._settings, self._reader, self._clock_ms())
+            for row, offset in zip(rows, offsets, strict=True):
+                mark_published(work, row.seq, offset)
+        for changed in work.changed:
+            self._tell(changed)

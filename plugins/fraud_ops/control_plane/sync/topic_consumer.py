@@ -1,0 +1,221 @@
+"""Applies the records of a topic of one partition to the database, each once: the same transaction saves the position.
+
+A record that cannot be applied is skipped. The log, a metric and a row of the audit log name it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy.exc import DataError
+from sqlalchemy.orm import Session
+
+from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.views import RuleChanged
+from fraud_ops.control_plane.retries import Attempts
+from fraud_ops.control_plane.service.audit import Deed
+from fraud_ops.control_plane.service.changes import Work
+from fraud_ops.control_plane.settings import ControlPlaneSettings
+from fraud_ops.control_plane.store.database import Database
+from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.store.models import PositionRow
+from fraud_rules.errors import RuleLogForeign, RuleRejected
+from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.kafka.consume import follow, settled_end
+from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason, skip
+from fraud_rules.kafka.reader import Record, TopicReader, topic_ids, uncommitted_end
+
+__all__ = ["Follower", "Source"]
+
+_AT_ONCE: Final = 200
+_LOOK_S: Final = 0.02
+_SHOWN_REASONS: Final = 20
+_UNFIT: Final = (*UNDECODABLE, RuleRejected, DataError)
+"""The errors of a record that no later attempt can apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A topic, and the name under which the store keeps the position in it."""
+
+    kafka: KafkaConnection
+    topic: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """Records in order, the offset after them, and Kafka's id of their topic."""
+
+    records: Sequence[Record]
+    end: int
+    topic_id: str
+
+
+class Follower:
+    """Passes all records of a topic to `take_in`, in order, in a writer's transaction that also saves the position."""
+
+    def __init__(
+        self,
+        database: Database,
+        source: Source,
+        settings: ControlPlaneSettings,
+        reader: Reader,
+        clock_ms: Callable[[], int],
+        take_in: Callable[[Work, Record], None],
+        tell: Callable[[RuleChanged], None] = lambda changed: None,
+    ) -> None:
+        """`tell` gets the events of the changes after the commit."""
+        self._database = database
+        self._source = source
+        self._settings = settings
+        self._reader = reader
+        self._clock_ms = clock_ms
+        self._take_in = take_in
+        self._tell = tell
+        self.failure: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name under which the store keeps the position."""
+        return self._source.name
+
+    @property
+    def topic(self) -> str:
+        """The topic."""
+        return self._source.topic
+
+    def run(self, stop: threading.Event) -> None:
+        """Consume the topic until `stop` is set, in one process at a time. After an error, try again."""
+        attempts = Attempts(self._source.name)
+        while not stop.is_set():
+            with attempts.another() as attempt, self._database.leadership(self._source.name) as lead:
+                if lead:
+                    self._follow(stop, attempt, lead)
+                else:
+                    attempt.stands_by()
+            self.failure = attempts.failure
+            stop.wait(attempts.pause_s)
+
+    def catch_up(self) -> int:
+        """Wait until open transactions have ended, apply all records that the topic has then, and return the offset
+        after them.
+
+        Raises BrokerUnavailable, Unavailable, RuleLogForeign.
+        """
+        end = self.position()
+        for unread in self._unread():
+            self.keep(unread.records, unread.end, unread.topic_id)
+            end = unread.end
+        return end
+
+    def each_unread(self, look: Callable[[Work, Record], object]) -> None:
+        """Pass each unread record to `look`, in a writer's transaction, and keep the position.
+
+        Raises BrokerUnavailable, Unavailable, RuleLogForeign.
+        """
+        for unread in self._unread():
+            with self._working() as work:
+                for record in unread.records:
+                    look(work, record)
+
+    def _unread(self) -> Iterator[_Unread]:
+        """Wait until open transactions have ended, and yield the unread records in batches.
+
+        The last batch ends at the end of the topic and may be empty.
+        """
+        kafka, topic = self._source.kafka, self._source.topic
+        known = self._position()
+        topic_id = topic_ids(kafka, [topic])[topic]
+        with TopicReader(kafka, topic) as reader:
+            end = settled_end(reader, uncommitted_end(kafka, topic))
+            self._check(known, topic_id, end)
+            start = known.offset if known is not None else reader.ends()[0]
+            batch: list[Record] = []
+            for record in reader.read(start, end):
+                batch.append(record)
+                if len(batch) >= _AT_ONCE:
+                    yield _Unread(batch, batch[-1].offset + 1, topic_id)
+                    batch = []
+            if batch or known is None or end > known.offset:
+                yield _Unread(batch, end, topic_id)
+
+    def position(self) -> int:
+        """The offset after the last applied record; 0 before the first."""
+        known = self._position()
+        return 0 if known is None else known.offset
+
+    def _follow(self, stop: threading.Event, attempt: Attempts, lead: Leadership) -> None:
+        kafka, topic = self._source.kafka, self._source.topic
+        start = self.catch_up()
+        attempt.succeeds()
+        self.failure = None
+        batch: list[Record] = []
+        for received in follow(kafka, {topic: {0: start}}, wanted=lambda: not stop.is_set(), poll_s=_LOOK_S):
+            lead.check()
+            if received is not None:
+                batch.append(received.record)
+            if batch and (received is None or len(batch) >= _AT_ONCE):
+                self.keep(batch, batch[-1].offset + 1)
+                batch = []
+
+    def keep(self, records: Sequence[Record], end: int, topic_id: str | None = None) -> None:
+        """Apply the records that no other process has applied yet, and save the position."""
+        with self._working() as work:
+            row = work.session.get(PositionRow, self._source.name)
+            if row is None:
+                row = PositionRow(name=self._source.name, offset=0, topic_id=topic_id)
+                work.session.add(row)
+            position = row.offset
+            for record in records:
+                if record.offset >= position:
+                    self._take(work, record)
+            row.offset = max(position, end)
+
+    def _take(self, work: Work, record: Record) -> None:
+        try:
+            with work.tentative():
+                self._take_in(work, record)
+        except _UNFIT as error:
+            skip(self._source.topic, record, decode_reason(error))
+            work.write_down(self._refusal(record, error))
+
+    def _refusal(self, record: Record, error: Exception) -> Deed:
+        """Build the row of the audit log about a skipped record."""
+        rule_id, reasons = None, [decode_reason(error)]
+        if isinstance(error, RuleRejected):
+            rule_id, reasons = error.rule_id, list(map(str, error.reasons[:_SHOWN_REASONS]))
+        known = rule_id if rule_id is not None and 0 < rule_id < 2**63 else None
+        name = self._source.name
+        return Deed(name, f"{name}.refused", f"offset {record.offset}", None, {"reasons": reasons}, known)
+
+    @contextmanager
+    def _working(self) -> Iterator[Work]:
+        """Open a writer's transaction, and report its changes after the commit."""
+        with self._database.writing() as session:
+            work = Work(session, self._settings, self._reader, self._clock_ms())
+            yield work
+        for changed in work.changed:
+            self._tell(changed)
+
+    def _position(self) -> PositionRow | None:
+        with self._database.reading() as session:
+            return session.get(PositionRow, self._source.name)
+
+    def _check(self, known: PositionRow | None, topic_id: str, end: int) -> None:
+        if known is None:
+            return
+        if known.topic_id not in (None, topic_id) or known.offset > end:
+            fault = f"{self._source.topic} is not the topic this store knows, which had reached {known.offset}"
+            raise RuleLogForeign(f"{fault}: see the runbook drift")
+
+
+def forget(session: Session, name: str) -> None:
+    """Delete the position, so that the topic is read from its start."""
+    row = session.get(PositionRow, name)
+    if row is not None:
+        session.delete(row)

@@ -1,0 +1,110 @@
+"""Watches how often each rule fires, raises an alarm about a flood, and can move the rule to SHADOW.
+
+Every process watches, because its pages show the flooding rules. One process at a time acts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.background_thread import BackgroundThread
+from fraud_ops.control_plane.domain.errors import ControlPlaneError
+from fraud_ops.control_plane.domain.flood import FloodWatch, Turn
+from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.roles import Actor, Role
+from fraud_ops.control_plane.feed.memory import FeedMemory
+from fraud_ops.control_plane.retries import Attempts
+from fraud_ops.control_plane.service.service import ControlDesk
+from fraud_ops.control_plane.settings import Flood
+from fraud_ops.control_plane.store.locks import Leadership
+
+__all__ = ["ALARM", "GUARD", "FloodGuard"]
+
+ALARM = "ALERT_FLOOD"
+GUARD = Actor("flood-guard", Role.APPROVER)
+
+_log = logging.getLogger(__name__)
+
+
+class FloodGuard(BackgroundThread):
+    """`detector` names the installation in alarms. `lead` returns whether this process is the one that acts."""
+
+    def __init__(
+        self,
+        memory: FeedMemory,
+        desk: ControlDesk,
+        settings: Flood,
+        detector: str,
+        alarm: Callable[[Alarm], object],
+        clock_ms: Callable[[], int],
+        lead: Callable[[], AbstractContextManager[Leadership]],
+        look_s: float = 2.0,
+    ) -> None:
+        super().__init__("fraud-control-flood")
+        self._memory = memory
+        self._desk = desk
+        self._settings = settings
+        self._detector = detector
+        self._alarm = alarm
+        self._clock_ms = clock_ms
+        self._lead = lead
+        self._look_s = look_s
+        self._watch = FloodWatch(settings.alerts_per_minute)
+
+    @property
+    def flooding(self) -> frozenset[int]:
+        """The rules above the flood limit."""
+        return frozenset(self._watch.flooding)
+
+    def look(self, *, acts: bool = True) -> None:
+        """Check all rates once. Without `acts`, only update the set of flooding rules."""
+        for turn in self._watch.look(self._memory.rates(self._clock_ms())):
+            if acts:
+                self._act(turn)
+
+    def _run(self, attempt: Attempts) -> None:
+        with self._lead() as lead:
+            attempt.succeeds()
+            self._watch_over(lead)
+
+    def _watch_over(self, lead: Leadership) -> None:
+        """Check repeatedly while this process leads; else check once, so that the caller can try to lead again."""
+        if lead:
+            self._take_over()
+        while not self._stop.wait(self._look_s):
+            lead.check()
+            self.look(acts=bool(lead))
+            if not lead:
+                return
+
+    def _take_over(self) -> None:
+        """Raise the alarms of all flooding rules again, because the previous leader may have died before it did."""
+        rates = self._memory.rates(self._clock_ms())
+        for rule_id in sorted(self.flooding):
+            self._act(Turn(rule_id, began=True, per_minute=int(rates.get(rule_id, 0))))
+
+    def _act(self, turn: Turn) -> None:
+        moved = self._settings.to_shadow and turn.began and self._to_shadow(turn)
+        self._alarm(Alarm(ALARM, self._detector, self._said(turn, moved=moved), resolved=not turn.began))
+
+    def _said(self, turn: Turn, *, moved: bool) -> str:
+        limit = self._settings.alerts_per_minute
+        if not turn.began:
+            return f"rule {turn.rule_id} no longer floods: {turn.per_minute} alerts in the last minute"
+        done = "; the rule was moved to SHADOW" if moved else ""
+        return f"rule {turn.rule_id} raised {turn.per_minute} alerts in the last minute, over the limit {limit}{done}"
+
+    def _to_shadow(self, turn: Turn) -> bool:
+        comment = f"{turn.per_minute} alerts in a minute, over the limit {self._settings.alerts_per_minute}"
+        try:
+            row = self._desk.rule(turn.rule_id).row
+            if row.state is not State.ACTIVE:
+                return False
+            self._desk.change_state(GUARD, turn.rule_id, row.revision, State.SHADOW, comment)
+        except ControlPlaneError as error:
+            _log.warning("rule %d floods but stays ACTIVE: %s", turn.rule_id, " ".join(str(error).split()))
+            return False
+        return True

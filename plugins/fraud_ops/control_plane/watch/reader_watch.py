@@ -1,0 +1,72 @@
+"""Monitors the readers of the control plane, and raises an alarm about a stuck reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.background_thread import BackgroundThread
+from fraud_ops.control_plane.retries import Attempts
+from fraud_ops.control_plane.sync.reader_state import ReaderProgress, ReaderState, Reading
+from fraud_rules.kafka.unread import Unread
+
+__all__ = ["ALARM", "ReaderWatch"]
+
+ALARM: Final = "READER_STUCK"
+
+_LOOK_S: Final = 10.0
+
+
+class ReaderWatch(BackgroundThread):
+    """One instance per process. `leads` returns whether this process raises the alarms about shared positions."""
+
+    def __init__(
+        self,
+        readings: Callable[[], Iterable[Reading]],
+        unread: Callable[[str, int], Unread],
+        detector: str,
+        alarm: Callable[[Alarm], object],
+        clock_ms: Callable[[], int],
+        leads: Callable[[], bool],
+    ) -> None:
+        """`readings` returns the readers, and `unread` the records of a topic from an offset on; both may raise
+        FraudError. `detector` names the installation in alarms.
+        """
+        super().__init__("fraud-control-readers")
+        self._readings = readings
+        self._unread = unread
+        self._detector = detector
+        self._alarm = alarm
+        self._clock_ms = clock_ms
+        self._leads = leads
+        self._progress = ReaderProgress()
+        self._raised: dict[tuple[str, str], ReaderState] = {}
+        self.states: Sequence[ReaderState] = ()
+        """The readers at the last observation."""
+
+    def look(self) -> None:
+        """Observe all readers once. Raises FraudError if the store or Kafka does not answer."""
+        found = []
+        for reading in self._readings():
+            state = self._progress.state(reading, self._unread(reading.topic, reading.position), self._clock_ms())
+            found.append(state)
+            if self._leads() or not reading.shared:
+                self._turn(state)
+        self.states = found
+
+    def _turn(self, state: ReaderState) -> None:
+        """Raise the alarm once when a reader gets stuck, and resolve it once."""
+        key = state.name, state.topic
+        if state.stuck == (key in self._raised):
+            return
+        self._alarm(Alarm(ALARM, self._detector, str(state), resolved=not state.stuck))
+        if state.stuck:
+            self._raised[key] = state
+        else:
+            del self._raised[key]
+
+    def _run(self, attempt: Attempts) -> None:
+        while not self._stop.wait(_LOOK_S):
+            self.look()
+            attempt.succeeds()

@@ -1,0 +1,78 @@
+"""Tells readers of the stream that rules were changed, by whom ever and in whatever process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from fraud_ops.control_plane.background_thread import BackgroundThread
+from fraud_ops.control_plane.domain.views import RuleChanged
+from fraud_ops.control_plane.feed.events import Event, RuleTouched
+from fraud_ops.control_plane.retries import Attempts
+from fraud_ops.control_plane.service.service import ControlDesk
+
+__all__ = ["ChangesWatch"]
+
+_LOOK_S = 0.5
+_ROWS = 50
+
+
+class ChangesWatch(BackgroundThread):
+    """Looks at the end of the audit log: at once after a change in this process, else twice a second."""
+
+    def __init__(self, desk: ControlDesk, tell: Callable[[Sequence[Event]], None]) -> None:
+        super().__init__("fraud-control-changes")
+        self._desk = desk
+        self._tell = tell
+        self._heard: list[RuleChanged] = []
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._seen: int | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._desk.listen(self.hear)
+        super().start()
+
+    def stop(self) -> None:
+        """Return once it has ended."""
+        self._stop.set()
+        self._wake.set()
+        super().stop()
+
+    def hear(self, changed: RuleChanged) -> None:
+        """A rule was changed, in this process."""
+        with self._lock:
+            self._heard.append(changed)
+        self._wake.set()
+
+    def _run(self, attempt: Attempts) -> None:
+        while not self._stop.is_set():
+            self._look()
+            attempt.succeeds()
+            self._wake.wait(_LOOK_S)
+            self._wake.clear()
+
+    def _look(self) -> None:
+        with self._lock:
+            heard, self._heard = self._heard, []
+        rows = self._desk.audit_rows(limit=_ROWS).items
+        newest = rows[0].seq if rows else 0
+        before = self._seen
+        touched: list[Event] = [RuleTouched(newest, each.rule_id, each.revision) for each in heard]
+        if before is not None:
+            known = {each.rule_id for each in heard}
+            new = [row for row in rows if row.seq > before]
+            others = {_rule_of(row.subject) for row in new} - known - {None}
+            touched += [RuleTouched(newest, rule_id, None) for rule_id in sorted(filter(None, others))]
+            if len(new) == _ROWS:
+                touched = [RuleTouched(newest, None, None)]
+        if touched:
+            self._tell(touched)
+        self._seen = newest
+
+
+def _rule_of(subject: str) -> int | None:
+    """The rule that a row of the audit log is about; None for one about something else."""
+    kind, _, number = subject.partition(" ")
+    return int(number) if kind == "rule" and number.isascii() and number.isdigit() else None

@@ -1,0 +1,123 @@
+"""Monitors the store and raises alarms: changes that do not reach the rule log, drift, a broken audit chain."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.background_thread import BackgroundThread
+from fraud_ops.control_plane.domain.views import ChainVerdict, OutboxState
+from fraud_ops.control_plane.retries import Attempts
+from fraud_ops.control_plane.store.locks import Leadership
+from fraud_ops.control_plane.sync.drift import Drift
+from fraud_rules.errors import FraudError
+
+__all__ = ["Checks", "StoreAlarm", "StoreWatch"]
+
+STUCK_MS: Final = 30_000
+
+_EVERY_MS: Final = {"outbox": 5_000, "drift": 60_000, "audit": 3_600_000}
+_LOOK_S: Final = 1.0
+_NAMED: Final = 5
+
+_log = logging.getLogger(__name__)
+
+
+class StoreAlarm(StrEnum):
+    """The alarms about the store; each has its runbook."""
+
+    OUTBOX_STUCK = "OUTBOX_STUCK"
+    DRIFT = "DRIFT"
+    AUDIT_BROKEN = "AUDIT_BROKEN"
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """The checks of the store. Each raises FraudError if it cannot check."""
+
+    outbox: Callable[[], OutboxState]
+    drift: Callable[[], Drift]
+    audit: Callable[[], ChainVerdict]
+
+
+class StoreWatch(BackgroundThread):
+    """`lead` returns whether this process is the one that checks. `detector` names the installation in alarms."""
+
+    def __init__(
+        self,
+        checks: Checks,
+        detector: str,
+        alarm: Callable[[Alarm], object],
+        clock_ms: Callable[[], int],
+        lead: Callable[[], AbstractContextManager[Leadership]],
+    ) -> None:
+        super().__init__("control-plane-watch")
+        self._checks = checks
+        self._detector = detector
+        self._alarm = alarm
+        self._clock_ms = clock_ms
+        self._lead = lead
+        self._due_ms = dict.fromkeys(_EVERY_MS, 0)
+        self._raised: set[StoreAlarm] = set()
+        self._drifted: frozenset[int] = frozenset()
+        self.leads = False
+        """Whether this process is the one that checks."""
+
+    def look(self) -> None:
+        """Run the checks that are due. A check that fails runs again at its next turn."""
+        now_ms = self._clock_ms()
+        looks = {"outbox": self._look_at_outbox, "drift": self._look_at_drift, "audit": self._look_at_audit}
+        for name, look in looks.items():
+            if now_ms >= self._due_ms[name]:
+                self._due_ms[name] = now_ms + _EVERY_MS[name]
+                try:
+                    look()
+                except FraudError as error:
+                    _log.warning("the %s cannot be checked: %s", name, " ".join(str(error).split()))
+
+    def _look_at_outbox(self) -> None:
+        state = self._checks.outbox()
+        age_ms = 0 if state.oldest_ms is None else self._clock_ms() - state.oldest_ms
+        said = f"{state.pending} changes wait for the rule log, the oldest for {age_ms // 1_000} s"
+        self._turn(StoreAlarm.OUTBOX_STUCK, said, holds=age_ms > STUCK_MS)
+
+    def _look_at_drift(self) -> None:
+        """Report rules that differ in two checks in a row, because a change in progress can differ for a moment."""
+        found = frozenset(each.rule_id for each in self._checks.drift().differences)
+        lasting, self._drifted = sorted(found & self._drifted), found
+        named = ", ".join(map(str, lasting[:_NAMED])) + (", ..." if len(lasting) > _NAMED else "")
+        said = f"store and rule log differ in {len(lasting)} rules" + (f": {named}" if lasting else "")
+        self._turn(StoreAlarm.DRIFT, said, holds=bool(lasting))
+
+    def _look_at_audit(self) -> None:
+        verdict = self._checks.audit()
+        said = f"the audit log has {verdict.rows} rows"
+        if not verdict.whole:
+            said += f" and was altered from row {verdict.broken_at} on"
+        self._turn(StoreAlarm.AUDIT_BROKEN, said, holds=not verdict.whole)
+
+    def _turn(self, name: StoreAlarm, said: str, *, holds: bool) -> None:
+        """Raise the alarm when a condition begins, and resolve it when the condition ends."""
+        if holds == (name in self._raised):
+            return
+        self._alarm(Alarm(name, self._detector, said, resolved=not holds))
+        (self._raised.add if holds else self._raised.discard)(name)
+
+    def _run(self, attempt: Attempts) -> None:
+        with self._lead() as lead:
+            if not lead:
+                attempt.stands_by()
+                return
+            self.leads = True
+            try:
+                while not self._stop.wait(_LOOK_S):
+                    lead.check()
+                    self.look()
+                    attempt.succeeds()
+            finally:
+                self.leads = False

@@ -1,0 +1,51 @@
+"""The parts as Airflow's own configuration says: its connection to the broker, its variable for the archive."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+from fraud_demo.steering import VARIABLE, Steering
+from fraud_ops.airflow_ui.report_pages import archive_folder
+from fraud_ops.alarms import Alarm
+from fraud_ops.control_plane.composition import Parts, Surroundings, open_parts
+from fraud_ops.control_plane.domain.snoozing import KnownSnoozing
+from fraud_ops.control_plane.feed.hub import Hub
+from fraud_ops.control_plane.feed.memory import FeedMemory
+from fraud_ops.control_plane.web.stream import AlertText, EventText
+from fraud_rules.configuration.project import Project
+
+__all__ = ["open_around", "open_here"]
+
+
+def open_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
+    """Open the parts in this API server. Raises ConfigError where a connection is missing, Unavailable."""
+    from fraud_ops.hooks.alarms import AlarmHook
+    from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
+
+    steering = os.environ.get(VARIABLE)
+
+    def alarm(raised: Alarm) -> None:
+        AlarmHook().raise_alarm(raised)
+
+    here = Surroundings(
+        project=Project.find(),
+        kafka=kafka_of(connection(KAFKA)),
+        archive=archive_folder(),
+        alarm=alarm,
+        steering=Steering(Path(steering)) if steering else None,
+    )
+    return open_around(here, loop, stack)
+
+
+def open_around(here: Surroundings, loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
+    """Open the parts, with a hub that serves readers in this event loop."""
+
+    def hub_of(memory: FeedMemory, snoozing: KnownSnoozing) -> Hub:
+        hub = Hub(loop, memory, EventText(AlertText(memory), snoozing))
+        stack.callback(lambda: loop.call_soon_threadsafe(hub.close))
+        return hub
+
+    return open_parts(here, hub_of, stack)

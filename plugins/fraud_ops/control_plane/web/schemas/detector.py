@@ -1,0 +1,200 @@
+"""The detector's state, what-ifs, and the demo's traffic."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from fraud_ops.control_plane.web.schemas.base import Document, EpochMs, Request, RuleText, Shape
+
+__all__ = [
+    "Demo", "DemoFraud", "DemoSpeed", "DetectorState", "Fault", "GroupingLateness", "LateTransaction", "Liveness",
+    "PlantedFraud", "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "Traffic", "VerdictShown", "WhatIf",
+    "WhatIfRequest", "WhatIfStarted",
+]  # fmt: skip
+
+
+class Traffic(Shape):
+    """Records read since a time: transactions, late ones among them, and unreadable ones, which are not in `rows`."""
+
+    since_ms: EpochMs
+    rows: int
+    late: int
+    quarantined: int
+
+
+class DetectorState(Shape):
+    """The figures of the last batch. Rate, latency and batch time cover the ten seconds before it, `recent` the five
+    minutes before it."""
+
+    alive: bool
+    last_batch_age_ms: int
+    batch_id: int
+    rows_per_s: float
+    lag: int | None
+    latency_p50_ms: int | None
+    latency_p99_ms: int | None
+    batch_ms: int | None
+    rules_in_force: int
+    retained_events: int
+    retained_bytes: int
+    watermark: int | None
+    recent: Traffic | None
+    since_start: Traffic | None
+
+
+class VerdictShown(Shape):
+    """The health verdict, its reasons, and the path of its runbook. `tone` is good only if payments are evaluated."""
+
+    name: str
+    tone: Literal["good", "warn", "bad"]
+    reasons: list[str]
+    runbook: str
+
+
+class Liveness(Shape):
+    """Whether payments are evaluated at `at`, as `fraud_rules.monitoring.liveness` defines it.
+
+    `since` is the end of the last batch, null if no batch has ended. `asked` is when the first start was requested.
+    `waiting` is null while Kafka does not answer. `starts` counts the starts requested after `since`.
+    """
+
+    severity: Literal["NONE", "AMBER", "RED"]
+    at: EpochMs
+    since: EpochMs | None
+    asked: EpochMs | None
+    waiting: int | None
+    starts: int
+    verdict: VerdictShown
+
+
+class ProgressPoint(Shape):
+    """One batch: its rate, how far behind it was, and its latency from append to readable alert, in ms."""
+
+    time: EpochMs
+    rows_per_s: float
+    lag: int | None
+    p50: int | None
+    p99: int | None
+    batch_ms: int | None
+
+
+class GroupingLateness(Shape):
+    """How late a transaction was for one grouping."""
+
+    fields: list[str]
+    lateness_ms: int
+
+
+class LateTransaction(Shape):
+    """A transaction that came after its watermark, for some grouping."""
+
+    transaction: dict[str, Any]
+    lateness_ms: int
+    groupings: list[GroupingLateness]
+    time: EpochMs
+
+
+class Quarantined(Shape):
+    """A record that is no transaction: where it was, why it was refused, and how it begins."""
+
+    reason: str
+    detail: str
+    topic: str
+    partition: int
+    offset: int
+    time: EpochMs
+    text: str
+
+
+class ReaderShown(Shape):
+    """A reader of a topic in this API server. `behind` counts offsets, 0 if every record is read; `since` is the append
+    time of the first unread record. `stuck`: the position has not moved for a minute while records are unread.
+    """
+
+    name: str
+    topic: str
+    position: int
+    end: int
+    behind: int
+    since: EpochMs | None
+    stuck: bool
+    fault: str | None
+
+
+class Fault(Shape):
+    """A thread of this API server whose work does not succeed at the moment, and why."""
+
+    thread: str
+    fault: str
+
+
+class Progress(Shape):
+    """The detector's panel. `status` is null until the detector has reported. Two points further apart than
+    `gap_ms` have an outage between them. `unreadable` counts the records that this API server has skipped, by topic."""
+
+    status: DetectorState | None
+    liveness: Liveness
+    gap_ms: int
+    points: list[ProgressPoint]
+    late: list[LateTransaction]
+    quarantine: list[Quarantined]
+    readers: list[ReaderShown]
+    faults: list[Fault]
+    unreadable: dict[str, int]
+
+
+class WhatIfRequest(Request):
+    """What a rule would have done on the last `days` archived days."""
+
+    document: Document | None = None
+    text: RuleText | None = None
+    days: Annotated[int, Field(ge=1, le=90)] = 7
+    limits: Annotated[list[Decimal], Field(max_length=50)] | None = None
+    windows: bool = True
+
+
+class WhatIfStarted(Shape):
+    """It runs, or waits for its turn."""
+
+    id: str
+
+
+class WhatIf(Shape):
+    """`result` is what `fraud_rules.batch.whatif.result` says, with the limit curve in `limits`."""
+
+    id: str
+    status: Literal["WAITING", "RUNNING", "DONE", "FAILED"]
+    progress: float
+    result: dict[str, Any] | None
+    report: str | None
+    said: str | None = Field(description="Why it failed.")
+
+
+class Demo(Shape):
+    """The demo's traffic: transactions a second, and the patterns that can be planted."""
+
+    per_s: int
+    max_per_s: int
+    patterns: list[str]
+
+
+class DemoSpeed(Request):
+    """Transactions a second; 0 stands still."""
+
+    per_s: Annotated[int, Field(ge=0, le=5_000)]
+
+
+class DemoFraud(Request):
+    """The pattern to plant."""
+
+    pattern: Annotated[str, Field(max_length=100)]
+
+
+class PlantedFraud(Shape):
+    """It is on its way; `label` is how it is known in the traffic."""
+
+    pattern: str
+    label: str
