@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from multiprocessing import get_context
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event as EventType
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fraud_rules.codec.transactions.quarantine import Quarantined, from_line, quarantined, to_line
 from fraud_rules.configuration.project import Project
-from fraud_rules.errors import InputInvalid
-from fraud_rules.kafka.writer import BatchWriter
+from fraud_rules.configuration.settings import DetectorSettings
+from fraud_rules.errors import Fenced, InputInvalid
+from fraud_rules.kafka import quarantine
+from fraud_rules.kafka.quarantine import read_marks, read_quarantine, replay
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.driver.records import quarantine_records
 from fraud_rules.stream.worker.wire import Refused
@@ -114,3 +123,49 @@ def test_the_text_form_keeps_every_byte(raw: bytes) -> None:
 def test_a_record_without_headers_is_quarantined_for_an_unknown_reason() -> None:
     assert quarantined(0, 1, 2, None, [("reason", None)]).reason == ""
     assert quarantined(0, 1, 2, None, []) == Quarantined(0, 1, 2, "unknown", "", "?-?@?", b"")
+
+
+def interrupted_replay(topics: OwnTopics, halfway: EventType, resume: EventType, ended: Queue[str]) -> None:
+    """Replay the quarantine, but stop in the middle of the transaction until `resume` is set."""
+
+    def out(*arguments: Any) -> Iterator[OutRecord]:
+        for count, record in enumerate(make_records(*arguments)):
+            yield record
+            if count == 5:
+                halfway.set()
+                resume.wait()
+
+    make_records, quarantine._out = quarantine._out, out
+    records = list(read_quarantine(topics.kafka, topics.names.quarantine))
+    try:
+        replay(topics.kafka, DetectorSettings(topics=topics.names), default_schema(), records)
+    except Fenced as error:
+        ended.put(type(error).__name__)
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_second_replay_takes_over_from_the_first(topics: OwnTopics, killed: bool) -> None:
+    payments = [payment(number) for number in range(20)]
+    refuse(topics, *(("missing_field", each) for each in payments))
+    context = get_context("spawn")
+    halfway, resume, ended = context.Event(), context.Event(), context.Queue()
+    first = context.Process(target=interrupted_replay, args=(topics, halfway, resume, ended))
+    first.start()
+    assert halfway.wait(60), "the first replay is in its transaction"
+    if killed:
+        first.kill()
+        first.join()
+    second = fraud("quarantine", "replay", env=environment(topics))
+    assert second.out == f"20 records sent to {topics.names.transactions}, 0 were sent before\n"
+    if not killed:
+        resume.set()
+        assert ended.get(timeout=60) == "Fenced"
+        first.join()
+    assert "0 records sent" in fraud("quarantine", "replay", env=environment(topics)).out
+    fed = [message.value() for message in read_all(topics.bootstrap, topics.names.transactions)]
+    assert sorted(each or b"" for each in fed) == sorted(payments)
+    assert len(read_marks(topics.kafka, topics.names.quarantine_replays)) == 20
+
+
+def default_schema() -> TransactionSchema:
+    return TransactionSchema.load(Path(__file__).resolve().parents[1] / "config" / "schema.yaml")
