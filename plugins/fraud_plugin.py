@@ -1,4 +1,4 @@
-"""Registers what Airflow is to know of `fraud_ops`. No logic."""
+"""Registers the links and pages of `fraud_ops` with Airflow. It has no logic."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from fraud_ops.control_plane.web.app import app as control_plane
 
 
 class FraudPlugin(AirflowPlugin):
-    """The links that operators show, which are deserialized by name, and the pages that Airflow serves."""
+    """The links on task pages, which Airflow deserializes by name, and the pages that Airflow serves."""
 
     name = "fraud_ops"
     operator_extra_links: list[Any] = [*LINKS, Report()]  # noqa: RUF012 -- Airflow reads lists
-    # The first whose prefix fits answers: the control plane's lies below that of the runbooks.
+    # Airflow uses the first app whose prefix matches. The prefix of the control plane extends that of the runbooks.
     fastapi_apps: list[Any] = [  # noqa: RUF012
         {"app": control_plane, "url_prefix": PREFIX, "name": "Fraud rules"},
         {"app": app, "url_prefix": "/fraud", "name": "Fraud"},

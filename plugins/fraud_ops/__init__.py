@@ -1,5 +1,5 @@
-"""Operations of the detector in Airflow: observe, judge, act.
+"""Operations of the detector in Airflow: observe, assess, act.
 
-`hooks` do all I/O, `observation` is what they saw, `health` judges it and `act` decides what follows, both pure;
-`triggers` wait, `operators` and `sensors` do one thing each, `notifiers` tell people.
+`hooks` do all I/O and return an `observation`. `health` assesses it and `act` derives the next action. Both are pure.
+`triggers` wait, `operators` and `sensors` do one thing each, and `notifiers` raise alarms.
 """

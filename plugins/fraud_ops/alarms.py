@@ -1,4 +1,4 @@
-"""What people are told: an alarm is a value, and whether it is silenced a pure question."""
+"""Alarms and silences, as values. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ ALL = "*"
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """`name` is a verdict or what else has a runbook. `resolved` says that it is over; `source` leads to the run."""
+    """A message to operators. `name` is a verdict, or another name that has a runbook. `source` is the URL of the run.
+    `resolved` is true if the message reports the end of the alarm."""
 
     name: str
     detector: str
@@ -28,17 +29,17 @@ class Alarm:
 
     @property
     def subject(self) -> str:
-        """One line for a mail."""
+        """The subject line of a mail."""
         return f"[fraud] {'resolved: ' if self.resolved else ''}{self.name} ({self.detector})"
 
     def document(self, base_url: str) -> dict[str, Any]:
-        """For a webhook; `base_url` is Airflow's own."""
+        """The JSON document for a webhook. `base_url` is the address of Airflow."""
         return {**asdict(self), "text": f"{self.subject} {self.said}", "runbook": base_url + runbook_path(self.name)}
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """Nobody is told of alarms of a name (`*` for all) until a time."""
+    """No alarm with this name (`*` for all) is sent before the time `until`."""
 
     name: str
     until: datetime
@@ -48,18 +49,18 @@ class Silence:
 def read_silences(text: str) -> Sequence[Silence]:
     """Silences from JSON: `[{"alarm": "LAGGING", "until": "2026-01-31T12:00:00Z", "reason": "..."}]`.
 
-    Raises ConfigError: a silence that cannot be read must not silence anything.
+    Raises ConfigError: an unreadable silence must not silence any alarm.
     """
     try:
         return [
             Silence(str(each["alarm"]), _time(str(each["until"])), str(each["reason"])) for each in json.loads(text)
         ]
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"the silences cannot be read ({error!r}): give alarm, until and reason of each") from error
+        raise ConfigError(f"the silences are unreadable ({error!r}): each needs alarm, until and reason") from error
 
 
 def silenced(alarm: Alarm, silences: Sequence[Silence], now: datetime) -> Silence | None:
-    """The silence that covers an alarm."""
+    """The silence that covers an alarm; None without one."""
     return next((each for each in silences if each.name in (ALL, alarm.name) and now < each.until), None)
 
 

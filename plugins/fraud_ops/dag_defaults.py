@@ -1,4 +1,4 @@
-"""What all DAG pages share: who owns them, how tasks are tried again, and who is told when one fails."""
+"""Defaults of all DAGs: owner, tags, retries and alarms."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["DEADLINE", "OWNER", "SINCE", "TAGS", "TASK_FAILED", "deadline", "def
 OWNER = "fraud-platform"
 TAGS = ("fraud",)
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
-"""The start of a schedule whose first run is about the past. Other DAGs have no start date: their first run, and its
-deadline, count from the installation."""
+"""The start date of a schedule whose first run covers past days. Other DAGs have no start date, so their first run and
+its deadline count from the installation."""
 
 TASK_FAILED = "TASK_FAILED"
 DEADLINE = "DEADLINE"
 
 
 def defaults(*, retries: int = 2, alarm: str | None = TASK_FAILED) -> dict[str, Any]:
-    """The default arguments of a DAG's tasks. `alarm` is raised when a task has failed for good."""
+    """The default arguments of a DAG's tasks. A task that fails after its last retry raises `alarm`."""
     return {
         "owner": OWNER,
         "retries": retries,
@@ -34,11 +34,11 @@ def defaults(*, retries: int = 2, alarm: str | None = TASK_FAILED) -> dict[str, 
 
 
 def deadline(after: timedelta, said: str, *, of_partition: bool = False) -> DeadlineAlert:
-    """An alarm when a run has not ended so long after its logical date.
+    """An alarm for a run that has not ended at its logical date plus `after`. `said` is the text of the alarm.
 
-    Not after it was queued: Airflow 3.3.2 then answers every clear of a task or a run with an error, while the deadline
-    lies ahead (it takes the serialized interval for a number). A run of a partition has no logical date, and would have
-    no deadline: there it is the time it was queued.
+    The reference is not the time of queueing: Airflow 3.3.2 would then answer every clear of a task or a run with an
+    error while the deadline lies ahead, because it expects a number and gets the serialized interval. A run of a
+    partition has no logical date, so its reference is the time of queueing.
     """
     reference = DeadlineReference.DAGRUN_QUEUED_AT if of_partition else DeadlineReference.DAGRUN_LOGICAL_DATE
     return DeadlineAlert(

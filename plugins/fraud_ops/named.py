@@ -1,4 +1,4 @@
-"""How an error of the product ends a task: what a repetition cannot cure ends it for good."""
+"""Maps errors of the product to errors of Airflow. Errors that a retry cannot cure fail the task at once."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _PASSING = (BrokerUnavailable, Superseded)
 
 @contextmanager
 def named(context: Context | None = None) -> Iterator[None]:
-    """Within the block, errors by name become Airflow's: a broker that is away is worth a retry, a wrong connection is
-    not. Given the context, the task's button *Runbook* leads to what is to be done."""
+    """Map a `FraudError` in the block to an Airflow error with its name. An unreachable broker is worth a retry, a
+    wrong connection is not. With a context, the task's link *Runbook* opens the page of the error."""
     try:
         yield
     except FraudError as error:

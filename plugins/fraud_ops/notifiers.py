@@ -1,4 +1,4 @@
-"""A task that failed, or a deadline that passed, becomes an alarm."""
+"""Raises an alarm for a failed task or a missed deadline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["FraudAlarm"]
 
 
 class FraudAlarm(BaseNotifier):
-    """Raises an alarm of a name, with what a person needs to know: for `on_failure_callback` and for deadlines."""
+    """Raises the alarm `name`, with `said` and the error as its text. For `on_failure_callback` and deadlines."""
 
     template_fields = ("said",)
 
@@ -32,13 +32,13 @@ class FraudAlarm(BaseNotifier):
         AlarmHook().raise_alarm(self.alarm(context))
 
     async def async_notify(self, context: Context) -> None:
-        # Not a plain thread: what Airflow's variables and connections are asked for by goes through this event loop.
+        # A plain thread does not work: requests for Airflow's variables and connections go through this event loop.
         await sync_to_async(self.notify)(context)
 
     def alarm(self, context: Context) -> Alarm:
-        """The alarm about a task instance, or about a run whose deadline has passed."""
+        """The alarm for a task instance, or for a run that missed its deadline."""
         ti = context.get("ti") or context.get("task_instance")
         error = context.get("exception")
-        told = " ".join(str(each) for each in (self.said, error or "") if str(each)).strip()
-        about = f"{ti.dag_id}.{ti.task_id} ({ti.run_id})" if ti is not None else str(context.get("dag_run", ""))
-        return Alarm(self.name, "detector", f"{about} {told}".strip(), source=getattr(ti, "log_url", "") or "")
+        text = " ".join(str(each) for each in (self.said, error or "") if str(each)).strip()
+        subject = f"{ti.dag_id}.{ti.task_id} ({ti.run_id})" if ti is not None else str(context.get("dag_run", ""))
+        return Alarm(self.name, "detector", f"{subject} {text}".strip(), source=getattr(ti, "log_url", "") or "")

@@ -148,7 +148,7 @@ def test_none_at_all(root: Path) -> None:
     seen = facts(root)
     found = findings(seen, TopicFacts(), None, CheckpointLimits(), starting=True)
     assert overall(found) == (Grade.OK, Health.HEALTHY)
-    assert "nothing yet" in table(found)
+    assert "not there yet" in table(found)
     found = findings(seen, TopicFacts(), None, CheckpointLimits(), starting=False)
     assert overall(found) == (Grade.BAD, Health.CHECKPOINT_FOREIGN)
 

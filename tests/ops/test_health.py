@@ -33,9 +33,9 @@ def checking(ago_s: float) -> Work:
 DIED = running().said(Phase.FAILED, exit_code=-9)
 
 TABLE = {
-    "nobody asked for anything": (World(), Health.STOPPED, "nobody has asked"),
+    "nobody asked for anything": (World(), Health.STOPPED, "no start has been requested"),
     "nobody asked, and it runs": (World().wrote(ago_s=5), Health.HEALTHY, "started by hand"),
-    "nobody asked, and it ran": (World().wrote(ago_s=41), Health.STOPPED, "nobody has asked"),
+    "nobody asked, and it ran": (World().wrote(ago_s=41), Health.STOPPED, "no start has been requested"),
     "nobody asked, and it falls behind": (World().wrote(ago_s=5, lag=100_001), Health.LAGGING, "started by hand"),
     "drained, and somebody starts it": (
         running(ago_s=90).said(Phase.STOPPED).asked(None, ago_s=30).said(Phase.STOPPED, ago_s=20).wrote(ago_s=5),
@@ -43,13 +43,13 @@ TABLE = {
     ),
     "drained a moment ago": (
         running(ago_s=90).wrote(ago_s=8).said(Phase.STOPPED, ago_s=7).asked(None, ago_s=7).said(Phase.STOPPED, ago_s=7),
-        Health.STOPPED, "asked for it",
+        Health.STOPPED, "requested by",
     ),
-    "asked for a moment ago": (ASKED, Health.STARTING, "asked for 60 s ago"),
+    "asked for a moment ago": (ASKED, Health.STARTING, "requested 60 s ago"),
     "asked for long ago, an agent is there": (World().asked(release(), ago_s=200), Health.DEAD, "no agent has started"),
-    "asked for, and no agent ever": (replace(ASKED, agent_age_s=None), Health.AGENT_SILENT, "no agent has ever"),
+    "asked for, and no agent ever": (replace(ASKED, agent_age_s=None), Health.AGENT_SILENT, "no agent has reported"),
     "asked for a moment ago, no agent yet": (
-        replace(World().asked(release(), ago_s=5), agent_age_s=None), Health.STARTING, "asked for 5 s ago",
+        replace(World().asked(release(), ago_s=5), agent_age_s=None), Health.STARTING, "requested 5 s ago",
     ),
     "started, no batch yet": (ASKED.said(Phase.STARTING, ago_s=20), Health.STARTING, "no batch yet"),
     "started long ago, no batch yet": (ASKED.said(Phase.RUNNING, ago_s=200), Health.STALLED, "no batch yet"),
@@ -65,7 +65,7 @@ TABLE = {
     ),
     "a start that stands still": (
         ASKED.said(Phase.STARTING, ago_s=5, began_ago_s=900, work=restoring(ago_s=181)), Health.STALLED,
-        "makes no progress for 181 s (limit 180 s)",
+        "no progress for 181 s (limit 180 s)",
     ),
     "a start that stands still, after one that failed": (
         FAILED_ONCE.said(Phase.STARTING, ago_s=5, began_ago_s=900, work=restoring(ago_s=181)), Health.STARTING,
@@ -73,7 +73,7 @@ TABLE = {
     ),
     "a second start that stands still": (
         FAILED_ONCE.said(Phase.STARTING, ago_s=5, began_ago_s=900, work=restoring(ago_s=361)), Health.STALLED,
-        "makes no progress for 361 s (limit 360 s)",
+        "no progress for 361 s (limit 360 s)",
     ),
     "a slow check that makes progress": (
         World().asked(release(), ago_s=900).said(Phase.ACCEPTED, ago_s=5, work=checking(ago_s=20)), Health.STARTING,
@@ -89,7 +89,7 @@ TABLE = {
     ),
     "a long batch that stands still": (
         running(ago_s=5, began_ago_s=900, work=evaluating(ago_s=41)).wrote(ago_s=300), Health.STALLED,
-        "makes no progress for 41 s (limit 40 s)",
+        "no progress for 41 s (limit 40 s)",
     ),
     "an agent's clock that is wrong, and a long batch": (
         replace(ASKED, agent_skew_s=7_200)
@@ -101,7 +101,7 @@ TABLE = {
     ),
     "well": (running(), Health.HEALTHY, "batch 7 ended 2 s ago"),
     "idle": (running(ago_s=90).wrote(ago_s=39), Health.HEALTHY, "39 s ago"),
-    "hangs": (running(ago_s=90).wrote(ago_s=41), Health.STALLED, "makes no progress"),
+    "hangs": (running(ago_s=90).wrote(ago_s=41), Health.STALLED, "has made no progress"),
     "falls behind": (running().wrote(ago_s=1, lag=100_001), Health.LAGGING, "100,001 transactions behind"),
     "its agent is silent": (replace(running(), agent_age_s=31), Health.AGENT_SILENT, "agent-1 on host-1"),
     "killed": (ASKED.said(Phase.FAILED, exit_code=-9), Health.DEAD, "failed with -9"),
@@ -156,12 +156,12 @@ TABLE = {
     "everything quarantined": (running().read(0, quarantined=20), Health.BLIND, "are in quarantine"),
     "everything quarantined of a few": (running().read(0, quarantined=19), Health.HEALTHY, "batch 7"),
     "some late": (running().read(100, late=19), Health.HEALTHY, "batch 7"),
-    "a fifth late": (running().read(100, late=20), Health.BLIND, "were late, and are not evaluated"),
+    "a fifth late": (running().read(100, late=20), Health.BLIND, "were late, and no rule evaluates them"),
     "late, quarantined and behind": (
         running().wrote(ago_s=1, lag=100_001).read(50, late=50, quarantined=50), Health.BLIND, "quarantine; 50 of",
     ),
     "everything quarantined, and it hangs": (
-        running(ago_s=90).wrote(ago_s=41).read(0, quarantined=20), Health.STALLED, "makes no progress",
+        running(ago_s=90).wrote(ago_s=41).read(0, quarantined=20), Health.STALLED, "has made no progress",
     ),
     "never a transaction": (running().read(0), Health.HEALTHY, "batch 7"),
     "no transaction for less than a day": (running().arrived(ago_s=86_399), Health.HEALTHY, "batch 7"),
@@ -187,7 +187,7 @@ TABLE = {
         running().said(Phase.STOPPED).asked(None, reason="repairs").said(Phase.STOPPED, ago_s=1),
         Health.STOPPED, "repairs",
     ),
-    "two that decide": (running().supervisor(9, "http://there"), Health.DUPLICATE, "http://there supervises"),
+    "two that decide": (running().supervisor(9, "http://there"), Health.DUPLICATE, "http://there also supervises"),
     "another that decided once": (running().supervisor(31, "http://there"), Health.HEALTHY, "batch 7"),
     "ourselves, a moment ago": (running().supervisor(1), Health.HEALTHY, "batch 7"),
     "two that write": (replace(running(), queries=("a", "b", "a")), Health.DUPLICATE, "a, b"),
@@ -260,8 +260,8 @@ LONG_AGO = World().asked(release(), ago_s=600).said(Phase.RUNNING, ago_s=590).wr
         (LONG_AGO.asked(None, ago_s=500), None),
         (running(), None),
         (LONG_AGO.supervisor(119), None),
-        (LONG_AGO, "nobody has looked"),
-        (LONG_AGO.supervisor(121), "http://here looked last, 121 s ago"),
+        (LONG_AGO, "no supervisor yet"),
+        (LONG_AGO.supervisor(121), "the last check was 121 s ago, by http://here"),
     ],
     ids=["nothing is to run", "drained", "asked for lately", "looked after", "never looked after", "not any more"],
 )

@@ -217,7 +217,7 @@ def test_without_a_broker_the_files_of_the_checkpoint_are_checked_all_the_same(
 
 def test_nobody_looking_is_an_alarm(home: Path) -> None:
     check = CheckSupervisionOperator(task_id="check", limits=Limits(unsupervised_ms=0))
-    assert "nobody has asked" in check.execute(Run().context)
+    assert "no start has been requested" in check.execute(Run().context)
     deferred(DeployOperator(task_id="deploy"))
     with pytest.raises(AirflowFailException, match="UNSUPERVISED: nobody has looked"):
         check.execute(Run().context)

@@ -107,7 +107,7 @@ def test_who_is_asked(
 
 
 def test_nothing_is_seeded_when_a_file_is_wrong(schema: TransactionSchema) -> None:
-    with pytest.raises(RulesRejected, match="rule 1 is in another file too"):
+    with pytest.raises(RulesRejected, match="another file has rule 1 too"):
         seed_plan(in_files(schema, rule(1), rule(1)), in_log(schema))
     deletion = Judged("9.yaml", parse_rule_record(b'{"ruleId": 9, "ruleState": "DELETE"}', schema, RuleLimits()))
     with pytest.raises(RulesRejected, match="only rules can be seeded"):

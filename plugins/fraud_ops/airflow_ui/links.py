@@ -1,6 +1,7 @@
-"""Buttons of a task that concerns the detector: Spark's UI, its logs, and the runbook of what was found.
+"""Links on the page of a task: Spark's UI, the detector's logs, and the runbook of the verdict.
 
-An operator publishes the addresses as soon as it knows them, so that they also show while it is deferred.
+An operator publishes the addresses as soon as it knows them, so that the page also shows them while the task is
+deferred.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ __all__ = ["LINKS", "DetectorLogs", "Runbook", "SparkUi", "publish_links", "publ
 
 @attrs.define()
 class _Published(BaseOperatorLink):
-    """An address that the operator has published under the link's key."""
+    """A link whose address the operator publishes under the link's XCom key."""
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         return XCom.get_value(ti_key=ti_key, key=self.xcom_key) or ""
 
 
 class SparkUi(_Published):
-    """The UI of the detector's Spark, where it serves one."""
+    """The UI of the detector's Spark, if Spark serves one."""
 
     name = "Spark UI"
 
 
 class DetectorLogs(_Published):
-    """Where the attempt that runs, or ran last, logs."""
+    """The log of the running attempt, or of the last one."""
 
     name = "Detector logs"
 
 
 class Runbook(_Published):
-    """What to do about the verdict."""
+    """The runbook of the verdict or error."""
 
     name = "Runbook"
 
@@ -55,7 +56,7 @@ LINKS = (SparkUi(), DetectorLogs(), Runbook())
 
 
 def publish_links(context: Context, seen: DetectorObservation, health: Health) -> None:
-    """Make the addresses known while the task goes on."""
+    """Publish the addresses before the task ends."""
     attempt = seen.running or seen.attempt
     status = None if attempt is None else attempt.status
     ti = context["ti"]
@@ -65,7 +66,7 @@ def publish_links(context: Context, seen: DetectorObservation, health: Health) -
 
 
 def publish_runbook(context: Context, name: str) -> None:
-    """Lead to what is to be done about an error of this name, where there is a page about it."""
+    """Publish the runbook of an error, if the error has one."""
     if runbook_file(name).is_file():
         context["ti"].xcom_push(key=Runbook().xcom_key, value=_base_url() + runbook_path(name))
 

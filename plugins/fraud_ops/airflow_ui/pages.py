@@ -1,4 +1,4 @@
-"""Runbooks, and the ends of the detector's logs, served by Airflow to whoever is logged in."""
+"""Pages with the runbooks and the ends of the detector's logs. Airflow serves them to every user with a login."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ pre {{ background: #edf2f7; padding: .7rem; overflow-x: auto; }} code {{ font-si
 td, th {{ text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }}
 </style>{body}<p><a href="README">All runbooks</a></p></html>"""
 
-# Whoever may log in may read; nothing here is public.
+# Every user with a login may read these pages. None is public.
 app = FastAPI(dependencies=[Depends(get_user)], docs_url=None, redoc_url=None, openapi_url=None)
 
 
 @app.get("/runbooks/{slug}", response_class=HTMLResponse)
 def runbook(slug: str) -> HTMLResponse:
-    """One page."""
+    """One runbook as HTML."""
     path = _path(slug)
     if path is None or not path.is_file():
-        raise HTTPException(404, "there is no such runbook")
+        raise HTTPException(404, "no such runbook")
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(path.read_text(encoding="utf-8"))
     return HTMLResponse(_PAGE.format(title=slug, body=_LINK.sub(r'href="\1"', body)))
 
 
 @app.get("/logs", response_class=PlainTextResponse)
 def log(path: str, host: str = "") -> PlainTextResponse:
-    """The end of a log, where this host sees the file; else where it is."""
+    """The end of a log, if this host has the file. Otherwise, the place of the file."""
     file = visible_log(path, Project.find())
     if file is None:
         return PlainTextResponse(f"The log is on {host or 'the host of the agent'}: {path}\n")
@@ -49,7 +49,7 @@ def log(path: str, host: str = "") -> PlainTextResponse:
 
 
 def visible_log(path: str, project: Project) -> Path | None:
-    """The file, if it is a log among what runs of this project leave behind; nothing else is shown to anybody."""
+    """The file, if it is a log below var/ of this project. No other file is visible."""
     file = Path(path).resolve()
     inside = file.is_relative_to(project.var.resolve()) and file.suffix == ".log"
     return file if inside and file.is_file() else None

@@ -1,4 +1,4 @@
-"""The button that leads from a task to the report it made."""
+"""The link from a task to its report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPORTS_PATH = "/fraud-reports"
 
 @attrs.define()
 class Report(BaseOperatorLink):
-    """The page of a night, or of a what-if."""
+    """The report of a re-evaluation or a what-if."""
 
     name = "Report"
 
@@ -28,6 +28,6 @@ class Report(BaseOperatorLink):
 
 
 def report_path(kind: str, name: str) -> str:
-    """The address of a report: `nights` by day, `whatif` by the name of its folder. Its numbers lie beside it."""
+    """The URL of a report. `kind` is `nights`, with a day as `name`, or `whatif`, with the name of its folder."""
     base = str(conf.get("api", "base_url", fallback="")).rstrip("/")
     return f"{base}{REPORTS_PATH}/{kind}/{name}/report.html"

@@ -1,4 +1,4 @@
-"""Reports of nights and what-ifs, and their numbers as JSON, served by Airflow to whoever is logged in."""
+"""Pages with the reports of re-evaluations and what-ifs, and their numbers as JSON, for every user with a login."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["app", "archive_folder"]
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NAME = re.compile(r"[0-9T.]{15,20}-rule-\d{1,12}")
 _KINDS = {"report.html": "text/html; charset=utf-8", "result.json": "application/json"}
-# The pages hold no scripts; should data ever smuggle one in, a browser runs nothing.
+# The pages have no scripts. If data ever injects one, the browser does not run it.
 _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:"}
 
 app = FastAPI(dependencies=[Depends(get_user)], docs_url=None, redoc_url=None, openapi_url=None)
@@ -25,25 +25,25 @@ app = FastAPI(dependencies=[Depends(get_user)], docs_url=None, redoc_url=None, o
 
 @app.get("/nights/{day}/{file}")
 def night(day: str, file: str) -> Response:
-    """The page of a day, or its numbers."""
+    """The report of a day, or its numbers."""
     return _file(_DAY, day, Path("reevaluation", f"day={day}"), file)
 
 
 @app.get("/whatif/{name}/{file}")
 def whatif(name: str, file: str) -> Response:
-    """The page of a what-if, or its numbers."""
+    """The report of a what-if, or its numbers."""
     return _file(_NAME, name, Path("whatif", name), file)
 
 
 def _file(shape: re.Pattern[str], name: str, folder: Path, file: str) -> Response:
     path = archive_folder() / folder / file
     if not shape.fullmatch(name) or file not in _KINDS or not path.is_file():
-        raise HTTPException(404, "there is no such report")
+        raise HTTPException(404, "no such report")
     return Response(path.read_bytes(), headers={**_POLICY, "Content-Type": _KINDS[file]})
 
 
 def archive_folder() -> Path:
-    """As tasks see it; the API server has no task's access to variables, but the same environment."""
+    """The folder that tasks use. The API server cannot read variables as tasks do, but has the same environment."""
     named = os.environ.get("AIRFLOW_VAR_FRAUD_ARCHIVE")
     if named:
         return Path(named)

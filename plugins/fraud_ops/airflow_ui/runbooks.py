@@ -1,4 +1,4 @@
-"""Which page says what to do about what: docs/runbooks/<slug>.md, one for each verdict, alarm and named error."""
+"""Finds the runbook of a verdict, alarm or error: docs/runbooks/<slug>.md."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from fraud_rules.configuration.project import Project
 __all__ = ["BASE_PATH", "LOGS", "runbook_file", "runbook_path", "slug"]
 
 BASE_PATH = "/fraud/runbooks"
-"""Where Airflow serves the pages to whoever is logged in."""
+"""The path below which Airflow serves the runbooks."""
 
 LOGS = "/fraud/logs"
-"""Where it serves the ends of the detector's logs."""
+"""The path at which Airflow serves the ends of the detector's logs."""
 
 
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ELSEWHERE = {"broker-unavailable": "broker-down", "history-at-risk": "history-lost"}
-"""Names that share the page of another."""
+"""Names that share the page of another name."""
 
 
 def slug(name: str | StrEnum) -> str:
-    """The page of a verdict, an alarm or an error: `archive-damaged` for ARCHIVE_DAMAGED and for ArchiveDamaged."""
+    """The page name of a verdict, alarm or error: `archive-damaged` for ARCHIVE_DAMAGED and ArchiveDamaged."""
     found = _WORD.sub("-", str(name)).lower().replace("_", "-")
     return _ELSEWHERE.get(found, found)
 
 
 def runbook_path(name: str | StrEnum) -> str:
-    """The address of its page below Airflow's own."""
+    """The path of the runbook below Airflow's address."""
     return f"{BASE_PATH}/{slug(name)}"
 
 
 def runbook_file(name: str | StrEnum) -> Path:
-    """Where its page is kept. Raises ConfigError where no project is found."""
+    """The file of the runbook. Raises ConfigError if there is no project."""
     return Project.find().root / "docs" / "runbooks" / f"{slug(name)}.md"

@@ -1,4 +1,4 @@
-"""What follows from a verdict: pure. A step is carried out by appending an intent, and nothing else."""
+"""Derives the next action from a verdict. Pure. The only way to carry out an action is to append an intent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Act", "Action", "Step", "asked_by", "next_step", "step_to_deploy"]
 
 
 class Action(StrEnum):
-    """What a person, or a supervisor, asks for."""
+    """A request of a person or a supervisor."""
 
     START = "start"
     DRAIN = "drain"
@@ -28,7 +28,7 @@ _DEPLOYED = f"{Action.START} by "
 
 
 class Act(StrEnum):
-    """What can be done about a detector."""
+    """The kinds of action that a supervisor can take."""
 
     NOTHING = "nothing"
     WAIT = "wait"
@@ -38,7 +38,7 @@ class Act(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`release` is what to run for START and ROLL_BACK."""
+    """An action with its reason. START and ROLL_BACK run `release`."""
 
     act: Act
     reason: str
@@ -49,51 +49,52 @@ class Step:
 
 
 _REPAIRED_BY_A_START = frozenset({Health.DEAD, Health.STALLED, Health.DISK_FULL})
-"""All else is either well, or made no better by a start: a damaged checkpoint, a rival, a silent agent, no broker."""
+"""A start does not cure other verdicts, such as a damaged checkpoint, a second supervisor or a silent agent."""
 
 
 def next_step(seen: DetectorObservation, verdict: Verdict, outlook: Outlook, now_ms: int) -> Step:
-    """What a supervisor does about a verdict: start again with growing pauses, and after too many failures go back to
-    what is known to work."""
+    """The supervisor's action for a verdict: start the detector again after growing pauses, and after too many failures
+    return to the last release that worked."""
     effective = seen.effective
     if verdict.health not in _REPAIRED_BY_A_START or effective is None or effective.intent.release is None:
         return Step(Act.NOTHING, str(verdict))
     if outlook.roll_back_to is not None:
         back = fingerprint(outlook.roll_back_to)
         failed = f"{outlook.failed_starts} failed starts in a row"
-        return Step(Act.ROLL_BACK, f"{failed}, back to {back}: {verdict}", outlook.roll_back_to)
+        return Step(Act.ROLL_BACK, f"{failed}, rolling back to {back}: {verdict}", outlook.roll_back_to)
     if now_ms < outlook.due_ms:
         return Step(Act.WAIT, f"{outlook.failed_starts} failed starts in a row: {verdict}")
     return Step(Act.START, str(verdict), effective.intent.release)
 
 
 def step_to_deploy(seen: DetectorObservation, verdict: Verdict, declared: Release) -> Step:
-    """What makes a detector run what is declared: nothing where it does, or is held stopped.
+    """The action that makes the detector run the declared release.
 
-    Also nothing where that was deployed before and somebody has gone back from it, or an agent has refused it: what is
-    declared has to change first, or a person to ask for it by hand.
+    The action is NOTHING if the detector runs that release already or is drained. It is also NOTHING if the release was
+    deployed before and a person rolled it back, or an agent refused it. Then the declaration must change first, or a
+    person must request the start.
     """
     if verdict.health in (Health.BROKER_DOWN, Health.DUPLICATE):
         return Step(Act.NOTHING, str(verdict))
     mark = fingerprint(declared)
     wanted = seen.wanted
     if wanted is None:
-        return Step(Act.START, f"the first start, as {mark}", declared)
+        return Step(Act.START, f"first start, with release {mark}", declared)
     if wanted.intent.kind is IntentKind.DRAIN or verdict.health is Health.STOPPED:
         return Step(Act.NOTHING, str(verdict))
     if wanted.intent.fingerprint == mark:
-        return Step(Act.NOTHING, f"{mark} is what is asked for: {verdict}")
+        return Step(Act.NOTHING, f"release {mark} is already requested: {verdict}")
     if _last_deployed(seen) == mark:
-        return Step(Act.NOTHING, f"{mark} is declared, was deployed, and did not stay; nothing of it has changed since")
-    return Step(Act.START, f"{mark} is declared, and {wanted.intent.fingerprint} was asked for", declared)
+        return Step(Act.NOTHING, f"release {mark} is declared, but its last deployment failed; change the declaration")
+    return Step(Act.START, f"release {mark} is declared, {wanted.intent.fingerprint} was requested before", declared)
 
 
 def asked_by(action: Action, person: str) -> str:
-    """Who asked for an intent, and for what, as it is kept with it."""
+    """The text for `Intent.requested_by`: the action and the person who requested it."""
     return f"{action} by {person}"
 
 
 def _last_deployed(seen: DetectorObservation) -> str | None:
-    """The release that was declared when one was deployed last."""
+    """The fingerprint of the release that the last deployment started; None before the first one."""
     deployed = [record for record in seen.intents.valid if record.intent.requested_by.startswith(_DEPLOYED)]
     return deployed[-1].intent.fingerprint if deployed else None

@@ -1,4 +1,4 @@
-"""Why a detector that finishes batches sees none of the payments, or too few: pure."""
+"""Finds the reasons why the rules of a running detector see no payments, or too few. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fraud_rules.logs.detector_status import Traffic
 __all__ = ["BlindLimits", "blindness"]
 
 _FEWEST = 20
-"""Records below which a share says nothing."""
+"""With fewer records, a share is not assessed."""
 
 
 class BlindLimits(Protocol):
@@ -26,9 +26,10 @@ class BlindLimits(Protocol):
 
 
 def blindness(traffic: Traffic | None, arrived_ms: int | None, limits: BlindLimits, now_ms: int) -> tuple[str, ...]:
-    """The reasons, worst first; none for a detector that sees.
+    """The reasons, worst first; empty for a detector that is not blind.
 
-    `arrived_ms` is the time of the newest transaction, None when there was never one: a new installation is not blind.
+    `arrived_ms` is the append time of the newest transaction. It is None if no transaction ever arrived, because a new
+    installation is not blind.
     """
     return tuple(filter(None, (*_shares(traffic, limits), _silence(arrived_ms, limits.silent_ms, now_ms))))
 
@@ -40,7 +41,7 @@ def _shares(traffic: Traffic | None, limits: BlindLimits) -> tuple[str | None, .
         _share(
             traffic.quarantined, traffic.rows + traffic.quarantined, limits.quarantined_percent, "are in quarantine"
         ),
-        _share(traffic.late, traffic.rows, limits.late_percent, "were late, and are not evaluated"),
+        _share(traffic.late, traffic.rows, limits.late_percent, "were late, and no rule evaluates them"),
     )
 
 

@@ -1,4 +1,4 @@
-"""The broker's time, by the append times of records that a watch reads: the clock of this host may be wrong."""
+"""Estimates the broker's time from the append times of records, because the clock of this host may be wrong."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _KEPT_MS = 60_000
 
 
 class BrokerClock:
-    """The estimate of one watch.
+    """The estimate of one `DetectorWatch`.
 
-    A record is appended before it is read, so append time minus monotonic time at the read is a lower bound of the
-    difference between the two clocks. Between two looks that follow on each other agents and supervisors write every
-    few seconds, so the largest of those bounds is right to about a second.
+    A record is appended before it is read. So its append time minus the monotonic time at the read is a lower bound of
+    the difference between the two clocks. Agents and supervisors write every few seconds. So between two consecutive
+    observations the largest of these bounds is accurate to about a second.
 
-    Records of the first look, or after a long pause, may be of any age. Until newer ones come the wall clock of this
-    host counts, corrected by the difference that `noted` gave, and never before the newest record.
+    Records of the first observation, or after a long pause, may have any age. Until newer records arrive, the estimate
+    is the wall clock of this host, corrected by the difference from `noted`, and at least the newest append time.
     """
 
     def __init__(self, wall_ms: Callable[[], int], monotonic_ms: Callable[[], int]) -> None:
@@ -31,7 +31,7 @@ class BrokerClock:
         self._difference_ms: int | None = None
 
     def looked(self, append_times_ms: Iterable[int]) -> None:
-        """Take over the append times of what one look has read."""
+        """Use the append times of the records that one observation read."""
         now_ms, newest_ms = self._monotonic_ms(), max(append_times_ms, default=None)
         follows = self._looked_ms is not None and now_ms - self._looked_ms <= _GAP_MS
         self._looked_ms = now_ms
@@ -46,7 +46,7 @@ class BrokerClock:
             self._bounds.popleft()
 
     def noted(self, append_ms: int, wall_ms: int) -> None:
-        """Take over that a record of this installation was appended when its wall clock said `wall_ms`."""
+        """Use a record of this installation: appended at `append_ms` when its wall clock showed `wall_ms`."""
         self._difference_ms = append_ms - wall_ms
 
     def now_ms(self) -> int:
@@ -57,7 +57,7 @@ class BrokerClock:
         return corrected_ms if self._floor_ms is None else max(corrected_ms, self._floor_ms + self._monotonic_ms())
 
     def skew_ms(self) -> int | None:
-        """How far the wall clock is ahead of the broker's, negative if it is behind; None while that is not known."""
+        """How far the wall clock is ahead of the broker's, negative if it is behind; None if unknown."""
         ahead_ms = self._wall_ms() - self.now_ms()
         known = self._bounds or self._difference_ms is not None or ahead_ms < 0
         return ahead_ms if known else None

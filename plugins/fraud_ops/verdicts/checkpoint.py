@@ -1,4 +1,4 @@
-"""What was found in a checkpoint, and what to think of it: pure. Reading it is the business of `hooks.checkpoint`."""
+"""Assesses the facts of a checkpoint. Pure: `hooks.checkpoint` reads the files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 HISTORY_AT_RISK = "HISTORY_AT_RISK"
-"""The alarm of unread records that retention will soon remove."""
+"""The alarm for unread records that retention will soon remove."""
 
 _MS_A_DAY = 86_400_000
 
@@ -32,7 +32,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 class Grade(IntEnum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     OK = 0
     WARN = 1
@@ -41,11 +41,11 @@ class Grade(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFacts:
-    """A checkpoint as its files are. `fault` says why it could not be read as one; then the rest is empty.
+    """The facts of a checkpoint's files. If the checkpoint is unreadable, `fault` is the reason and the rest is empty.
 
-    `next_offsets` are those that the batch after the last finished one begins at. `commit_age_ms` is the age of the
-    last finished batch's file; `damaged` names files that are not as their checksums say, `behind` state partitions
-    without the files of the last finished batch. `absent` says that the folder has no manifest.
+    `next_offsets` are the start offsets of the batch after the last finished one. `commit_age_ms` is the age of the
+    last finished batch's file. `damaged` names files that do not match their checksums, and `behind` state partitions
+    without the files of the last finished batch. `absent` means that the folder has no manifest.
     """
 
     root: str
@@ -66,10 +66,10 @@ class CheckpointFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What Kafka holds of the topics read: the first offset still there, and the end.
+    """The facts of the source topics: the first retained offset and the end of each partition.
 
-    `unread_ages_ms` are the ages of the oldest records that no finished batch has read. `retentions_ms` are as the
-    broker has them, None for ever. `fault` says why Kafka could not be read; then the rest is empty.
+    `unread_ages_ms` are the ages of the oldest records that no finished batch has read. `retentions_ms` are the
+    broker's settings, None for unlimited. If Kafka does not answer, `fault` is the reason and the rest is empty.
     """
 
     starts: Offsets = field(default_factory=dict)
@@ -81,7 +81,7 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointLimits:
-    """When to worry. Rates are of the records read lately, see `Traffic`."""
+    """The limits of the findings. Rates refer to the recently read records (`Traffic`)."""
 
     commit_age_ms: int = 60_000
     lag: int = 100_000
@@ -96,8 +96,7 @@ class CheckpointLimits:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report; `health` is the verdict it stands for when it is bad. `alarm` is the alarm that it raises
-    when it is not."""
+    """One line of the report. A BAD finding leads to the verdict `health`. Any other finding can raise `alarm`."""
 
     check: str
     value: str
@@ -115,10 +114,10 @@ def findings(
     *,
     starting: bool = False,
 ) -> list[Finding]:
-    """Everything looked at, in the order of the report.
+    """All findings, in the order of the report.
 
-    `size_before` is the size at the check before. `starting` says that the detector has not finished a batch since its
-    start: it makes the checkpoint only when its start has succeeded.
+    `size_before` is the size at the previous check. `starting` means that the detector has not finished a batch since
+    its start. It creates the checkpoint only after a successful start.
     """
     return [*_of_files(facts, limits, size_before, starting=starting), *_of_kafka(facts, topics, traffic, limits)]
 
@@ -127,7 +126,9 @@ def _of_files(
     facts: CheckpointFacts, limits: CheckpointLimits, size_before: int | None, *, starting: bool
 ) -> Iterable[Finding]:
     if facts.absent and starting:
-        return [Finding("readable", f"nothing yet: the detector is starting, and makes {facts.root} then", Grade.OK)]
+        return [
+            Finding("readable", f"not there yet: the detector is starting, and then creates {facts.root}", Grade.OK)
+        ]
     if facts.fault is not None:
         health = Health.CHECKPOINT_FOREIGN if facts.foreign else Health.CHECKPOINT_DAMAGED
         return [Finding("readable", facts.fault, Grade.BAD, health)]
@@ -153,25 +154,25 @@ def _of_kafka(
 
 
 def overall(found: Iterable[Finding]) -> tuple[Grade, Health]:
-    """The worst of them, and the verdict it stands for."""
+    """The worst grade, and the verdict of its finding."""
     worst = max(found, key=lambda finding: finding.grade)
     return worst.grade, worst.health if worst.grade is Grade.BAD else Health.HEALTHY
 
 
 def table(found: Sequence[Finding]) -> str:
-    """For people, in Markdown."""
+    """The report as a Markdown table."""
     rows = [f"| {each.check} | {each.value} | {each.grade.name} |" for each in found]
     return "\n".join(["| check | found | |", "| --- | --- | --- |", *rows])
 
 
 def document(found: Sequence[Finding]) -> dict[str, Any]:
-    """For an asset event."""
+    """The report as the `extra` of an asset event."""
     return {each.check: {"found": each.value, "grade": each.grade.name} for each in found}
 
 
 def _batches(facts: CheckpointFacts) -> Finding:
-    told = f"planned {facts.planned}, finished {facts.committed}, no gaps"
-    return Finding("batches", told, Grade.OK)
+    value = f"planned {facts.planned}, finished {facts.committed}, no gaps"
+    return Finding("batches", value, Grade.OK)
 
 
 def _commit_age(facts: CheckpointFacts, limits: CheckpointLimits) -> Finding:
@@ -190,8 +191,8 @@ def _list(check: str, wrong: Sequence[str], right: str) -> Finding:
 
 def _size(facts: CheckpointFacts, limits: CheckpointLimits, before: int | None) -> Finding:
     grown = before is not None and before > 2**20 and facts.size_bytes > before * limits.growth
-    told = f"{_mib(facts.size_bytes)} in {facts.files} files" + (f", {_mib(before)} before" if before else "")
-    return Finding("size", told, Grade.WARN if grown or facts.size_bytes > limits.size_bytes else Grade.OK)
+    value = f"{_mib(facts.size_bytes)} in {facts.files} files" + (f", {_mib(before)} before" if before else "")
+    return Finding("size", value, Grade.WARN if grown or facts.size_bytes > limits.size_bytes else Grade.OK)
 
 
 def _free(facts: CheckpointFacts, limits: CheckpointLimits) -> Finding:
@@ -211,10 +212,10 @@ def _lag(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits) -
 
 
 def _retention(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLimits) -> Finding:
-    """Whether Kafka still has the records that the next batch begins with, and for how long. A topic that was made anew
-    or emptied has them no more."""
+    """Whether Kafka still has the first records of the next batch, and for how long. A topic that was recreated or
+    emptied has lost them."""
     gone = [
-        f"{topic}-{partition} begins at {start}, offset {needed} is needed"
+        f"{topic}-{partition} begins at {start}, but offset {needed} is needed"
         for topic, starts in topics.starts.items()
         for partition, start in starts.items()
         if (needed := facts.next_offsets.get(topic, {}).get(partition)) is not None and start > needed
@@ -228,18 +229,18 @@ def _retention(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLim
     if gone or shrunk:
         return _list("source offsets", [*gone, *shrunk], "")
     expiring = [
-        f"{topic}-{partition}: the oldest unread record is {_days(age_ms)} old, and is removed after {_days(kept_ms)}"
+        f"{topic}-{partition}: the oldest unread record is {_days(age_ms)} old; retention is {_days(kept_ms)}"
         for topic, ages_ms in topics.unread_ages_ms.items()
         for partition, age_ms in ages_ms.items()
         if (kept_ms := topics.retentions_ms.get(topic)) is not None and age_ms > kept_ms * limits.retention_used
     ]
     if expiring:
         return Finding("source offsets", "; ".join(expiring), Grade.WARN, alarm=HISTORY_AT_RISK)
-    return Finding("source offsets", "all there", Grade.OK)
+    return Finding("source offsets", "all retained", Grade.OK)
 
 
 def _rates(traffic: Traffic | None, limits: CheckpointLimits) -> Iterable[Finding]:
-    """Above these shares a person should know; far above them the detector counts as BLIND."""
+    """The shares of late and quarantined records. Far above these limits, the detector is BLIND."""
     if traffic is None:
         return
     for check, count, total, limit in (

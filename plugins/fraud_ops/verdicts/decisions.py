@@ -1,4 +1,4 @@
-"""What a person asks for, as an intent: which release, and with what leave."""
+"""Turns a person's request into an intent: the release to run, and the permissions of that run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["PROVEN_BATCHES", "decide", "last_release", "release_before"]
 
 PROVEN_BATCHES = 10
-"""Batches a release must have committed to be one to go back to."""
+"""A rollback needs a release that has committed this number of batches."""
 
 
 def decide(
@@ -29,12 +29,11 @@ def decide(
     partial: bool = False,
     accept_loss: bool = False,
 ) -> IntentRecord:
-    """Append the intent for an action. Raises ConfigError where there is nothing to act on, BrokerUnavailable,
-    Superseded.
+    """Append the intent for an action. Raises ConfigError if no suitable release exists, BrokerUnavailable, Superseded.
 
-    A start takes what is declared, and lifts a stop of the rule log; the others take what ran last. `partial` accepts a
-    rebuild from a topic that has lost its beginning. `accept_loss` goes on without transactions that are gone before
-    the detector read them.
+    START and REBUILD run the declared release, and START also lifts a stop by the rule log. RESTART runs the last
+    requested release. `partial` accepts a rebuild from a topic that has lost its beginning. `accept_loss` lets the
+    detector continue without transactions that retention removed before the detector read them.
     """
     match action:
         case Action.START:
@@ -51,21 +50,19 @@ def decide(
 
 
 def last_release(seen: DetectorObservation) -> Release:
-    """The release that was asked for last. Raises ConfigError."""
+    """The last requested release. Raises ConfigError if there is none."""
     for record in reversed(seen.intents.valid):
         if record.intent.release is not None:
             return record.intent.release
-    raise ConfigError("nothing has ever run here: start it first")
+    raise ConfigError("the detector never ran here: start it first")
 
 
 def release_before(seen: DetectorObservation) -> Release:
-    """The newest release other than the last that has proven itself. Raises ConfigError when there is none."""
+    """The newest release before the last one that has proven itself. Raises ConfigError if there is none."""
     last = fingerprint(last_release(seen))
     for record in reversed(seen.intents.valid):
         attempt = seen.deployment.attempts.get(record.intent.attempt_id)
         proven = attempt is not None and attempt.status.batches_committed >= PROVEN_BATCHES
         if record.intent.release is not None and record.intent.fingerprint != last and proven:
             return record.intent.release
-    raise ConfigError(
-        f"no release before {last} has committed {PROVEN_BATCHES} batches: there is nothing to go back to"
-    )
+    raise ConfigError(f"no release before {last} has committed {PROVEN_BATCHES} batches: a rollback is not possible")

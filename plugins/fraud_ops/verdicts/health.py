@@ -1,6 +1,6 @@
-"""The verdict about a detector: a pure function of one observation, limits, and a clock that is passed in.
+"""The verdict about a detector: a pure function of one observation, limits and the time.
 
-The shape is that of the Flink Kubernetes Operator's observers: they never act, and health is a value.
+The design follows the observers of the Flink Kubernetes Operator: they never act, and health is a value.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ __all__ = ["Health", "Limits", "Verdict", "health", "rival", "unsupervised"]
 
 
 class Health(StrEnum):
-    """How a detector is."""
+    """The state of a detector."""
 
     HEALTHY = "HEALTHY"
     STARTING = "STARTING"
-    LAGGING = "LAGGING"  # works, and falls behind
-    BLIND = "BLIND"  # works, and payments do not reach its rules
-    CLOCK_SKEW = "CLOCK_SKEW"  # works, and the clocks of this host and of the broker differ
-    STALLED = "STALLED"  # its process is there and makes no progress
-    DEAD = "DEAD"  # is to run, and does not
-    DUPLICATE = "DUPLICATE"  # two of them, or two that decide about it
+    LAGGING = "LAGGING"  # works, but falls behind
+    BLIND = "BLIND"  # works, but payments do not reach its rules
+    CLOCK_SKEW = "CLOCK_SKEW"  # works, but the clocks of this host and of the broker differ
+    STALLED = "STALLED"  # its process is alive, but makes no progress
+    DEAD = "DEAD"  # should run, but does not
+    DUPLICATE = "DUPLICATE"  # two detectors, or two supervisors
     CHECKPOINT_DAMAGED = "CHECKPOINT_DAMAGED"
     CHECKPOINT_FOREIGN = "CHECKPOINT_FOREIGN"
-    OFFSETS_LOST = "OFFSETS_LOST"  # records are gone before it has read them
+    OFFSETS_LOST = "OFFSETS_LOST"  # unread records have been removed
     DISK_FULL = "DISK_FULL"
-    REFUSED = "REFUSED"  # what was asked for is invalid, and nothing else is there to run
+    REFUSED = "REFUSED"  # the request is invalid, and no earlier release can run
     DRAINING = "DRAINING"
     STOPPED = "STOPPED"
     UNSUPERVISED = "UNSUPERVISED"
@@ -44,7 +44,7 @@ class Health(StrEnum):
 
     @property
     def is_well(self) -> bool:
-        """Whether it needs no alarm. Payments may still wait: pages show only HEALTHY in green."""
+        """Whether this state raises no alarm. Payments may still wait, so pages show only HEALTHY in green."""
         return self in _WELL
 
 
@@ -53,10 +53,10 @@ _WELL = frozenset({Health.HEALTHY, Health.STARTING, Health.DRAINING, Health.STOP
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When patience ends, in ms; `lag` in transactions not yet read.
+    """The limits of verdicts. Times are in ms, `lag` is in unread transactions. See `HealthSettings`.
 
-    A detector makes a batch at least every tick (10 s), so `stalled_ms` without one, and without progress within a long
-    one, means that it hangs. `starting_ms` is the same for a start, its first batch included. See `HealthSettings`.
+    A detector finishes a batch at least every tick (10 s). So it hangs if it finishes no batch and makes no progress
+    within one for `stalled_ms`. `starting_ms` is the same limit for a start, up to the end of its first batch.
     """
 
     starting_ms: int = 180_000
@@ -72,17 +72,17 @@ class Limits:
 
     @classmethod
     def of(cls, settings: HealthSettings) -> Limits:
-        """Those that are configured."""
+        """The configured limits."""
         return cls(**{limit.name: getattr(settings, limit.name) for limit in fields(cls)})
 
     def as_dict(self) -> dict[str, int]:
-        """For a trigger's arguments."""
+        """The limits as arguments of a trigger."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A finding with its reasons, most telling first; `error` names the detector's own error, where it had one."""
+    """A state with its reasons, most important first. `error` is the name of the detector's own error, if any."""
 
     health: Health
     reasons: tuple[str, ...]
@@ -92,17 +92,17 @@ class Verdict:
         return f"{self.health}: {'; '.join(self.reasons)}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For an event; `of` gives it back."""
+        """The payload of a trigger event. `of` decodes it."""
         return {"health": self.health.value, "reasons": list(self.reasons), "error": self.error}
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> Verdict:
-        """What `as_dict` made."""
+        """Decode the payload of a trigger event."""
         return cls(Health(document["health"]), tuple(document["reasons"]), document["error"])
 
 
 def health(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None = None) -> Verdict:
-    """Judge an observation. `supervisor` is who asks, to tell others that decide about the same detector."""
+    """Assess an observation. `supervisor` is the caller's id, by which it recognizes other supervisors."""
     if seen.fault is not None:
         return Verdict(Health.BROKER_DOWN, (seen.fault,))
     found = _of_detector(seen, limits, now_ms, supervisor)
@@ -115,7 +115,7 @@ def health(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: s
 
 
 _BESIDE_THE_WORK = frozenset({Health.BLIND, Health.CLOCK_SKEW})
-"""Verdicts about a detector that works: no age of a batch or a process shows how long they have lasted."""
+"""Verdicts about a working detector. The age of its batch or process does not show how long they have lasted."""
 
 
 def _with_beginning(found: Verdict, seen: DetectorObservation) -> Verdict:
@@ -141,12 +141,12 @@ def _of_detector(seen: DetectorObservation, limits: Limits, now_ms: int, supervi
     if _is_why(seen.refusal.status, seen, found):
         refused = _refused(seen.refusal.status)
         return Verdict(refused.health, (*refused.reasons, *found.reasons), refused.error)
-    note = f"what was asked for last (epoch {seen.refusal.status.epoch}) was refused: {_said(seen.refusal.status)}"
+    note = f"the last request (epoch {seen.refusal.status.epoch}) was refused: {_said(seen.refusal.status)}"
     return Verdict(found.health, (*found.reasons, note), found.error)
 
 
 def _with_outage(found: Verdict, seen: DetectorObservation, now_ms: int) -> Verdict:
-    """A start with the length of the whole outage: its own age begins again with every attempt."""
+    """Add the length of the whole outage to a start, because the age of a start is only that of its attempt."""
     if found.health is not Health.STARTING or seen.progress is None:
         return found
     return replace(
@@ -155,29 +155,31 @@ def _with_outage(found: Verdict, seen: DetectorObservation, now_ms: int) -> Verd
 
 
 def unsupervised(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:
-    """A verdict about the supervisor itself: None while somebody looks after a detector that is to run."""
+    """The verdict about the supervisor itself; None if a supervisor is at work, or the detector need not run."""
     if seen.fault is not None or seen.wanted is None or seen.wanted.intent.kind is IntentKind.DRAIN:
         return None
     if now_ms - seen.wanted.append_ms <= limits.unsupervised_ms:
         return None
     if seen.deployment.supervision is None:
-        return Verdict(Health.UNSUPERVISED, ("nobody has looked after the detector yet",))
+        return Verdict(Health.UNSUPERVISED, ("the detector has had no supervisor yet",))
     append_ms, last = seen.deployment.supervision
     age_ms = now_ms - append_ms
     if age_ms <= limits.unsupervised_ms:
         return None
-    return Verdict(Health.UNSUPERVISED, (f"{last.supervisor} looked last, {_seconds(age_ms)} ago ({last.verdict})",))
+    return Verdict(
+        Health.UNSUPERVISED, (f"the last check was {_seconds(age_ms)} ago, by {last.supervisor} ({last.verdict})",)
+    )
 
 
 def rival(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None) -> str | None:
-    """Another supervisor that looks after the same detector, and when it looked. Who finds one keeps quiet: one of them
-    goes on undisturbed, and does what is to be done."""
+    """A text that names another supervisor of the same detector; None without one. A supervisor that finds another one
+    stays passive, so that only one acts."""
     if seen.deployment.supervision is None or supervisor is None:
         return None
     append_ms, last = seen.deployment.supervision
     if last.supervisor == supervisor or now_ms - append_ms > limits.contested_ms:
         return None
-    return f"{last.supervisor} supervises {seen.detector} too ({_seconds(now_ms - append_ms)} ago)"
+    return f"{last.supervisor} also supervises {seen.detector} (last check {_seconds(now_ms - append_ms)} ago)"
 
 
 def _duplicate(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None) -> Verdict | None:
@@ -185,25 +187,23 @@ def _duplicate(seen: DetectorObservation, limits: Limits, now_ms: int, superviso
     if other is not None:
         return Verdict(Health.DUPLICATE, (other,))
     if len(seen.queries) > len(set(seen.queries)):
-        return Verdict(Health.DUPLICATE, (f"two queries write in turn: {', '.join(sorted(set(seen.queries)))}",))
+        return Verdict(Health.DUPLICATE, (f"two queries write by turns: {', '.join(sorted(set(seen.queries)))}",))
     return None
 
 
 def _nothing_to_run(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verdict:
     if seen.refusal is not None:
         return _refused(seen.refusal.status)
-    return _by_hand(seen, limits, now_ms, 0) or Verdict(Health.STOPPED, ("nobody has asked for it to run",))
+    return _by_hand(seen, limits, now_ms, 0) or Verdict(Health.STOPPED, ("no start has been requested",))
 
 
 def _by_hand(seen: DetectorObservation, limits: Limits, now_ms: int, since_ms: int) -> Verdict | None:
-    """What works although nobody has asked for it: by its batches since then. None where nothing does."""
+    """Assess a detector that works without an intent, from its batches after `since_ms`; None if none works."""
     progress = seen.progress
     if progress is None or progress.append_ms <= since_ms or now_ms - progress.append_ms > limits.stalled_ms:
         return None
     found = _by_progress(seen, progress, limits, now_ms)
-    return Verdict(
-        found.health, (*found.reasons, "it was started by hand: no intent asks for it, no agent looks after it")
-    )
+    return Verdict(found.health, (*found.reasons, "it was started by hand, without an intent and without an agent"))
 
 
 def _of_intent(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
@@ -218,7 +218,7 @@ def _of_intent(seen: DetectorObservation, intent: IntentRecord, limits: Limits, 
 
 
 def _drained(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
-    who = f"{intent.intent.requested_by} asked for it: {intent.intent.reason}"
+    who = f"requested by {intent.intent.requested_by}: {intent.intent.reason}"
     if not seen.is_stopped or seen.attempt is None:
         return Verdict(Health.DRAINING, (who,))
     return _by_hand(seen, limits, now_ms, seen.attempt.append_ms) or Verdict(Health.STOPPED, (who,))
@@ -229,7 +229,7 @@ def _not_taken_up(seen: DetectorObservation, intent: IntentRecord, limits: Limit
     silent = _silent_agent(seen, limits, now_ms)
     if silent is not None and age_ms > limits.agent_silent_ms:
         return silent
-    asked = f"asked for {_seconds(age_ms)} ago (epoch {intent.epoch})"
+    asked = f"requested {_seconds(age_ms)} ago (epoch {intent.epoch})"
     attempt = seen.attempt
     moved_ms = intent.append_ms if attempt is None else moved_at_ms(attempt, intent.append_ms)
     reasons = (asked,) if attempt is None or attempt.status.work is None else (_progress(attempt, now_ms), asked)
@@ -241,12 +241,14 @@ def _not_taken_up(seen: DetectorObservation, intent: IntentRecord, limits: Limit
 
 def _silent_agent(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:
     if seen.deployment.agent is None:
-        return Verdict(Health.AGENT_SILENT, ("no agent has ever reported here: is it running? (fraud agent run)",))
+        return Verdict(Health.AGENT_SILENT, ("no agent has reported yet: start one (fraud agent run)",))
     append_ms, agent = seen.deployment.agent
     age_ms = now_ms - append_ms
     if age_ms <= limits.agent_silent_ms:
         return None
-    return Verdict(Health.AGENT_SILENT, (f"the agent {agent.agent} on {agent.host} was silent for {_seconds(age_ms)}",))
+    return Verdict(
+        Health.AGENT_SILENT, (f"the agent {agent.agent} on {agent.host} has been silent for {_seconds(age_ms)}",)
+    )
 
 
 _NAMED = {
@@ -259,7 +261,7 @@ _NAMED = {
     "DetectorStopped": Health.STOPPED,
     "ConfigError": Health.REFUSED,
 }
-"""Errors of the detector that say what is the matter. All others are deaths like any other."""
+"""Errors of the detector with a verdict of their own. All others lead to DEAD."""
 
 
 def _ended(status: AttemptStatus) -> Verdict:
@@ -272,8 +274,8 @@ def _ended(status: AttemptStatus) -> Verdict:
 
 
 def _is_why(refusal: AttemptStatus, seen: DetectorObservation, found: Verdict) -> bool:
-    """Whether a refusal is why nothing runs: of a start after a drain, or of the very release that has died, for a
-    reason that lasts. Where another release was refused, the one before is started again."""
+    """Whether a refusal is the reason why no detector runs. This holds for a start after a drain, and for the release
+    that has died, if the reason lasts. If another release was refused, the supervisor starts the previous one again."""
     assert seen.wanted is not None
     assert seen.effective is not None
     if found.health is Health.STOPPED:
@@ -292,8 +294,8 @@ def _at_work(seen: DetectorObservation, attempt: Attempt, limits: Limits, now_ms
     progress = seen.progress
     if progress is not None and progress.append_ms >= begun_ms:
         return _in_a_batch(seen, attempt, progress, limits, now_ms) or _by_progress(seen, progress, limits, now_ms)
-    told = f"{status.phase.lower()} for {_seconds(now_ms - begun_ms)}, no batch yet (epoch {status.epoch})"
-    reasons = (told,) if status.work is None else (_progress(attempt, now_ms), told)
+    state = f"{status.phase.lower()} for {_seconds(now_ms - begun_ms)}, no batch yet (epoch {status.epoch})"
+    reasons = (state,) if status.work is None else (_progress(attempt, now_ms), state)
     limit_ms, still_ms = patience_ms(limits.starting_ms, seen, now_ms), now_ms - moved_at_ms(attempt, begun_ms)
     if still_ms <= limit_ms:
         return Verdict(Health.STARTING, reasons)
@@ -303,7 +305,7 @@ def _at_work(seen: DetectorObservation, attempt: Attempt, limits: Limits, now_ms
 def _in_a_batch(
     seen: DetectorObservation, attempt: Attempt, progress: ProgressSeen, limits: Limits, now_ms: int
 ) -> Verdict | None:
-    """The verdict about a batch that takes longer than a detector may be silent; None where there is none."""
+    """The verdict about a batch that lasts longer than a detector may be silent; None for a shorter one."""
     age_ms = now_ms - progress.append_ms
     if age_ms <= limits.stalled_ms:
         return None
@@ -322,7 +324,7 @@ def _progress(attempt: Attempt, now_ms: int) -> str:
 
 
 def _no_progress(still_ms: int, limit_ms: int) -> str:
-    return f"its process is there and makes no progress for {_seconds(still_ms)} (limit {_seconds(limit_ms)})"
+    return f"its process is alive, but has made no progress for {_seconds(still_ms)} (limit {_seconds(limit_ms)})"
 
 
 def _by_progress(seen: DetectorObservation, progress: ProgressSeen, limits: Limits, now_ms: int) -> Verdict:

@@ -1,4 +1,4 @@
-"""What was seen of a detector at one moment. Immutable; seeing is the business of `hooks`, judging of `health`."""
+"""The facts about a detector at one moment, as an immutable value. `hooks` collect them, `health` assesses them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["DetectorObservation", "ProgressSeen"]
 
 @dataclass(frozen=True, slots=True)
 class ProgressSeen:
-    """The newest progress record of the detector, and the broker's time of it."""
+    """The newest progress record of the detector, with its append time."""
 
     append_ms: int
     progress: Progress
@@ -22,13 +22,13 @@ class ProgressSeen:
 
 @dataclass(frozen=True, slots=True)
 class DetectorObservation:
-    """One look. `at_ms` is when it was taken: the broker's time in epoch ms, as all times here are. `skew_ms` is how
-    far this host's clock is ahead of it, negative if it is behind, None while that is not known.
+    """One observation. All times are the broker's, in epoch ms; `at_ms` is the time of the observation. `skew_ms` is
+    how far this host's clock is ahead of the broker's, negative if it is behind, None if unknown.
 
-    `queries` are the ids of the queries that wrote the latest progress records, in order, each named once for a run of
-    records. `traffic` sums up the newest progress records. `arrived_ms` is the broker's time of the newest
-    transaction: 0 when retention has removed all transactions, None when there was never one, or it is not known.
-    `fault` says why nothing could be seen; then all else is empty.
+    `queries` are the ids of the queries that wrote the latest progress records, in order; consecutive records of one
+    query count once. `traffic` sums up the newest progress records. `arrived_ms` is the append time of the newest
+    transaction: 0 if retention has removed all transactions, None if none ever arrived or the time is unknown. If the
+    observation failed, `fault` is the reason and the rest is empty.
     """
 
     detector: str
@@ -44,23 +44,23 @@ class DetectorObservation:
 
     @classmethod
     def unseen(cls, detector: str, at_ms: int, fault: str) -> DetectorObservation:
-        """Of a look that could not be taken."""
+        """A failed observation."""
         return cls(detector, at_ms, IntentLog(detector), fault=fault)
 
     @property
     def wanted(self) -> IntentRecord | None:
-        """The decision in force, carried out or not."""
+        """The newest valid intent, executed or not."""
         return self.intents.newest
 
     @property
     def refusal(self) -> Attempt | None:
-        """The attempt at the decision in force, where an agent has refused it."""
+        """The attempt of the newest valid intent, if an agent has refused it."""
         attempt = None if self.wanted is None else self.deployment.of_epoch(self.wanted.epoch)
         return attempt if attempt is not None and attempt.status.phase is AttemptPhase.REFUSED else None
 
     @property
     def effective(self) -> IntentRecord | None:
-        """The newest decision that was, or is to be, carried out: a refused one leaves the one before in force."""
+        """The newest valid intent that is neither refused nor superseded. A refusal keeps the previous one in force."""
         for record in reversed(self.intents.valid):
             attempt = self.deployment.of_epoch(record.epoch)
             if attempt is None or attempt.status.phase not in _WITHOUT_EFFECT:
@@ -69,18 +69,18 @@ class DetectorObservation:
 
     @property
     def attempt(self) -> Attempt | None:
-        """The attempt at the effective decision; None while no agent has said a word about it."""
+        """The attempt of the effective intent; None before an agent reports one."""
         return None if self.effective is None else self.deployment.of_epoch(self.effective.epoch)
 
     @property
     def running(self) -> Attempt | None:
-        """The attempt whose process is there, whatever is wanted."""
+        """The attempt whose process is alive, whatever the newest intent requests."""
         live = [each for each in self.deployment.attempts.values() if each.status.phase in _LIVE]
         return max(live, key=lambda each: each.status.epoch, default=None)
 
     @property
     def agent(self) -> AgentStatus | None:
-        """The agent's last heartbeat."""
+        """The last heartbeat of the agent."""
         return None if self.deployment.agent is None else self.deployment.agent[1]
 
     def verdict_since_ms(self, verdict: str) -> int:
@@ -94,7 +94,7 @@ class DetectorObservation:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a drain has been carried out and no process is there."""
+        """Whether a drain has ended and no process is alive."""
         drained = self.effective is not None and self.effective.intent.kind is IntentKind.DRAIN
         return drained and self.attempt is not None and self.attempt.status.phase.is_terminal and self.running is None
 

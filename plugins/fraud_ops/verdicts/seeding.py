@@ -1,4 +1,4 @@
-"""What the seed files ask of the rule log: pure. Only records whose source is `seed` are ever touched."""
+"""Compares the seed files with the rule log. Pure. It only changes rules whose source is `seed`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SEED: Final = "seed"
 
 
 class SeedEffect(StrEnum):
-    """What applying a seed rule does."""
+    """The effect of applying a seed rule."""
 
     CREATE = "create"
     CHANGE = "change"
     DELETE = "delete"
     UNCHANGED = "unchanged"
-    LEFT_ALONE = "left alone"  # somebody else's rule has this id
+    LEFT_ALONE = "left alone"  # a rule of another source has this id
 
     @property
     def writes(self) -> bool:
@@ -35,8 +35,8 @@ class SeedEffect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SeedChange:
-    """One rule. `record` is empty where nothing is written; `details` says what differs, `approvers` who may approve:
-    None where nobody has to, empty for anybody who may approve rules at all."""
+    """The change of one rule. `record` is empty if there is nothing to write. `details` names the differences.
+    `approvers` are the users who may approve: None if no approval is needed, empty for every approver of rules."""
 
     rule_id: int
     effect: SeedEffect
@@ -47,33 +47,33 @@ class SeedChange:
 
 @dataclass(frozen=True, slots=True)
 class SeedPlan:
-    """All rules of the files and of the log, by id. `digest` is the same for the same records to write."""
+    """The changes of all rules of the files and the log, ordered by rule id."""
 
     changes: tuple[SeedChange, ...]
 
     @property
     def to_write(self) -> Sequence[SeedChange]:
-        """Those that write a record."""
+        """The changes that write a record."""
         return [change for change in self.changes if change.effect.writes]
 
     @property
     def to_approve(self) -> Sequence[SeedChange]:
-        """Those that somebody has to approve first."""
+        """The changes that need an approval before they are written."""
         return [change for change in self.to_write if change.approvers is not None]
 
     @property
     def digest(self) -> str:
-        """What an approval is about."""
+        """The digest of the records to write. An approval holds for one digest."""
         return hashlib.sha256(b"\n".join(change.record for change in self.to_write)).hexdigest()
 
     def table(self) -> str:
-        """For people, in Markdown."""
+        """The plan as a Markdown table."""
         rows = [f"| {each.rule_id} | {each.effect} | {_cell(each.details)} |" for each in self.changes]
         return "\n".join(["| rule | | |", "| ---: | --- | --- |", *rows])
 
 
 def seed_plan(judged: Sequence[Judged], in_force: RuleSet) -> SeedPlan:
-    """What to write, by rule id. Raises RulesRejected when a file holds anything but valid rules, each id once."""
+    """The plan. Raises RulesRejected if a file has an invalid rule or another record, or if an id occurs twice."""
     rules = _rules(judged)
     changes = [_of_file(rule, _document(in_force, rule.rule_id)) for rule in rules.values()]
     known = ((rule_id, _document(in_force, rule_id)) for rule_id in in_force.rules if rule_id not in rules)
@@ -86,14 +86,14 @@ def _rules(judged: Sequence[Judged]) -> dict[int, Rule]:
     faults: list[str] = []
     for each in judged:
         if not isinstance(each.change, Rule):
-            why = "; ".join(map(str, each.reasons)) or "only rules can be seeded; delete one by deleting its file"
+            why = "; ".join(map(str, each.reasons)) or "seed files hold rules only; to delete a rule, delete its file"
             faults.append(f"{each.where}: {why}")
         elif each.change.rule_id in rules:
-            faults.append(f"{each.where}: rule {each.change.rule_id} is in another file too")
+            faults.append(f"{each.where}: another file has rule {each.change.rule_id} too")
         else:
             rules[each.change.rule_id] = each.change
     if faults:
-        raise RulesRejected("nothing is seeded: " + "; ".join(faults))
+        raise RulesRejected("no rule is seeded: " + "; ".join(faults))
     return rules
 
 
@@ -105,8 +105,8 @@ def _document(in_force: RuleSet, rule_id: int) -> Mapping[str, Any]:
 def _of_file(rule: Rule, known: Mapping[str, Any]) -> SeedChange:
     wanted = {**rule.document, "source": SEED}
     if known and known.get("source") != SEED:
-        whose = known.get("source") or "somebody who does not say"
-        return SeedChange(rule.rule_id, SeedEffect.LEFT_ALONE, f"belongs to {whose}; give the seed rule another id")
+        owner = known.get("source") or "an unknown source"
+        return SeedChange(rule.rule_id, SeedEffect.LEFT_ALONE, f"belongs to {owner}; give the seed rule another id")
     if known == wanted:
         return SeedChange(rule.rule_id, SeedEffect.UNCHANGED, "")
     effect = SeedEffect.CHANGE if known else SeedEffect.CREATE
@@ -120,7 +120,7 @@ def _deletion(rule_id: int, known: Mapping[str, Any]) -> SeedChange:
 
 
 def _approvers(*documents: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """`approve: true` asks anybody who may approve, `approve: ann, bob` one of those; None where nobody asks."""
+    """Read `approve`: `true` requires an approval by any approver, `ann, bob` by one of them. None requires none."""
     asked = [each for document in documents if (each := document.get("approve", False))]
     if not asked:
         return None

@@ -1,4 +1,4 @@
-"""What one can wait for, and when that has come, or cannot come any more: pure."""
+"""States that a task can wait for, and the outcome of waiting. Pure."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from fraud_rules.deploy.attempt import AttemptPhase
 __all__ = ["Outcome", "Until", "outcome"]
 
 CAUGHT_UP_LAG = 1_000
-"""Transactions not yet read at which a detector under load counts as caught up: a second of a busy topic."""
+"""A detector with at most this lag has caught up. The value is a second of a busy topic."""
 
 
 class Until(StrEnum):
-    """A state of affairs."""
+    """A state to wait for."""
 
-    TAKEN_UP = "taken up"  # an agent has started what was decided, or refused it
-    HEALTHY = "healthy"  # or another verdict of `_AT_WORK`
+    TAKEN_UP = "taken up"  # an agent has started the intent, or refused it
+    HEALTHY = "healthy"  # or another verdict in `_AT_WORK`
     CAUGHT_UP = "caught up"
     STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How waiting has ended, in words, with the health it ended in."""
+    """The result of waiting: whether the state was reached, a text for people, and the last health."""
 
     reached: bool
     said: str
     health: Health
 
     def as_dict(self) -> dict[str, Any]:
-        """For an event; `of` gives it back."""
+        """The payload of a trigger event. `of` decodes it."""
         return asdict(self)
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> Outcome:
-        """What `as_dict` made."""
+        """Decode the payload of a trigger event."""
         return cls(document["reached"], document["said"], Health(document["health"]))
 
 
@@ -55,11 +55,11 @@ _HOPELESS = frozenset(
 
 
 def outcome(until: Until, epoch: int | None, seen: DetectorObservation, verdict: Verdict) -> Outcome | None:
-    """None while it is worth waiting. `epoch` is the decision whose outcome is waited for, None for any."""
+    """The outcome; None while waiting can still succeed. `epoch` is the intent to wait for, None for any."""
     if seen.fault is not None:
         return None
     if epoch is not None and seen.intents.epoch > epoch:
-        return Outcome(False, f"epoch {epoch} was overtaken by a later decision ({seen.intents.epoch})", verdict.health)
+        return Outcome(False, f"intent {epoch} was superseded by intent {seen.intents.epoch}", verdict.health)
     if epoch is not None and seen.refusal is not None and seen.refusal.status.epoch == epoch:
         return Outcome(False, f"{seen.refusal.status.error_name}: {seen.refusal.status.message}", verdict.health)
     if _reached(until, seen, verdict):
