@@ -16,9 +16,9 @@ from fraud_rules.codec.transactions.quarantine import Quarantined, from_line, qu
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import Fenced, InputInvalid
-from fraud_rules.kafka import quarantine
-from fraud_rules.kafka.quarantine import read_marks, read_quarantine, replay
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.logs import quarantine
+from fraud_rules.logs.quarantine import read_marks, read_quarantine, replay
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.driver.records import quarantine_records

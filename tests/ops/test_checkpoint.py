@@ -215,7 +215,7 @@ def test_the_oldest_unread_record_is_told_from_kafka(root: Path, topics: OwnTopi
     assert (before.grade, before.alarm) == (Grade.OK, None)
     _, after = found(appended_ms + half_ms + 1)
     assert (after.grade, after.alarm) == (Grade.WARN, HISTORY_AT_RISK)
-    assert after.value == f"{name}-0: the oldest unread record is 3.5 days old, and is removed after 7.0 days"
+    assert after.value == f"{name}-0: the oldest unread record is 3.5 days old; retention is 7.0 days"
 
 
 def test_many_late_or_quarantined_records_are_a_warning() -> None:

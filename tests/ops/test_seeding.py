@@ -110,5 +110,5 @@ def test_nothing_is_seeded_when_a_file_is_wrong(schema: TransactionSchema) -> No
     with pytest.raises(RulesRejected, match="another file has rule 1 too"):
         seed_plan(in_files(schema, rule(1), rule(1)), in_log(schema))
     deletion = Judged("9.yaml", parse_rule_record(b'{"ruleId": 9, "ruleState": "DELETE"}', schema, RuleLimits()))
-    with pytest.raises(RulesRejected, match="only rules can be seeded"):
+    with pytest.raises(RulesRejected, match="seed files hold rules only"):
         seed_plan([deletion], in_log(schema))
