@@ -1,10 +1,10 @@
-# Every command there is; `make` alone lists them. Each does its own set-up first (bin/bootstrap, at once when done before).
+# All commands; `make` alone lists them. Each command runs the set-up first (bin/bootstrap, which returns at once if it has run before).
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
-# Java where bootstrap found it, when that is not the one on the PATH.
+# bootstrap links Java here if it is not on the PATH.
 ifneq ($(wildcard .tools/java/bin/java),)
 export JAVA_HOME := $(CURDIR)/.tools/java
 endif
@@ -21,73 +21,73 @@ help: ## list the commands
 	@echo "  Ports: FRAUD_BROKER_PORT (9092), FRAUD_BROKER_CONTROLLER_PORT (the port after it), FRAUD_AIRFLOW_PORT (8080 and two more). Exit codes: fraud --help, bin/bootstrap."
 
 .PHONY: demo
-demo: ## broker, Airflow, detector, traffic with planted frauds, alerts on the screen; SECONDS=60 ends by itself and checks the alerts
+demo: ## broker, Airflow, detector, traffic with planted frauds, alerts on the screen; SECONDS=60 stops by itself and checks the alerts
 	@bin/bootstrap --ports
 	@$(BIN)/fraud demo $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
 
 .PHONY: stop
-stop: setup ## stop what a demo left running, and the local broker of `fraud broker start`
+stop: setup ## stop the processes of a demo, and the local broker of `fraud broker start`
 	@$(BIN)/fraud demo --stop
 	@$(BIN)/fraud broker stop
 
 .PHONY: test
-test: browser check ui-check ## format, lint, types, then all tests but the long ones; ARGS="-k name" goes to pytest
+test: browser check ui-check ## format, lint, types, then all tests but the long ones; ARGS="-k name" passes options to pytest
 	$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 .PHONY: check
-check: setup ## format, lint and types, changing nothing
+check: setup ## check format, lint and types without changes
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
 .PHONY: format
-format: setup ## format, and repair what lint can repair
+format: setup ## format, and apply automatic lint fixes
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
 
 .PHONY: lint
-lint: setup ## lint the sources and the shell scripts (those where shellcheck is installed)
+lint: setup ## lint the sources, and the shell scripts if shellcheck is installed
 	$(BIN)/ruff check
 	if command -v shellcheck >/dev/null; then shellcheck bin/bootstrap bin/ui .ci/run; fi
 
 .PHONY: types
-types: setup ## mypy --strict on fraud_rules
+types: setup ## mypy --strict on the packages
 	$(BIN)/mypy
 
 .PHONY: ui
-ui: setup ## build the pages of the control plane into what is committed
+ui: setup ## build the pages of the control plane into the committed files
 	bin/ui build
 
 .PHONY: ui-check
-ui-check: setup ## the pages: format, lint, types, tests, and that what is committed is what their sources build; at once when nothing changed
+ui-check: setup ## check the pages: format, lint, types, tests, and that the committed build matches the sources; skipped if nothing changed
 	bin/ui check
 
 .PHONY: bench
-bench: setup ## the yardstick's loads with exactly-once and checkpoints on; writes docs/benchmarks.md
+bench: setup ## run the benchmark with exactly-once output and checkpoints; writes docs/benchmarks.md
 	$(BIN)/python -m bench $(ARGS)
 
 .PHONY: chaos
-chaos: setup ## 200 kills of driver, workers and broker under load (prints its seed; FRAUD_SEED repeats it)
+chaos: setup ## 200 kills of driver, workers and broker under load (prints its seed; FRAUD_SEED repeats a run)
 	FRAUD_KILLS=$${FRAUD_KILLS:-200} $(BIN)/pytest -m recovery --timeout 0 $(ARGS)
 
 .PHONY: conformance
-conformance: setup ## every conformance case, and bad input, through the running detector (minutes)
+conformance: setup ## run every conformance case and bad input through a running detector (minutes)
 	$(BIN)/pytest tests/integration/test_conformance_stream.py tests/integration/test_bad_input.py $(ARGS)
 
 .PHONY: oracle-long
-oracle-long: setup ## kernel against oracle on 2,000 generated streams (FRAUD_STREAMS, FRAUD_SEED)
+oracle-long: setup ## compare kernel and oracle on 2,000 generated streams (FRAUD_STREAMS, FRAUD_SEED)
 	FRAUD_STREAMS=$${FRAUD_STREAMS:-2000} $(BIN)/pytest --timeout 0 tests/test_kernel_against_oracle.py $(ARGS)
 
 .PHONY: fuzz
-fuzz: setup ## a million records and 100,000 rules of nonsense (FUZZ_RECORDS, FUZZ_RULES, FUZZ_SEED)
+fuzz: setup ## parse a million random records and 100,000 random rules (FUZZ_RECORDS, FUZZ_RULES, FUZZ_SEED)
 	FUZZ_RECORDS=$${FUZZ_RECORDS:-1000000} FUZZ_RULES=$${FUZZ_RULES:-100000} $(BIN)/pytest --timeout 0 tests/test_codec_fuzz.py tests/test_rule_fuzz.py $(ARGS)
 
 .PHONY: setup
-setup: ## only the set-up: Java, uv, .venv/ and lib/
+setup: ## run only the set-up: Java, uv, .venv/ and lib/
 	@bin/bootstrap
 
 .PHONY: browser
-browser: # what the tests of the pages need besides
+browser: # the browser for the tests of the pages
 	@bin/bootstrap --browser
 
 .PHONY: jars
@@ -96,21 +96,21 @@ jars: ## fetch the jars of config/ivy.xml again and verify them
 	@bin/bootstrap --force
 
 .PHONY: lock
-lock: setup ## renew uv.lock after a change of pyproject.toml, and config/jars.sha256 after one of config/ivy.xml
+lock: setup ## update uv.lock after a change of pyproject.toml, and config/jars.sha256 after a change of config/ivy.xml
 	.tools/uv/bin/uv lock
 	bin/bootstrap --lock-jars
 
 .PHONY: wheel
-wheel: setup ## build the wheel that goes to drivers, executors and Airflow, into dist/
+wheel: setup ## build the wheel for drivers, executors and Airflow into dist/
 	.tools/uv/bin/uv build --wheel --quiet --out-dir dist
 	@ls dist/*.whl
 
 .PHONY: clean
-clean: ## remove caches and what runs left behind; the environment, the jars and var/ stay
+clean: ## remove caches and temporary files; the environment, the jars and var/ stay
 	rm -rf dist .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse metastore_db derby.log
 	find spark_jobs tests bench dags plugins -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 .PHONY: distclean
-distclean: clean ## remove everything git ignores here: the next command sets up from nothing
+distclean: clean ## remove everything that git ignores: the next command sets up from scratch
 	if [ -x $(BIN)/fraud ]; then $(BIN)/fraud demo --stop; $(BIN)/fraud broker stop; fi
 	rm -rf .venv .tools .cache lib var

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Runs once before everything else, and again without harm: Airflow's database, its first user, and the topics.
+# Runs before all other services: creates Airflow's database, its first user, and the topics. It may run again.
 set -eu
 airflow db migrate
-# The password goes in by stdin: an argument could be read by anybody.
+# The password goes through stdin, because other users can read arguments.
 if ! airflow users list --output plain | awk '{ print $2 }' | grep -qx "$FRAUD_ADMIN_USER"; then
   printf '%s\n%s\n' "$FRAUD_ADMIN_PASSWORD" "$FRAUD_ADMIN_PASSWORD" | airflow users create --role Admin \
     --username "$FRAUD_ADMIN_USER" --firstname "$FRAUD_ADMIN_USER" --lastname admin --email "$FRAUD_ADMIN_EMAIL"
