@@ -93,7 +93,7 @@ def test_without_root_the_command_for_a_browser_is_printed(fresh: Path, without_
 
 
 def test_the_kernel_is_compiled_once_for_each_version_of_it(fresh: Path, tmp_path: Path) -> None:
-    calls, source = tmp_path / "calls", fresh / "spark_jobs" / "fraud_rules" / "window" / "kernel.py"
+    calls, source = tmp_path / "calls", fresh / "spark_jobs" / "fraud_rules" / "engine" / "window" / "kernel.py"
     script(fresh / ".venv" / "bin" / "fraud", "#!/bin/sh\n")
     script(fresh / ".venv" / "bin" / "python", f'#!/bin/sh\necho "$@" >>{calls}\n')
     script(source, "first")
