@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from fraud_rules.configuration.project import Project
+from fraud_rules.runtime.process import kill_processes, start_detached
 
 READY = "detector: running"
 _READY_S = 180.0
@@ -27,16 +28,8 @@ class Detector:
         self.log = log
         self._known: dict[int, psutil.Process] = {}
         self.started = time.monotonic()
-        with log.open("ab") as out:
-            self._process = subprocess.Popen(
-                [sys.executable, str(project.root / "spark_jobs" / "detector.py"), *arguments],
-                cwd=project.root,
-                env={**os.environ, **environ},
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
+        command = [sys.executable, str(project.root / "spark_jobs" / "detector.py"), *arguments]
+        self._process = start_detached(command, log, folder=project.root, environment={**os.environ, **environ})
 
     def await_ready(self, timeout_s: float = _READY_S) -> None:
         """Return once its query runs."""
@@ -73,17 +66,12 @@ class Detector:
 
     def kill(self) -> None:
         """kill -9 of everything at once: driver, JVM and workers."""
-        for process in self.processes():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+        kill_processes(self.processes(), 0.0)
         self._end_the_rest()
 
     def _end_the_rest(self) -> None:
         self._process.wait()
-        for process in self._known.values():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()  # psutil knows a process by its start too: never another with the same id
-        psutil.wait_procs(list(self._known.values()), timeout=10)
+        kill_processes(self._known.values())  # psutil knows a process by its start too: never another with the same id
 
 
 @contextlib.contextmanager

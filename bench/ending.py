@@ -6,14 +6,15 @@ import ctypes
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 
 import psutil
 
+from fraud_rules.runtime.process import end_processes, kill_processes
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE_S = 15.0
-_KILLED_S = 10.0
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -44,12 +45,5 @@ def _exit(number: int, _: FrameType | None) -> None:
 def _end_all(processes: list[psutil.Process]) -> None:
     if not processes:
         return
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.terminate()
-    _, alive = psutil.wait_procs(processes, _GRACE_S)
-    left = {*alive, *psutil.Process().children(recursive=True)}
-    for process in left:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(list(left), _KILLED_S)
+    left = end_processes(processes, _GRACE_S)
+    kill_processes({*left, *psutil.Process().children(recursive=True)})

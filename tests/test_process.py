@@ -9,9 +9,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
-from fraud_rules.runtime.process import ProcessHandle
+from fraud_rules.runtime.process import (
+    ProcessHandle,
+    end_processes,
+    end_tree,
+    environment_of,
+    is_stopped,
+    kill_processes_with,
+    kill_session,
+    processes_with,
+    start_detached,
+)
+from tests.support.waiting import until
 
 MARKER = f"marker-of-{os.getpid()}"
 
@@ -66,3 +78,84 @@ def test_end_returns_when_it_is_gone(child: subprocess.Popen[bytes], grace_s: fl
 def test_a_damaged_handle_is_no_handle(text: bytes, tmp_path: Path) -> None:
     (tmp_path / "handle.json").write_bytes(text)
     assert ProcessHandle.read(tmp_path / "handle.json") is None
+
+
+VARIABLE = "FRAUD_TEST_OF_PROCESSES"
+FAMILY = """
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+time.sleep(600)
+"""
+DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
+SLEEPER = "import time; time.sleep(600)"
+
+
+def marked(script: str, log: Path) -> subprocess.Popen[bytes]:
+    """A detached process that runs a script and carries this test's mark in its environment."""
+    environment = {**os.environ, VARIABLE: str(log)}
+    return start_detached([sys.executable, "-c", script], log, folder=log.parent, environment=environment)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "process.log"
+    kill_processes_with(VARIABLE, str(tmp_path / "process.log"))
+
+
+def test_a_detached_process_has_its_own_session_and_log(log: Path) -> None:
+    log.write_text("before\n")
+    process = marked("import os, sys; print(os.getsid(0), os.getcwd()); print('fault', file=sys.stderr)", log)
+    assert process.wait() == 0
+    assert sorted(log.read_text().split("\n")) == sorted(["before", f"{process.pid} {log.parent}", "fault", ""])
+
+
+def test_a_log_can_be_written_anew(log: Path) -> None:
+    log.write_text("before\n")
+    start_detached([sys.executable, "-c", "print('after')"], log, append=False).wait()
+    assert log.read_text() == "after\n"
+
+
+def test_a_variable_of_the_environment_finds_a_process_and_its_children(log: Path) -> None:
+    process = marked(FAMILY, log)
+    until(lambda: len(processes_with(VARIABLE, str(log))) == 2, "both processes run")
+    assert all(environment_of(each)[VARIABLE] == str(log) for each in processes_with(VARIABLE, str(log)))
+    assert processes_with(VARIABLE, "another") == []
+    assert kill_processes_with(VARIABLE, str(log), spare=[process.pid], within_s=1.0) == []
+    assert [each.pid for each in processes_with(VARIABLE, str(log))] == [process.pid]
+    assert kill_processes_with(VARIABLE, str(log)) == []
+    assert processes_with(VARIABLE, str(log)) == []
+
+
+def test_a_stopped_process_is_killed_too(log: Path) -> None:
+    process = psutil.Process(marked(SLEEPER, log).pid)
+    process.suspend()
+    until(lambda: is_stopped(process), "the process is stopped")
+    assert kill_processes_with(VARIABLE, str(log)) == []
+    assert not is_stopped(process)
+
+
+def test_a_process_that_ignores_sigterm_is_killed_after_its_grace(log: Path) -> None:
+    process = marked(DEAF, log)
+    until(lambda: "deaf" in log.read_text(), "the process ignores SIGTERM")
+    assert end_processes([psutil.Process(process.pid)], grace_s=0.1) == []
+    assert processes_with(VARIABLE, str(log)) == []
+
+
+def test_an_ended_tree_leaves_no_descendants(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fraud_rules.runtime.process._DESCENDANTS_S", 0.1)
+    environment = {**os.environ, VARIABLE: str(log)}
+    process = start_detached([sys.executable, "-c", FAMILY, MARKER], log, environment=environment)
+    until(lambda: len(processes_with(VARIABLE, str(log))) == 2, "both processes run")
+    assert end_tree(ProcessHandle.of(process.pid, MARKER), grace_s=5.0)
+    assert processes_with(VARIABLE, str(log)) == []
+    assert not end_tree(ProcessHandle.find(MARKER), grace_s=5.0)
+    assert not end_tree(None, grace_s=5.0)
+
+
+def test_killing_a_session_ends_the_children_in_it(log: Path) -> None:
+    process = marked(FAMILY, log)
+    until(lambda: len(processes_with(VARIABLE, str(log))) == 2, "both processes run")
+    kill_session(process)
+    process.wait()
+    until(lambda: not processes_with(VARIABLE, str(log)), "both processes have ended")
+    kill_session(process)

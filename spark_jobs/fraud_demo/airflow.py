@@ -6,7 +6,6 @@ installation is known by the AIRFLOW_HOME in its environment, so that also what 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
@@ -17,7 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +26,13 @@ import psutil
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import AirflowFailed
 from fraud_rules.kafka.broker import HOST
+from fraud_rules.runtime.process import (
+    end_processes,
+    environment_of,
+    kill_processes,
+    processes_with,
+    start_detached,
+)
 
 __all__ = ["PORT_VARIABLE", "USER", "AirflowSite", "Component", "LocalAirflow"]
 
@@ -159,17 +165,10 @@ class LocalAirflow:
     def start(self, *components: Component) -> None:
         """Start these components, all when none is named. Return at once."""
         for component in components or tuple(Component):
-            with self._log(component).open("ab") as log:
-                child = subprocess.Popen(
-                    [_airflow(), component],
-                    env={**self.site.environment(), _COMPONENT: component},
-                    cwd=self.site.home,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,  # a Ctrl-C meant for the starter must not reach it
-                )
-            self._children.append(child)
+            environment = {**self.site.environment(), _COMPONENT: component}
+            command = [_airflow(), component]
+            log = self._log(component)
+            self._children.append(start_detached(command, log, folder=self.site.home, environment=environment))
 
     def await_healthy(self, timeout_s: float = 300.0) -> None:
         """Return once every component says that it is well. Raises AirflowFailed."""
@@ -200,7 +199,7 @@ class LocalAirflow:
     def stop(self) -> bool:
         """End every process of this site, in order or by a kill. False when there was none."""
         found = list(self.processes())
-        _end(found)
+        end_processes(found, _GRACE_S)
         for child in self._children:
             child.wait()
         self._children.clear()
@@ -209,9 +208,7 @@ class LocalAirflow:
     def kill(self, component: Component) -> None:
         """Kill a component and its children as a failure would (kill -9)."""
         found = list(self.processes(component))
-        for process in found:
-            _quietly(process.kill)
-        psutil.wait_procs(found, timeout=_GRACE_S)
+        kill_processes(found, _GRACE_S)
         killed = {process.pid for process in found}
         for child in self._children:
             if child.pid in killed:
@@ -221,11 +218,9 @@ class LocalAirflow:
 
     def processes(self, component: Component | None = None) -> Iterator[psutil.Process]:
         """The processes of this site that run, or those of one component."""
-        for process in psutil.process_iter():
-            environ = _environment_of(process)
-            if environ.get("AIRFLOW_HOME") != str(self.site.home) or _COMPONENT not in environ:
-                continue
-            if component in (None, environ[_COMPONENT]):
+        for process in processes_with("AIRFLOW_HOME", str(self.site.home)):
+            running = environment_of(process).get(_COMPONENT)
+            if running is not None and component in (None, running):
                 yield process
 
     @property
@@ -247,25 +242,3 @@ def _airflow() -> str:
     if found is None:
         raise AirflowFailed("there is no airflow command: install the environment (make setup)")
     return found
-
-
-def _environment_of(process: psutil.Process) -> Mapping[str, str]:
-    """What a process was started with; nothing for one that has ended, or is not ours to see."""
-    try:
-        return {} if process.status() == psutil.STATUS_ZOMBIE else process.environ()
-    except (psutil.Error, OSError):
-        return {}
-
-
-def _end(processes: list[psutil.Process]) -> None:
-    for process in processes:
-        _quietly(process.terminate)
-    _, alive = psutil.wait_procs(processes, timeout=_GRACE_S)
-    for process in alive:
-        _quietly(process.kill)
-    psutil.wait_procs(alive, timeout=_GRACE_S)
-
-
-def _quietly(act: Callable[[], object]) -> None:
-    with contextlib.suppress(psutil.Error):
-        act()

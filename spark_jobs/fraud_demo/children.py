@@ -6,12 +6,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import psutil
-
 from fraud_rules.errors import DetectorFailed
-from fraud_rules.runtime.process import ProcessHandle
+from fraud_rules.runtime.process import ProcessHandle, end_tree, start_detached
 
-__all__ = ["Child", "end_tree"]
+__all__ = ["Child"]
 
 _GRACE_S = 70.0
 _LEFT_OVER_GRACE_S = 5.0
@@ -34,10 +32,7 @@ class Child:
     def start(self) -> None:
         """Start it; the log grows where it exists."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as log:
-            self._child = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+        self._child = start_detached(self._command, self.log)
 
     def check(self) -> None:
         """Raise DetectorFailed when it has ended by itself."""
@@ -64,20 +59,3 @@ class Child:
         except OSError:
             lines = []
         return lines[-1][:_TAIL_CHARS] if lines else "it said nothing"
-
-
-def end_tree(handle: ProcessHandle | None, grace_s: float) -> bool:
-    """End a process, and what it leaves of the processes it started (Spark's JVM, the Python workers)."""
-    process = None if handle is None else handle.process()
-    if handle is None or process is None:
-        return False
-    try:
-        descendants = process.children(recursive=True)
-    except psutil.NoSuchProcess:
-        descendants = []
-    handle.end(grace_s)
-    _, alive = psutil.wait_procs(descendants, timeout=_LEFT_OVER_GRACE_S)
-    for each in alive:
-        each.kill()
-    psutil.wait_procs(alive, timeout=_LEFT_OVER_GRACE_S)
-    return True

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fraud_demo.airflow import PORT_VARIABLE as AIRFLOW_PORT_VARIABLE
 from fraud_demo.airflow import AirflowSite, LocalAirflow
-from fraud_demo.children import Child, end_tree
+from fraud_demo.children import Child
 from fraud_demo.steering import VARIABLE as STEERING_VARIABLE
 from fraud_rules.cli.configured import Configured
 from fraud_rules.configuration.project import port_setting
@@ -25,7 +25,7 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import CONTROLLER_PORT_VARIABLE, PORT_VARIABLE, Broker, check_free
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.runtime.clock import now_ms
-from fraud_rules.runtime.process import ProcessHandle
+from fraud_rules.runtime.process import ProcessHandle, end_tree
 
 __all__ = ["Places", "Site"]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -202,8 +200,9 @@ class WhatIfOperator(BaseOperator):
     def on_kill(self) -> None:
         """End what is left of it."""
         if self._child is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._child.pid, signal.SIGKILL)
+            from fraud_rules.runtime.process import kill_session
+
+            kill_session(self._child)
 
     def _command(self) -> list[str]:
         given = {"days": self.days, "until": self.until, "limits": self.limits, "archive": str(archive_folder())}

@@ -26,7 +26,7 @@ from fraud_rules.configuration.project import Project, port_setting
 from fraud_rules.errors import BrokerUnavailable, ConfigError, PortInUse
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.file_lock import locked
-from fraud_rules.runtime.process import ProcessHandle, holder_of
+from fraud_rules.runtime.process import ProcessHandle, holder_of, start_detached
 
 __all__ = ["Broker", "BrokerStatus", "check_free"]
 
@@ -155,15 +155,8 @@ class Broker:
         configuration = self._configure(self._data)
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".log.1"))
-        with self.log.open("wb") as log:
-            self._child = subprocess.Popen(
-                self._java("kafka.Kafka", str(configuration)),
-                cwd=self.home,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # so that a Ctrl-C in the starter's terminal does not reach the broker
-            )
+        command = self._java("kafka.Kafka", str(configuration))
+        self._child = start_detached(command, self.log, folder=self.home, append=False)
         handle = ProcessHandle.of(self._child.pid, self._marker)
         if handle is None:
             raise BrokerUnavailable(f"the broker ended at once: {self._log_tail()}")

@@ -1,20 +1,35 @@
-"""Finds processes that this product started.
+"""Starts, finds and ends the processes of this product.
 
-A process is identified by its pid, its start time and an argument of its command line together, so that a recycled pid
-is never mistaken for it.
+A process starts detached: in a session of its own, so that a Ctrl-C in the terminal does not reach it and it outlives
+the process that started it. A `ProcessHandle` identifies a single process by its pid, its start time and an argument of
+its command line together, so that a recycled pid is never mistaken for it. `processes_with` finds a process and all its
+descendants by a variable of the environment, which child processes inherit.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psutil
 
+from fraud_rules.errors import Stalled
 from fraud_rules.runtime.atomic_file import Durability, write_file
 
+__all__ = [
+    "ProcessHandle", "arguments_of", "end_processes", "end_tree", "environment_of", "holder_of", "is_stopped",
+    "kill_processes", "kill_processes_with", "kill_session", "processes_with", "start_detached", "terminate_processes",
+]  # fmt: skip
+
+_DESCENDANTS_S = 5.0
+_KILLED_S = 10.0
 _SAME_START_S = 2.0  # the start time is computed from the boot time, which moves when the clock is set
 
 
@@ -73,19 +88,129 @@ class ProcessHandle:
         process = self.process()
         if process is None:
             return False
-        try:
-            if grace_s > 0:
-                process.terminate()
-                try:
-                    process.wait(grace_s)
-                except psutil.TimeoutExpired:
-                    process.kill()
-            else:
-                process.kill()
-            process.wait()
-        except psutil.NoSuchProcess:
-            return True
+        if end_processes([process], grace_s):
+            raise Stalled(f"process {self.pid} has not ended {_KILLED_S:g} s after it was killed: it waits for a disk")
         return True
+
+
+def start_detached(
+    command: Sequence[str],
+    log: Path,
+    *,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    append: bool = True,
+) -> subprocess.Popen[bytes]:
+    """Start a command in a session of its own, without input. `log` receives its output and its errors."""
+    with log.open("ab" if append else "wb") as file:
+        return subprocess.Popen(
+            command,
+            cwd=folder,
+            env=None if environment is None else dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
+
+
+def processes_with(variable: str, value: str) -> list[psutil.Process]:
+    """The running processes of this container whose environment has this value of a variable."""
+    return [process for process in psutil.process_iter() if environment_of(process).get(variable) == value]
+
+
+def environment_of(process: psutil.Process) -> Mapping[str, str]:
+    """The environment at the start of a process; empty if it has ended or belongs to another user."""
+    try:
+        return {} if process.status() == psutil.STATUS_ZOMBIE else process.environ()
+    except (psutil.Error, OSError):
+        return {}
+
+
+def arguments_of(process: psutil.Process) -> Sequence[str]:
+    """The command line of a process; empty if it has ended."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return ()
+
+
+def is_stopped(process: psutil.Process) -> bool:
+    """Whether a signal or a debugger has stopped a process."""
+    try:
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+    except psutil.Error:
+        return False
+
+
+def terminate_processes(processes: Iterable[psutil.Process]) -> None:
+    """Send SIGTERM to each process that still runs."""
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.terminate()
+
+
+def kill_processes(processes: Iterable[psutil.Process], within_s: float = _KILLED_S) -> list[psutil.Process]:
+    """Kill the processes and wait for their end. Returns those that still exist after `within_s`.
+
+    Such a process waits for a disk or a file system that does not answer. It executes no further code, but keeps its
+    files open.
+    """
+    killed = list(processes)
+    for process in killed:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    _, alive = psutil.wait_procs(killed, timeout=within_s)
+    return list(alive)
+
+
+def end_processes(processes: Iterable[psutil.Process], grace_s: float) -> list[psutil.Process]:
+    """Terminate the processes, kill them after `grace_s`, and wait for their end. Returns those that still exist."""
+    alive = list(processes)
+    if grace_s > 0:
+        terminate_processes(alive)
+        _, alive = psutil.wait_procs(alive, timeout=grace_s)
+    return kill_processes(alive)
+
+
+def end_tree(handle: ProcessHandle | None, grace_s: float) -> bool:
+    """End a process, then kill those of its descendants (JVM, Python workers) that do not end by themselves.
+
+    Returns False if the process was not running.
+    """
+    process = None if handle is None else handle.process()
+    if handle is None or process is None:
+        return False
+    try:
+        descendants = process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        descendants = []
+    handle.end(grace_s)
+    _, alive = psutil.wait_procs(descendants, timeout=_DESCENDANTS_S)
+    kill_processes(alive)
+    return True
+
+
+def kill_processes_with(
+    variable: str, value: str, *, spare: Sequence[int] = (), within_s: float = _KILLED_S
+) -> list[psutil.Process]:
+    """Kill the processes of `processes_with`, except the ids in `spare`, until they start no more.
+
+    Returns those that still exist after `within_s`.
+    """
+    deadline_s = time.monotonic() + within_s
+    while doomed := [process for process in processes_with(variable, value) if process.pid not in spare]:
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            return doomed
+        kill_processes(doomed, left_s)
+    return []
+
+
+def kill_session(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
+    """Kill a process that started detached, and all processes of its session that formed no group of their own."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def holder_of(port: int) -> str:

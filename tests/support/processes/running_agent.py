@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 import sys
 import uuid
@@ -25,6 +23,7 @@ from fraud_rules.deploy.deployment_log import append_intent, read_deployment, re
 from fraud_rules.deploy.intent import Intent, IntentKind, IntentRecord
 from fraud_rules.deploy.local import release_of
 from fraud_rules.deploy.release import Release
+from fraud_rules.runtime.process import kill_session, start_detached
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.processes.fraud_command import environment
 from tests.support.waiting import until
@@ -130,16 +129,8 @@ class Operations:
     ) -> subprocess.Popen[bytes]:
         """Start an agent; `within` is a command to run it under, `environ` further variables."""
         command = [sys.executable, "-m", "fraud_rules.cli", "agent", "run", f"--home={home or self.home.path}"]
-        with self.log.open("ab") as log:
-            agent = subprocess.Popen(
-                [*within, *command, *options],
-                env={**self.environment, **environ},
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        environment = {**self.environment, **environ}
+        agent = start_detached([*within, *command, *options], self.log, folder=self._folder, environment=environment)
         self._agents.append(agent)
         return agent
 
@@ -190,8 +181,7 @@ class Operations:
     def end(self) -> None:
         """End everything."""
         for agent in self._agents:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(agent.pid, signal.SIGKILL)
+            kill_session(agent)
             agent.wait()
         for folder in self.home.attempts():
             order = folder.order()

@@ -18,6 +18,7 @@ import yaml
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.logs.detector_status import Progress, decode_progress
+from fraud_rules.runtime.process import start_detached
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
 from tests.support.kafka.timed_topics import detector_has_started, detector_starts
@@ -86,19 +87,9 @@ class RunningDetector:
         self.log = installation.home / "detector.log"
         self._said_from = self.log.stat().st_size if self.log.exists() else 0
         detector_starts(installation.topics)
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    str(installation.project.root / "spark_jobs" / "detector.py"),
-                    *installation.arguments(*flags, checkpoint=checkpoint),
-                ],
-                env=installation.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        entry = str(installation.project.root / "spark_jobs" / "detector.py")
+        command = [sys.executable, entry, *installation.arguments(*flags, checkpoint=checkpoint)]
+        self.process = start_detached(command, self.log, environment=installation.environment)
 
     def said(self) -> str:
         """What this start has written to its log."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyspark
 
+from fraud_rules.runtime.process import start_detached
 from tests.support.ports import free_ports
 from tests.support.processes.running_detector import kill_session
 from tests.support.waiting import until
@@ -63,16 +64,8 @@ class StandaloneCluster:
             "SPARK_LOCAL_IP": _HOST,
             "SPARK_DAEMON_MEMORY": "256m",
         }
-        with (self._home / f"{name}.log").open("wb") as log:
-            return subprocess.Popen(
-                [str(_SPARK_HOME / "bin" / "spark-class"), main, *words],
-                env=environment,
-                cwd=self._home,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        command, log = [str(_SPARK_HOME / "bin" / "spark-class"), main, *words], self._home / f"{name}.log"
+        return start_detached(command, log, folder=self._home, environment=environment, append=False)
 
     def _said(self, name: str) -> str:
         return (self._home / f"{name}.log").read_text(errors="replace")

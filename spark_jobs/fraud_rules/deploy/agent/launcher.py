@@ -5,7 +5,6 @@ The detector's driver runs in Spark's client mode, with any master.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
@@ -34,6 +33,7 @@ from fraud_rules.errors import AttemptUnreachable, ReleaseInvalid
 from fraud_rules.kafka.connection import ENV_PREFIX as KAFKA_PREFIX
 from fraud_rules.kafka.connection import PROPERTIES_VARIABLE
 from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.process import arguments_of, is_stopped, kill_session, start_detached, terminate_processes
 
 __all__ = ["Launcher", "LocalAttempt", "ProcessLauncher", "ReleaseCheck"]
 
@@ -128,8 +128,7 @@ class ProcessCheck:
         return cpu_s_of(self.attempt_id)
 
     def cancel(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        kill_session(self.process)
         self.process.wait()
 
 
@@ -146,18 +145,18 @@ class ProcessAttempt:
     def drain(self) -> None:
         """Signal the starter, or the process itself if the starter has ended or is ending. A second call kills."""
         attempt_id = self.order.intent.attempt_id
-        named = [process for process in members(attempt_id) if attempt_argument(attempt_id) in _words(process)]
-        starters = [process for process in named if _STARTER in _words(process)]
-        _terminate(starters)
+        named = [process for process in members(attempt_id) if attempt_argument(attempt_id) in arguments_of(process)]
+        starters = [process for process in named if _STARTER in arguments_of(process)]
+        terminate_processes(starters)
         _, alive = psutil.wait_procs(starters, timeout=_HANDS_ON_S)
         if not alive:
-            _terminate([process for process in named if process not in starters])
+            terminate_processes([process for process in named if process not in starters])
 
     def cpu_s(self) -> float:
         return cpu_s_of(self.order.intent.attempt_id)
 
     def stands_still(self) -> bool:
-        return any(_is_stopped(process) for process in members(self.order.intent.attempt_id))
+        return any(is_stopped(process) for process in members(self.order.intent.attempt_id))
 
     def kill(self) -> None:
         kill_members(self.order.intent.attempt_id)
@@ -206,16 +205,13 @@ class ProcessLauncher:
 
     def check(self, record: IntentRecord) -> ProcessCheck:
         folder = self._prepared(record)
-        with folder.check_log.open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", _SELF_CHECK, *self._arguments(record, folder)],
-                cwd=folder.path,
-                env={**self._inherited(record.intent.attempt_id), **self._own(_release(record), folder)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        process = start_detached(
+            [sys.executable, "-P", "-m", _SELF_CHECK, *self._arguments(record, folder)],
+            folder.check_log,
+            folder=folder.path,
+            environment={**self._inherited(record.intent.attempt_id), **self._own(_release(record), folder)},
+            append=False,
+        )
         return ProcessCheck(process, folder.check_log, record.intent.attempt_id)
 
     def start(self, record: IntentRecord, now_ms: int, *, held: bool = False) -> ProcessAttempt:
@@ -261,16 +257,12 @@ class ProcessLauncher:
     def _start(self, order: AttemptOrder, folder: AttemptFolder) -> None:
         """Start the starter. Return once it holds the attempt's lock, or has ended."""
         attempt_id = order.intent.attempt_id
-        with (folder.path / "starter.log").open("ab") as log:
-            starter = subprocess.Popen(
-                [sys.executable, "-P", "-m", _STARTER, str(folder.path), attempt_argument(attempt_id)],
-                cwd=folder.path,
-                env=self._inherited(attempt_id),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        starter = start_detached(
+            [sys.executable, "-P", "-m", _STARTER, str(folder.path), attempt_argument(attempt_id)],
+            folder.path / "starter.log",
+            folder=folder.path,
+            environment=self._inherited(attempt_id),
+        )
         while not folder.started and starter.poll() is None:
             time.sleep(_LOOK_S)
 
@@ -319,23 +311,3 @@ def _require_reach(folder: AttemptFolder, order: AttemptOrder) -> None:
 def _release(record: IntentRecord) -> Release:
     assert record.intent.release is not None, "only a RUN intent starts a detector"
     return record.intent.release
-
-
-def _is_stopped(process: psutil.Process) -> bool:
-    try:
-        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
-    except psutil.Error:
-        return False
-
-
-def _terminate(processes: Sequence[psutil.Process]) -> None:
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            process.terminate()
-
-
-def _words(process: psutil.Process) -> Sequence[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return ()

@@ -7,11 +7,12 @@ processes of this container are visible.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Sequence
 from typing import Final
 
 import psutil
+
+from fraud_rules.runtime.process import kill_processes_with, processes_with
 
 __all__ = ["VARIABLE", "cpu_s_of", "kill_members", "members"]
 
@@ -21,12 +22,7 @@ _KILLED_S = 5.0
 
 def members(attempt_id: str) -> Sequence[psutil.Process]:
     """The running processes of an attempt on this host: starter, driver, JVM and Python workers."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(VARIABLE) == attempt_id and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+    return processes_with(VARIABLE, attempt_id)
 
 
 def cpu_s_of(attempt_id: str) -> float:
@@ -44,13 +40,5 @@ def kill_members(attempt_id: str, *, spare: Sequence[int] = (), within_s: float 
     Returns the ids of the processes that still exist after `within_s`, because they wait for a disk or a file system
     that does not answer. Such a process executes no further code, but keeps its files open.
     """
-    deadline_s = time.monotonic() + within_s
-    while doomed := [process for process in members(attempt_id) if process.pid not in spare]:
-        left_s = deadline_s - time.monotonic()
-        if left_s <= 0:
-            return [process.pid for process in doomed]
-        for process in doomed:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(doomed, timeout=left_s)
-    return ()
+    left = kill_processes_with(VARIABLE, attempt_id, spare=spare, within_s=within_s)
+    return [process.pid for process in left]

@@ -17,6 +17,7 @@ from typing import Final
 import psutil
 
 from fraud_rules.errors import FraudError, ShutdownStalled
+from fraud_rules.runtime.process import kill_processes
 
 __all__ = ["END_S", "ends_in_time"]
 
@@ -57,8 +58,6 @@ def _enforce(
     )
     cause = error if isinstance(error, FraudError) else late
     with contextlib.suppress(psutil.Error):
-        for process in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                process.kill()
+        kill_processes(psutil.Process().children(recursive=True), 0.0)
     say(str(cause) if cause is late else f"{cause} (Spark did not stop within {limit_s:g} s and was killed)")
     leave(cause.exit_code)
