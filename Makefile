@@ -76,11 +76,11 @@ conformance: setup ## run every conformance case and bad input through a running
 
 .PHONY: oracle-long
 oracle-long: setup ## compare kernel and oracle on 2,000 generated streams (FRAUD_STREAMS, FRAUD_SEED)
-	FRAUD_STREAMS=$${FRAUD_STREAMS:-2000} $(BIN)/pytest --timeout 0 tests/test_kernel_against_oracle.py $(ARGS)
+	FRAUD_STREAMS=$${FRAUD_STREAMS:-2000} $(BIN)/pytest --timeout 0 tests/unit/engine/test_kernel_against_oracle.py $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup ## parse a million random records and 100,000 random rules (FUZZ_RECORDS, FUZZ_RULES, FUZZ_SEED)
-	FUZZ_RECORDS=$${FUZZ_RECORDS:-1000000} FUZZ_RULES=$${FUZZ_RULES:-100000} $(BIN)/pytest --timeout 0 tests/test_codec_fuzz.py tests/test_rule_fuzz.py $(ARGS)
+	FUZZ_RECORDS=$${FUZZ_RECORDS:-1000000} FUZZ_RULES=$${FUZZ_RULES:-100000} $(BIN)/pytest --timeout 0 tests/unit/codec/test_codec_fuzz.py tests/unit/codec/test_rule_fuzz.py $(ARGS)
 
 .PHONY: setup
 setup: ## run only the set-up: Java, uv, .venv/ and lib/

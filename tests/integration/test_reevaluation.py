@@ -30,7 +30,7 @@ from tests.support.oracle.day import completed, identity
 from tests.support.processes.running_detector import Installation, RunningDetector, covers
 from tests.support.streams.generated import documents, in_order
 from tests.support.waiting import until
-from tests.test_kernel_against_oracle import _draw
+from tests.unit.engine.test_kernel_against_oracle import _draw
 
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(3_600)]
 

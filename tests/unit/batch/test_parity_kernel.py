@@ -29,7 +29,7 @@ from tests.support.oracle.day import completed, identity
 from tests.support.streams.generated import documents, in_order
 from tests.support.streams.long import long_document
 from tests.support.streams.shrinking import smallest
-from tests.test_kernel_against_oracle import _draw, _seeds
+from tests.unit.engine.test_kernel_against_oracle import _draw, _seeds
 
 STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))
 NULLABLE = load_schema("nullable")

@@ -23,7 +23,7 @@ from tests.support.nightly.archived import TRANSACTIONS, Site, over_midnight
 from tests.support.nightly.evaluated_days import FAR_MS, evaluated, options
 from tests.support.oracle.day import completed, identity
 from tests.support.streams.generated import documents
-from tests.test_kernel_against_oracle import _draw, _seeds
+from tests.unit.engine.test_kernel_against_oracle import _draw, _seeds
 
 STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))
 NULLABLE = load_schema("nullable")

@@ -1,4 +1,4 @@
-"""Desks for tests of the control plane."""
+"""The fixtures that unit tests and integration tests of the control plane share."""
 
 from __future__ import annotations
 
