@@ -1,4 +1,4 @@
-"""When a rule's alerts are a flood, and when it is over. Pure."""
+"""Decides when a rule's alerts become a flood and when the flood ends. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["FloodWatch", "Turn"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A rule has begun to flood (`began`), or has ended; `per_minute` is how often it fired in the last minute."""
+    """A flood of a rule began (`began`) or ended; `per_minute` is the number of its alerts in the last minute."""
 
     rule_id: int
     began: bool
@@ -19,13 +19,13 @@ class Turn:
 
 @dataclass(slots=True)
 class FloodWatch:
-    """A flood begins above `alerts_per_minute`, and ends at half of that: one alarm each, not one for every look."""
+    """A flood begins above `alerts_per_minute` and ends at half of that, so that a flood raises one alarm only."""
 
     alerts_per_minute: int
     flooding: set[int] = field(default_factory=set)
 
     def look(self, rates: Mapping[int, float]) -> Iterable[Turn]:
-        """What has changed, by alerts of the last minute and rule. Rules that are not named have given none."""
+        """List the floods that began or ended, from each rule's alerts of the last minute. An absent rule has none."""
         turns = []
         for rule_id, rate in rates.items():
             if rule_id not in self.flooding and rate > self.alerts_per_minute:

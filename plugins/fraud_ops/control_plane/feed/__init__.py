@@ -1,1 +1,1 @@
-"""What the detector writes, as it comes: followed by one thread, kept within bounds, handed to whoever listens."""
+"""The live outputs of the detector: one thread reads them, memory keeps the newest ones, a hub sends them to pages."""

@@ -1,4 +1,4 @@
-"""How many alerts each rule has given, minute by minute. Pure; the clock is passed in."""
+"""Counts the alerts of each rule by minute. Pure; the clock is passed in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST_RULES = 20_000
 
 
 class MinuteCounts:
-    """Counts by rule over the last hour, in minutes of the broker's time."""
+    """The counts of the last hour by rule, in minutes of the broker's time."""
 
     def __init__(self) -> None:
         self._by_rule: dict[int, dict[int, int]] = {}
@@ -29,17 +29,17 @@ class MinuteCounts:
             self._by_rule[rule_id] = {each: n for each, n in minutes.items() if each > newest - MINUTES - 1}
 
     def hour(self, rule_id: int, now_ms: int) -> list[int]:
-        """The last sixty minutes, oldest first, the one that runs included."""
+        """The counts of the last sixty minutes, oldest first, including the current minute."""
         minutes = self._by_rule.get(rule_id, {})
         last = now_ms // _MINUTE_MS
         return [minutes.get(minute, 0) for minute in range(last - MINUTES + 1, last + 1)]
 
     def rate(self, rule_id: int, now_ms: int) -> float:
-        """Alerts in the last sixty seconds; of the minute before this one only its part, as if evenly spread."""
+        """Estimate the alerts of the last sixty seconds, as if the previous minute's alerts were evenly spread."""
         minutes = self._by_rule.get(rule_id, {})
         minute, into_ms = divmod(now_ms, _MINUTE_MS)
         return minutes.get(minute, 0) + minutes.get(minute - 1, 0) * (1 - into_ms / _MINUTE_MS)
 
     def rules(self) -> list[int]:
-        """Those that have given any."""
+        """List the rules that have alerts."""
         return list(self._by_rule)

@@ -1,7 +1,7 @@
-"""Events of the feed, and how they are read from records.
+"""The events of the feed and their decoding from records.
 
-Other programs may write to these topics. Whatever an event holds can be stored, compared and encoded again: numbers are
-bounded, and where members are free, their values are scalars.
+Other programs may write to these topics, so decoding checks all values: numbers are bounded, and the values of free
+members are scalars. Therefore each event can be stored, compared and encoded again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 
 
 _INT64: Final = 2**63 - 1
-_EXACT: Final = 2**53  # what a browser's numbers hold
+_EXACT: Final = 2**53  # a browser's numbers are exact up to here
 
 _Id: TypeAlias = Annotated[int, msgspec.Meta(ge=-_INT64, le=_INT64)]
 _Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-_EXACT, le=_EXACT)]
@@ -37,7 +37,7 @@ class _Trigger(msgspec.Struct, rename="camel"):
 
 
 class AlertFacts(msgspec.Struct, rename="camel"):
-    """What the feed has to know of an alert."""
+    """The members of an alert that the feed uses."""
 
     alert_id: str
     rule_id: _Id
@@ -61,15 +61,15 @@ class _Correction(msgspec.Struct, rename="camel"):
     kind: str
     corrected_at: _Time
     rule_id: _Id | None = None
-    alert: msgspec.Raw = _NO_ALERT  # a union of Raw and None takes nothing but null
+    alert: msgspec.Raw = _NO_ALERT  # msgspec decodes only null for a union of Raw and None
 
 
 @dataclass(frozen=True, slots=True)
 class AlertSeen:
-    """An alert: where it is, the broker's time of it, and its JSON as published, on one line.
+    """An alert with its place, its append time, and its published JSON on one line.
 
-    `added_ms` is when a correction added it; such an alert is in the corrections only. `snoozed` is whether its rule or
-    key was snoozed when it came.
+    `added_ms` is set if a correction added the alert, which is then only in the corrections. `snoozed` says whether
+    its rule or key was snoozed when it arrived.
     """
 
     source: Source
@@ -82,22 +82,22 @@ class AlertSeen:
 
     @property
     def position(self) -> Position:
-        """Where it is among all."""
+        """The position of the alert among all alerts."""
         return self.append_ms, int(self.source), self.offset
 
     def with_snooze(self, snoozing: Snoozing) -> AlertSeen:
-        """The same alert, saying whether it is snoozed now."""
+        """Return the alert with `snoozed` set to the snoozes in force."""
         return replace(self, snoozed=snoozing.covers(self.facts.rule_id, self.facts.key))
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes to keep."""
+        """The approximate size in memory, in bytes."""
         return len(self.json) + 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectionSeen:
-    """A correction; `alert` is what it added."""
+    """A correction; `alert` is the alert that it added, if any."""
 
     offset: int
     append_ms: int
@@ -111,7 +111,7 @@ class CorrectionSeen:
 
 @dataclass(frozen=True, slots=True)
 class OperationSeen:
-    """What the detector said of a record of the rule log."""
+    """The detector's report about a record of the rule log."""
 
     offset: int
     operation: RuleOperation
@@ -120,7 +120,7 @@ class OperationSeen:
 
 @dataclass(frozen=True, slots=True)
 class RuleTouched:
-    """Somebody changed a rule; None for what may be any of them. `offset` is a row of the audit log."""
+    """A rule was changed; `rule_id` None means that any rule may have changed. `offset` is a row of the audit log."""
 
     offset: int
     rule_id: int | None
@@ -130,14 +130,14 @@ class RuleTouched:
 
 @dataclass(frozen=True, slots=True)
 class ProgressPassed:
-    """A batch, and the broker's time of its record."""
+    """The progress of a batch, with the append time of its record."""
 
     append_ms: int
     progress: Progress
 
 
 class LateGrouping(msgspec.Struct, frozen=True, rename="camel"):
-    """A grouping in which a transaction was late."""
+    """A grouping for which a transaction was late."""
 
     fields: list[str]
     lateness_ms: _Whole
@@ -154,7 +154,7 @@ class _Late(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class LateSeen:
-    """A late transaction, and how late it was."""
+    """A late transaction with its lateness."""
 
     append_ms: int
     transaction: Mapping[str, object]
@@ -164,7 +164,7 @@ class LateSeen:
 
 @dataclass(frozen=True, slots=True)
 class QuarantineSeen:
-    """A record that was refused, by its headers, and how it begins."""
+    """A quarantined record: its headers and its first bytes."""
 
     append_ms: int
     headers: tuple[tuple[str, str], ...]
@@ -179,18 +179,18 @@ _late = msgspec.json.Decoder(_Late, float_hook=Decimal).decode
 
 
 def read_alert(source: Source, offset: int, append_ms: int, value: bytes) -> AlertSeen:
-    """The alert of a record. Raises one of UNDECODABLE for a record that is no alert."""
+    """Decode an alert. Raises one of UNDECODABLE for a record that is not an alert."""
     return AlertSeen(source, offset, append_ms, _alert(value), _line(value))
 
 
 def read_late(append_ms: int, value: bytes) -> LateSeen:
-    """The late transaction of a record. Raises one of UNDECODABLE for a record that is none."""
+    """Decode a late transaction. Raises one of UNDECODABLE for any other record."""
     found = _late(value)
     return LateSeen(append_ms, found.transaction, found.lateness_ms, found.groupings)
 
 
 def read_correction(offset: int, append_ms: int, value: bytes) -> CorrectionSeen:
-    """The correction of a record. Raises one of UNDECODABLE for a record that is none."""
+    """Decode a correction. Raises one of UNDECODABLE for any other record."""
     found = _correction(value)
     alert, text = None, bytes(found.alert)
     if found.kind == "ADDED" and text != bytes(_NO_ALERT):
@@ -199,7 +199,7 @@ def read_correction(offset: int, append_ms: int, value: bytes) -> CorrectionSeen
 
 
 def with_snooze(event: Event, snoozing: Snoozing) -> Event:
-    """The same event; its alert, if it has one, says whether it is snoozed now."""
+    """Return the event with the `snoozed` of its alert, if it has one, set to the snoozes in force."""
     match event:
         case AlertSeen():
             return event.with_snooze(snoozing)
@@ -209,13 +209,13 @@ def with_snooze(event: Event, snoozing: Snoozing) -> Event:
 
 
 def _line(value: bytes) -> bytes:
-    """JSON on one line, as a line of a stream needs it: a producer may write it over several."""
+    """Put JSON on one line for the event stream, because a producer may use several lines."""
     text = value.strip()
     return msgspec.json.format(text, indent=-1) if b"\n" in text or b"\r" in text else text
 
 
 def _check_scalars(members: Mapping[str, object]) -> None:
-    """Raise ValueError for a value that is no scalar, or a whole number of more than 64 bits."""
+    """Raise ValueError for a value that is not a scalar, or an integer of more than 64 bits."""
     for name, value in members.items():
         if isinstance(value, list | dict) or (isinstance(value, int) and abs(value) > _INT64):
-            raise ValueError(f"{name[:40]!a} is no scalar of at most 64 bits")
+            raise ValueError(f"{name[:40]!a} is not a scalar of at most 64 bits")

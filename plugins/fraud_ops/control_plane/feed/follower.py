@@ -1,4 +1,4 @@
-"""The thread that follows the detector's output topics into memory, and passes new events on."""
+"""The thread that reads the detector's output topics into memory and passes new events to the hub."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ Listener = Callable[[Sequence[Event]], None]
 
 
 class Follower(BackgroundThread):
-    """`tell` gets new events in bundles, in the follower's thread; it must return soon. `snoozing` gives the snoozes in
-    force, and does not raise.
+    """`tell` gets new events in bundles, in this thread, and must return soon. `snoozing` returns the snoozes in force
+    and does not raise.
     """
 
     def __init__(
@@ -83,16 +83,16 @@ class Follower(BackgroundThread):
         self._caught_up = threading.Event()
 
     def await_caught_up(self, timeout_s: float) -> bool:
-        """Wait until all there was at the beginning is read."""
+        """Wait until the records are read that the topics had at the start."""
         return self._caught_up.wait(timeout_s)
 
     @property
     def caught_up(self) -> bool:
-        """Whether the records that the topics had at the start are read."""
+        """Whether the records are read that the topics had at the start."""
         return self._caught_up.is_set()
 
     def positions(self) -> Mapping[str, int]:
-        """The offset to continue at, by topic; empty before the first start."""
+        """The next offset, by topic; empty before the first start."""
         return dict(self._next)
 
     def _run(self, attempt: Attempts) -> None:
@@ -100,7 +100,7 @@ class Follower(BackgroundThread):
         self._follow(attempt)
 
     def _begin(self) -> None:
-        """Where to read on: after what was read, or so far back, or where the topic begins by now."""
+        """Choose the first offset of each topic: after the last read record, or else a bounded number back."""
         for topic, back in self._back.items():
             first, end = topic_starts(self._kafka, topic)[0], topic_ends(self._kafka, topic)[0]
             known = self._next.get(topic)
@@ -129,15 +129,15 @@ class Follower(BackgroundThread):
                 elif not self._caught_up.is_set() and self._is_at_end(now_s - heard_s):
                     self._caught_up.set()
         finally:
-            if bundle:  # memory has them, so that they are not read again
+            if bundle:  # memory holds these events, so they are not read again
                 self._tell(bundle)
 
     def _is_at_end(self, idle_s: float) -> bool:
-        """Whether what there was is read. The last offsets may be markers of transactions, which nobody is given."""
+        """Whether the initial records are read. The last offsets may be markers of transactions, which are skipped."""
         return idle_s > _IDLE_S or all(self._next[topic] >= end for topic, end in self._ends.items())
 
     def _take(self, received: Received, bundle: list[Event]) -> None:
-        """Keep the event of a record, and add it to what is told. The position moves only then."""
+        """Store the event of a record and add it to the bundle; only then advance the position."""
         topic, record = received.topic, received.record
         event = decode_or_skip(topic, record, lambda value: self._event(received, value), received.partition)
         if event is not None:

@@ -1,8 +1,8 @@
-"""Passes events to all readers of the stream: a new event becomes text once, however many readers there are.
+"""Sends events to all readers of the stream. The hub encodes each new event once for all readers.
 
-Everything here happens in one event loop, which nothing here blocks: what a reader has missed is read and written in
-threads of the hub, a bundle at a time. Only `publish` may be called from other threads. Up to a number of alerts a
-second are sent one by one, above that in bundles, so that a flood costs readers hardly more than a quiet day.
+The hub runs in one event loop and never blocks it: its own threads read and encode the events that a reader missed, one
+bundle at a time. Other threads may only call `publish`. Up to 20 alerts a second go out one by one; above that the hub
+sends bundles, so that a flood costs readers hardly more than a quiet day.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class HubBounds:
-    """How many may read, how often a quiet stream says that it is alive, and how much text is kept for slow readers."""
+    """The number of readers, the interval of pings on a quiet stream, and the buffer for slow readers."""
 
     readers: int = 250
     ping_s: float = 15.0
@@ -45,7 +45,7 @@ class HubBounds:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Some text for every reader, and the place of who has read it."""
+    """An encoded event, with the place of a reader after it."""
 
     number: int
     text: bytes
@@ -53,31 +53,31 @@ class Frame:
 
 
 class Writer:
-    """Makes text of events; `place` is where a reader is who has read them."""
+    """Encodes events; `place` is the place of a reader after them."""
 
     def write(self, events: Sequence[Event], place: Place) -> bytes:
-        """One event of the stream for events of one kind; several only of alerts."""
+        """Encode events of one kind as one event of the stream. Only alerts may be several."""
         raise NotImplementedError
 
     def refreshed(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The same events as they are now, for a reader who was away. May wait for the store."""
+        """Update stored events for a reader that reconnects. May wait for the store."""
         raise NotImplementedError
 
     def gap(self, since: Place, place: Place) -> bytes:
-        """What was missed is not here any more."""
+        """Encode a gap: memory lacks the events that the reader missed."""
         raise NotImplementedError
 
     def begin(self, place: Place) -> bytes:
-        """From where a new reader reads."""
+        """Encode the start of a stream."""
         raise NotImplementedError
 
     def ping(self) -> bytes:
-        """Nothing, so that the connection is seen to be alive."""
+        """Encode a comment that keeps the connection alive."""
         raise NotImplementedError
 
 
 class Hub:
-    """`loop` is the one that serves the readers."""
+    """The readers of one event loop, `loop`."""
 
     def __init__(
         self,
@@ -105,27 +105,27 @@ class Hub:
 
     @property
     def place(self) -> Place:
-        """Of who has read everything told so far."""
+        """The place of a reader that has read all events."""
         return self._place
 
     @property
     def full(self) -> bool:
-        """Whether no more readers can be served."""
+        """Whether the hub has its largest number of readers."""
         return self.readers >= self._bounds.readers
 
     def publish(self, events: Sequence[Event]) -> None:
-        """Tell everybody; from any thread."""
+        """Send events to all readers. Any thread may call this."""
         if not self._closed:
             self._loop.call_soon_threadsafe(self._take, list(events))
 
     def close(self) -> None:
-        """End every reader's stream; in the event loop."""
+        """End the streams of all readers. Only the event loop may call this."""
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._wake()
 
     async def read(self, since: Place | None, seconds: float) -> AsyncIterator[bytes]:
-        """Text as it comes, for so long; from `since` on, or from now."""
+        """Yield encoded events for `seconds`: from `since` on, or from now."""
         self.readers += 1
         try:
             until_s = self._loop.time() + seconds
@@ -152,7 +152,7 @@ class Hub:
             self.readers -= 1
 
     async def _missed(self, since: Place | None, until: Place) -> AsyncIterator[bytes]:
-        """What a reader missed between two places, a bundle at a time; `since` None for a new reader."""
+        """Yield the events that a reader missed between two places, in bundles; `since` is None for a new reader."""
         if since is None:
             yield self._writer.begin(until)
             return
@@ -178,7 +178,7 @@ class Hub:
         return await self._loop.run_in_executor(self._threads, partial(work, *given, **named))
 
     def _take(self, events: list[Event]) -> None:
-        if not self.readers:  # as when the past is read back: nobody needs the text
+        if not self.readers:  # for example while the feed reads old records at the start: encoding would be wasted
             for event in events:
                 self._place = _after(self._place, event)
             return
@@ -230,7 +230,7 @@ class Hub:
             self._frame_bytes -= len(self._frames.popleft().text)
 
     def _written(self, events: Sequence[Event], place: Place) -> bytes:
-        """The text of events; a gap for events that cannot be written, so that readers ask for them."""
+        """Encode events; a failure becomes a gap, so that readers request the events again."""
         try:
             return self._writer.write(events, place)
         except Exception:  # noqa: BLE001 -- one event must not end the stream of all others
@@ -247,7 +247,7 @@ def _after(place: Place, event: Event) -> Place:
 
 
 def _bundles(events: Sequence[Event]) -> list[Sequence[Event]]:
-    """Alerts together, all others by themselves."""
+    """Group alerts into bundles; each other event is a bundle of its own."""
     alerts = [event for event in events if isinstance(event, AlertSeen)]
     others: list[Sequence[Event]] = [[event] for event in events if not isinstance(event, AlertSeen)]
     return [alerts[i : i + _BUNDLED] for i in range(0, len(alerts), _BUNDLED)] + others

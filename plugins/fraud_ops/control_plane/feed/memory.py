@@ -1,4 +1,4 @@
-"""What the feed remembers: the newest of everything, within bounds of number and bytes. Safe for several threads."""
+"""The memory of the feed: the newest events, bounded in number and bytes. Several threads may use it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LISTED = 50
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is kept; of alerts also how many bytes."""
+    """The largest number of events of each kind, and the largest size of all alerts in bytes."""
 
     alerts: int = 50_000
     alert_bytes: int = 67_108_864
@@ -42,10 +42,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Where memory ends for one topic: every alert from `offset` on is here, and what is not is before `bound`.
+    """The lower end of memory for one topic: memory has all alerts from `offset` on, and others are before `bound`.
 
-    `bound` is None while no alert of the topic has come. The topic began at `first` when it was read, so that from
-    there to `offset` older ones may be.
+    `bound` is None until the first alert of the topic arrives. `first` was the first offset of the topic when it was
+    read, so older alerts may be between `first` and `offset`.
     """
 
     offset: int = 0
@@ -55,14 +55,14 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The alerts here, newest first, and where memory ends."""
+    """The alerts in memory, newest first, and the lower end of memory by topic."""
 
     alerts: Sequence[AlertSeen]
     edges: Mapping[Source, Edge]
 
 
 class FeedMemory:
-    """Events are kept in the order in which they came, so that who has been away can be told what was missed."""
+    """Keeps events in their order of arrival, so that a page that reconnects gets the events that it missed."""
 
     def __init__(self, bounds: Bounds | None = None) -> None:
         self._bounds = bounds or Bounds()
@@ -84,19 +84,19 @@ class FeedMemory:
         self._edges: dict[Source, Edge] = {}
 
     def begin(self, source: Source, offset: int, first: int) -> None:
-        """What is before this offset, from the topic's first one on, has never been read."""
+        """Record that reading starts at `offset` of a topic whose first offset is `first`."""
         with self._lock:
             self._floor = self._floor.after(source, offset - 1)
             self._edges[source] = Edge(offset, first)
 
     @property
     def floor(self) -> Place:
-        """From where on everything is here."""
+        """The place from which on memory has all events."""
         with self._lock:
             return self._floor
 
     def take(self, event: Event) -> None:
-        """Keep an event."""
+        """Store an event."""
         with self._lock:
             match event:
                 case AlertSeen():
@@ -112,7 +112,7 @@ class FeedMemory:
                     pass
 
     def missed(self, since: Place, until: Place) -> list[Event] | None:
-        """What came in between, in order; None when some of it is no longer, or has never been, here."""
+        """List the events between two places, in order; None if memory lacks some of them."""
         with self._lock:
             kept = (Source.ALERTS, Source.SHADOW, Source.CORRECTIONS, Source.OPERATIONS)
             if any(not self._floor.next[source] <= since.next[source] <= until.next[source] for source in kept):
@@ -123,34 +123,34 @@ class FeedMemory:
             return events
 
     def alert(self, alert_id: str) -> AlertSeen | None:
-        """One that is remembered."""
+        """Find an alert in memory."""
         with self._lock:
             return self._by_id.get(alert_id)
 
     def alerts(self) -> list[AlertSeen]:
-        """All of them, in the order in which they came."""
+        """List the alerts in their order of arrival."""
         with self._lock:
             return list(self._alerts)
 
     def kept(self) -> Kept:
-        """All of them, newest first by append time, and where older ones begin."""
+        """List the alerts, newest first by append time, with the lower end of memory by topic."""
         with self._lock:
             alerts, edges = list(self._alerts), dict(self._edges)
         alerts.sort(key=attrgetter("position"), reverse=True)  # nearly sorted already: one pass
         return Kept(alerts, edges)
 
     def correction(self, alert_id: str) -> CorrectionSeen | None:
-        """The newest word about an alert."""
+        """Find the newest correction of an alert."""
         with self._lock:
             return self._corrections.get(alert_id)
 
     def retracted(self) -> list[str]:
-        """The alerts that should not have been."""
+        """List the ids of retracted alerts."""
         with self._lock:
             return [alert_id for alert_id, each in self._corrections.items() if each.kind == "RETRACTED"]
 
     def operation(self, version: int, rule_id: int | None = None) -> RuleOperation | None:
-        """What was said of a record of the rule log; for the newest record of a rule it is always remembered."""
+        """Find the detector's report about a record of the rule log. A rule's newest report always stays in memory."""
         with self._lock:
             found = self._by_version.get(version)
             if found is None and rule_id is not None:
@@ -159,41 +159,41 @@ class FeedMemory:
             return found
 
     def operations_after(self, version: int, most: int = 1_000) -> list[RuleOperation]:
-        """What was said of the records after this one, by version."""
+        """List the reports about records after this version, by version."""
         with self._lock:
             return [
                 self._by_version[each] for each in heapq.nsmallest(most, (v for v in self._by_version if v > version))
             ]
 
     def refused(self, most: int = 50) -> list[RuleOperation]:
-        """The newest records of the rule log that the detector refused, newest first."""
+        """List the newest records of the rule log that the detector rejected, newest first."""
         with self._lock:
             reports = list(self._by_version.values())
         return newest_refused(reports)[:most]
 
     def newest_progress(self) -> list[ProgressPassed]:
-        """The last batches, in order."""
+        """List the last batches, in order."""
         with self._lock:
             return list(self._progress)
 
     def progress_since(self, since_ms: int) -> list[ProgressPassed]:
-        """The batches since then, in order."""
+        """List the batches since `since_ms`, in order."""
         with self._lock:
             return [each for each in self._points if each.append_ms >= since_ms]
 
     def rates(self, now_ms: int) -> dict[int, float]:
-        """By rule, alerts in the last minute."""
+        """Count the alerts of the last minute by rule."""
         with self._lock:
             return {rule_id: self.counts.rate(rule_id, now_ms) for rule_id in self.counts.rules()}
 
     def hour(self, rule_id: int, now_ms: int) -> list[int]:
-        """A rule's alerts of the last hour, by minute, oldest first."""
+        """Count a rule's alerts of the last hour by minute, oldest first."""
         with self._lock:
             return self.counts.hour(rule_id, now_ms)
 
     def _take_alert(self, alert: AlertSeen) -> None:
         if alert.facts.alert_id in self._by_id:
-            return  # a detector that was rebuilt may say a thing again: it is the same alert
+            return  # a rebuilt detector may publish an alert again
         self._alerts.append(alert)
         self._by_id[alert.facts.alert_id] = alert
         self._bytes += alert.size
@@ -245,5 +245,5 @@ def _between(
     for event in log:
         if since.next[event.source] <= event.offset < until.next[event.source]:
             if isinstance(event, AlertSeen) and event.added_ms is not None:
-                continue  # its correction says it
+                continue  # the event of its correction carries it
             yield event

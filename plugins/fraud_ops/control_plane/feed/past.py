@@ -1,4 +1,4 @@
-"""Alerts that memory does not hold, read from their topics again: backwards, so many records and seconds a search."""
+"""Reads alerts that memory lacks from their topics, backwards, with bounds on the records and the time of a search."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _AT_ONCE: Final = 2
 _WAIT_S: Final = 20.0
 
 Passed: TypeAlias = tuple[Position, AlertSeen | None]
-"""A record that was come by, and the alert in it; None for one that holds none."""
+"""The position of a record, and its alert; None for a record without an alert."""
 
 
 class SearchCut(Exception):
-    """A search has done its work, and has not come to the beginning of its topics."""
+    """A search reached its bounds before the start of its topics."""
 
 
 class PastAlerts:
-    """May be used by several threads; so many of them search at once. `most_read` bounds the records of a search."""
+    """Several threads may use it, and two may search at once. `most_read` bounds the records of a search."""
 
     def __init__(self, kafka: KafkaConnection, topics: TopicNames, most_read: int = MOST_READ) -> None:
         self._kafka = kafka
@@ -48,22 +48,22 @@ class PastAlerts:
 
     @contextmanager
     def searching(self) -> Iterator[Search]:
-        """A search, which asks the broker for nothing before it is used."""
+        """Open a search. Its first use sends the first request to the broker."""
         with ExitStack() as stack:
             yield Search(self._kafka, self._topics, stack, self._turns, self._most_read)
 
     def at(self, position: Position) -> AlertSeen | None:
-        """The alert there; None for what is no place of one. Raises BrokerUnavailable, Unavailable."""
+        """Read the alert at a position; None if no alert is there. Raises BrokerUnavailable, Unavailable."""
         with self.searching() as search:
             return search.at(position)
 
     def topic(self, source: Source) -> str:
-        """Its name."""
+        """The name of the source's topic."""
         return self._topics[source]
 
 
 class Search:
-    """One search over several topics. What it has read, in all of them together, is bounded."""
+    """A search over several topics. The bound on its records applies to all topics together."""
 
     def __init__(
         self,
@@ -81,10 +81,10 @@ class Search:
         self._left = most_read
         self._until_s = time.monotonic() + _MOST_S
         self.lost: set[Source] = set()
-        """Whose topics do not have their beginning any more."""
+        """The sources whose topics have lost their oldest records to retention."""
 
     def at(self, position: Position) -> AlertSeen | None:
-        """The alert at a place."""
+        """Read the alert at a position; None if no alert is there."""
         _, number, offset = position
         source = next((each for each in self._topics if each == number), None)
         if source is None:
@@ -96,9 +96,9 @@ class Search:
         return next((alert for place, alert in found if place == position), None)
 
     def older(self, source: Source, offset: int, place: Position | None) -> Iterator[Passed]:
-        """A topic's records before an offset and before a place, newest first.
+        """Yield a topic's records before an offset and before a position, newest first.
 
-        Raises SearchCut when the search has done its work, BrokerUnavailable, Unavailable.
+        Raises SearchCut when the search reaches its bounds, BrokerUnavailable, Unavailable.
         """
         reader = self._reader(source)
         first, end = reader.ends()
@@ -117,14 +117,14 @@ class Search:
     def _reader(self, source: Source) -> TopicReader:
         if not self._begun:
             if not self._turns.acquire(timeout=_WAIT_S):
-                raise Unavailable("many search old alerts at the moment: try again")
+                raise Unavailable("too many searches for old alerts are running: try again")
             self._begun = True
             self._stack.callback(self._turns.release)
         return self._stack.enter_context(TopicReader(self._kafka, self._topics[source]))
 
 
 def _end_before(reader: TopicReader, source: Source, place: Position | None, end: int) -> int:
-    """The offset after the last record of a topic that is before a place."""
+    """Find the offset after the last record of a topic that is before a position."""
     if place is None:
         return end
     append_ms, of, offset = place

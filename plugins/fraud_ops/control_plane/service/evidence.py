@@ -1,4 +1,4 @@
-"""The transactions that made up an alert's window, read from the broker again: what is there still, and what is not."""
+"""Reads the transactions of an alert's window from the broker again, as far as the topic still has them."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ _read = msgspec.json.Decoder(_Alert, float_hook=Decimal).decode
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Transactions as JSON-ready rows, oldest first; at most 500 of `count`, the newest.
+    """Transactions as JSON-ready rows, oldest first: the newest 500 of `count`.
 
-    `missing` says what is not among them and why; None when they are all that the detector counted.
+    `missing` says which transactions are missing and why; None if the rows are all that the detector counted.
     """
 
     transactions: Sequence[Mapping[str, object]]
@@ -63,7 +63,7 @@ class Evidence:
 
 
 class EvidenceReader:
-    """Reads within bounds: so many records, so many seconds."""
+    """Reads evidence, with bounds on the records and the time of a search."""
 
     def __init__(self, kafka: KafkaConnection, schema: TransactionSchema, settings: DetectorSettings) -> None:
         self._kafka = kafka
@@ -72,7 +72,7 @@ class EvidenceReader:
         self._searches = threading.BoundedSemaphore(_AT_ONCE)
 
     def read(self, alert: bytes) -> Evidence:
-        """The evidence of an alert, given as it was published; of one that is unreadable there is none.
+        """Read the evidence of an alert from its published JSON. An unreadable alert has no evidence.
 
         Raises BrokerUnavailable, Unavailable.
         """
@@ -82,7 +82,7 @@ class EvidenceReader:
         except UNDECODABLE as error:
             return Evidence((), 0, f"the alert is unreadable: {decode_reason(error)}")
         if not self._searches.acquire(timeout=_WAIT_S):
-            raise Unavailable("many search for evidence at the moment: try again")
+            raise Unavailable("too many searches for evidence are running: try again")
         try:
             return self._found(_Search(asked, rule, self._schema, self._settings))
         finally:
@@ -95,7 +95,7 @@ class EvidenceReader:
         return search.evidence()
 
     def _rule(self, document: Mapping[str, object]) -> Rule | None:
-        """None for a rule that would not be accepted any more, as after a change of the schema: nothing is filtered."""
+        """Parse the rule. None if it is invalid, for example after a change of the schema; then no filter applies."""
         try:
             change = parse_rule_document(document, self._schema, self._settings.limits)
         except RuleRejected:
@@ -112,26 +112,26 @@ class EvidenceReader:
         if start <= first and first > 0 and first < last:
             search.retained = False
         if last - start > search.left:
-            search.cut(f"the window spans more than {_MOST_READ:,} transactions; these are the last of it")
+            search.cut(f"the window spans more than {_MOST_READ:,} transactions; only the last ones were searched")
             start = max(start, last - search.left)
         search.left -= last - start
         records = reader.read(start, last, partition)
         while chunk := list(islice(records, _CHUNK)):
             search.take(chunk, partition)
             if search.out_of_time():
-                search.cut(f"the search was given up after {_MOST_S:g} s")
+                search.cut(f"the search stopped after {_MOST_S:g} s")
                 return
 
 
 class _Search:
-    """One search."""
+    """The state of one search."""
 
     def __init__(self, asked: _Alert, rule: Rule | None, schema: TransactionSchema, settings: DetectorSettings) -> None:
         self.asked = asked
         self._rule = rule
         self._schema = schema
         self._settings = settings
-        # A transaction may say a time a little ahead of its arrival, never much.
+        # The event time of a transaction may be ahead of its arrival, within the tolerance.
         self.since_ms = max(0, asked.window_start - settings.future_tolerance_ms)
         self.left = _MOST_READ
         self.retained = True
@@ -147,7 +147,7 @@ class _Search:
         return time.monotonic() > self._until_s
 
     def take(self, records: Sequence[Record], partition: int) -> None:
-        """Look at some records of a partition, in order."""
+        """Search some records of a partition, in order."""
         chosen = [each for each in records if each.value and all(needle in each.value for needle in self._needles)]
         if not chosen:
             return
@@ -164,10 +164,10 @@ class _Search:
             identity = row[ID_FIELD]
             assert isinstance(identity, int | str)
             if identity not in self._found or place < self._found[identity][0]:
-                self._found[identity] = place, row  # delivered twice: the first counts
+                self._found[identity] = place, row  # of a transaction that was delivered twice, the first counts
 
     def evidence(self) -> Evidence:
-        """What was found."""
+        """Return the transactions that were found."""
         rows = [row for _, row in self._found.values()]
         rows.sort(key=lambda row: (row[TIME_FIELD], str(row[ID_FIELD])))
         return Evidence(rows[-_MOST_FOUND:], len(rows), self._said(len(rows)))
@@ -187,14 +187,14 @@ class _Search:
             return self._missing
         counted = self.asked.window_count
         if not self.retained and found < counted:
-            return f"{counted - found} of {counted} transactions are older than the topic keeps them"
+            return f"{counted - found} of {counted} transactions are older than the topic's retention"
         if found > _MOST_FOUND:
             return f"these are the last {_MOST_FOUND} of {found}"
         if found != counted:
-            return f"the detector counted {counted} of these: it has been told to forget, or came later than some"
+            return f"the detector counted {counted} of these: its state was cleared, or it started after some of them"
         return None
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value is written in one way only, in whatever form a transaction comes."""
+    """Whether a value has only one spelling in all forms of a transaction, so that a byte search finds it."""
     return type(value) is int or (isinstance(value, str) and value.isascii() and value.isalnum())

@@ -1,4 +1,4 @@
-"""Tells readers of the stream that rules were changed, by whom ever and in whatever process."""
+"""Reports changes of rules, by any user in any process, to the event stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROWS = 50
 
 
 class ChangesWatch(BackgroundThread):
-    """Looks at the end of the audit log: at once after a change in this process, else twice a second."""
+    """Reads the end of the audit log: at once after a change in this process, else twice a second."""
 
     def __init__(self, desk: ControlDesk, tell: Callable[[Sequence[Event]], None]) -> None:
         super().__init__("fraud-control-changes")
@@ -30,18 +30,18 @@ class ChangesWatch(BackgroundThread):
         self._seen: int | None = None
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         self._desk.listen(self.hear)
         super().start()
 
     def stop(self) -> None:
-        """Return once it has ended."""
+        """Stop the thread and wait for its end."""
         self._stop.set()
         self._wake.set()
         super().stop()
 
     def hear(self, changed: RuleChanged) -> None:
-        """A rule was changed, in this process."""
+        """Accept a change that this process made."""
         with self._lock:
             self._heard.append(changed)
         self._wake.set()
@@ -73,6 +73,6 @@ class ChangesWatch(BackgroundThread):
 
 
 def _rule_of(subject: str) -> int | None:
-    """The rule that a row of the audit log is about; None for one about something else."""
+    """Read the rule id from the subject of an audit row; None for other subjects."""
     kind, _, number = subject.partition(" ")
     return int(number) if kind == "rule" and number.isascii() and number.isdigit() else None

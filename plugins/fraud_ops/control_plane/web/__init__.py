@@ -1,1 +1,1 @@
-"""The control plane's HTTP side: the only part of it that imports Airflow's server and FastAPI."""
+"""The HTTP API of the control plane. Only this package imports Airflow's server and FastAPI."""

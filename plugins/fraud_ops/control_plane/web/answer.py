@@ -1,4 +1,4 @@
-"""Answers as JSON, decimals as exact numbers."""
+"""JSON responses. Decimals become exact JSON numbers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def answer(shape: Shape, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A shape as an answer."""
+    """Build the response with a schema's JSON."""
     return json_answer(encode(shape.model_dump(by_alias=True)), status, headers)
 
 
 def json_answer(content: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """JSON that is encoded already."""
+    """Build the response with encoded JSON."""
     return Response(content, status, headers, JSON)
 
 
 def nothing() -> Response:
-    """Done, and there is nothing to say."""
+    """Build the response without content (204)."""
     return Response(status_code=204)

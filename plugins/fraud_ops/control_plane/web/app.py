@@ -1,4 +1,4 @@
-"""The application that Airflow mounts: pages for everybody, the API for those who are logged in."""
+"""The application that Airflow mounts: public pages, and an API that requires a login."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _PAGES = ("rules", "alerts", "approvals", "quality", "detector", "audit", "admin
 _STATIC = Path(__file__).parents[1] / "static"
 _EVENTS = (Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged, ProgressPoint, Problem)
 _SECURITY = {"Airflow": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
-_ASSETS_KEPT = "public, max-age=31536000, immutable"  # their names change with their content
+_ASSETS_KEPT = "public, max-age=31536000, immutable"  # the name of an asset changes with its content
 
 
 def create_app(opener: Opener = open_here, static: Path = _STATIC) -> FastAPI:
-    """The application with all its routes; what they work on is opened by `opener` when the server starts."""
+    """Create the application with all routes. At the server's start, `opener` creates the parts that routes use."""
     application = FastAPI(
         title="Fraud rules",
         version="1",
@@ -61,7 +61,7 @@ def create_app(opener: Opener = open_here, static: Path = _STATIC) -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
-    """Airflow runs it: it enters the lifespan of every application it has mounted."""
+    """Start and stop the service. Airflow enters the lifespan of each application that it mounts."""
     service: ServiceHolder = application.state.service
     service.start(asyncio.get_running_loop())
     try:
@@ -73,21 +73,21 @@ async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
 def _add_pages(application: FastAPI, static: Path) -> None:
     @application.get("/", include_in_schema=False)
     def page() -> Response:
-        """The page, which has nothing secret: all it shows comes from the API."""
+        """Serve the page. It holds no data, because all data comes from the API."""
         index = static / "index.html"
         if not index.is_file():
             return problems.problem(404, "the pages have not been built: see plugins/fraud_ops/control_plane/ui")
         return FileResponse(index, headers={"Cache-Control": "no-cache"})
 
     for name in _PAGES:
-        # A page that is loaded again, or kept as a bookmark, is the same file: what it shows is in its address.
+        # Reloads and bookmarks request these addresses. The page reads from the address what it has to show.
         application.add_api_route(f"/{name}", page, include_in_schema=False)
         application.add_api_route(f"/{name}/{{rest}}", page, include_in_schema=False)
     application.router.routes.append(Mount("/assets", _Assets(directory=static / "assets", check_dir=False)))
 
 
 class _Assets(StaticFiles):
-    """Files of the page."""
+    """The files of the page, cached by browsers."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)
@@ -101,7 +101,7 @@ def _name(route: APIRoute) -> str:
 
 
 def _openapi(application: FastAPI) -> dict[str, Any]:
-    """The description, with what comes over the stream and with errors as they are."""
+    """Build the API description, with the events of the stream and the format of errors."""
     if application.openapi_schema is None:
         document = get_openapi(title=application.title, version=application.version, routes=application.routes)
         _, models = models_json_schema(

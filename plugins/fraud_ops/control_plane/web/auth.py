@@ -1,6 +1,6 @@
-"""Who asks, by Airflow's own login, and what role our bindings give them.
+"""Authenticates users by Airflow's login and authorises them by our role bindings.
 
-Airflow's simple roles are a ladder whose upper half may do harm elsewhere, so that none of them says anything here.
+Airflow's own roles have no effect here, because a higher role there grants rights outside of the control plane.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 async def admit(request: Request, least: Role | None) -> None:
-    """Let a request in, or raise a WebError: 401 without a login, 403 with too small a role, or from a foreign page."""
+    """Admit a request, or raise a WebError: 401 without a login, 403 for a low role or a foreign page, 429."""
     user = await _user(request)
     _check_origin(request)
     parts: Parts = request.app.state.service()
     buckets: Buckets = request.app.state.buckets
     if not buckets.allow(user, parts.settings.rates, writes=request.method not in _SAFE):
-        raise WebError(429, "you ask more often than anybody needs to; wait a moment")
+        raise WebError(429, "too many requests; wait a moment")
     role = await run_in_threadpool(parts.roles.role_of, user)
     if least is not None and (role is None or not role.includes(least)):
-        raise WebError(403, f"this needs the role {least}, and {_yours(role)}")
+        raise WebError(403, f"this needs the role {least}; {_yours(role)}")
     request.state.fraud_user, request.state.fraud_role = user, role
 
 
@@ -47,10 +47,10 @@ def _user_of(request: Request) -> tuple[str, Role | None]:
 
 
 Asks = Annotated[Actor, Depends(_actor)]
-"""Who asks, with a role."""
+"""The user of the request, who has a role."""
 
 User = Annotated[tuple[str, Role | None], Depends(_user_of)]
-"""Who asks, also without one."""
+"""The user of the request, who may lack a role."""
 
 
 async def _user(request: Request) -> str:
@@ -62,21 +62,21 @@ async def _user(request: Request) -> str:
 
 
 def _check_origin(request: Request) -> None:
-    """A browser sends the cookie along whoever asks it to: a change has to come from a page of this server."""
+    """Raise a WebError for a change from another site's page, because a browser sends our cookie from any page."""
     if request.method in _SAFE or "authorization" in request.headers:
         return
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site not in (None, "same-origin") or (site is None and origin is None):
-        raise WebError(403, "changes are taken from this server's own pages only", "cross-origin")
+        raise WebError(403, "only pages of this server may send changes", "cross-origin")
     if origin is not None and urlsplit(origin).netloc not in _own(request):
-        raise WebError(403, "changes are taken from this server's own pages only", "cross-origin")
+        raise WebError(403, "only pages of this server may send changes", "cross-origin")
 
 
 def _own(request: Request) -> set[str]:
-    """The names this server goes by: as the browser asked for it, and as it is configured."""
+    """The host names of this server: the one in the request, and the configured one."""
     configured = urlsplit(str(conf.get("api", "base_url", fallback=""))).netloc
     return {name for name in (request.headers.get("host"), configured) if name}
 
 
 def _yours(role: Role | None) -> str:
-    return "you have none: ask an admin for one" if role is None else f"yours is {role}"
+    return "you have no role: ask an admin for one" if role is None else f"your role is {role}"

@@ -1,4 +1,4 @@
-"""The parts as Airflow's own configuration says: its connection to the broker, its variable for the archive."""
+"""Creates the parts from Airflow's configuration: its connection to the broker, its variable for the archive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["open_around", "open_here"]
 
 
 def open_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
-    """Open the parts in this API server. Raises ConfigError where a connection is missing, Unavailable."""
+    """Create the parts in this API server. Raises ConfigError if a connection is missing, Unavailable."""
     from fraud_ops.hooks.alarms import AlarmHook
     from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
 
@@ -41,7 +41,7 @@ def open_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
 
 
 def open_around(here: Surroundings, loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
-    """Open the parts, with a hub that serves readers in this event loop."""
+    """Create the parts, with a hub that serves readers in this event loop."""
 
     def hub_of(memory: FeedMemory, snoozing: KnownSnoozing) -> Hub:
         hub = Hub(loop, memory, EventText(AlertText(memory), snoozing))

@@ -1,4 +1,4 @@
-"""From what the desk and the feed say to what is sent."""
+"""Converts results of the service and events of the feed into schemas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def activation_of(operation: RuleOperation) -> rules.Activation:
-    """What the detector said."""
+    """Convert the detector's report about a record."""
     return rules.Activation(
         log_version=operation.rule_version,
         rule_id=operation.rule_id,
@@ -41,14 +41,14 @@ def activation_of(operation: RuleOperation) -> rules.Activation:
 
 
 def pending_activation(version: int, rule_id: int | None) -> rules.Activation:
-    """The detector has not said anything yet."""
+    """Build the activation of a record that the detector has not reported yet."""
     return rules.Activation(
         log_version=version, rule_id=rule_id, status="PENDING", reasons=[], batch_id=None, time=None
     )
 
 
 def approval_shown(approval: views.ApprovalView) -> rules.Approval:
-    """Something asked for."""
+    """Convert a request for approval."""
     return rules.Approval(
         id=approval.id,
         rule_id=approval.rule_id,
@@ -68,7 +68,7 @@ def approval_shown(approval: views.ApprovalView) -> rules.Approval:
 
 
 def validation_shown(judged: views.Judgement) -> rules.Validation:
-    """A rule looked at."""
+    """Convert a validation."""
     return rules.Validation(
         valid=judged.valid,
         reasons=reasons_shown(judged.reasons),
@@ -81,12 +81,12 @@ def validation_shown(judged: views.Judgement) -> rules.Validation:
 
 
 def changes_shown(differences: Iterable[views.Difference]) -> list[rules.Change]:
-    """Members that differ."""
+    """Convert the members that differ."""
     return [rules.Change(field=each.field, before=each.before, after=each.after) for each in differences]
 
 
 def import_shown(imported: views.Import) -> rules.ImportResult:
-    """An import, rule by rule."""
+    """Convert the result of an import."""
     items = [
         rules.ImportItem(
             where=item.where, rule_id=item.rule_id, effect=item.effect.value, reasons=reasons_shown(item.reasons)
@@ -97,12 +97,12 @@ def import_shown(imported: views.Import) -> rules.ImportResult:
 
 
 def mark_shown(mark: views.MarkView) -> alerts.Mark:
-    """What a person said of an alert."""
+    """Convert an alert mark."""
     return alerts.Mark(verdict=mark.verdict.value, who=mark.who, at=mark.at_ms)
 
 
 def snooze_shown(snooze: views.SnoozeView) -> alerts.Snooze:
-    """A snooze."""
+    """Convert a snooze."""
     return alerts.Snooze(
         id=snooze.id,
         rule_id=snooze.rule_id,
@@ -115,12 +115,12 @@ def snooze_shown(snooze: views.SnoozeView) -> alerts.Snooze:
 
 
 def binding_shown(binding: views.BindingView) -> admin.Binding:
-    """A user's role."""
+    """Convert a role binding."""
     return admin.Binding(user=binding.user, role=binding.role, by=binding.by, at=binding.at_ms)
 
 
 def audit_shown(row: views.AuditRow) -> admin.AuditRow:
-    """A row of the audit log."""
+    """Convert a row of the audit log."""
     return admin.AuditRow(
         seq=row.seq,
         at=row.at_ms,
@@ -135,7 +135,7 @@ def audit_shown(row: views.AuditRow) -> admin.AuditRow:
 
 
 def point_of(batches: Sequence[ProgressPassed], before_ms: int | None = None) -> ProgressPoint:
-    """Some batches in a row as one point. `before_ms` is the time of the batch before them, for their rate."""
+    """Combine consecutive batches into one point. `before_ms` is the time of the batch before them, for the rate."""
     newest = batches[-1]
     timed = [batch.progress.previous for batch in batches if batch.progress.previous is not None]
     p50 = [each.p50_ms for each in timed if each.p50_ms is not None]

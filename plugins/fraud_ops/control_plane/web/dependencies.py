@@ -1,4 +1,4 @@
-"""The parts of the control plane, for routes."""
+"""The dependency that gives routes the parts of the control plane."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ def _parts(request: Request) -> Parts:
 
 
 Wired = Annotated[Parts, Depends(_parts)]
-"""Raises Unavailable (503) until they are there."""
+"""The parts. Raises Unavailable (503) until they exist."""

@@ -1,4 +1,4 @@
-"""What holds for every request and answer of the control plane, whatever route it is about."""
+"""Middleware for all requests and responses: size limits and security headers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fraud_ops.control_plane.web.problems import WebError, problem
 __all__ = ["Guard"]
 
 _MOST_BYTES = 262_144
-_IMPORT_BYTES = 8_388_608  # the bound on a file of rules is the desk's; here it is JSON, with every line break escaped
+_IMPORT_BYTES = 8_388_608  # above the service's bound on a file, because JSON escapes each line break of the file
 _MOST_QUERY_BYTES = 4_096
 _HEADERS = {
-    # Styles are written by the component library as the page runs; scripts are this server's files alone.
+    # The component library writes styles at run time. Scripts may only come from this server's files.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
         "font-src 'self'; connect-src 'self'; frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
@@ -27,7 +27,7 @@ _HEADERS = {
 
 
 class Guard:
-    """Bounds what comes in and says to browsers what they may do with what goes out."""
+    """Limits the size of requests and sets the security headers of responses."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -45,7 +45,7 @@ class Guard:
 
 
 class _Asked:
-    """One request."""
+    """One request with its limits."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
@@ -53,12 +53,12 @@ class _Asked:
         self._seen = 0
 
     def refusal(self) -> WebError | None:
-        """What is wrong with it before its body is read."""
+        """Check the request before its body is read; None if it is acceptable."""
         query: bytes = self._scope["query_string"]
         if len(query) > _MOST_QUERY_BYTES:
-            return WebError(413, f"a query has at most {_MOST_QUERY_BYTES:,} bytes")
+            return WebError(413, f"a query string may have at most {_MOST_QUERY_BYTES:,} bytes")
         if "\0" in self._scope["path"] or b"%00" in query or b"\0" in query:
-            return WebError(400, "no name here has a NUL in it")
+            return WebError(400, "the address must not contain NUL")
         length = dict(self._scope["headers"]).get(b"content-length", b"0")
         if length.isdigit() and int(length[:20]) > self._most:
             return self._too_large()
@@ -80,4 +80,4 @@ class _Asked:
         await self._send(message)
 
     def _too_large(self) -> WebError:
-        return WebError(413, f"a request to here has at most {self._most:,} bytes")
+        return WebError(413, f"the body of this request may have at most {self._most:,} bytes")

@@ -1,4 +1,7 @@
-"""The API as a file, which the pages' types are made from: `python -m fraud_ops.control_plane.web.openapi`."""
+"""Writes the API description to the file from which the types of the UI are generated.
+
+Run `python -m fraud_ops.control_plane.web.openapi` after a change of the API.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ FILE = Path(__file__).parents[1] / "ui" / "openapi.json"
 
 
 def text(application: FastAPI = app) -> str:
-    """The description as it is in the file."""
+    """Encode the API description for the file."""
     return json.dumps(application.openapi(), indent=1, sort_keys=True) + "\n"
 
 

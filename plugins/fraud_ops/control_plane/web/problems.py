@@ -1,4 +1,4 @@
-"""Errors as `application/problem+json`, each kind with its own type; what is ours to know stays in our log."""
+"""Errors as `application/problem+json`, each kind with its own type. Internal details go only to the log."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _log = logging.getLogger(__name__)
 _RETRY = {"Retry-After": "2"}
 _SHOWN_REASONS = 100
 _TITLES = {
-    400: ("malformed", "The request cannot be read"),
+    400: ("malformed", "Malformed request"),
     401: ("not-logged-in", "Log in first"),
     403: ("role-too-small", "Your role does not allow this"),
-    404: ("not-found", "There is no such thing"),
-    405: ("method", "This cannot be done here"),
-    409: ("refused", "This cannot be done now"),
-    412: ("stale", "Somebody else has changed it"),
+    404: ("not-found", "Not found"),
+    405: ("method", "Method not allowed"),
+    409: ("refused", "Not possible in the current state"),
+    412: ("stale", "Changed by another user"),
     413: ("too-large", "The request is too large"),
-    422: ("invalid", "Something in it is not valid"),
-    428: ("precondition", "Say which revision you have seen"),
+    422: ("invalid", "Invalid input"),
+    428: ("precondition", "The revision is missing"),
     429: ("too-many", "Too many requests"),
-    500: ("internal", "Something went wrong here"),
-    503: ("unavailable", "Not available at the moment"),
+    500: ("internal", "Internal error"),
+    503: ("unavailable", "Temporarily unavailable"),
 }
 
 
 class WebError(FraudError):
-    """An answer that is an error, by its status. No process ends with it, so it has no exit code."""
+    """An error response with its HTTP status. It never ends a process, so it has no exit code of its own."""
 
     def __init__(self, status: int, detail: str, slug: str | None = None) -> None:
         super().__init__(detail)
@@ -49,8 +49,8 @@ class WebError(FraudError):
 
 
 def problem(status: int, detail: str, reasons: Sequence[ProblemReason] = (), slug: str | None = None) -> Response:
-    """The answer to a request that failed."""
-    known, title = _TITLES.get(status, ("error", "That did not work"))
+    """Build the response to a request that failed."""
+    known, title = _TITLES.get(status, ("error", "The request failed"))
     shape = Problem(
         type=TYPES + (slug or known), title=title, status=status, detail=detail, reasons=list(reasons)[:_SHOWN_REASONS]
     )
@@ -59,12 +59,12 @@ def problem(status: int, detail: str, reasons: Sequence[ProblemReason] = (), slu
 
 
 def reasons_shown(reasons: Iterable[Reason]) -> list[ProblemReason]:
-    """Reasons as they are sent."""
+    """Convert the reasons of an error."""
     return [ProblemReason(field=reason.field, message=reason.message) for reason in reasons]
 
 
 def install(application: FastAPI) -> None:
-    """Let every error leave as a problem."""
+    """Register handlers that turn each error into a problem response."""
     application.add_exception_handler(FraudError, _ours)
     application.add_exception_handler(RequestValidationError, _malformed)
     application.add_exception_handler(HTTPException, _http)
@@ -97,7 +97,7 @@ async def _malformed(_: Request, error: Exception) -> Response:
     faults = error.errors()
     unreadable = [fault for fault in faults if fault["type"] == "json_invalid"]
     if unreadable:
-        return problem(400, f"this is no JSON that can be taken: {unreadable[0]['ctx']['error']}")
+        return problem(400, f"the body is not valid JSON: {unreadable[0]['ctx']['error']}")
     reasons = [ProblemReason(field=_place(fault["loc"]), message=str(fault["msg"])) for fault in faults]
     return problem(422, "; ".join(f"{r.field}: {r.message}" for r in reasons)[:1_000], reasons)
 
@@ -109,11 +109,11 @@ async def _http(_: Request, error: Exception) -> Response:
 
 async def _unforeseen(request: Request, error: Exception) -> Response:
     _log.error("%s %s failed", request.method, _path(request), exc_info=error)
-    return problem(500, "an error that was not foreseen; it is in the API server's log")
+    return problem(500, "an unexpected error; see the API server's log")
 
 
 def _place(where: Sequence[object]) -> str:
-    """`body.limits.3` as people know it."""
+    """Name a member by its path without `body`, such as `limits.3`."""
     return ".".join(str(part) for part in where if part != "body") or "body"
 
 

@@ -1,4 +1,4 @@
-"""How often one user may ask: a bucket of tokens each, so that a burst passes and a loop does not."""
+"""The rate limit per user: a token bucket, which lets a burst pass and stops a loop."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MOST_USERS = 10_000
 
 
 class Buckets:
-    """One a process. Five seconds' worth of requests may come at once."""
+    """The buckets of a process. A full bucket holds the requests of five seconds."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
         self._buckets: dict[tuple[str, bool], tuple[float, float]] = {}
 
     def allow(self, user: str, rates: Rates, *, writes: bool) -> bool:
-        """Whether this one may go on."""
+        """Take a token; return whether the request may proceed."""
         now_s, per_s = self._clock_s(), rates.changes_per_s if writes else rates.requests_per_s
         full = per_s * _SECONDS_HELD
         tokens, since_s = self._buckets.get((user, writes), (full, now_s))

@@ -1,4 +1,4 @@
-"""A route of the API: who may use it is checked before anything else of a request is read."""
+"""The route class of the API: it checks the user's role before it reads the body of a request."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _ANYBODY = "none"
 
 
 class ExactRequest(Request):
-    """Numbers with a fraction keep their digits."""
+    """A request whose JSON body keeps all digits of fractional numbers."""
 
     async def json(self) -> Any:
         text = (await self.body()).decode("utf-8")
         content = json.loads(text, parse_float=Decimal, parse_constant=_refuse)
         if "\\u" in text and any(unprintable(each) for each in _texts(content)):
-            raise json.JSONDecodeError("a text holds a NUL or half of a surrogate pair", text[:100], 0)
+            raise json.JSONDecodeError("a text contains NUL or half of a surrogate pair", text[:100], 0)
         return content
 
 
 class GuardedRoute(APIRoute):
-    """Asks who it is and what they may before the body is read; a route that names no role is for nobody."""
+    """Checks the login and the role before the body is read. Each route must name a role, else its set-up fails."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -42,24 +42,24 @@ class GuardedRoute(APIRoute):
         async def guarded(request: Request) -> Response:
             await admit(request, role)
             exact = ExactRequest(request.scope, request.receive)
-            await exact.body()  # here, so that one that is too large is said to be that
+            await exact.body()  # here, so that a body that is too large gets its own error
             return await handle(exact)
 
         return guarded
 
 
 def least(role: str | None) -> dict[str, Any]:
-    """What a route says of the role it takes; None for whoever is logged in."""
+    """Name the lowest role for a route; None for any user who is logged in."""
     return {_ROLE: role or _ANYBODY}
 
 
 def router(tag: str) -> APIRouter:
-    """Routes about one thing."""
+    """Create a router for the routes of one tag."""
     return APIRouter(prefix="/api", tags=[tag], route_class=GuardedRoute)
 
 
 def _texts(content: object) -> Iterator[str]:
-    """Every text in a document, names included. Not by recursion: a body may be as deep as the parser allows."""
+    """Yield all texts of a document, including names, without recursion: a body may be as deep as the parser allows."""
     waiting = [content]
     while waiting:
         match waiting.pop():
@@ -72,4 +72,4 @@ def _texts(content: object) -> Iterator[str]:
 
 
 def _refuse(constant: str) -> Any:
-    raise json.JSONDecodeError(f"{constant} is no JSON", constant, 0)
+    raise json.JSONDecodeError(f"{constant} is not JSON", constant, 0)

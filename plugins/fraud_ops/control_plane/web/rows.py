@@ -1,4 +1,4 @@
-"""Rules as they are sent: what the desk says of them, and what the detector and its alerts say."""
+"""Combines rules of the service with the detector's reports and alerts into schemas."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["activation", "detail", "quality_of", "rows", "versions"]
 
 
 def rows(parts: Parts, found: Iterable[views.RuleRow]) -> list[shapes.RuleRow]:
-    """Rules in a list."""
+    """Convert rules for a list."""
     marks, at_ms = parts.marks(), now_ms()
     return [_row(parts, row, marks, at_ms) for row in found]
 
 
 def detail(parts: Parts, found: views.RuleDetail, status: int = 200) -> Response:
-    """One rule, with its ETag. 202 where what was asked for waits for somebody."""
+    """Build the response with one rule and its ETag. The status is 202 if the change waits for approval."""
     shape = shapes.RuleDetail(
         **dict(_row(parts, found.row, parts.marks(), now_ms())),
         yaml=found.yaml,
@@ -36,7 +36,7 @@ def detail(parts: Parts, found: views.RuleDetail, status: int = 200) -> Response
 
 
 def versions(parts: Parts, rule_id: int, found: Iterable[views.VersionView]) -> list[shapes.Version]:
-    """Revisions."""
+    """Convert revisions."""
     return [
         shapes.Version(
             revision=each.revision,
@@ -54,7 +54,7 @@ def versions(parts: Parts, rule_id: int, found: Iterable[views.VersionView]) -> 
 
 
 def activation(parts: Parts, log_version: int | None, rule_id: int) -> shapes.Activation | None:
-    """What the detector has made of a record; None for what is not in the rule log."""
+    """Find the detector's report about a record; None for a change that is not in the rule log."""
     if log_version is None:
         return None
     operation = parts.memory.operation(log_version, rule_id)
@@ -62,7 +62,7 @@ def activation(parts: Parts, log_version: int | None, rule_id: int) -> shapes.Ac
 
 
 def quality_of(alerts: int, marks: tuple[int, int]) -> shapes.Quality:
-    """How good a rule is, by what was marked fraud, and not."""
+    """Compute the quality of a rule from its alert marks (fraud, not fraud)."""
     fraud, not_fraud = marks
     marked = fraud + not_fraud
     precision = round(fraud / marked, 4) if marked else None

@@ -1,7 +1,7 @@
-"""What one API server process has of the control plane: the desk, and the threads that keep it up to date.
+"""Holds the parts of the control plane in one API server process: the service, and the threads beside it.
 
-It begins when Airflow starts and ends with it. A database or a broker that is away when Airflow starts is waited for:
-until then the API says that it is not available, and Airflow is none the worse for it.
+They start and stop with Airflow. If the database or the broker is unreachable at the start, the holder waits for it.
+Until then the API answers that it is unavailable, and the rest of Airflow works.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _log = logging.getLogger(__name__)
 _AGAIN_S = 2.0
 
 Opener = Callable[[asyncio.AbstractEventLoop, ExitStack], Parts]
-"""Makes the parts, registering what is to be ended with them. Raises FraudError when it cannot yet."""
+"""Creates the parts and registers their clean-up in the stack. Raises FraudError if it must be tried again."""
 
 
 class ServiceHolder:
-    """The parts of this process once they are there."""
+    """The parts of this process, once they exist."""
 
     def __init__(self, opener: Opener) -> None:
         self._opener = opener
@@ -37,18 +37,18 @@ class ServiceHolder:
         self._thread: threading.Thread | None = None
 
     def __call__(self) -> Parts:
-        """The parts. Raises Unavailable until they are there."""
+        """Return the parts. Raises Unavailable until they exist."""
         if self._parts is None:
             raise Unavailable(self._why)
         return self._parts
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to open them; return at once."""
+        """Start to create the parts in a thread; return at once."""
         self._thread = threading.Thread(target=self._open, args=(loop,), name="fraud-control-start", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End what was opened."""
+        """Stop all parts."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -63,7 +63,7 @@ class ServiceHolder:
                     self._stack = stack.pop_all()
             except FraudError as error:
                 self._wait(" ".join(str(error).split()))
-            except Exception as error:  # noqa: BLE001 -- Airflow is to run whatever is wrong here
+            except Exception as error:  # noqa: BLE001 -- an error here must not keep Airflow from running
                 _log.exception("the control plane cannot start")
                 self._wait(f"the control plane cannot start: {type(error).__name__}")
             else:

@@ -1,4 +1,4 @@
-"""Events as server-sent events, and alerts as JSON: what was published is added to, not decoded and written again."""
+"""Encodes server-sent events, and alerts as JSON: it appends members to the published JSON without decoding it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _RETRY_MS = 1_000
 
 
 class AlertText:
-    """Alerts as the API shows them."""
+    """Encodes alerts for the API."""
 
     def __init__(self, memory: FeedMemory) -> None:
         self._memory = memory
 
     def write(self, alert: AlertSeen, mark: MarkView | None = None) -> bytes:
-        """One alert as JSON (the shape `Alert`)."""
+        """Encode an alert as JSON (the schema `Alert`)."""
         facts = alert.facts
         correction = self._memory.correction(facts.alert_id)
         added = b""
@@ -54,7 +54,7 @@ class AlertText:
 
 
 class EventText(Writer):
-    """Events as lines of a stream. No text of ours or others' can break out of a line: JSON has no raw line break."""
+    """Encodes events as lines of a stream. JSON has no raw line breaks, so no text can break out of its line."""
 
     def __init__(self, alerts: AlertText, snoozing: Callable[[], Snoozing]) -> None:
         self._alerts = alerts
@@ -104,12 +104,12 @@ class EventText(Writer):
 
 
 def position_text(position: tuple[int, int, int]) -> str:
-    """Where an alert is among all, as text; `position_of` reads it."""
+    """Write a position as text, for `position_of`."""
     return "{}.{}.{}".format(*position)
 
 
 def position_of(text: str) -> tuple[int, int, int] | None:
-    """What `position_text` wrote; None for any other text."""
+    """Parse the text of `position_text`; None for any other text."""
     parts = text.split(".")
     if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
         return None

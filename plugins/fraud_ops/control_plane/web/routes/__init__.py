@@ -1,1 +1,1 @@
-"""The routes, a module for each thing they are about."""
+"""The routes of the API, one module per tag."""

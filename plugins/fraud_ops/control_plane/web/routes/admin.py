@@ -1,4 +1,4 @@
-"""Who one is, what rules may be made of, who may do what, what was done, and whether store and log agree."""
+"""Routes of administration: the user, the transaction schema, role bindings, the audit log and drift."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UserName = Annotated[str, Path(min_length=1, max_length=100, pattern=r"^[^\x00-\
 
 @routes.get("/openapi.json", include_in_schema=False, openapi_extra=least(None))
 def openapi(request: Request) -> Response:
-    """This description."""
+    """Read this API description."""
     from fraud_ops.control_plane.web.openapi import text
 
     return json_answer(text(request.app).encode())
@@ -38,7 +38,7 @@ def openapi(request: Request) -> Response:
 
 @routes.get("/me", response_model=shapes.Me, openapi_extra=least(None))
 def me(parts: Wired, user: User) -> Response:
-    """Who asks, and what they may do."""
+    """Read the user and the user's permissions."""
     name, role = user
     steered = parts.steering is not None and parts.steering.state() is not None
     return answer(
@@ -48,7 +48,7 @@ def me(parts: Wired, user: User) -> Response:
 
 @routes.get("/schema", response_model=shapes.SchemaShown, openapi_extra=least("viewer"))
 def schema(parts: Wired) -> Response:
-    """What rules may be made of."""
+    """Read the fields, aggregators, operators and limits for rules."""
     fields = [
         shapes.FieldShown(name=each.name, type=each.type.value, nullable=each.nullable, aliases=list(each.aliases))
         for each in parts.schema.fields
@@ -68,7 +68,7 @@ def schema(parts: Wired) -> Response:
 
 @routes.get("/drift", response_model=shapes.Drift, openapi_extra=least("viewer"))
 def drift(parts: Wired) -> Response:
-    """Whether store and rule log agree."""
+    """Compare the store with the rule log."""
     found = parts.drift.read()
     return answer(
         shapes.Drift(
@@ -95,14 +95,14 @@ def audit(
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
     rule_id: Annotated[int | None, Query(alias="ruleId", ge=1, le=MAX_ID)] = None,
 ) -> Response:
-    """What was done, newest first."""
+    """List the audit log, newest first."""
     page = parts.desk.audit_rows(before=before, limit=limit, rule_id=rule_id)
     return answer(shapes.Audits(items=[audit_shown(row) for row in page.items], next=page.next))
 
 
 @routes.get("/audit/verify", response_model=shapes.AuditVerdict, openapi_extra=least("approver"))
 def verify_audit(parts: Wired) -> Response:
-    """Whether the chain is whole."""
+    """Check the audit chain."""
     verdict = parts.desk.verify_audit()
     return answer(
         shapes.AuditVerdict(whole=verdict.whole, rows=verdict.rows, broken_at=verdict.broken_at, head=verdict.head)
@@ -111,7 +111,7 @@ def verify_audit(parts: Wired) -> Response:
 
 @routes.get("/bindings", response_model=shapes.Bindings, openapi_extra=least("admin"))
 def list_bindings(parts: Wired) -> Response:
-    """Every user with a role."""
+    """List the users with a role."""
     return answer(shapes.Bindings(items=[binding_shown(each) for each in parts.desk.bindings()]))
 
 
@@ -125,7 +125,7 @@ def bind(parts: Wired, who: Asks, user: UserName, body: shapes.BindingRequest) -
 
 @routes.delete("/bindings/{user}", status_code=204, openapi_extra=least("admin"))
 def unbind(parts: Wired, who: Asks, user: UserName) -> Response:
-    """Take a user's role away."""
+    """Remove a user's role."""
     parts.desk.unbind(who, user)
     parts.roles.forget()
     return nothing()

@@ -1,4 +1,4 @@
-"""Alerts: pages of them, the stream, what made them up, and what people say of them."""
+"""Routes of alerts: the list, the event stream, evidence, alert marks, snoozes and rule quality."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OfRule = Annotated[int | None, Query(alias="ruleId", ge=1, le=MAX_ID)]
 
 _LOOK_S = 0.05
 _CAUGHT_UP_S = 30.0
-_STREAM_S = 600.0  # then the client comes again, and shows once more who it is
+_STREAM_S = 600.0  # then the client must connect again, which checks its login again
 _STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -54,11 +54,12 @@ def list_alerts(
     corrections: bool | None = None,
     snoozed: bool = False,
 ) -> Response:
-    """Newest first: those in memory (some 50,000), and before them what the topics still have. `key` finds text in a
-    value of the key.
+    """List alerts, newest first: the alerts in memory (up to 50,000), then older ones from the topics. `key` searches
+    for text in the values of the key.
 
-    `shadow` and `corrections` leave out the others when true, and themselves when false; `snoozed` lists also those of
-    snoozed rules and keys. A page that says how far back it was searched may have few alerts, or none; `next` goes on.
+    `shadow` selects only shadow alerts (true) or only others (false); `corrections` does the same with corrected
+    alerts. `snoozed` includes alerts of snoozed rules and keys. A page with `searchedTo` may have few alerts or none;
+    `next` continues the search.
     """
     wanted = AlertFilter(rule_id, key, shadow, corrections, snoozed)
     page = parts.alerts.page(wanted, _place(before), limit)
@@ -69,7 +70,7 @@ def list_alerts(
     rest = {
         "next": None if page.next is None else position_text(page.next),
         "searchedTo": page.searched_to_ms,
-        "missing": f"what is older is no longer in {' and '.join(page.lost)}" if page.lost else None,
+        "missing": f"retention has deleted older alerts from {' and '.join(page.lost)}" if page.lost else None,
     }
     return json_answer(b'{"items":[%b],%b' % (items, msgspec.json.encode(rest)[1:]))
 
@@ -83,22 +84,22 @@ def list_alerts(
 async def stream(
     parts: Wired, last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)] = None
 ) -> Response:
-    """Events as they come: `alert` (Alert), `alerts` (AlertBatch), `correction` (CorrectionEvent), `operation`
-    (Activation), `rules` (RuleChanged), `progress` (ProgressPoint), `gap` (Gap). `Last-Event-ID` resumes after it."""
+    """Stream events: `alert` (Alert), `alerts` (AlertBatch), `correction` (CorrectionEvent), `operation` (Activation),
+    `rules` (RuleChanged), `progress` (ProgressPoint), `gap` (Gap). With `Last-Event-ID`, the stream resumes after that
+    event."""
     since = Place.of(last_event_id) if last_event_id else None
     if parts.hub.full:
-        raise WebError(503, "too many read the stream already; try again later")
-    # Records that are read back when a server starts are no news.
+        raise WebError(503, "the event stream has too many readers; try again later")
+    # The records that a server reads when it starts are not new events.
     if not await _caught_up(parts.feed):
-        raise WebError(503, "the feed is still being read; try again later")
+        raise WebError(503, "the server is still reading the latest alerts; try again later")
     await asyncio.sleep(_LOOK_S)  # the last events are on their way to the hub
     return StreamingResponse(parts.hub.read(since, _STREAM_S), 200, _STREAM_HEADERS, "text/event-stream")
 
 
 @routes.get("/alerts/{alert_id}/evidence", response_model=shapes.Evidence, openapi_extra=least("viewer"))
 def get_evidence(parts: Wired, alert_id: AlertId, position: Position = None) -> Response:
-    """The transactions that made up an alert's window, read from the broker. `position` finds an alert that is not in
-    memory."""
+    """Read the transactions of an alert's window from the broker. `position` locates an alert that is not in memory."""
     found = parts.evidence.read(_alert(parts, alert_id, position).json)
     return answer(
         shapes.Evidence(
@@ -114,7 +115,7 @@ def get_evidence(parts: Wired, alert_id: AlertId, position: Position = None) -> 
 def mark_alert(
     parts: Wired, who: Asks, alert_id: AlertId, body: shapes.MarkRequest, position: Position = None
 ) -> Response:
-    """Say whether it was a fraud. `position` finds an alert that is not in memory."""
+    """Mark an alert as fraud or not fraud. `position` locates an alert that is not in memory."""
     facts = _alert(parts, alert_id, position).facts
     mark = parts.desk.mark(who, facts.alert_id, facts.rule_id, facts.rule_version, Verdict(body.verdict))
     parts.marks.forget()
@@ -123,7 +124,7 @@ def mark_alert(
 
 @routes.delete("/alerts/{alert_id}/mark", status_code=204, openapi_extra=least("analyst"))
 def unmark_alert(parts: Wired, who: Asks, alert_id: AlertId) -> Response:
-    """Take back what was said."""
+    """Remove the mark of an alert."""
     parts.desk.unmark(who, alert_id.lower())
     parts.marks.forget()
     return nothing()
@@ -131,13 +132,13 @@ def unmark_alert(parts: Wired, who: Asks, alert_id: AlertId) -> Response:
 
 @routes.get("/snoozes", response_model=shapes.Snoozes, openapi_extra=least("viewer"))
 def list_snoozes(parts: Wired) -> Response:
-    """Those in force."""
+    """List the snoozes in force."""
     return answer(shapes.Snoozes(items=[snooze_shown(each) for each in parts.desk.snoozes()]))
 
 
 @routes.post("/snoozes", status_code=201, response_model=shapes.Snooze, openapi_extra=least("analyst"))
 def snooze(parts: Wired, who: Asks, body: shapes.SnoozeRequest) -> Response:
-    """Keep alerts of a rule, or of one key of it, out of the list until a time."""
+    """Hide alerts of a rule, or of one key of it, from the list until a time."""
     made = parts.desk.snooze(who, body.rule_id, body.key, body.until, body.reason)
     parts.snoozing.forget()
     return answer(snooze_shown(made), 201)
@@ -145,7 +146,7 @@ def snooze(parts: Wired, who: Asks, body: shapes.SnoozeRequest) -> Response:
 
 @routes.delete("/snoozes/{snooze_id}", status_code=204, openapi_extra=least("analyst"))
 def end_snooze(parts: Wired, who: Asks, snooze_id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
-    """End it before its time."""
+    """End a snooze now."""
     parts.desk.unsnooze(who, snooze_id)
     parts.snoozing.forget()
     return nothing()
@@ -153,7 +154,7 @@ def end_snooze(parts: Wired, who: Asks, snooze_id: Annotated[int, Path(ge=1, le=
 
 @routes.get("/quality", response_model=shapes.QualityTable, openapi_extra=least("viewer"))
 def quality(parts: Wired) -> Response:
-    """How each rule does, by the alerts that are remembered."""
+    """Read the quality of each rule, over the alerts in memory."""
     marks, flooding = parts.marks(), parts.guard.flooding
     items = [
         _quality(each, marks.get(each.rule_id, (0, 0)), flooding=each.rule_id in flooding) for each in parts.fired()
@@ -162,7 +163,7 @@ def quality(parts: Wired) -> Response:
 
 
 async def _caught_up(feed: Follower) -> bool:
-    """Wait, without a thread, until the feed has read what there was when it started; False if that takes too long."""
+    """Wait, without a thread, until the feed has read its initial records; False if that takes too long."""
     try:
         async with asyncio.timeout(_CAUGHT_UP_S):
             while not feed.caught_up:  # noqa: ASYNC110 -- the feed is a thread, which has no event loop
@@ -175,7 +176,7 @@ async def _caught_up(feed: Follower) -> bool:
 def _alert(parts: Parts, alert_id: str, position: str | None) -> AlertSeen:
     found = parts.alerts.alert(alert_id.lower(), _place(position))
     if found is None:
-        raise NotFound("there is no such alert in memory: one that is older is found by its position")
+        raise NotFound("this alert is not in memory: send the position of an older alert")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The detector's panel, what-ifs, and the demo's traffic."""
+"""Routes of the detector's panel, what-ifs, and the demo's traffic."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _REPORTS = "/fraud-reports/whatif/"
 
 @routes.get("/progress", response_model=shapes.Progress, openapi_extra=least("viewer"))
 def progress(parts: Wired, minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> Response:
-    """Verdict, rate, lag and latency, and what came late or was refused."""
+    """Read the detector's verdict, rate, lag and latency, and its late and quarantined records."""
     status = parts.panel.status()
     return answer(
         shapes.Progress(
@@ -58,20 +58,20 @@ def progress(parts: Wired, minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> 
 
 @routes.get("/liveness", response_model=shapes.Liveness, openapi_extra=least("viewer"))
 def get_liveness(parts: Wired) -> Response:
-    """Whether payments are evaluated now. Every page asks this every few seconds."""
+    """Read whether the detector evaluates payments now. Each page requests this every few seconds."""
     return answer(_liveness(parts.panel))
 
 
 @routes.post("/whatif", status_code=202, response_model=shapes.WhatIfStarted, openapi_extra=least("analyst"))
 def start_what_if(parts: Wired, body: shapes.WhatIfRequest) -> Response:
-    """Evaluate a rule over past days; publishes nothing."""
+    """Start the evaluation of a rule over past days. It publishes nothing."""
     if (body.document is None) == (body.text is None):
-        raise WebError(422, "give the rule in one form: document or text")
+        raise WebError(422, "send the rule in one form: document or text")
     judged = parts.desk.validate(RuleGiven(document=body.document, text=body.text))
     if not judged.valid or judged.document is None:
         return problem(422, "the rule is not valid", reasons_shown(judged.reasons))
     if not all(limit.is_finite() and abs(limit.adjusted()) <= _DIGITS for limit in body.limits or ()):
-        raise WebError(422, f"limits are finite numbers of at most {_DIGITS} digits")
+        raise WebError(422, f"limits must be finite numbers of at most {_DIGITS} digits")
     record = encode_document({**judged.document, "ruleState": "ACTIVE"})
     run = parts.what_ifs.start(Question(record, body.days, tuple(body.limits or ()), body.windows))
     return answer(shapes.WhatIfStarted(id=run.id), 202)
@@ -79,20 +79,20 @@ def start_what_if(parts: Wired, body: shapes.WhatIfRequest) -> Response:
 
 @routes.get("/whatif/{what_if_id}", response_model=shapes.WhatIf, openapi_extra=least("analyst"))
 def get_what_if(parts: Wired, what_if_id: Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]) -> Response:
-    """How far it is, and what it found."""
+    """Read the progress and the result of a what-if."""
     return answer(_what_if(parts.what_ifs.get(what_if_id)))
 
 
 @routes.get("/demo", response_model=shapes.Demo, openapi_extra=least("viewer"))
 def demo(parts: Wired) -> Response:
-    """The demo's traffic; 404 where there is none to steer."""
+    """Read the demo's traffic; 404 if there is no traffic to steer."""
     _, state = _steered(parts)
     return answer(_demo(state))
 
 
 @routes.post("/demo/speed", response_model=shapes.Demo, openapi_extra=least("analyst"))
 def set_speed(parts: Wired, body: shapes.DemoSpeed) -> Response:
-    """How fast it is to come; the answer says what it will be."""
+    """Set the speed of the traffic. The response has the new speed."""
     steering, _ = _steered(parts)
     steering.set_speed(body.per_s)
     return answer(_demo(TrafficState(body.per_s)))
@@ -100,7 +100,7 @@ def set_speed(parts: Wired, body: shapes.DemoSpeed) -> Response:
 
 @routes.post("/demo/fraud", status_code=202, response_model=shapes.PlantedFraud, openapi_extra=least("analyst"))
 def plant_fraud(parts: Wired, body: shapes.DemoFraud) -> Response:
-    """Put a fraud into it."""
+    """Plant a fraud in the traffic."""
     steering, _ = _steered(parts)
     if body.pattern not in FRAUDS:
         raise WebError(422, f"pattern must be one of {', '.join(FRAUDS)}")
@@ -174,7 +174,7 @@ def _refused(seen: QuarantineSeen) -> shapes.Quarantined:
 
 
 def _whole(text: str | None) -> int:
-    """A number in a header of at most 18 digits; -1 for any other header."""
+    """Parse a header as a number of at most 18 digits; -1 for any other header."""
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 19 else -1
 
 
@@ -192,7 +192,7 @@ def _what_if(run: WhatIfRun) -> shapes.WhatIf:
 
 
 def _report(result: dict[str, object]) -> str | None:
-    """Where the page is that was kept with it."""
+    """Find the address of the page that the what-if wrote."""
     at_ms, rule = result.get("evaluatedMs"), result.get("rule")
     if not isinstance(at_ms, int) or not isinstance(rule, dict):
         return None
@@ -202,7 +202,7 @@ def _report(result: dict[str, object]) -> str | None:
 def _steered(parts: Parts) -> tuple[Steering, TrafficState]:
     state = None if parts.steering is None else parts.steering.state()
     if parts.steering is None or state is None:
-        raise NotFound("there is no traffic here that could be steered")
+        raise NotFound("this installation has no demo traffic to steer")
     return parts.steering, state
 
 

@@ -1,4 +1,4 @@
-"""Rules: reading them, changing them, and what became of the changes."""
+"""Routes of rules: reads, changes, approvals, controls, import and export."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ __all__ = ["routes"]
 routes = router("rules")
 
 Id = Annotated[int, Path(ge=1, le=MAX_ID)]
-IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=100, description='`"<revision>"` as last read.')]
+IfMatch = Annotated[
+    str | None, Header(alias="If-Match", max_length=100, description='The revision as last read: `"<revision>"`.')
+]
 Cursor = Annotated[str | None, Query(max_length=200)]
 Revision = Annotated[int, Query(ge=1, le=2**53)]
 Before = Annotated[int | None, Query(ge=1, le=MAX_ID)]
@@ -39,7 +41,7 @@ Most = Annotated[int, Query(ge=1, le=200)]
 
 _ETAG = re.compile(r'(?:W/)?"([0-9]{1,15})"', re.ASCII)
 _WAITS: dict[int | str, dict[str, Any]] = {
-    202: {"model": shapes.RuleDetail, "description": "It waits for a second person."}
+    202: {"model": shapes.RuleDetail, "description": "The change waits for the approval of a second person."}
 }
 _FILES = {RuleFormat.JSON: "application/json", RuleFormat.YAML: "application/yaml", RuleFormat.TEXT: "text/plain"}
 
@@ -52,7 +54,7 @@ def list_rules(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """Rules by id; `q` looks in id, name, description and owner. Deleted ones only when asked for by state."""
+    """List rules by id. `q` searches id, name, description and owner. Deleted rules appear only with `state=DELETE`."""
     wanted = None if state is None else State(state)
     page = parts.desk.rules(state=wanted, query=q, limit=limit, cursor=cursor)
     return answer(shapes.Rules(items=rows.rows(parts, page.items), next=page.next))
@@ -60,38 +62,38 @@ def list_rules(
 
 @routes.post("/rules", status_code=201, response_model=shapes.RuleDetail, openapi_extra=least("analyst"))
 def create_rule(parts: Wired, who: Asks, body: shapes.WriteRequest) -> Response:
-    """Save a new rule as a DRAFT; without a `ruleId` it gets a free one."""
+    """Save a new rule as a draft. A rule without a `ruleId` gets a free id."""
     return rows.detail(parts, parts.desk.create(who, _given(body), body.comment), 201)
 
 
 @routes.post("/rules/validate", response_model=shapes.Validation, openapi_extra=least("analyst"))
 def validate_rule(parts: Wired, body: shapes.ValidateRequest) -> Response:
-    """Say everything that is wrong with a rule, and save nothing."""
+    """Validate a rule and list all faults. This saves nothing."""
     return answer(validation_shown(parts.desk.validate(_given(body), body.rule_id)))
 
 
 @routes.get("/refused-records", response_model=shapes.RefusedRecords, openapi_extra=least("viewer"))
 def list_refused_records(parts: Wired) -> Response:
-    """The newest 50 records of the rule log that the detector refused, with its reasons, newest first."""
+    """List the newest 50 records of the rule log that the detector rejected, with its reasons, newest first."""
     return answer(shapes.RefusedRecords(items=[activation_of(each) for each in parts.memory.refused()]))
 
 
 @routes.get("/rules/{rule_id}", response_model=shapes.RuleDetail, openapi_extra=least("viewer"))
 def get_rule(parts: Wired, rule_id: Id) -> Response:
-    """One rule, with its revision as the ETag."""
+    """Read a rule, with its revision as the ETag."""
     return rows.detail(parts, parts.desk.rule(rule_id))
 
 
 @routes.put("/rules/{rule_id}", response_model=shapes.RuleDetail, responses=_WAITS, openapi_extra=least("analyst"))
 def edit_rule(parts: Wired, who: Asks, rule_id: Id, body: shapes.WriteRequest, if_match: IfMatch = None) -> Response:
-    """Save a new revision, or ask for it where somebody has to agree first (202)."""
+    """Save a new revision, or request it if it needs approval (202)."""
     seen = _seen(if_match)
     return _changed(parts, parts.desk.edit(who, rule_id, seen, _given(body), body.comment), seen)
 
 
 @routes.get("/rules/{rule_id}/versions", response_model=shapes.Versions, openapi_extra=least("viewer"))
 def list_versions(parts: Wired, rule_id: Id, before: Before = None, limit: Most = 100) -> Response:
-    """Every revision, newest first."""
+    """List the revisions, newest first."""
     page = parts.desk.versions(rule_id, limit=limit, before=before)
     return answer(shapes.Versions(items=rows.versions(parts, rule_id, page.items), next=page.next))
 
@@ -103,7 +105,7 @@ def diff_versions(
     since: Annotated[Revision, Query(alias="from")],
     until: Annotated[Revision, Query(alias="to")],
 ) -> Response:
-    """What differs between two revisions."""
+    """Compare two revisions."""
     return answer(shapes.Diff(changes=changes_shown(parts.desk.diff(rule_id, since, until))))
 
 
@@ -111,7 +113,7 @@ def diff_versions(
     "/rules/{rule_id}/state", response_model=shapes.RuleDetail, responses=_WAITS, openapi_extra=least("analyst")
 )
 def change_state(parts: Wired, who: Asks, rule_id: Id, body: shapes.StateRequest, if_match: IfMatch = None) -> Response:
-    """Move a rule on in its life, or ask for it where somebody has to agree first (202)."""
+    """Change the state of a rule, or request the change if it needs approval (202)."""
     seen = _seen(if_match)
     return _changed(parts, parts.desk.change_state(who, rule_id, seen, State(body.state), body.comment), seen)
 
@@ -120,7 +122,7 @@ def change_state(parts: Wired, who: Asks, rule_id: Id, body: shapes.StateRequest
     "/rules/{rule_id}/rollback", response_model=shapes.RuleDetail, responses=_WAITS, openapi_extra=least("analyst")
 )
 def roll_back(parts: Wired, who: Asks, rule_id: Id, body: shapes.RollbackRequest, if_match: IfMatch = None) -> Response:
-    """Make an old revision's document the newest, or ask for it where somebody has to agree first (202)."""
+    """Save an old revision's document as a new revision, or request it if it needs approval (202)."""
     seen = _seen(if_match)
     return _changed(parts, parts.desk.rollback(who, rule_id, seen, body.revision, body.comment), seen)
 
@@ -133,26 +135,26 @@ def list_approvals(
     before: Before = None,
     limit: Most = 100,
 ) -> Response:
-    """Changes that wait for somebody; with `open=false` also those decided."""
+    """List the requests for approval that are open; with `open=false`, also those that are decided."""
     page = parts.desk.approvals(open_only=open_only, limit=limit, before=before)
     return answer(shapes.Approvals(items=[approval_shown(each) for each in page.items], next=page.next))
 
 
 @routes.post("/approvals/{approval_id}/approve", response_model=shapes.Approval, openapi_extra=least("approver"))
 def approve(parts: Wired, who: Asks, approval_id: Id, body: shapes.Decision) -> Response:
-    """Agree: the change takes place."""
+    """Approve a request: the change takes effect."""
     return answer(approval_shown(parts.desk.decide(who, approval_id, approve=True, comment=body.comment)))
 
 
 @routes.post("/approvals/{approval_id}/reject", response_model=shapes.Approval, openapi_extra=least("analyst"))
 def reject(parts: Wired, who: Asks, approval_id: Id, body: shapes.Decision) -> Response:
-    """Disagree: the change is off. Who is no approver may take back what they asked for themselves."""
+    """Reject a request. Users who are not approvers may only withdraw their own requests."""
     return answer(approval_shown(parts.desk.decide(who, approval_id, approve=False, comment=body.comment)))
 
 
 @routes.post("/controls", status_code=202, response_model=shapes.ControlResult, openapi_extra=least("admin"))
 def send_control(parts: Wired, who: Asks, body: shapes.ControlRequest) -> Response:
-    """Command all rules, or all state; those that destroy need `confirm`."""
+    """Send a control for all rules or all state. Destructive controls need `confirm`."""
     sent = parts.desk.control(who, body.control.value, body.confirm, body.comment)
     return answer(shapes.ControlResult(control=shapes.ControlName(sent.control), seq=sent.seq), 202)
 
@@ -166,7 +168,7 @@ def send_control(parts: Wired, who: Asks, body: shapes.ControlRequest) -> Respon
 def export_rules(
     parts: Wired, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
 ) -> Response:
-    """Every rule that is not a draft, as a file that `import` takes."""
+    """Export all rules but drafts and deleted rules, as a file for `import`."""
     wanted = RuleFormat(form)
     suffix = "txt" if wanted is RuleFormat.TEXT else wanted.value
     named = {"Content-Disposition": f'attachment; filename="rules.{suffix}"'}
@@ -177,7 +179,7 @@ def export_rules(
 def import_rules(
     parts: Wired, who: Asks, body: shapes.ImportRequest, *, dry_run: Annotated[bool, Query(alias="dryRun")] = True
 ) -> Response:
-    """Take in a file of rules, all of it or nothing; new ones come in as DRAFT."""
+    """Import a file of rules, all of it or nothing. New rules become drafts."""
     form = None if body.format is None else RuleFormat(body.format)
     return answer(import_shown(parts.desk.import_rules(who, body.content, form, body.comment, dry_run=dry_run)))
 
@@ -186,30 +188,30 @@ def import_rules(
 def list_operations(
     parts: Wired, after_version: Annotated[int, Query(alias="afterVersion", ge=-1, le=MAX_ID)] = -1
 ) -> Response:
-    """What the detector said of records of the rule log after this one; at most a thousand."""
+    """List the detector's reports about records of the rule log after this version; at most a thousand."""
     found = parts.memory.operations_after(after_version)
     return answer(shapes.Operations(items=[activation_of(each) for each in found]))
 
 
 def _given(body: shapes.WriteRequest | shapes.ValidateRequest) -> RuleGiven:
     if sum(each is not None for each in (body.document, body.text, body.yaml)) != 1:
-        raise WebError(422, "give the rule in one form: document, text or yaml")
+        raise WebError(422, "send the rule in one form: document, text or yaml")
     return RuleGiven(document=body.document, text=body.text, yaml=body.yaml)
 
 
 def _seen(if_match: str | None) -> int:
-    """The revision that the asker has seen."""
+    """Parse the revision that the client has read."""
     if if_match is None:
         raise WebError(
-            428, 'send If-Match: "<revision>" with the revision you have seen, so that nobody is overwritten'
+            428, 'send If-Match: "<revision>" with the revision that you have read, to protect the changes of others'
         )
     found = _ETAG.fullmatch(if_match.strip())
     if found is None:
-        raise WebError(412, 'If-Match must be one revision in quotes, as the ETag of the rule says: "3"')
+        raise WebError(412, 'If-Match must be one revision in quotes, as in the ETag of the rule: "3"')
     return int(found[1])
 
 
 def _changed(parts: Wired, found: RuleDetail, seen: int) -> Response:
-    """202 when nothing has changed yet, and what was asked for is waiting."""
+    """Build the response to a change: 202 if the rule is unchanged because the change waits for approval."""
     waits = found.row.pending is not None and found.row.revision == seen
     return rows.detail(parts, found, 202 if waits else 200)

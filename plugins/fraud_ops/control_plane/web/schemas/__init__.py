@@ -1,1 +1,1 @@
-"""The models of the API: JSON in camelCase, times in epoch ms, unknown members of requests refused."""
+"""The models of requests and responses: JSON in camelCase, times in epoch ms. Requests refuse unknown members."""

@@ -1,4 +1,4 @@
-"""Who may do what, and what was done."""
+"""Schemas of users, roles, the transaction schema, drift and the audit log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class Me(Shape):
-    """Who asks. Without a role nothing else here may be read: an admin has to bind one."""
+    """The user and the user's permissions. A user without a role can read nothing else until an admin binds a role."""
 
     user: str
     role: Role | None
@@ -26,7 +26,7 @@ class Me(Shape):
 
 
 class FieldShown(Shape):
-    """A field of transactions."""
+    """A field of the transaction schema."""
 
     name: str
     type: str
@@ -35,7 +35,7 @@ class FieldShown(Shape):
 
 
 class SchemaShown(Shape):
-    """What rules may be made of; `limits` by name, inclusive."""
+    """The fields, aggregators, operators and members that rules may use. `limits` has inclusive bounds by name."""
 
     fields: list[FieldShown]
     aggregators: list[str]
@@ -47,7 +47,7 @@ class SchemaShown(Shape):
 
 
 class Binding(Shape):
-    """A user's role, and who gave it; null for one that the installation's file gives."""
+    """A user's role. `by` is the admin who gave it, null for a role from the settings file."""
 
     user: str
     role: Role
@@ -56,19 +56,19 @@ class Binding(Shape):
 
 
 class Bindings(Shape):
-    """By user."""
+    """The role bindings, by user."""
 
     items: list[Binding]
 
 
 class BindingRequest(Request):
-    """The role a user is to have."""
+    """The new role of a user."""
 
     role: Role
 
 
 class AuditRow(Shape):
-    """One row of the audit log, chained to the one before by its hash."""
+    """A row of the audit log. Its hash chains it to the row before."""
 
     seq: int
     at: EpochMs
@@ -82,14 +82,14 @@ class AuditRow(Shape):
 
 
 class Audits(Shape):
-    """Newest first; `next` goes into `before`."""
+    """A page of the audit log, newest first. `next` is the `before` of the next page."""
 
     items: list[AuditRow]
     next: str | None
 
 
 class AuditVerdict(Shape):
-    """Whether the chain is whole."""
+    """The result of checking the audit chain. `brokenAt` is the first row that does not fit."""
 
     whole: bool
     rows: int
@@ -98,14 +98,14 @@ class AuditVerdict(Shape):
 
 
 class DriftSide(Shape):
-    """A rule as one of the two has it; `version` is its place in the rule log."""
+    """A rule in the store or in the rule log. `version` is the offset of its record in the rule log."""
 
     version: int | None
     document: Document
 
 
 class DriftDifference(Shape):
-    """A rule that the store and the rule log do not agree on, as each has it."""
+    """A rule that differs between the store and the rule log."""
 
     rule_id: int
     store: DriftSide | None
@@ -113,14 +113,14 @@ class DriftDifference(Shape):
 
 
 class Drift(Shape):
-    """Whether the store has taken in the whole rule log, and agrees with it."""
+    """Whether the store has read the whole rule log and has the same rules."""
 
     in_step: bool
-    settled: bool = Field(description="False while a change of all rules is on its way: then nothing is compared.")
+    settled: bool = Field(description="False while a change of all rules is pending. Then nothing is compared.")
     log_end: int
     store_position: int
     differences: list[DriftDifference]
     outbox_pending: int
-    oldest_pending_ms: int | None = Field(description="How long the oldest change has waited, in ms.")
-    behind: int = Field(description="Records of others in the rule log that the store has not taken in.")
+    oldest_pending_ms: int | None = Field(description="The age of the oldest waiting change, in ms.")
+    behind: int = Field(description="The records of other writers in the rule log that the store has not read.")
     behind_since: EpochMs | None = Field(description="The append time of the first of them.")

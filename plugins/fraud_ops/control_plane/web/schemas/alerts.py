@@ -1,4 +1,4 @@
-"""Alerts, what made them up, and what people say of them."""
+"""Schemas of alerts, corrections, evidence, alert marks, snoozes and rule quality."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Key = dict[str, int | str]
 
 
 class Correction(Shape):
-    """What a later evaluation of the day found: the alert was missing (ADDED), or should not have been (RETRACTED)."""
+    """The result of the re-evaluation of the day: the alert was missing (ADDED) or wrong (RETRACTED)."""
 
     kind: Literal["ADDED", "RETRACTED"]
     time: EpochMs
 
 
 class Mark(Shape):
-    """What a person says of an alert."""
+    """A user's mark on an alert."""
 
     verdict: Literal["FRAUD", "NOT_FRAUD"]
     who: str
@@ -33,7 +33,7 @@ class Mark(Shape):
 
 
 class Alert(Shape):
-    """An alert as published, and what became of it. `position` is where a page of older ones begins."""
+    """An alert as published, with its correction, mark and snooze. A page of older alerts begins at `position`."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="allow")
 
@@ -61,23 +61,23 @@ class Alert(Shape):
 
 
 class Alerts(Shape):
-    """A page, newest first; `next` goes into `before`."""
+    """A page of alerts, newest first. `next` is the `before` of the next page."""
 
     items: list[Alert]
     next: str | None
-    searched_to: EpochMs | None = Field(description="How far back it was searched, where the page is not full.")
-    missing: str | None = Field(description="What is no longer kept, where the list ends.")
+    searched_to: EpochMs | None = Field(description="If the page is not full: the time back to which the search went.")
+    missing: str | None = Field(description="At the end of the list: the alerts that retention has deleted.")
 
 
 class AlertBatch(Shape):
-    """Several alerts at once on the stream: `count` of them, of which `items` are the newest."""
+    """A bundle of alerts on the stream: `count` alerts, of which `items` has the newest."""
 
     items: list[Alert]
     count: int
 
 
 class CorrectionEvent(Shape):
-    """A correction on the stream; `alert` is the alert's JSON where the correction carries it."""
+    """A correction on the stream. `alert` is the alert, if the correction carries it."""
 
     alert_id: str
     kind: Literal["ADDED", "RETRACTED"]
@@ -87,35 +87,35 @@ class CorrectionEvent(Shape):
 
 
 class Gap(Shape):
-    """What was missed is older than what is kept in memory: read the alerts anew."""
+    """Memory lacks the events that the reader missed: load the alerts again."""
 
     from_: str = Field(alias="from")
 
 
 class RuleChanged(Shape):
-    """A rule was changed; null for all of them."""
+    """A rule was changed. `ruleId` is null if any rule may have changed."""
 
     rule_id: int | None
     revision: int | None
 
 
 class Evidence(Shape):
-    """The transactions of an alert's key in its window, as the rule's filter let them through, oldest first."""
+    """The transactions of an alert's key and window that pass the rule's filter, oldest first."""
 
     transactions: list[dict[str, Any]]
     count: int
     complete: bool
-    missing: str | None = Field(description="Why some are not here, where that is so.")
+    missing: str | None = Field(description="The reason, if transactions are missing.")
 
 
 class MarkRequest(Request):
-    """What a person says of an alert."""
+    """A mark to save."""
 
     verdict: Literal["FRAUD", "NOT_FRAUD"]
 
 
 class SnoozeRequest(Request):
-    """Alerts of a rule, or of one key of it, are not to be shown until then."""
+    """A snooze of a rule, or of one key of it, until a time."""
 
     rule_id: RuleId
     key: Annotated[Key, Field(max_length=16)] | None = None
@@ -136,20 +136,20 @@ class Snooze(Shape):
 
 
 class Snoozes(Shape):
-    """Those that have not expired."""
+    """The snoozes that have not expired."""
 
     items: list[Snooze]
 
 
 class Overlap(Shape):
-    """Another rule that fires for the same transactions: the share of this rule's alerts."""
+    """Another rule that fires for the same transactions, with the share of this rule's alerts."""
 
     rule_id: int
     share: float
 
 
 class QualityRow(Shape):
-    """How a rule does, over the alerts that are remembered."""
+    """The quality of a rule, over the alerts in memory."""
 
     rule_id: int
     alerts: int
@@ -162,6 +162,6 @@ class QualityRow(Shape):
 
 
 class QualityTable(Shape):
-    """By rule."""
+    """The quality of all rules with alerts, by rule."""
 
     items: list[QualityRow]

@@ -1,4 +1,4 @@
-"""What every shape has in common."""
+"""The base classes and common types of the schemas."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ MAX_ID = 2**63 - 1
 RuleId: TypeAlias = Annotated[int, Field(ge=1, le=MAX_ID)]
 EpochMs: TypeAlias = Annotated[int, Field(ge=0, le=2**53)]
 Document: TypeAlias = dict[str, Any]
-"""A rule as the rule log takes it. What is wrong with its members is said by `fraud_rules`, not here."""
+"""A rule in the form of the rule log. `fraud_rules` validates its members."""
 Comment: TypeAlias = Annotated[str, Field(max_length=2_000)]
 RuleText: TypeAlias = Annotated[str, Field(max_length=32_768)]
 """The one-line text form."""
 
 
 class Shape(BaseModel):
-    """An answer."""
+    """The base of response bodies."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
 
 class Request(BaseModel):
-    """A body that is sent to us."""
+    """The base of request bodies."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid")
 
 
 class ProblemReason(Shape):
-    """One thing that is wrong: the member it is about, and what to change."""
+    """A fault of the input: the member, and the reason."""
 
     field: str
     message: str
 
 
 class Problem(Shape):
-    """An error (RFC 9457). `type` is a path below this server, stable for each kind of problem."""
+    """An error (RFC 9457). `type` is a path of this server, stable for each kind of error."""
 
     type: str
     title: str

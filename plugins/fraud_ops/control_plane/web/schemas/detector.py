@@ -1,4 +1,4 @@
-"""The detector's state, what-ifs, and the demo's traffic."""
+"""Schemas of the detector's state, what-ifs, and the demo's traffic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ __all__ = [
 
 
 class Traffic(Shape):
-    """Records read since a time: transactions, late ones among them, and unreadable ones, which are not in `rows`."""
+    """The records read since a time: `rows` transactions, of which `late` are late, and the unreadable `quarantined`,
+    which `rows` does not count."""
 
     since_ms: EpochMs
     rows: int
@@ -26,8 +27,8 @@ class Traffic(Shape):
 
 
 class DetectorState(Shape):
-    """The figures of the last batch. Rate, latency and batch time cover the ten seconds before it, `recent` the five
-    minutes before it."""
+    """The figures of the last batch. Rate, latency and batch duration cover the ten seconds before it, `recent` the
+    five minutes before it."""
 
     alive: bool
     last_batch_age_ms: int
@@ -55,9 +56,9 @@ class VerdictShown(Shape):
 
 
 class Liveness(Shape):
-    """Whether payments are evaluated at `at`, as `fraud_rules.monitoring.liveness` defines it.
+    """Whether the detector evaluates payments at `at`, as `fraud_rules.monitoring.liveness` defines it.
 
-    `since` is the end of the last batch, null if no batch has ended. `asked` is when the first start was requested.
+    `since` is the end of the last batch, null if no batch has ended. `asked` is the time of the first requested start.
     `waiting` is null while Kafka does not answer. `starts` counts the starts requested after `since`.
     """
 
@@ -71,7 +72,7 @@ class Liveness(Shape):
 
 
 class ProgressPoint(Shape):
-    """One batch: its rate, how far behind it was, and its latency from append to readable alert, in ms."""
+    """A batch: its rate, its lag, and its latency from append to readable alert, in ms."""
 
     time: EpochMs
     rows_per_s: float
@@ -82,14 +83,14 @@ class ProgressPoint(Shape):
 
 
 class GroupingLateness(Shape):
-    """How late a transaction was for one grouping."""
+    """The lateness of a transaction for one grouping."""
 
     fields: list[str]
     lateness_ms: int
 
 
 class LateTransaction(Shape):
-    """A transaction that came after its watermark, for some grouping."""
+    """A transaction that was late for some grouping."""
 
     transaction: dict[str, Any]
     lateness_ms: int
@@ -98,7 +99,7 @@ class LateTransaction(Shape):
 
 
 class Quarantined(Shape):
-    """A record that is no transaction: where it was, why it was refused, and how it begins."""
+    """An unreadable record: its place, the reason, and its first bytes as text."""
 
     reason: str
     detail: str
@@ -125,15 +126,15 @@ class ReaderShown(Shape):
 
 
 class Fault(Shape):
-    """A thread of this API server whose work does not succeed at the moment, and why."""
+    """A thread of this API server whose work fails at the moment, and the reason."""
 
     thread: str
     fault: str
 
 
 class Progress(Shape):
-    """The detector's panel. `status` is null until the detector has reported. Two points further apart than
-    `gap_ms` have an outage between them. `unreadable` counts the records that this API server has skipped, by topic."""
+    """The detector's panel. `status` is null before the detector's first report. Two points further apart than `gapMs`
+    have an outage between them. `unreadable` counts the records that this API server has skipped, by topic."""
 
     status: DetectorState | None
     liveness: Liveness
@@ -147,7 +148,7 @@ class Progress(Shape):
 
 
 class WhatIfRequest(Request):
-    """What a rule would have done on the last `days` archived days."""
+    """The what-if of a rule over the last `days` archived days."""
 
     document: Document | None = None
     text: RuleText | None = None
@@ -157,24 +158,24 @@ class WhatIfRequest(Request):
 
 
 class WhatIfStarted(Shape):
-    """It runs, or waits for its turn."""
+    """The id of a what-if that runs or waits for its turn."""
 
     id: str
 
 
 class WhatIf(Shape):
-    """`result` is what `fraud_rules.batch.whatif.result` says, with the limit curve in `limits`."""
+    """A what-if. `result` has the form of `fraud_rules.batch.whatif.result`, with the limit curve in `limits`."""
 
     id: str
     status: Literal["WAITING", "RUNNING", "DONE", "FAILED"]
     progress: float
     result: dict[str, Any] | None
     report: str | None
-    said: str | None = Field(description="Why it failed.")
+    said: str | None = Field(description="The reason of a failure.")
 
 
 class Demo(Shape):
-    """The demo's traffic: transactions a second, and the patterns that can be planted."""
+    """The demo's traffic: transactions per second, and the fraud patterns that can be planted."""
 
     per_s: int
     max_per_s: int
@@ -182,7 +183,7 @@ class Demo(Shape):
 
 
 class DemoSpeed(Request):
-    """Transactions a second; 0 stands still."""
+    """The new number of transactions per second; 0 stops the traffic."""
 
     per_s: Annotated[int, Field(ge=0, le=5_000)]
 
@@ -194,7 +195,7 @@ class DemoFraud(Request):
 
 
 class PlantedFraud(Shape):
-    """It is on its way; `label` is how it is known in the traffic."""
+    """A planted fraud. `label` marks its transactions."""
 
     pattern: str
     label: str

@@ -1,4 +1,4 @@
-"""Rules, their versions, approvals, and what is asked for about them."""
+"""Schemas of rules, revisions, approvals, controls and imports."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ MINUTES = 60
 
 
 class StateName(StrEnum):
-    """Where a rule is in its life."""
+    """The state of a rule."""
 
     DRAFT = "DRAFT"
     SHADOW = "SHADOW"
@@ -61,7 +61,7 @@ class StateName(StrEnum):
 
 
 class Activation(Shape):
-    """What the detector has said of a record of the rule log. PENDING: it has not said anything yet."""
+    """The detector's report about a record of the rule log. PENDING: the detector has not reported yet."""
 
     log_version: int
     rule_id: int | None
@@ -72,13 +72,13 @@ class Activation(Shape):
 
 
 class RefusedRecords(Shape):
-    """Records of the rule log that the detector refused, newest first."""
+    """The records of the rule log that the detector rejected, newest first."""
 
     items: list[Activation]
 
 
 class DecisionName(StrEnum):
-    """What became of something asked for. WITHDRAWN: by who asked, or the rule has changed since."""
+    """The decision about a request. WITHDRAWN: by the requesting user, or because the rule has changed since."""
 
     APPROVED = "APPROVED"
     REJECTED = "REJECTED"
@@ -86,14 +86,14 @@ class DecisionName(StrEnum):
 
 
 class Approval(Shape):
-    """A change that waits, or waited, for a second person."""
+    """A request for approval of a change."""
 
     id: int
     rule_id: int
     revision: int
     action: str = Field(description="state, edit or rollback.")
     target: StateName | None
-    author: str = Field(description="Who wrote the document; with four eyes they may not approve it.")
+    author: str = Field(description="The user who wrote the document; with four eyes, this user may not approve it.")
     requested_by: str
     requested_at: EpochMs
     comment: str
@@ -101,18 +101,18 @@ class Approval(Shape):
     decided_by: str | None
     decided_at: EpochMs | None
     decision_comment: str | None
-    document: Document = Field(description="What the rule will be.")
+    document: Document = Field(description="The rule after approval.")
 
 
 class Approvals(Shape):
-    """Newest first."""
+    """A page of requests for approval, newest first."""
 
     items: list[Approval]
     next: str | None
 
 
 class Quality(Shape):
-    """What analysts have said of a rule's alerts. `precision` is the share of frauds of those marked."""
+    """The alert marks of a rule. `precision` is the share of marked alerts that were fraud."""
 
     alerts: int
     fraud: int
@@ -121,7 +121,7 @@ class Quality(Shape):
 
 
 class RuleRow(Shape):
-    """A rule in a list. `activation` is of its newest record in the rule log: it is live when that says LIVE."""
+    """A rule in a list. `activation` concerns its newest record in the rule log; the rule is live if it says LIVE."""
 
     rule_id: int
     name: str | None
@@ -134,7 +134,7 @@ class RuleRow(Shape):
     updated_by: str
     source: str
     document: Document
-    published: bool = Field(description="False only while its newest change is on its way to the rule log.")
+    published: bool = Field(description="False only while the newest change waits for the rule log.")
     activation: Activation | None
     pending_approval: Approval | None
     alerts_last_hour: list[int] = Field(description="By minute, oldest first.", max_length=MINUTES)
@@ -142,24 +142,24 @@ class RuleRow(Shape):
 
 
 class Rules(Shape):
-    """A page of rules by id; `next` is the cursor of the page after it."""
+    """A page of rules by id. `next` is the cursor of the next page."""
 
     items: list[RuleRow]
     next: str | None
 
 
 class RuleDetail(RuleRow):
-    """One rule; `text` is null where the one-line form cannot hold it."""
+    """A rule with its forms. `text` is null if the one-line form cannot express the rule."""
 
     yaml: str
     text: str | None
     says: str = Field(description="The rule in words.")
-    author: str = Field(description="Who wrote the document.")
+    author: str = Field(description="The user who wrote the document.")
     next_states: list[StateName]
 
 
 class WriteRequest(Request):
-    """A rule to save, in one of its forms; `text` is JSON or the one-line form."""
+    """A rule to save, in exactly one form. `text` is JSON or the one-line form."""
 
     document: Document | None = None
     text: RuleText | None = None
@@ -168,7 +168,7 @@ class WriteRequest(Request):
 
 
 class ValidateRequest(Request):
-    """A rule to look at, in one of its forms; `ruleId` is the stored rule to compare it with."""
+    """A rule to validate, in exactly one form. `ruleId` is the stored rule for the comparison."""
 
     rule_id: RuleId | None = None
 
@@ -178,7 +178,7 @@ class ValidateRequest(Request):
 
 
 class Change(Shape):
-    """One member that differs; null where it is not there."""
+    """A member that differs. A value is null if the rule lacks the member."""
 
     field: str
     before: object
@@ -186,13 +186,13 @@ class Change(Shape):
 
 
 class Diff(Shape):
-    """What differs between two revisions."""
+    """The differences between two revisions."""
 
     changes: list[Change]
 
 
 class Validation(Shape):
-    """Everything wrong with a rule at once; the other forms of it where nothing is."""
+    """All faults of a rule, or the other forms of a valid rule."""
 
     valid: bool
     reasons: list[ProblemReason]
@@ -204,7 +204,7 @@ class Validation(Shape):
 
 
 class Version(Shape):
-    """One revision of a rule."""
+    """A revision of a rule."""
 
     revision: int
     state: StateName
@@ -218,34 +218,34 @@ class Version(Shape):
 
 
 class Versions(Shape):
-    """Newest first."""
+    """A page of revisions, newest first."""
 
     items: list[Version]
     next: str | None
 
 
 class StateRequest(Request):
-    """Where a rule is to go."""
+    """The new state of a rule."""
 
     state: StateName
     comment: Comment = ""
 
 
 class RollbackRequest(Request):
-    """The revision whose document is to be in force again, as a new revision."""
+    """The revision whose document becomes a new revision."""
 
     revision: Annotated[int, Field(ge=1, le=2**53)]
     comment: Comment = ""
 
 
 class Decision(Request):
-    """Why."""
+    """A decision about a request, with a comment."""
 
     comment: Comment = ""
 
 
 class ControlName(StrEnum):
-    """Commands about all rules, or all state."""
+    """The controls, which concern all rules or all state."""
 
     CLEAR_STATE_ALL = "CLEAR_STATE_ALL"
     CLEAR_STATE_ALL_STOP = "CLEAR_STATE_ALL_STOP"
@@ -254,7 +254,7 @@ class ControlName(StrEnum):
 
 
 class ControlRequest(Request):
-    """`confirm` repeats the control's name, typed by a person."""
+    """A control to send. `confirm` must repeat its name, typed by the user."""
 
     control: ControlName
     confirm: Annotated[str, Field(max_length=100)] = ""
@@ -262,14 +262,14 @@ class ControlRequest(Request):
 
 
 class ControlResult(Shape):
-    """The control is on its way into the rule log."""
+    """A control that waits for the rule log."""
 
     control: ControlName
-    seq: int = Field(description="Its place among what waits for the rule log.")
+    seq: int = Field(description="Its number in the outbox.")
 
 
 class ImportRequest(Request):
-    """A file of rules; without `format`, as its content looks."""
+    """A file of rules. Without `format`, the content determines the format."""
 
     content: Annotated[str, Field(max_length=4_194_304)]
     format: Literal["json", "yaml", "text"] | None = None
@@ -277,7 +277,7 @@ class ImportRequest(Request):
 
 
 class ImportItem(Shape):
-    """What a rule of the file does, or would do."""
+    """The effect of one rule of the file."""
 
     where: str
     rule_id: int | None
@@ -286,13 +286,13 @@ class ImportItem(Shape):
 
 
 class ImportResult(Shape):
-    """Rule by rule; nothing is applied when one is refused, or in a dry run."""
+    """The result of an import, rule by rule. If one rule is rejected, or in a dry run, nothing is applied."""
 
     items: list[ImportItem]
     applied: bool
 
 
 class Operations(Shape):
-    """What the detector said of records of the rule log, by version."""
+    """The detector's reports about records of the rule log, by version."""
 
     items: list[Activation]

@@ -13,11 +13,12 @@ export interface paths {
         };
         /**
          * List Alerts
-         * @description Newest first: those in memory (some 50,000), and before them what the topics still have. `key` finds text in a
-         *     value of the key.
+         * @description List alerts, newest first: the alerts in memory (up to 50,000), then older ones from the topics. `key` searches
+         *     for text in the values of the key.
          *
-         *     `shadow` and `corrections` leave out the others when true, and themselves when false; `snoozed` lists also those of
-         *     snoozed rules and keys. A page that says how far back it was searched may have few alerts, or none; `next` goes on.
+         *     `shadow` selects only shadow alerts (true) or only others (false); `corrections` does the same with corrected
+         *     alerts. `snoozed` includes alerts of snoozed rules and keys. A page with `searchedTo` may have few alerts or none;
+         *     `next` continues the search.
          */
         get: operations["listAlerts"];
         put?: never;
@@ -37,8 +38,9 @@ export interface paths {
         };
         /**
          * Stream
-         * @description Events as they come: `alert` (Alert), `alerts` (AlertBatch), `correction` (CorrectionEvent), `operation`
-         *     (Activation), `rules` (RuleChanged), `progress` (ProgressPoint), `gap` (Gap). `Last-Event-ID` resumes after it.
+         * @description Stream events: `alert` (Alert), `alerts` (AlertBatch), `correction` (CorrectionEvent), `operation` (Activation),
+         *     `rules` (RuleChanged), `progress` (ProgressPoint), `gap` (Gap). With `Last-Event-ID`, the stream resumes after that
+         *     event.
          */
         get: operations["stream"];
         put?: never;
@@ -58,8 +60,7 @@ export interface paths {
         };
         /**
          * Get Evidence
-         * @description The transactions that made up an alert's window, read from the broker. `position` finds an alert that is not in
-         *     memory.
+         * @description Read the transactions of an alert's window from the broker. `position` locates an alert that is not in memory.
          */
         get: operations["getEvidence"];
         put?: never;
@@ -80,13 +81,13 @@ export interface paths {
         get?: never;
         /**
          * Mark Alert
-         * @description Say whether it was a fraud. `position` finds an alert that is not in memory.
+         * @description Mark an alert as fraud or not fraud. `position` locates an alert that is not in memory.
          */
         put: operations["markAlert"];
         post?: never;
         /**
          * Unmark Alert
-         * @description Take back what was said.
+         * @description Remove the mark of an alert.
          */
         delete: operations["unmarkAlert"];
         options?: never;
@@ -103,7 +104,7 @@ export interface paths {
         };
         /**
          * List Approvals
-         * @description Changes that wait for somebody; with `open=false` also those decided.
+         * @description List the requests for approval that are open; with `open=false`, also those that are decided.
          */
         get: operations["listApprovals"];
         put?: never;
@@ -125,7 +126,7 @@ export interface paths {
         put?: never;
         /**
          * Approve
-         * @description Agree: the change takes place.
+         * @description Approve a request: the change takes effect.
          */
         post: operations["approve"];
         delete?: never;
@@ -145,7 +146,7 @@ export interface paths {
         put?: never;
         /**
          * Reject
-         * @description Disagree: the change is off. Who is no approver may take back what they asked for themselves.
+         * @description Reject a request. Users who are not approvers may only withdraw their own requests.
          */
         post: operations["reject"];
         delete?: never;
@@ -163,7 +164,7 @@ export interface paths {
         };
         /**
          * Audit
-         * @description What was done, newest first.
+         * @description List the audit log, newest first.
          */
         get: operations["audit"];
         put?: never;
@@ -183,7 +184,7 @@ export interface paths {
         };
         /**
          * Verify Audit
-         * @description Whether the chain is whole.
+         * @description Check the audit chain.
          */
         get: operations["verifyAudit"];
         put?: never;
@@ -203,7 +204,7 @@ export interface paths {
         };
         /**
          * List Bindings
-         * @description Every user with a role.
+         * @description List the users with a role.
          */
         get: operations["listBindings"];
         put?: never;
@@ -230,7 +231,7 @@ export interface paths {
         post?: never;
         /**
          * Unbind
-         * @description Take a user's role away.
+         * @description Remove a user's role.
          */
         delete: operations["unbind"];
         options?: never;
@@ -249,7 +250,7 @@ export interface paths {
         put?: never;
         /**
          * Send Control
-         * @description Command all rules, or all state; those that destroy need `confirm`.
+         * @description Send a control for all rules or all state. Destructive controls need `confirm`.
          */
         post: operations["sendControl"];
         delete?: never;
@@ -267,7 +268,7 @@ export interface paths {
         };
         /**
          * Demo
-         * @description The demo's traffic; 404 where there is none to steer.
+         * @description Read the demo's traffic; 404 if there is no traffic to steer.
          */
         get: operations["demo"];
         put?: never;
@@ -289,7 +290,7 @@ export interface paths {
         put?: never;
         /**
          * Plant Fraud
-         * @description Put a fraud into it.
+         * @description Plant a fraud in the traffic.
          */
         post: operations["plantFraud"];
         delete?: never;
@@ -309,7 +310,7 @@ export interface paths {
         put?: never;
         /**
          * Set Speed
-         * @description How fast it is to come; the answer says what it will be.
+         * @description Set the speed of the traffic. The response has the new speed.
          */
         post: operations["setSpeed"];
         delete?: never;
@@ -327,7 +328,7 @@ export interface paths {
         };
         /**
          * Drift
-         * @description Whether store and rule log agree.
+         * @description Compare the store with the rule log.
          */
         get: operations["drift"];
         put?: never;
@@ -347,7 +348,7 @@ export interface paths {
         };
         /**
          * Export Rules
-         * @description Every rule that is not a draft, as a file that `import` takes.
+         * @description Export all rules but drafts and deleted rules, as a file for `import`.
          */
         get: operations["exportRules"];
         put?: never;
@@ -369,7 +370,7 @@ export interface paths {
         put?: never;
         /**
          * Import Rules
-         * @description Take in a file of rules, all of it or nothing; new ones come in as DRAFT.
+         * @description Import a file of rules, all of it or nothing. New rules become drafts.
          */
         post: operations["importRules"];
         delete?: never;
@@ -387,7 +388,7 @@ export interface paths {
         };
         /**
          * Get Liveness
-         * @description Whether payments are evaluated now. Every page asks this every few seconds.
+         * @description Read whether the detector evaluates payments now. Each page requests this every few seconds.
          */
         get: operations["getLiveness"];
         put?: never;
@@ -407,7 +408,7 @@ export interface paths {
         };
         /**
          * Me
-         * @description Who asks, and what they may do.
+         * @description Read the user and the user's permissions.
          */
         get: operations["me"];
         put?: never;
@@ -427,7 +428,7 @@ export interface paths {
         };
         /**
          * List Operations
-         * @description What the detector said of records of the rule log after this one; at most a thousand.
+         * @description List the detector's reports about records of the rule log after this version; at most a thousand.
          */
         get: operations["listOperations"];
         put?: never;
@@ -447,7 +448,7 @@ export interface paths {
         };
         /**
          * Progress
-         * @description Verdict, rate, lag and latency, and what came late or was refused.
+         * @description Read the detector's verdict, rate, lag and latency, and its late and quarantined records.
          */
         get: operations["progress"];
         put?: never;
@@ -467,7 +468,7 @@ export interface paths {
         };
         /**
          * Quality
-         * @description How each rule does, by the alerts that are remembered.
+         * @description Read the quality of each rule, over the alerts in memory.
          */
         get: operations["quality"];
         put?: never;
@@ -487,7 +488,7 @@ export interface paths {
         };
         /**
          * List Refused Records
-         * @description The newest 50 records of the rule log that the detector refused, with its reasons, newest first.
+         * @description List the newest 50 records of the rule log that the detector rejected, with its reasons, newest first.
          */
         get: operations["listRefusedRecords"];
         put?: never;
@@ -507,13 +508,13 @@ export interface paths {
         };
         /**
          * List Rules
-         * @description Rules by id; `q` looks in id, name, description and owner. Deleted ones only when asked for by state.
+         * @description List rules by id. `q` searches id, name, description and owner. Deleted rules appear only with `state=DELETE`.
          */
         get: operations["listRules"];
         put?: never;
         /**
          * Create Rule
-         * @description Save a new rule as a DRAFT; without a `ruleId` it gets a free one.
+         * @description Save a new rule as a draft. A rule without a `ruleId` gets a free id.
          */
         post: operations["createRule"];
         delete?: never;
@@ -533,7 +534,7 @@ export interface paths {
         put?: never;
         /**
          * Validate Rule
-         * @description Say everything that is wrong with a rule, and save nothing.
+         * @description Validate a rule and list all faults. This saves nothing.
          */
         post: operations["validateRule"];
         delete?: never;
@@ -551,12 +552,12 @@ export interface paths {
         };
         /**
          * Get Rule
-         * @description One rule, with its revision as the ETag.
+         * @description Read a rule, with its revision as the ETag.
          */
         get: operations["getRule"];
         /**
          * Edit Rule
-         * @description Save a new revision, or ask for it where somebody has to agree first (202).
+         * @description Save a new revision, or request it if it needs approval (202).
          */
         put: operations["editRule"];
         post?: never;
@@ -575,7 +576,7 @@ export interface paths {
         };
         /**
          * Diff Versions
-         * @description What differs between two revisions.
+         * @description Compare two revisions.
          */
         get: operations["diffVersions"];
         put?: never;
@@ -597,7 +598,7 @@ export interface paths {
         put?: never;
         /**
          * Roll Back
-         * @description Make an old revision's document the newest, or ask for it where somebody has to agree first (202).
+         * @description Save an old revision's document as a new revision, or request it if it needs approval (202).
          */
         post: operations["rollBack"];
         delete?: never;
@@ -617,7 +618,7 @@ export interface paths {
         put?: never;
         /**
          * Change State
-         * @description Move a rule on in its life, or ask for it where somebody has to agree first (202).
+         * @description Change the state of a rule, or request the change if it needs approval (202).
          */
         post: operations["changeState"];
         delete?: never;
@@ -635,7 +636,7 @@ export interface paths {
         };
         /**
          * List Versions
-         * @description Every revision, newest first.
+         * @description List the revisions, newest first.
          */
         get: operations["listVersions"];
         put?: never;
@@ -655,7 +656,7 @@ export interface paths {
         };
         /**
          * Schema
-         * @description What rules may be made of.
+         * @description Read the fields, aggregators, operators and limits for rules.
          */
         get: operations["schema"];
         put?: never;
@@ -675,13 +676,13 @@ export interface paths {
         };
         /**
          * List Snoozes
-         * @description Those in force.
+         * @description List the snoozes in force.
          */
         get: operations["listSnoozes"];
         put?: never;
         /**
          * Snooze
-         * @description Keep alerts of a rule, or of one key of it, out of the list until a time.
+         * @description Hide alerts of a rule, or of one key of it, from the list until a time.
          */
         post: operations["snooze"];
         delete?: never;
@@ -702,7 +703,7 @@ export interface paths {
         post?: never;
         /**
          * End Snooze
-         * @description End it before its time.
+         * @description End a snooze now.
          */
         delete: operations["endSnooze"];
         options?: never;
@@ -721,7 +722,7 @@ export interface paths {
         put?: never;
         /**
          * Start What If
-         * @description Evaluate a rule over past days; publishes nothing.
+         * @description Start the evaluation of a rule over past days. It publishes nothing.
          */
         post: operations["startWhatIf"];
         delete?: never;
@@ -739,7 +740,7 @@ export interface paths {
         };
         /**
          * Get What If
-         * @description How far it is, and what it found.
+         * @description Read the progress and the result of a what-if.
          */
         get: operations["getWhatIf"];
         put?: never;
@@ -756,7 +757,7 @@ export interface components {
     schemas: {
         /**
          * Activation
-         * @description What the detector has said of a record of the rule log. PENDING: it has not said anything yet.
+         * @description The detector's report about a record of the rule log. PENDING: the detector has not reported yet.
          */
         Activation: {
             /** Batchid */
@@ -777,7 +778,7 @@ export interface components {
         };
         /**
          * Alert
-         * @description An alert as published, and what became of it. `position` is where a page of older ones begins.
+         * @description An alert as published, with its correction, mark and snooze. A page of older alerts begins at `position`.
          */
         Alert: {
             /** Alertid */
@@ -831,7 +832,7 @@ export interface components {
         };
         /**
          * AlertBatch
-         * @description Several alerts at once on the stream: `count` of them, of which `items` are the newest.
+         * @description A bundle of alerts on the stream: `count` alerts, of which `items` has the newest.
          */
         AlertBatch: {
             /** Count */
@@ -841,27 +842,27 @@ export interface components {
         };
         /**
          * Alerts
-         * @description A page, newest first; `next` goes into `before`.
+         * @description A page of alerts, newest first. `next` is the `before` of the next page.
          */
         Alerts: {
             /** Items */
             items: components["schemas"]["Alert"][];
             /**
              * Missing
-             * @description What is no longer kept, where the list ends.
+             * @description At the end of the list: the alerts that retention has deleted.
              */
             missing: string | null;
             /** Next */
             next: string | null;
             /**
              * Searchedto
-             * @description How far back it was searched, where the page is not full.
+             * @description If the page is not full: the time back to which the search went.
              */
             searchedTo: number | null;
         };
         /**
          * Approval
-         * @description A change that waits, or waited, for a second person.
+         * @description A request for approval of a change.
          */
         Approval: {
             /**
@@ -871,7 +872,7 @@ export interface components {
             action: string;
             /**
              * Author
-             * @description Who wrote the document; with four eyes they may not approve it.
+             * @description The user who wrote the document; with four eyes, this user may not approve it.
              */
             author: string;
             /** Comment */
@@ -885,7 +886,7 @@ export interface components {
             decisionComment: string | null;
             /**
              * Document
-             * @description What the rule will be.
+             * @description The rule after approval.
              */
             document: {
                 [key: string]: unknown;
@@ -904,7 +905,7 @@ export interface components {
         };
         /**
          * Approvals
-         * @description Newest first.
+         * @description A page of requests for approval, newest first.
          */
         Approvals: {
             /** Items */
@@ -914,7 +915,7 @@ export interface components {
         };
         /**
          * AuditRow
-         * @description One row of the audit log, chained to the one before by its hash.
+         * @description A row of the audit log. Its hash chains it to the row before.
          */
         AuditRow: {
             /** Action */
@@ -938,7 +939,7 @@ export interface components {
         };
         /**
          * AuditVerdict
-         * @description Whether the chain is whole.
+         * @description The result of checking the audit chain. `brokenAt` is the first row that does not fit.
          */
         AuditVerdict: {
             /** Brokenat */
@@ -955,7 +956,7 @@ export interface components {
         };
         /**
          * Audits
-         * @description Newest first; `next` goes into `before`.
+         * @description A page of the audit log, newest first. `next` is the `before` of the next page.
          */
         Audits: {
             /** Items */
@@ -965,7 +966,7 @@ export interface components {
         };
         /**
          * Binding
-         * @description A user's role, and who gave it; null for one that the installation's file gives.
+         * @description A user's role. `by` is the admin who gave it, null for a role from the settings file.
          */
         Binding: {
             /** At */
@@ -978,14 +979,14 @@ export interface components {
         };
         /**
          * BindingRequest
-         * @description The role a user is to have.
+         * @description The new role of a user.
          */
         BindingRequest: {
             role: components["schemas"]["Role"];
         };
         /**
          * Bindings
-         * @description By user.
+         * @description The role bindings, by user.
          */
         Bindings: {
             /** Items */
@@ -993,7 +994,7 @@ export interface components {
         };
         /**
          * Change
-         * @description One member that differs; null where it is not there.
+         * @description A member that differs. A value is null if the rule lacks the member.
          */
         Change: {
             /** After */
@@ -1005,13 +1006,13 @@ export interface components {
         };
         /**
          * ControlName
-         * @description Commands about all rules, or all state.
+         * @description The controls, which concern all rules or all state.
          * @enum {string}
          */
         ControlName: "CLEAR_STATE_ALL" | "CLEAR_STATE_ALL_STOP" | "DELETE_RULES_ALL" | "EXPORT_RULES_CURRENT";
         /**
          * ControlRequest
-         * @description `confirm` repeats the control's name, typed by a person.
+         * @description A control to send. `confirm` must repeat its name, typed by the user.
          */
         ControlRequest: {
             /**
@@ -1028,19 +1029,19 @@ export interface components {
         };
         /**
          * ControlResult
-         * @description The control is on its way into the rule log.
+         * @description A control that waits for the rule log.
          */
         ControlResult: {
             control: components["schemas"]["ControlName"];
             /**
              * Seq
-             * @description Its place among what waits for the rule log.
+             * @description Its number in the outbox.
              */
             seq: number;
         };
         /**
          * Correction
-         * @description What a later evaluation of the day found: the alert was missing (ADDED), or should not have been (RETRACTED).
+         * @description The result of the re-evaluation of the day: the alert was missing (ADDED) or wrong (RETRACTED).
          */
         Correction: {
             /**
@@ -1053,7 +1054,7 @@ export interface components {
         };
         /**
          * CorrectionEvent
-         * @description A correction on the stream; `alert` is the alert's JSON where the correction carries it.
+         * @description A correction on the stream. `alert` is the alert, if the correction carries it.
          */
         CorrectionEvent: {
             alert: components["schemas"]["Alert"] | null;
@@ -1071,7 +1072,7 @@ export interface components {
         };
         /**
          * Decision
-         * @description Why.
+         * @description A decision about a request, with a comment.
          */
         Decision: {
             /**
@@ -1082,13 +1083,13 @@ export interface components {
         };
         /**
          * DecisionName
-         * @description What became of something asked for. WITHDRAWN: by who asked, or the rule has changed since.
+         * @description The decision about a request. WITHDRAWN: by the requesting user, or because the rule has changed since.
          * @enum {string}
          */
         DecisionName: "APPROVED" | "REJECTED" | "WITHDRAWN";
         /**
          * Demo
-         * @description The demo's traffic: transactions a second, and the patterns that can be planted.
+         * @description The demo's traffic: transactions per second, and the fraud patterns that can be planted.
          */
         Demo: {
             /** Maxpers */
@@ -1108,7 +1109,7 @@ export interface components {
         };
         /**
          * DemoSpeed
-         * @description Transactions a second; 0 stands still.
+         * @description The new number of transactions per second; 0 stops the traffic.
          */
         DemoSpeed: {
             /** Pers */
@@ -1116,8 +1117,8 @@ export interface components {
         };
         /**
          * DetectorState
-         * @description The figures of the last batch. Rate, latency and batch time cover the ten seconds before it, `recent` the five
-         *     minutes before it.
+         * @description The figures of the last batch. Rate, latency and batch duration cover the ten seconds before it, `recent` the
+         *     five minutes before it.
          */
         DetectorState: {
             /** Alive */
@@ -1149,7 +1150,7 @@ export interface components {
         };
         /**
          * Diff
-         * @description What differs between two revisions.
+         * @description The differences between two revisions.
          */
         Diff: {
             /** Changes */
@@ -1157,12 +1158,12 @@ export interface components {
         };
         /**
          * Drift
-         * @description Whether the store has taken in the whole rule log, and agrees with it.
+         * @description Whether the store has read the whole rule log and has the same rules.
          */
         Drift: {
             /**
              * Behind
-             * @description Records of others in the rule log that the store has not taken in.
+             * @description The records of other writers in the rule log that the store has not read.
              */
             behind: number;
             /**
@@ -1178,14 +1179,14 @@ export interface components {
             logEnd: number;
             /**
              * Oldestpendingms
-             * @description How long the oldest change has waited, in ms.
+             * @description The age of the oldest waiting change, in ms.
              */
             oldestPendingMs: number | null;
             /** Outboxpending */
             outboxPending: number;
             /**
              * Settled
-             * @description False while a change of all rules is on its way: then nothing is compared.
+             * @description False while a change of all rules is pending. Then nothing is compared.
              */
             settled: boolean;
             /** Storeposition */
@@ -1193,7 +1194,7 @@ export interface components {
         };
         /**
          * DriftDifference
-         * @description A rule that the store and the rule log do not agree on, as each has it.
+         * @description A rule that differs between the store and the rule log.
          */
         DriftDifference: {
             log: components["schemas"]["DriftSide"] | null;
@@ -1203,7 +1204,7 @@ export interface components {
         };
         /**
          * DriftSide
-         * @description A rule as one of the two has it; `version` is its place in the rule log.
+         * @description A rule in the store or in the rule log. `version` is the offset of its record in the rule log.
          */
         DriftSide: {
             /** Document */
@@ -1215,7 +1216,7 @@ export interface components {
         };
         /**
          * Evidence
-         * @description The transactions of an alert's key in its window, as the rule's filter let them through, oldest first.
+         * @description The transactions of an alert's key and window that pass the rule's filter, oldest first.
          */
         Evidence: {
             /** Complete */
@@ -1224,7 +1225,7 @@ export interface components {
             count: number;
             /**
              * Missing
-             * @description Why some are not here, where that is so.
+             * @description The reason, if transactions are missing.
              */
             missing: string | null;
             /** Transactions */
@@ -1234,7 +1235,7 @@ export interface components {
         };
         /**
          * Fault
-         * @description A thread of this API server whose work does not succeed at the moment, and why.
+         * @description A thread of this API server whose work fails at the moment, and the reason.
          */
         Fault: {
             /** Fault */
@@ -1244,7 +1245,7 @@ export interface components {
         };
         /**
          * FieldShown
-         * @description A field of transactions.
+         * @description A field of the transaction schema.
          */
         FieldShown: {
             /** Aliases */
@@ -1258,7 +1259,7 @@ export interface components {
         };
         /**
          * Gap
-         * @description What was missed is older than what is kept in memory: read the alerts anew.
+         * @description Memory lacks the events that the reader missed: load the alerts again.
          */
         Gap: {
             /** From */
@@ -1266,7 +1267,7 @@ export interface components {
         };
         /**
          * GroupingLateness
-         * @description How late a transaction was for one grouping.
+         * @description The lateness of a transaction for one grouping.
          */
         GroupingLateness: {
             /** Fields */
@@ -1276,7 +1277,7 @@ export interface components {
         };
         /**
          * ImportItem
-         * @description What a rule of the file does, or would do.
+         * @description The effect of one rule of the file.
          */
         ImportItem: {
             /**
@@ -1293,7 +1294,7 @@ export interface components {
         };
         /**
          * ImportRequest
-         * @description A file of rules; without `format`, as its content looks.
+         * @description A file of rules. Without `format`, the content determines the format.
          */
         ImportRequest: {
             /**
@@ -1308,7 +1309,7 @@ export interface components {
         };
         /**
          * ImportResult
-         * @description Rule by rule; nothing is applied when one is refused, or in a dry run.
+         * @description The result of an import, rule by rule. If one rule is rejected, or in a dry run, nothing is applied.
          */
         ImportResult: {
             /** Applied */
@@ -1318,7 +1319,7 @@ export interface components {
         };
         /**
          * LateTransaction
-         * @description A transaction that came after its watermark, for some grouping.
+         * @description A transaction that was late for some grouping.
          */
         LateTransaction: {
             /** Groupings */
@@ -1334,9 +1335,9 @@ export interface components {
         };
         /**
          * Liveness
-         * @description Whether payments are evaluated at `at`, as `fraud_rules.monitoring.liveness` defines it.
+         * @description Whether the detector evaluates payments at `at`, as `fraud_rules.monitoring.liveness` defines it.
          *
-         *     `since` is the end of the last batch, null if no batch has ended. `asked` is when the first start was requested.
+         *     `since` is the end of the last batch, null if no batch has ended. `asked` is the time of the first requested start.
          *     `waiting` is null while Kafka does not answer. `starts` counts the starts requested after `since`.
          */
         Liveness: {
@@ -1359,7 +1360,7 @@ export interface components {
         };
         /**
          * Mark
-         * @description What a person says of an alert.
+         * @description A user's mark on an alert.
          */
         Mark: {
             /** At */
@@ -1374,7 +1375,7 @@ export interface components {
         };
         /**
          * MarkRequest
-         * @description What a person says of an alert.
+         * @description A mark to save.
          */
         MarkRequest: {
             /**
@@ -1385,7 +1386,7 @@ export interface components {
         };
         /**
          * Me
-         * @description Who asks. Without a role nothing else here may be read: an admin has to bind one.
+         * @description The user and the user's permissions. A user without a role can read nothing else until an admin binds a role.
          */
         Me: {
             /** Can */
@@ -1400,7 +1401,7 @@ export interface components {
         };
         /**
          * Operations
-         * @description What the detector said of records of the rule log, by version.
+         * @description The detector's reports about records of the rule log, by version.
          */
         Operations: {
             /** Items */
@@ -1408,7 +1409,7 @@ export interface components {
         };
         /**
          * Overlap
-         * @description Another rule that fires for the same transactions: the share of this rule's alerts.
+         * @description Another rule that fires for the same transactions, with the share of this rule's alerts.
          */
         Overlap: {
             /** Ruleid */
@@ -1424,7 +1425,7 @@ export interface components {
         Permission: "read" | "draft" | "shadow" | "request" | "import" | "mark" | "snooze" | "whatIf" | "steerDemo" | "activate" | "pause" | "editLive" | "delete" | "decide" | "readAudit" | "control" | "bind" | "importDelete";
         /**
          * PlantedFraud
-         * @description It is on its way; `label` is how it is known in the traffic.
+         * @description A planted fraud. `label` marks its transactions.
          */
         PlantedFraud: {
             /** Label */
@@ -1434,7 +1435,7 @@ export interface components {
         };
         /**
          * Problem
-         * @description An error (RFC 9457). `type` is a path below this server, stable for each kind of problem.
+         * @description An error (RFC 9457). `type` is a path of this server, stable for each kind of error.
          */
         Problem: {
             /** Detail */
@@ -1453,7 +1454,7 @@ export interface components {
         };
         /**
          * ProblemReason
-         * @description One thing that is wrong: the member it is about, and what to change.
+         * @description A fault of the input: the member, and the reason.
          */
         ProblemReason: {
             /** Field */
@@ -1463,8 +1464,8 @@ export interface components {
         };
         /**
          * Progress
-         * @description The detector's panel. `status` is null until the detector has reported. Two points further apart than
-         *     `gap_ms` have an outage between them. `unreadable` counts the records that this API server has skipped, by topic.
+         * @description The detector's panel. `status` is null before the detector's first report. Two points further apart than `gapMs`
+         *     have an outage between them. `unreadable` counts the records that this API server has skipped, by topic.
          */
         Progress: {
             /** Faults */
@@ -1488,7 +1489,7 @@ export interface components {
         };
         /**
          * ProgressPoint
-         * @description One batch: its rate, how far behind it was, and its latency from append to readable alert, in ms.
+         * @description A batch: its rate, its lag, and its latency from append to readable alert, in ms.
          */
         ProgressPoint: {
             /** Batchms */
@@ -1506,7 +1507,7 @@ export interface components {
         };
         /**
          * Quality
-         * @description What analysts have said of a rule's alerts. `precision` is the share of frauds of those marked.
+         * @description The alert marks of a rule. `precision` is the share of marked alerts that were fraud.
          */
         Quality: {
             /** Alerts */
@@ -1520,7 +1521,7 @@ export interface components {
         };
         /**
          * QualityRow
-         * @description How a rule does, over the alerts that are remembered.
+         * @description The quality of a rule, over the alerts in memory.
          */
         QualityRow: {
             /** Alerts */
@@ -1542,7 +1543,7 @@ export interface components {
         };
         /**
          * QualityTable
-         * @description By rule.
+         * @description The quality of all rules with alerts, by rule.
          */
         QualityTable: {
             /** Items */
@@ -1550,7 +1551,7 @@ export interface components {
         };
         /**
          * Quarantined
-         * @description A record that is no transaction: where it was, why it was refused, and how it begins.
+         * @description An unreadable record: its place, the reason, and its first bytes as text.
          */
         Quarantined: {
             /** Detail */
@@ -1593,7 +1594,7 @@ export interface components {
         };
         /**
          * RefusedRecords
-         * @description Records of the rule log that the detector refused, newest first.
+         * @description The records of the rule log that the detector rejected, newest first.
          */
         RefusedRecords: {
             /** Items */
@@ -1607,7 +1608,7 @@ export interface components {
         Role: "viewer" | "analyst" | "approver" | "admin";
         /**
          * RollbackRequest
-         * @description The revision whose document is to be in force again, as a new revision.
+         * @description The revision whose document becomes a new revision.
          */
         RollbackRequest: {
             /**
@@ -1620,7 +1621,7 @@ export interface components {
         };
         /**
          * RuleChanged
-         * @description A rule was changed; null for all of them.
+         * @description A rule was changed. `ruleId` is null if any rule may have changed.
          */
         RuleChanged: {
             /** Revision */
@@ -1630,7 +1631,7 @@ export interface components {
         };
         /**
          * RuleDetail
-         * @description One rule; `text` is null where the one-line form cannot hold it.
+         * @description A rule with its forms. `text` is null if the one-line form cannot express the rule.
          */
         RuleDetail: {
             activation: components["schemas"]["Activation"] | null;
@@ -1641,7 +1642,7 @@ export interface components {
             alertsLastHour: number[];
             /**
              * Author
-             * @description Who wrote the document.
+             * @description The user who wrote the document.
              */
             author: string;
             /** Description */
@@ -1659,7 +1660,7 @@ export interface components {
             pendingApproval: components["schemas"]["Approval"] | null;
             /**
              * Published
-             * @description False only while its newest change is on its way to the rule log.
+             * @description False only while the newest change waits for the rule log.
              */
             published: boolean;
             quality: components["schemas"]["Quality"];
@@ -1688,7 +1689,7 @@ export interface components {
         };
         /**
          * RuleRow
-         * @description A rule in a list. `activation` is of its newest record in the rule log: it is live when that says LIVE.
+         * @description A rule in a list. `activation` concerns its newest record in the rule log; the rule is live if it says LIVE.
          */
         RuleRow: {
             activation: components["schemas"]["Activation"] | null;
@@ -1710,7 +1711,7 @@ export interface components {
             pendingApproval: components["schemas"]["Approval"] | null;
             /**
              * Published
-             * @description False only while its newest change is on its way to the rule log.
+             * @description False only while the newest change waits for the rule log.
              */
             published: boolean;
             quality: components["schemas"]["Quality"];
@@ -1730,7 +1731,7 @@ export interface components {
         };
         /**
          * Rules
-         * @description A page of rules by id; `next` is the cursor of the page after it.
+         * @description A page of rules by id. `next` is the cursor of the next page.
          */
         Rules: {
             /** Items */
@@ -1740,7 +1741,7 @@ export interface components {
         };
         /**
          * SchemaShown
-         * @description What rules may be made of; `limits` by name, inclusive.
+         * @description The fields, aggregators, operators and members that rules may use. `limits` has inclusive bounds by name.
          */
         SchemaShown: {
             /** Actions */
@@ -1784,7 +1785,7 @@ export interface components {
         };
         /**
          * SnoozeRequest
-         * @description Alerts of a rule, or of one key of it, are not to be shown until then.
+         * @description A snooze of a rule, or of one key of it, until a time.
          */
         SnoozeRequest: {
             /** Key */
@@ -1803,7 +1804,7 @@ export interface components {
         };
         /**
          * Snoozes
-         * @description Those that have not expired.
+         * @description The snoozes that have not expired.
          */
         Snoozes: {
             /** Items */
@@ -1811,13 +1812,13 @@ export interface components {
         };
         /**
          * StateName
-         * @description Where a rule is in its life.
+         * @description The state of a rule.
          * @enum {string}
          */
         StateName: "DRAFT" | "SHADOW" | "ACTIVE" | "PAUSE" | "DELETE";
         /**
          * StateRequest
-         * @description Where a rule is to go.
+         * @description The new state of a rule.
          */
         StateRequest: {
             /**
@@ -1829,7 +1830,8 @@ export interface components {
         };
         /**
          * Traffic
-         * @description Records read since a time: transactions, late ones among them, and unreadable ones, which are not in `rows`.
+         * @description The records read since a time: `rows` transactions, of which `late` are late, and the unreadable `quarantined`,
+         *     which `rows` does not count.
          */
         Traffic: {
             /** Late */
@@ -1843,7 +1845,7 @@ export interface components {
         };
         /**
          * ValidateRequest
-         * @description A rule to look at, in one of its forms; `ruleId` is the stored rule to compare it with.
+         * @description A rule to validate, in exactly one form. `ruleId` is the stored rule for the comparison.
          */
         ValidateRequest: {
             /** Document */
@@ -1859,7 +1861,7 @@ export interface components {
         };
         /**
          * Validation
-         * @description Everything wrong with a rule at once; the other forms of it where nothing is.
+         * @description All faults of a rule, or the other forms of a valid rule.
          */
         Validation: {
             /** Changes */
@@ -1898,7 +1900,7 @@ export interface components {
         };
         /**
          * Version
-         * @description One revision of a rule.
+         * @description A revision of a rule.
          */
         Version: {
             activation: components["schemas"]["Activation"] | null;
@@ -1922,7 +1924,7 @@ export interface components {
         };
         /**
          * Versions
-         * @description Newest first.
+         * @description A page of revisions, newest first.
          */
         Versions: {
             /** Items */
@@ -1932,7 +1934,7 @@ export interface components {
         };
         /**
          * WhatIf
-         * @description `result` is what `fraud_rules.batch.whatif.result` says, with the limit curve in `limits`.
+         * @description A what-if. `result` has the form of `fraud_rules.batch.whatif.result`, with the limit curve in `limits`.
          */
         WhatIf: {
             /** Id */
@@ -1947,7 +1949,7 @@ export interface components {
             } | null;
             /**
              * Said
-             * @description Why it failed.
+             * @description The reason of a failure.
              */
             said: string | null;
             /**
@@ -1958,7 +1960,7 @@ export interface components {
         };
         /**
          * WhatIfRequest
-         * @description What a rule would have done on the last `days` archived days.
+         * @description The what-if of a rule over the last `days` archived days.
          */
         WhatIfRequest: {
             /**
@@ -1982,7 +1984,7 @@ export interface components {
         };
         /**
          * WhatIfStarted
-         * @description It runs, or waits for its turn.
+         * @description The id of a what-if that runs or waits for its turn.
          */
         WhatIfStarted: {
             /** Id */
@@ -1990,7 +1992,7 @@ export interface components {
         };
         /**
          * WriteRequest
-         * @description A rule to save, in one of its forms; `text` is JSON or the one-line form.
+         * @description A rule to save, in exactly one form. `text` is JSON or the one-line form.
          */
         WriteRequest: {
             /**
@@ -2979,7 +2981,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `"<revision>"` as last read. */
+                /** @description The revision as last read: `"<revision>"`. */
                 "If-Match"?: string | null;
             };
             path: {
@@ -3002,7 +3004,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuleDetail"];
                 };
             };
-            /** @description It waits for a second person. */
+            /** @description The change waits for the approval of a second person. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -3060,7 +3062,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `"<revision>"` as last read. */
+                /** @description The revision as last read: `"<revision>"`. */
                 "If-Match"?: string | null;
             };
             path: {
@@ -3083,7 +3085,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuleDetail"];
                 };
             };
-            /** @description It waits for a second person. */
+            /** @description The change waits for the approval of a second person. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -3107,7 +3109,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `"<revision>"` as last read. */
+                /** @description The revision as last read: `"<revision>"`. */
                 "If-Match"?: string | null;
             };
             path: {
@@ -3130,7 +3132,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuleDetail"];
                 };
             };
-            /** @description It waits for a second person. */
+            /** @description The change waits for the approval of a second person. */
             202: {
                 headers: {
                     [name: string]: unknown;
