@@ -1,1 +1,1 @@
-"""All I/O of operations: Airflow's connections, Kafka, checkpoints, webhooks. What they return is judged elsewhere."""
+"""All I/O of operations: Airflow's connections, Kafka, checkpoints, webhooks. Pure modules assess the results."""

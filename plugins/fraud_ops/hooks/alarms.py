@@ -1,4 +1,4 @@
-"""Tells people: by webhook and by mail, whichever of the two connections exist, unless the alarm is silenced."""
+"""Sends alarms by webhook and mail, through the connections that exist, unless the alarm is silenced."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fraud_rules.errors import ConfigError
 __all__ = ["MAIL", "SILENCES", "WEBHOOK", "AlarmHook"]
 
 WEBHOOK = "fraud_webhook"
-"""An HTTP connection: its host is the URL to post JSON to, its password (if any) a bearer token."""
+"""An HTTP connection. Its host is the URL that receives the JSON, its optional password is a bearer token."""
 
 MAIL = "fraud_smtp"
-"""An SMTP connection, whose extra names `from_email` and `to`."""
+"""An SMTP connection. Its extra has `from_email` and `to`."""
 
 SILENCES = "fraud_silences"
 """An Airflow variable; see `alarms.read_silences`."""
@@ -28,32 +28,32 @@ _TIMEOUT_S = 10.0
 
 
 class AlarmHook(BaseHook):
-    """One channel that fails does not keep an alarm from the other."""
+    """Sends alarms. If one channel fails, the other still gets the alarm."""
 
     def raise_alarm(self, alarm: Alarm) -> list[str]:
-        """Tell people, and return the channels by which they were told. Never raises: what it is about matters more."""
+        """Send an alarm and return the channels that accepted it. Never raises, so that the caller can continue."""
         try:
             silence = silenced(alarm, read_silences(Variable.get(SILENCES, default="[]")), datetime.now(UTC))
         except ConfigError as error:
-            self.log.warning("nothing is silenced: %s", error)
+            self.log.warning("no alarm is silenced: %s", error)
             silence = None
         if silence is not None:
             self.log.warning("%s: %s (silenced until %s: %s)", alarm.name, alarm.said, silence.until, silence.reason)
             return []
         self.log.log(30, "%s %s", alarm.subject, alarm.said)
         channels: dict[str, Callable[[Connection, Alarm], None]] = {WEBHOOK: self._post, MAIL: self._mail}
-        told = [name for name, tell in channels.items() if self._told(name, tell, alarm)]
-        if not told:
-            self.log.warning("nobody was told: make an Airflow connection %s or %s", WEBHOOK, MAIL)
-        return told
+        accepted = [name for name, send in channels.items() if self._sent(name, send, alarm)]
+        if not accepted:
+            self.log.warning("the alarm was not sent: create an Airflow connection %s or %s", WEBHOOK, MAIL)
+        return accepted
 
-    def _told(self, conn_id: str, tell: Callable[[Connection, Alarm], None], alarm: Alarm) -> bool:
+    def _sent(self, conn_id: str, send: Callable[[Connection, Alarm], None], alarm: Alarm) -> bool:
         try:
-            tell(self.get_connection(conn_id), alarm)
+            send(self.get_connection(conn_id), alarm)
         except AirflowNotFoundException:
             return False
-        except Exception as error:  # noqa: BLE001 -- a channel may fail in any way, and the other is still to be tried
-            self.log.warning("%s did not take the alarm: %s", conn_id, type(error).__name__)
+        except Exception as error:  # noqa: BLE001 -- a channel may fail in any way, and the other one still gets the alarm
+            self.log.warning("%s did not accept the alarm: %s", conn_id, type(error).__name__)
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""Reads a checkpoint's files as they are, without a JVM and without changing anything."""
+"""Reads a checkpoint's files without a JVM and without changing them."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _RECENT_S = 900.0
 
 
 class CheckpointHook(BaseHook):
-    """One checkpoint on a disk that this host sees."""
+    """One checkpoint on a disk of this host."""
 
     def __init__(self, root: str) -> None:
         super().__init__()
         self.root = Path(re.sub("^file:(//)?", "", root))
 
     def facts(self, detector: str, *, recent_s: float = _RECENT_S) -> CheckpointFacts:
-        """What is there. Checksums are taken of files younger than `recent_s`: the older ones were looked at before."""
+        """The facts of the checkpoint. Only files younger than `recent_s` are compared with their checksums."""
         from fraud_rules.spark.storage import DiskFolder
         from fraud_rules.stream.checkpoint import MANIFEST, read_live_progress
 
         root = str(self.root)
         if not (self.root / MANIFEST).is_file():
-            fault = f"{root} has no {MANIFEST}: missing, or no detector's"
+            fault = f"{root} has no {MANIFEST}: it is missing, or is not a checkpoint"
             return CheckpointFacts(root, fault=fault, foreign=True, absent=True)
         try:
             owner = json.loads((self.root / MANIFEST).read_bytes()).get("detector")
@@ -64,7 +64,7 @@ class CheckpointHook(BaseHook):
             planned=max(progress.planned, default=None),
             committed=progress.committed,
             commit_age_ms=self._commit_age_ms(progress.committed),
-            damaged=[str(path.relative_to(self.root)) for path in checked if not _agrees(path)],
+            damaged=[str(path.relative_to(self.root)) for path in checked if not _matches(path)],
             behind=list(self._behind(progress.committed)),
             checked_files=len(checked),
             size_bytes=sum(_size(path) for path in files),
@@ -74,7 +74,7 @@ class CheckpointHook(BaseHook):
         )
 
     def topics(self, kafka: KafkaConnection, facts: CheckpointFacts, now_ms: int) -> TopicFacts:
-        """What Kafka holds of the topics that it reads; `now_ms` is the broker time. Raises BrokerUnavailable."""
+        """The facts of the source topics. `now_ms` is the broker's time. Raises BrokerUnavailable."""
         names = list(facts.next_offsets)
         return TopicFacts(
             {name: topic_starts(kafka, name) for name in names},
@@ -84,7 +84,7 @@ class CheckpointHook(BaseHook):
         )
 
     def _files(self) -> Iterator[Path]:
-        """Files come and go under a detector that works; what goes meanwhile is left out."""
+        """All files. A running detector creates and deletes files, so some may be gone when they are read."""
         for folder, _, names in os.walk(self.root):
             yield from (Path(folder, name) for name in names)
 
@@ -94,7 +94,7 @@ class CheckpointHook(BaseHook):
         return int((time.time() - _mtime(self.root / "commits" / str(committed))) * 1_000)
 
     def _behind(self, committed: int | None) -> Iterator[str]:
-        """State partitions that lack files of the last finished batch; its version is one more than its number."""
+        """State partitions that lack files of the last finished batch. Its state version is its number plus one."""
         if committed is None:
             return
         for folder in sorted(self.root.glob("state/*/[0-9]*")):
@@ -107,7 +107,7 @@ class CheckpointHook(BaseHook):
 def _unread_ages_ms(
     kafka: KafkaConnection, topic: str, next_offsets: Mapping[int, int], now_ms: int
 ) -> Iterator[tuple[int, int]]:
-    """By partition, the age of the oldest record behind the finished batches. A partition without one is left out."""
+    """By partition, the age of the oldest record that no finished batch has read. Other partitions are missing."""
     with TopicReader(kafka, topic) as reader:
         for partition in reader.partitions():
             first, end = reader.ends(partition)
@@ -117,9 +117,9 @@ def _unread_ages_ms(
 
 
 def _checksum_of(path: Path) -> Path | None:
-    """The file with a file's checksum: Spark's own beside state files, Hadoop's hidden one beside the logs.
+    """The file with a file's checksum: Spark's own file for state, Hadoop's hidden file for logs; None without one.
 
-    Hidden files have none that counts: what was being written when a detector was killed stays as it was.
+    The checksums of hidden files are ignored, because a killed detector leaves half-written hidden files.
     """
     if path.name.startswith("."):
         return None
@@ -129,29 +129,30 @@ def _checksum_of(path: Path) -> Path | None:
     return None
 
 
-def _agrees(path: Path) -> bool:
-    """Whether a file is as its checksum says; one that has gone meanwhile is not a fault."""
+def _matches(path: Path) -> bool:
+    """Whether a file matches its checksum. A file that was deleted in the meantime counts as a match."""
     beside = _checksum_of(path)
     try:
         content = path.read_bytes()
-        said = beside.read_bytes() if beside is not None else b""
+        checksum = beside.read_bytes() if beside is not None else b""
     except FileNotFoundError:
         return True
-    return _agrees_with_hadoop(content, said) if said.startswith(_HADOOP_MAGIC) else _agrees_with_spark(content, said)
+    matches = _matches_hadoop if checksum.startswith(_HADOOP_MAGIC) else _matches_spark
+    return matches(content, checksum)
 
 
-def _agrees_with_spark(content: bytes, said: bytes) -> bool:
+def _matches_spark(content: bytes, checksum: bytes) -> bool:
     try:
-        document: Mapping[str, int] = json.loads(said)
+        document: Mapping[str, int] = json.loads(checksum)
         return document["mainFileSize"] == len(content) and document["value"] & 0xFFFFFFFF == crc32c.crc32c(content)
     except (ValueError, KeyError, TypeError):
         return False
 
 
-def _agrees_with_hadoop(content: bytes, said: bytes) -> bool:
-    (step,) = struct.unpack(">i", said[4:8])
+def _matches_hadoop(content: bytes, checksum: bytes) -> bool:
+    (step,) = struct.unpack(">i", checksum[4:8])
     sums = [zlib.crc32(content[at : at + step]) for at in range(0, len(content), step)]
-    return said[8:] == struct.pack(f">{len(sums)}I", *sums)
+    return checksum[8:] == struct.pack(f">{len(sums)}I", *sums)
 
 
 def _mtime(path: Path) -> float:

@@ -1,6 +1,6 @@
-"""What Airflow's connections say, as values. A connection that is missing, or says too little, is an error by name.
+"""Reads Airflow's connections as values. A missing or incomplete connection is a ConfigError.
 
-Nothing secret leaves here but inside a `KafkaConnection`, which hides it.
+Secrets leave this module only inside a `KafkaConnection`, which hides them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from fraud_rules.kafka.connection import KafkaConnection
 __all__ = ["KAFKA", "SPARK", "async_connection", "connection", "kafka_of", "master_of"]
 
 KAFKA = "fraud_kafka"
-"""The broker: a connection of type Kafka, whose extra has `bootstrap.servers` and the client's SASL and TLS options."""
+"""The broker: a connection of type Kafka. Its extra has `bootstrap.servers` and the client's SASL and TLS options."""
 
 SPARK = "spark_default"
-"""Spark: its host is the master; its extra has the checkpoint root and what else a release says of Spark."""
+"""Spark: the host is the master. The extra has the checkpoint and the other Spark options of a release."""
 
 _BOOTSTRAP = "bootstrap.servers"
 
 
 def connection(conn_id: str) -> Connection:
-    """An Airflow connection. Raises ConfigError when there is none."""
+    """An Airflow connection. Raises ConfigError if it is missing."""
     try:
         return BaseHook.get_connection(conn_id)
     except AirflowNotFoundException as error:
@@ -34,7 +34,7 @@ def connection(conn_id: str) -> Connection:
 
 
 async def async_connection(conn_id: str) -> Connection:
-    """The same, where an event loop must not wait."""
+    """Like `connection`, for an event loop."""
     try:
         return await BaseHook.aget_connection(conn_id)
     except AirflowNotFoundException as error:
@@ -42,7 +42,7 @@ async def async_connection(conn_id: str) -> Connection:
 
 
 def kafka_of(found: Connection) -> KafkaConnection:
-    """The broker of a connection. Raises ConfigError with everything wrong in it."""
+    """The broker of a connection. Raises ConfigError with all faults of the connection."""
     options: Mapping[str, Any] = found.extra_dejson
     bootstrap = options.get(_BOOTSTRAP)
     if not isinstance(bootstrap, str) or not bootstrap:
@@ -52,14 +52,14 @@ def kafka_of(found: Connection) -> KafkaConnection:
 
 
 def master_of(found: Connection) -> str:
-    """Spark's master, as SparkSubmitHook understands it. Raises ConfigError when the connection names none."""
+    """Spark's master in the form of SparkSubmitHook. Raises ConfigError if the connection has no host."""
     if not found.host:
         raise ConfigError(
-            f"the Airflow connection {found.conn_id} names no master: set its host (local[2,4], spark://h, yarn, ...)"
+            f"the Airflow connection {found.conn_id} has no master: set its host (local[2,4], spark://h, yarn, ...)"
         )
     named = found.host if "://" in found.host or not found.port else f"{found.conn_type}://{found.host}"
     return f"{named}:{found.port}" if found.port else named
 
 
 def _missing(conn_id: str) -> ConfigError:
-    return ConfigError(f"there is no Airflow connection {conn_id}: make it (Admin, Connections); nothing is assumed")
+    return ConfigError(f"the Airflow connection {conn_id} is missing: create it (Admin, Connections)")

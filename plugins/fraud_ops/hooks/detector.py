@@ -1,4 +1,4 @@
-"""The detector as Airflow's operators meet it: observe it, decide about it, say that somebody looks after it."""
+"""The detector for operators and triggers: observe it, append intents, write supervision notes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _AT_ONCE_MS = 20
 
 
 def supervisor_id() -> str:
-    """Who decides: this Airflow, by the address people know it by, and a mark of the key that all its parts share.
+    """The id of this Airflow: its address, and a short digest of the key that all its components share.
 
-    Two of them about one detector is a finding, also when both call themselves localhost.
+    The digest tells two installations apart that both use the address localhost, so that DUPLICATE is found.
     """
     key = str(conf.get("core", "fernet_key", fallback=""))
     mark = hashlib.sha256(key.encode()).hexdigest()[:_MARK_CHARS]
@@ -41,7 +41,7 @@ def supervisor_id() -> str:
 
 
 class FraudDetectorHook(BaseHook):
-    """Every method raises ConfigError where a connection is missing or wrong, and BrokerUnavailable."""
+    """Every method raises ConfigError for a missing or wrong connection, and BrokerUnavailable."""
 
     def __init__(self, kafka_conn_id: str = KAFKA, spark_conn_id: str = SPARK) -> None:
         super().__init__()
@@ -51,38 +51,38 @@ class FraudDetectorHook(BaseHook):
 
     @cached_property
     def settings(self) -> DetectorSettings:
-        """The detector's settings as they are declared here: its name, and those of the topics."""
+        """The declared settings of the detector, with its name and its topics."""
         return DetectorSettings.load(self.project.config / "detector.yaml")
 
     @cached_property
     def kafka(self) -> KafkaConnection:
-        """The broker."""
+        """The connection to the broker."""
         return kafka_of(connection(self.kafka_conn_id))
 
     def declared(self) -> Release:
-        """The release that is declared here."""
+        """The declared release."""
         return declared_release(self.project, connection(self.spark_conn_id), connection(self.kafka_conn_id))
 
     async def async_declared(self) -> Release:
-        """The same, where an event loop must not wait for connections."""
+        """Like `declared`, for an event loop."""
         spark, kafka = await async_connection(self.spark_conn_id), await async_connection(self.kafka_conn_id)
         return await asyncio.to_thread(declared_release, self.project, spark, kafka)
 
     async def resolve(self) -> None:
-        """Look up the broker where an event loop must not wait; `kafka` is there after it."""
+        """Read the Kafka connection in an event loop. Afterwards, `kafka` returns without waiting."""
         self.__dict__["kafka"] = kafka_of(await async_connection(self.kafka_conn_id))
 
     def watch(self) -> DetectorWatch:
-        """A watcher; close it after use."""
+        """An observer that keeps its connection. Close it after use."""
         return DetectorWatch(self.kafka, self.settings, supervisor=supervisor_id())
 
     def observe(self) -> DetectorObservation:
-        """One look, as fast as it goes."""
+        """One observation, without waiting for more records."""
         with DetectorWatch(self.kafka, self.settings, wait_ms=_AT_ONCE_MS, supervisor=supervisor_id()) as watch:
             return watch.look()
 
     def observe_to_decide(self) -> DetectorObservation:
-        """One look that something may be decided on. Raises BrokerUnavailable where nothing could be seen."""
+        """One observation as the basis of an intent. Raises BrokerUnavailable if the observation failed."""
         seen = self.observe()
         if seen.fault is not None:
             raise BrokerUnavailable(seen.fault)
@@ -99,16 +99,16 @@ class FraudDetectorHook(BaseHook):
         rebuild: Rebuild | None = None,
         accept_loss: bool = False,
     ) -> IntentRecord:
-        """Record that a release is to run, decided on what was seen. Raises Superseded when another came first."""
+        """Append the intent to run a release, based on `seen`. Raises Superseded if another intent came first."""
         intent = self._intent(seen, IntentKind.RUN, reason, requested_by, release)
         return self._append(msgspec.structs.replace(intent, resume=resume, rebuild=rebuild, accept_loss=accept_loss))
 
     def drain(self, seen: DetectorObservation, reason: str, requested_by: str) -> IntentRecord:
-        """Record that the detector is to stop after the batch in hand, and stay so. Raises Superseded."""
+        """Append the intent to stop the detector after its current batch. Raises Superseded."""
         return self._append(self._intent(seen, IntentKind.DRAIN, reason, requested_by))
 
     def note_supervision(self, seen: DetectorObservation, verdict: str, link: str) -> None:
-        """Say that this Airflow looks after the detector."""
+        """Write a note that this Airflow supervises the detector."""
         since_ms = seen.verdict_since_ms(verdict)
         note = Supervision(seen.detector, supervisor_id(), now_ms(), verdict, seen.intents.epoch, link, since_ms)
         write_supervision(self.kafka, self.settings.topics.detector_attempts, note)

@@ -1,4 +1,4 @@
-"""What is declared: the release that this Airflow's code, files and connections ask for."""
+"""The declared release: from the code, the files and the connections of this Airflow."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from fraud_rules.errors import ConfigError
 __all__ = ["declared_release"]
 
 _OPTIONS = frozenset(Release.__struct_fields__) - {"code", "settings", "schema", "bootstrap", "master"}
-"""What the extra of the Spark connection may say; the rest comes from files and from the Kafka connection."""
+"""The options that the extra of the Spark connection may have. Files and the Kafka connection supply the rest."""
 
 
 def declared_release(project: Project, spark: Connection, kafka: Connection) -> Release:
-    """The release declared here. Raises ConfigError for what a connection lacks, or has too much."""
+    """The declared release. Raises ConfigError if an option of a connection is missing or unknown."""
     options: dict[str, Any] = spark.extra_dejson
     unknown = sorted(options.keys() - _OPTIONS)
     if unknown or "checkpoint" not in options:
-        fault = f"has unknown options {', '.join(unknown)}" if unknown else "names no checkpoint"
+        fault = f"has unknown options {', '.join(unknown)}" if unknown else "has no checkpoint"
         raise ConfigError(
-            f"the Airflow connection {spark.conn_id} {fault}: its extra takes {', '.join(sorted(_OPTIONS))}"
+            f"the Airflow connection {spark.conn_id} {fault}: its extra accepts {', '.join(sorted(_OPTIONS))}"
         )
     return release_of(project.config, bootstrap=kafka_of(kafka).bootstrap, master=master_of(spark), **options)

@@ -1,4 +1,4 @@
-"""The seed files and the rule log, read and written."""
+"""Reads the seed files and the rule log, and writes seed rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SeedRulesHook"]
 
 
 class SeedRulesHook(BaseHook):
-    """Every method raises ConfigError, BrokerUnavailable, and RulesRejected for files that hold no valid rules."""
+    """Every method raises ConfigError, BrokerUnavailable, and RulesRejected for files with invalid rules."""
 
     def __init__(self, kafka_conn_id: str = KAFKA) -> None:
         super().__init__()
@@ -31,15 +31,15 @@ class SeedRulesHook(BaseHook):
 
     @cached_property
     def kafka(self) -> KafkaConnection:
-        """The broker."""
+        """The connection to the broker."""
         return kafka_of(connection(self.kafka_conn_id))
 
     def plan(self) -> SeedPlan:
-        """What the files ask of the log as it is now."""
+        """The changes that the seed files need in the current rule log."""
         judged = judge([self.project.config / "rules"], self.schema, self.settings.limits)
         return seed_plan(judged, read_rules(self.kafka, self.schema, self.settings).timeline.latest)
 
     def write(self, plan: SeedPlan) -> list[int]:
-        """Append the plan's records; their versions."""
+        """Append the plan's records and return their rule versions."""
         records = [(str(change.rule_id).encode(), change.record) for change in plan.to_write]
         return append_records(self.kafka, self.settings.topics.rules, records) if records else []

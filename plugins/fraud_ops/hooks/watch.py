@@ -1,4 +1,4 @@
-"""Looks at a detector again and again, reading only what is new: its intents, what agents say, and its progress."""
+"""Observes a detector repeatedly and reads only new records: intents, reports of agents, and progress."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _ARRIVAL_LOOK_MS = 30_000
 
 
 def monotonic_ms() -> int:
-    """A clock that nobody sets, in ms."""
+    """The monotonic clock, in ms."""
     return time.monotonic_ns() // 1_000_000
 
 
 class DetectorWatch:
-    """One watcher of one detector; one thread at a time. A broker that is away is seen, too: it is no error."""
+    """An observer of one detector, for one thread at a time. An unreachable broker is an observation, not an error."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class DetectorWatch:
         monotonic_ms: Callable[[], int] = monotonic_ms,
         supervisor: str | None = None,
     ) -> None:
-        """`clock` is this host's, `supervisor` the id of this installation: its notes tell by how much the clock is
-        wrong. `wait_ms`: see `TopicsTail`."""
+        """`clock` is this host's clock. `supervisor` is the id of this installation: its notes show the error of the
+        clock. See `TopicsTail` for `wait_ms`."""
         self._kafka = kafka
         self._wait_ms = wait_ms
         self._settings = settings
@@ -70,13 +70,13 @@ class DetectorWatch:
         self.close()
 
     def close(self) -> None:
-        """Let go of the brokers; the next look begins anew."""
+        """Close the connection. The next observation starts from scratch."""
         if self._tail is not None:
             self._tail.close()
             self._tail = None
 
     def look(self) -> DetectorObservation:
-        """What there is to see now."""
+        """Read the new records and return the current observation."""
         detector, topics = self._settings.detector, self._settings.topics
         try:
             new = self._opened().new()
@@ -151,13 +151,13 @@ class DetectorWatch:
         return self._progress[-1][0] - self._settings.health.traffic_span_ms
 
     def _arrived_ms(self) -> int | None:
-        """When the newest transaction arrived: about the time of the batch that read it. The broker is asked only while
-        no batch reads any, and seldom."""
+        """The append time of the newest transaction, approximately: the time of the batch that read it. If no recent
+        batch read one, the broker is asked, but seldom."""
         read = next((at_ms for at_ms, each in reversed(self._progress) if each.rows or each.quarantined), None)
         if read is not None or self._settings.health.silent_ms == 0:
             return read
         if self._asked_ms is None or self._monotonic_ms() - self._asked_ms >= _ARRIVAL_LOOK_MS:
-            with suppress(BrokerUnavailable):  # the next look says so
+            with suppress(BrokerUnavailable):  # the next observation reports it
                 self._arrival_ms = newest_append_ms(self._kafka, self._settings.topics.transactions)
             self._asked_ms = self._monotonic_ms()
         return self._arrival_ms

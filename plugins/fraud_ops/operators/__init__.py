@@ -1,1 +1,1 @@
-"""Operators: each does one thing. They decide by appending intents; agents carry them out."""
+"""Operators: each does one thing. They append intents, which agents execute."""

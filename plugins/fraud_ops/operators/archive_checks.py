@@ -1,4 +1,4 @@
-"""Looks at the archive: does it keep ahead of retention, and which published days have received later data."""
+"""Checks the archive: whether it keeps ahead of retention, and which published days have received later data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ArchiveAheadOperator", "DaysDueOperator", "QueueDayOperator"]
 
 
 class ArchiveAheadOperator(BaseOperator):
-    """Fails with ArchiveBehind while there is still time: when half of a topic's retention is used up."""
+    """Fails with ArchiveBehind when half of a topic's retention has passed, so that there is time to react."""
 
     operator_extra_links = (Runbook(),)
 
@@ -30,7 +30,7 @@ class ArchiveAheadOperator(BaseOperator):
         self.kafka_conn_id = kafka_conn_id
 
     def execute(self, context: Context) -> dict[str, float]:
-        """Give, by topic, the share of its retention that has passed since the archive was complete."""
+        """Return, by topic, the share of its retention that has passed since the archive was complete."""
         from fraud_rules.batch.archive.ahead import used_share
         from fraud_rules.batch.archive.archive_lag import check_kept
         from fraud_rules.batch.archive.store import ArchiveStore
@@ -48,18 +48,20 @@ class ArchiveAheadOperator(BaseOperator):
             shares = used_share(manifest, retention, now_ms())
             late = [f"{topic}: {share:.0%}" for topic, share in shares.items() if share > 0.5]
             if late:
-                raise ArchiveBehind(f"of the retention have passed since the last archive: {', '.join(late)}")
+                raise ArchiveBehind(
+                    f"share of the retention that has passed since the last archive run: {', '.join(late)}"
+                )
         return shares
 
 
 class DaysDueOperator(BaseOperator):
-    """Gives the days that are to be evaluated again: they have received data since they were published, or were
-    provisional and no longer are."""
+    """Returns the days that need a new evaluation: they have received data since they were published, or were
+    provisional and are complete."""
 
     operator_extra_links = (Runbook(),)
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """Look; each is given with the time it was evaluated at, in epoch ms."""
+        """Return each day with the time of its last evaluation, in epoch ms."""
         from fraud_rules.batch.archive.store import ArchiveStore
         from fraud_rules.batch.reevaluation.run import days_due
         from fraud_rules.configuration.project import Project
@@ -78,9 +80,9 @@ class DaysDueOperator(BaseOperator):
 
 
 class QueueDayOperator(BaseOperator):
-    """Starts a run of the DAG it is part of, for a day: what TriggerDagRunOperator does, whose import is slow.
+    """Starts a run of its own DAG for a day. TriggerDagRunOperator does the same, but its import is slow.
 
-    However many runs find the same day due, it is queued once a night.
+    A day is queued once per night, however many runs find it due.
     """
 
     template_fields: Sequence[str] = ("day", "evaluated_ms")
@@ -91,7 +93,7 @@ class QueueDayOperator(BaseOperator):
         self.evaluated_ms = evaluated_ms
 
     def execute(self, context: Context) -> None:
-        """Ask for the run."""
+        """Start the run."""
         from fraud_rules.model.day import Day
 
         raise DagRunTriggerException(

@@ -1,4 +1,4 @@
-"""The batch jobs as tasks: archive, re-evaluation, what-if. Their errors keep their names."""
+"""The batch jobs as tasks: archive, re-evaluation, what-if. A failed task has the name of the job's error."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _WORTH_A_RETRY = ("BrokerUnavailable", "ArchiveFailed", "ReevaluationFailed", "A
 
 
 class SparkJobOperator(SparkSubmitOperator):
-    """Runs an entry script of the wheel through the Spark connection. A script's exit code is an error by name.
+    """Runs an entry script of the wheel through the Spark connection. The script's exit code gives the error's name.
 
-    Where the driver runs on this host, how to be let in to Kafka travels in the environment; elsewhere by the file that
+    A driver on this host gets the Kafka credentials from its environment. A driver on another host reads the file that
     the Spark connection names as `kafka_properties`.
     """
 
@@ -62,17 +62,19 @@ class SparkJobOperator(SparkSubmitOperator):
         self.spark_conn_id = spark_conn_id
 
     def execute(self, context: Context) -> None:
-        """Run it to its end. Fails for good where a repetition cures nothing; skips a day without data."""
+        """Run the script. Fails without a retry if a retry cannot help, and skips a day without data."""
         with named(context):
-            spark = connection(self.spark_conn_id)  # the hook would only log that it is missing, and take yarn
+            spark = connection(
+                self.spark_conn_id
+            )  # without this, the hook only logs a missing connection, and uses YARN
             master, kafka = master_of(spark), kafka_of(connection(self.kafka_conn_id))
             self._prepare(spark, master, kafka)
         try:
             super().execute(context)
         except AirflowException as error:
-            name, told = _by_name(error)
+            name, mapped = _by_name(error)
             publish_runbook(context, name)
-            raise told from error
+            raise mapped from error
 
     def _prepare(self, spark: Connection, master: str, kafka: KafkaConnection) -> None:
         found = importlib.util.find_spec(self.script)
@@ -96,13 +98,13 @@ class SparkJobOperator(SparkSubmitOperator):
 
 
 class ArchiveOperator(SparkJobOperator):
-    """Copies what the logs have gained, and fails where the archive does not keep ahead of the topics' retention."""
+    """Copies the new records of the topics to the archive."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(script="archive", **kwargs)
 
     def execute(self, context: Context) -> None:
-        """Archive, and say as XCom `standing` where the archive stands."""
+        """Run the archive job and push the state of the archive as XCom `standing`."""
         super().execute(context)
         from fraud_rules.batch.archive.store import ArchiveStore
 
@@ -117,11 +119,11 @@ class ArchiveOperator(SparkJobOperator):
             "completeUntilMs": manifest.complete_until_ms,
         }
         context["ti"].xcom_push(key="standing", value=standing)
-        self.log.info("the archive: %s", json.dumps(standing))
+        self.log.info("state of the archive: %s", json.dumps(standing))
 
 
 class ReevaluateOperator(SparkJobOperator):
-    """Evaluates a day again, and says what came of it: in the log, as XCom `summary`, and by the button *Report*."""
+    """Re-evaluates a day. The result is in the log, in XCom `summary` and behind the link *Report*."""
 
     template_fields: Sequence[str] = ("day", "report_only")
 
@@ -131,7 +133,7 @@ class ReevaluateOperator(SparkJobOperator):
         self.report_only = report_only
 
     def execute(self, context: Context) -> None:
-        """Evaluate."""
+        """Run the re-evaluation and publish its result."""
         with named(context):
             day = day_of(self.day)
         only = ["--report-only"] if self.report_only in ("True", "true") else []
@@ -142,7 +144,7 @@ class ReevaluateOperator(SparkJobOperator):
 
         with named(context):
             result = DayStore(ArchiveStore(archive_folder())).result(day)
-        assert result is not None, "a job that ended well has kept its result"
+        assert result is not None, "a successful job has saved its result"
         context["ti"].xcom_push(key=Report().xcom_key, value=report_path("nights", str(day)))
         summary = _summary(result)
         context["ti"].xcom_push(key="summary", value=summary)
@@ -154,9 +156,9 @@ class ReevaluateOperator(SparkJobOperator):
 
 
 class WhatIfOperator(BaseOperator):
-    """Asks what a rule would have done, by `fraud whatif` in a process group of its own.
+    """Evaluates a rule over past days, with `fraud whatif` in a process group of its own.
 
-    It evaluates in several processes, and those that a task starts would begin with Airflow's own program.
+    The what-if uses several processes. If the task started them itself, each would first load Airflow.
     """
 
     template_fields: Sequence[str] = ("rule", "days", "until", "limits")
@@ -171,7 +173,7 @@ class WhatIfOperator(BaseOperator):
         self._child: subprocess.Popen[str] | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Ask."""
+        """Run the what-if and return its summary."""
         from fraud_rules.batch.whatif.place import report_name
         from fraud_rules.errors import error_name
 
@@ -183,14 +185,14 @@ class WhatIfOperator(BaseOperator):
             command, stdout=pipe, stderr=pipe, text=True, env=environ, start_new_session=True
         )
         try:
-            said, complaint = self._child.communicate()
+            output, complaint = self._child.communicate()
         finally:
             self.on_kill()
         if self._child.returncode != 0:
             name = error_name(self._child.returncode) or f"exit code {self._child.returncode}"
             publish_runbook(context, name)
             raise AirflowFailException(f"{name}: {complaint.strip().removeprefix('fraud: ')[-2_000:]}")
-        result = json.loads(said)
+        result = json.loads(output)
         page = report_name(result["evaluatedMs"], result["rule"].get("ruleId"))
         context["ti"].xcom_push(key=Report().xcom_key, value=report_path("whatif", page))
         summary = {name: result[name] for name in ("days", "transactions", "fires", "suppressed", "keys", "seconds")}
@@ -198,16 +200,16 @@ class WhatIfOperator(BaseOperator):
         return summary
 
     def on_kill(self) -> None:
-        """End what is left of it."""
+        """Kill the remaining processes."""
         if self._child is not None:
             from fraud_rules.runtime.process import kill_session
 
             kill_session(self._child)
 
     def _command(self) -> list[str]:
-        given = {"days": self.days, "until": self.until, "limits": self.limits, "archive": str(archive_folder())}
-        options = [f"--{name}={value}" for name, value in given.items() if value]
-        return [sys.executable, "-m", "fraud_rules.cli", "whatif", "--json", *options, "--", self.rule.strip()]
+        options = {"days": self.days, "until": self.until, "limits": self.limits, "archive": str(archive_folder())}
+        arguments = [f"--{name}={value}" for name, value in options.items() if value]
+        return [sys.executable, "-m", "fraud_rules.cli", "whatif", "--json", *arguments, "--", self.rule.strip()]
 
 
 def _summary(result: DayResult) -> dict[str, Any]:
@@ -226,12 +228,12 @@ def _summary(result: DayResult) -> dict[str, Any]:
 
 
 def _by_name(error: AirflowException) -> tuple[str, AirflowException]:
-    """What the script's exit code says: the name of its error, and how the task ends."""
+    """The name of the script's error, from its exit code, and the exception that ends the task."""
     from fraud_rules.errors import FraudError, error_name
 
     found = _EXIT.search(str(error))
     name = error_name(int(found[1])) if found else None
-    if name is None or name == FraudError.__name__:  # a script that ended by an error of nobody's
+    if name is None or name == FraudError.__name__:  # the script ended with an unknown error
         return "", error
     said = next((text for kind, text in _SAID.findall(str(error)) if kind == name), "see the log above")
     if name == "DayEmpty":

@@ -1,4 +1,4 @@
-"""Looks at the detector's checkpoint from outside, every few minutes."""
+"""Checks the detector's checkpoint from outside."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 __all__ = ["CHECKPOINT", "CheckCheckpointOperator"]
 
 CHECKPOINT = Asset(name="fraud_checkpoint", uri="fraud://detector/checkpoint", group="fraud")
-"""An event of it carries the findings of one check."""
+"""The asset of the checkpoint. Each event has the findings of one check."""
 
 _SIZE = "size_bytes"
 
 
 class CheckCheckpointOperator(DetectorOperator):
-    """Reports on the checkpoint of what ran last: a table in the log, an event of `CHECKPOINT`, an alarm when bad.
+    """Checks the checkpoint of the last release: a table in the log, an event of `CHECKPOINT`, an alarm if it is bad.
 
-    Starts no JVM and writes nothing there.
+    The check starts no JVM and does not write to the checkpoint.
     """
 
     def __init__(self, *, checkpoint_limits: CheckpointLimits | None = None, **kwargs: Any) -> None:
@@ -44,16 +44,16 @@ class CheckCheckpointOperator(DetectorOperator):
         with named():
             seen = hook.observe()
             if seen.fault is None and not seen.intents.valid:
-                self.log.info("nothing to look at: nothing has ever run here")
+                self.log.info("no checkpoint to check: the detector never ran here")
                 publish_links(context, seen, Health.STOPPED)
                 return {}
-            # The files need no broker. Without one, which release ran last is not known, so the declared one counts.
+            # The files need no broker. Without a broker, the last release is unknown, so the declared one is checked.
             reader = CheckpointHook((last_release(seen) if seen.fault is None else hook.declared()).checkpoint)
             facts = reader.facts(seen.detector)
             topics = (
                 reader.topics(hook.kafka, facts, seen.at_ms) if seen.fault is None else TopicFacts(fault=seen.fault)
             )
-        # Without a map index, Airflow gives a list as soon as two earlier runs have pushed a size.
+        # Without a map index, Airflow returns a list if two earlier runs have pushed a size.
         before = context["ti"].xcom_pull(task_ids=self.task_id, key=_SIZE, include_prior_dates=True, map_indexes=-1)
         starting = seen.progress is None or health(seen, self.health_limits(), seen.at_ms).health is Health.STARTING
         found = findings(facts, topics, seen.traffic, self.checkpoint_limits, before, starting=starting)
@@ -66,7 +66,7 @@ class CheckCheckpointOperator(DetectorOperator):
             if each.alarm is not None:
                 AlarmHook().raise_alarm(Alarm(each.alarm, seen.detector, f"{each.check}: {each.value}"))
         if grade is Grade.BAD:
-            said = "; ".join(f"{each.check}: {each.value}" for each in found if each.grade is Grade.BAD)
-            AlarmHook().raise_alarm(Alarm(verdict.value, seen.detector, said))
-            raise AirflowFailException(f"{verdict.value}: {said}")
+            text = "; ".join(f"{each.check}: {each.value}" for each in found if each.grade is Grade.BAD)
+            AlarmHook().raise_alarm(Alarm(verdict.value, seen.detector, text))
+            raise AirflowFailException(f"{verdict.value}: {text}")
         return {"grade": grade.name}

@@ -1,4 +1,4 @@
-"""Deploy, drain, restart and the rest: one decision each, then a wait for its outcome that holds no slot."""
+"""Deploy, drain, restart and more: each appends one intent and waits for its outcome without a worker slot."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from fraud_rules.deploy.intent import IntentRecord
 
-__all__ = ["DecisionOperator", "DeployOperator", "DetectorOperator", "DrainOperator", "RestartOperator"]
+__all__ = ["DecisionOperator", "DeployOperator", "DetectorOperator"]
 
 
 class DetectorOperator(BaseOperator):
-    """What all operators about the detector share: its connections, and links to what one looks at."""
+    """The base of all operators for the detector: connections, limits and links."""
 
     operator_extra_links = LINKS
     template_fields: Sequence[str] = ()
@@ -42,15 +42,15 @@ class DetectorOperator(BaseOperator):
         self.limits = limits
 
     def hook(self) -> FraudDetectorHook:
-        """The detector; made anew in each process that runs a part of the task."""
+        """A hook for the detector. Each process that runs a part of the task creates its own."""
         return FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id)
 
     def health_limits(self) -> Limits:
-        """The limits that were given, else those that are configured. Raises ConfigError."""
+        """The limits of the constructor, or else the configured ones. Raises ConfigError."""
         return self.limits or Limits.of(self.hook().settings.health)
 
     def await_outcome(self, until: Until, record: IntentRecord, timeout: timedelta) -> None:
-        """Defer until what was decided has come about, or cannot any more."""
+        """Defer until the intent has reached the state `until`, or cannot reach it."""
         self.defer(
             trigger=OutcomeTrigger(
                 until.value, record.epoch, kafka_conn_id=self.kafka_conn_id, limits=self.health_limits().as_dict()
@@ -61,7 +61,7 @@ class DetectorOperator(BaseOperator):
         )
 
     def after(self, context: Context, event: dict[str, Any], epoch: int) -> dict[str, Any]:
-        """Say how it ended. A refusal or a failure fails the task for good: a repetition would decide once more."""
+        """Report the outcome. A failure fails the task without a retry, because that would append another intent."""
         ended = Outcome.of(event)
         with named():
             publish_links(context, self.hook().observe(), ended.health)
@@ -72,9 +72,10 @@ class DetectorOperator(BaseOperator):
 
 
 class DeployOperator(DetectorOperator):
-    """Ensures that what is declared here is what is asked for, and adopts a detector that already is so.
+    """Requests the declared release, and adopts a detector that already runs it.
 
-    Decides only when the declared release has changed; a refused one fails the task while the old one keeps running.
+    The operator appends an intent only if the declared release has changed. A refused release fails the task, while the
+    old one continues to run.
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -90,13 +91,13 @@ class DeployOperator(DetectorOperator):
             by = asked_by(Action.START, context["dag_run"].run_id)
             record = hook.run(seen, step.release, step.reason, by)
         self.await_outcome(Until.TAKEN_UP, record, timedelta(minutes=10))
-        raise AirflowException("a deferred task does not go on")
+        raise AirflowException("a deferred task does not continue")
 
 
 class DecisionOperator(DetectorOperator):
-    """Carries out what a person asks for, with the reason, which is kept in the intent; waits for its outcome.
+    """Appends the intent for a person's request, with its reason, and waits for the outcome.
 
-    `action` and `reason` are templates; who asked is the user who triggered the run.
+    `action` and `reason` are templates. The requester is the user who triggered the run.
     """
 
     template_fields: Sequence[str] = ("action", "reason", "partial_history", "accept_loss")
@@ -120,7 +121,7 @@ class DecisionOperator(DetectorOperator):
         hook, action = self.hook(), Action(self.action)
         person = context["dag_run"].triggering_user_name or context["dag_run"].run_id
         if not self.reason.strip():
-            raise AirflowFailException("give a reason: it is kept with the decision")
+            raise AirflowFailException("the reason is empty: the intent records it")
         with named():
             seen = hook.observe_to_decide()
             record = decide(
@@ -132,27 +133,13 @@ class DecisionOperator(DetectorOperator):
                 partial=_is_true(self.partial_history),
                 accept_loss=_is_true(self.accept_loss),
             )
-        self.log.info("epoch %s: %s, asked for by %s: %s", record.epoch, action, person, self.reason)
+        self.log.info("epoch %s: %s, requested by %s: %s", record.epoch, action, person, self.reason)
         self.await_outcome(
             Until.STOPPED if action is Action.DRAIN else Until.HEALTHY,
             record,
             self.execution_timeout or timedelta(minutes=30),
         )
-        raise AirflowException("a deferred task does not go on")
-
-
-class DrainOperator(DecisionOperator):
-    """Stops the detector after the batch in hand; it stays stopped until somebody starts it."""
-
-    def __init__(self, *, reason: str, **kwargs: Any) -> None:
-        super().__init__(action=Action.DRAIN.value, reason=reason, **kwargs)
-
-
-class RestartOperator(DecisionOperator):
-    """Drains it and starts the same release again, on the same checkpoint."""
-
-    def __init__(self, *, reason: str, **kwargs: Any) -> None:
-        super().__init__(action=Action.RESTART.value, reason=reason, **kwargs)
+        raise AirflowException("a deferred task does not continue")
 
 
 def _is_true(value: bool | str) -> bool:

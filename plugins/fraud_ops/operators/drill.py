@@ -1,4 +1,4 @@
-"""The deep look at a checkpoint, in Spark: a batch job of its own, beside the detector."""
+"""The restore drill: a Spark batch job beside the detector that restores a copy of its checkpoint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEAST_BATCHES = 10
 class RestoreDrillOperator(SparkSubmitOperator):
     """Restores a copy of the last finished batch and compares it with the original, through the Spark connection.
 
-    It opens no producer, so that the detector's epoch is not touched.
+    The job opens no producer, so it does not fence the detector.
     """
 
     template_fields: Sequence[str] = ()
@@ -38,10 +38,14 @@ class RestoreDrillOperator(SparkSubmitOperator):
 
     def execute(self, context: Context) -> None:
         with named():
-            master_of(connection(self.spark_conn_id))  # the hook would only log that it is missing, and take yarn
+            master_of(
+                connection(self.spark_conn_id)
+            )  # without this, the hook only logs a missing connection, and uses YARN
             seen = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id).observe_to_decide()
             if seen.progress is None or seen.progress.progress.batch_id < _LEAST_BATCHES:
-                raise AirflowSkipException("the detector has hardly begun: there is nothing to restore yet")
+                raise AirflowSkipException(
+                    f"the detector has finished fewer than {_LEAST_BATCHES} batches: there is too little to restore"
+                )
             release = last_release(seen)
         found = importlib.util.find_spec("drill")
         assert found is not None, "the entry script is part of the wheel"

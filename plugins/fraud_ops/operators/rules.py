@@ -1,6 +1,6 @@
-"""Seeding rules: show what would change, ask who has to be asked, write it.
+"""Seeding of rules: show the difference, request the approval, write the records.
 
-What reads rules is imported where it is used: DAG files are parsed often, and import this.
+The modules that read rules are imported inside functions, because DAG files import this module and are parsed often.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["APPROVERS", "SeedApplyOperator", "SeedApprovalOperator", "SeedDiffOperator"]
 
 APPROVERS = "fraud_rule_approvers"
-"""An Airflow variable: a JSON list of the users who may approve rules."""
+"""An Airflow variable with a JSON list of the users who may approve rules."""
 
 
 class SeedDiffOperator(BaseOperator):
@@ -51,7 +51,7 @@ class SeedDiffOperator(BaseOperator):
 
 
 class SeedApprovalOperator(ApprovalOperator):
-    """Asks one of those who may approve, where a rule of the difference says so; never who has triggered the run.
+    """Requests an approval if a changed rule needs one. The user who triggered the run cannot approve.
 
     `diff` is the task id of the `SeedDiffOperator`.
     """
@@ -63,29 +63,29 @@ class SeedApprovalOperator(ApprovalOperator):
     def execute(self, context: Context) -> Any:
         found = context["ti"].xcom_pull(task_ids=self.diff)
         if not found["approve"]:
-            self.log.info("nothing here needs an approval")
+            self.log.info("no change needs an approval")
             return None
         requester = context["dag_run"].triggering_user_name
         may = found["approvers"] or json.loads(Variable.get(APPROVERS, default="[]"))
-        who = [user for user in may if user != requester]
-        if not who:
+        users = [user for user in may if user != requester]
+        if not users:
             raise AirflowFailException(
-                f"nobody may approve this: name users other than {requester or 'the requester'} in the Airflow "
-                f"variable {APPROVERS}, or in the rule's `approve`"
+                f"no user can approve this change: add users other than {requester or 'the requester'} to the "
+                f"Airflow variable {APPROVERS}, or to the rule's `approve`"
             )
         self.body = found["table"]
-        self.assigned_users = [{"id": user, "name": user} for user in who]
+        self.assigned_users = [{"id": user, "name": user} for user in users]
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         by = (event.get("responded_by_user") or {}).get("name")
         if by is not None and by == context["dag_run"].triggering_user_name:
-            raise AirflowFailException(f"{by} has asked for this, and cannot approve it")
+            raise AirflowFailException(f"{by} requested this change and cannot approve it")
         return super().execute_complete(context, event)
 
 
 class SeedApplyOperator(BaseOperator):
-    """Writes what was shown, and nothing else: when files or log have changed since, it fails. Returns the versions."""
+    """Writes the shown difference. Fails if files or rule log have changed since. Returns the rule versions."""
 
     template_fields: Sequence[str] = ("digest",)
 
@@ -101,7 +101,9 @@ class SeedApplyOperator(BaseOperator):
             hook = SeedRulesHook(self.kafka_conn_id)
             plan = hook.plan()
             if plan.to_write and plan.digest != self.digest:
-                raise AirflowFailException("files or rule log have changed since this was shown: run the DAG again")
+                raise AirflowFailException(
+                    "files or rule log have changed since the difference was shown: run the DAG again"
+                )
             versions = hook.write(plan)
-        self.log.info("%s records written, as versions %s", len(versions), versions)
+        self.log.info("%s records written, with rule versions %s", len(versions), versions)
         return versions

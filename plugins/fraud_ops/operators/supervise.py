@@ -1,4 +1,4 @@
-"""Looks after the detector for a while: deferred, and awake for seconds when somebody is to be told."""
+"""Supervises the detector in a deferred task, which wakes for seconds to raise an alarm."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["CRASH_LOOP", "SuperviseOperator"]
 
 CRASH_LOOP = "CRASH_LOOP"
-"""The alarm of a detector that was started several times in vain."""
+"""The alarm for a detector that failed to start several times."""
 
 
 class SuperviseOperator(DetectorOperator):
-    """Supervises for `window`, then succeeds: the next run goes on. Whatever becomes of it, the detector runs. What is
-    to be done meanwhile, its trigger does."""
+    """Supervises the detector for `window` and then succeeds, so that the next run continues. Its trigger starts the
+    detector again. The detector runs on, whatever happens to this task."""
 
     def __init__(self, *, window: timedelta = timedelta(minutes=30), look_s: float = 2.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -44,25 +44,25 @@ class SuperviseOperator(DetectorOperator):
         self._wait(context, ends_ms=now_ms() + int(self.window.total_seconds() * 1_000))
 
     def resume(self, context: Context, event: dict[str, Any], ends_ms: int, known: str) -> None:
-        """Tell what the trigger has found and done, or end when the time is over, or something else is declared."""
+        """Raise an alarm for the trigger's news, or end if the window is over or another release is declared."""
         if event["why"] != NEWS:
-            self.log.info("%s", "the time is over" if event["why"] == OVER else "what is declared has changed")
+            self.log.info("%s", "the window is over" if event["why"] == OVER else "the declared release has changed")
             return
         verdict = Verdict.of(event["verdict"])
         self.log.info("%s; %s", verdict, event["step"])
         with named():
             publish_links(context, self.hook().observe(), verdict.health)
-            self._tell(context, verdict, known, crash_loop=event["crash_loop"])
+            self._raise_alarm(context, verdict, known, crash_loop=event["crash_loop"])
         self._wait(context, ends_ms=ends_ms, known=event["known"])
 
-    def _tell(self, context: Context, verdict: Verdict, known: str, *, crash_loop: bool) -> None:
-        """Alarm for what is not well, and say when it is over."""
+    def _raise_alarm(self, context: Context, verdict: Verdict, known: str, *, crash_loop: bool) -> None:
+        """Raise an alarm for a bad verdict, and report its end."""
         over = verdict.health is Health.HEALTHY and not is_well(known)
         if verdict.health.is_well and not over:
             return
         name = known.partition("@")[0] if over else CRASH_LOOP if crash_loop else verdict.health.value
-        said = "; ".join(verdict.reasons)
-        AlarmHook().raise_alarm(Alarm(name, self.hook().settings.detector, said, _link(context), resolved=over))
+        reasons = "; ".join(verdict.reasons)
+        AlarmHook().raise_alarm(Alarm(name, self.hook().settings.detector, reasons, _link(context), resolved=over))
 
     def _wait(self, context: Context, *, ends_ms: int, known: str = "") -> None:
         self.defer(
@@ -81,11 +81,11 @@ class SuperviseOperator(DetectorOperator):
         )
 
     def _declared(self) -> str:
-        """The fingerprint declared now; empty where it cannot be told."""
+        """The fingerprint of the declared release; empty if the declaration is invalid."""
         try:
             return fingerprint(self.hook().declared())
         except ConfigError as error:
-            self.log.warning("what is declared cannot be told: %s", error)
+            self.log.warning("the declared release is invalid: %s", error)
             return ""
 
 

@@ -1,4 +1,4 @@
-"""Looks after the one who looks after the detector."""
+"""Raises an alarm when nothing supervises the detector."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["CheckSupervisionOperator"]
 
 
 class CheckSupervisionOperator(DetectorOperator):
-    """Fails, with an alarm, where a detector is to run and nobody has looked after it for a while."""
+    """Fails with an alarm if the detector should run and has had no supervisor for a while."""
 
     def execute(self, context: Context) -> str:
         with named():

@@ -1,4 +1,4 @@
-"""Topics, brought to what is declared."""
+"""Creates and changes topics as declared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ApplyTopicsOperator"]
 
 
 class ApplyTopicsOperator(BaseOperator):
-    """Creates what is missing and makes safe changes; fails, and changes nothing, where a change would lose data."""
+    """Creates missing topics and makes safe changes. If a change would lose data, it fails and changes nothing."""
 
     def __init__(self, *, kafka_conn_id: str = KAFKA, **kwargs: Any) -> None:
         super().__init__(**kwargs)

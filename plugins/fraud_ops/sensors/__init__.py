@@ -1,1 +1,1 @@
-"""Sensors: they wait for a state of the detector, deferred from the first moment."""
+"""Sensors that wait for the detector or the archive."""

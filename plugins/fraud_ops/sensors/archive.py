@@ -1,4 +1,4 @@
-"""Waits until the archive reaches behind a day."""
+"""Waits until the archive contains a whole day."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["DayArchivedSensor"]
 
 
 class DayArchivedSensor(BaseSensorOperator):
-    """Passes once all that belongs to a day in time is archived; at once for a day that is not over."""
+    """Passes when the archive has all transactions of a day that are not late. An unfinished day passes at once."""
 
     template_fields: Sequence[str] = ("day",)
     operator_extra_links = (Runbook(),)
@@ -29,7 +29,7 @@ class DayArchivedSensor(BaseSensorOperator):
         self.day = day
 
     def poke(self, context: Context) -> bool:
-        """Look once."""
+        """Check once."""
         from fraud_rules.batch.archive.store import ArchiveStore
         from fraud_rules.configuration.project import Project
         from fraud_rules.configuration.settings import DetectorSettings
@@ -39,5 +39,5 @@ class DayArchivedSensor(BaseSensorOperator):
             settings = DetectorSettings.load(Project.find().config / "detector.yaml")
             reached_ms = ArchiveStore(archive_folder()).latest().complete_until_ms
         settled_ms = day.end_ms + settings.max_out_of_orderness_ms
-        self.log.info("%s is settled at %d, the archive reaches to %d", day, settled_ms, reached_ms)
+        self.log.info("%s is complete at %d, the archive reaches to %d", day, settled_ms, reached_ms)
         return reached_ms >= settled_ms or now_ms() < day.end_ms

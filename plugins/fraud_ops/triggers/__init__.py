@@ -1,1 +1,1 @@
-"""Waiting that holds no worker slot."""
+"""Triggers: they wait without a worker slot."""

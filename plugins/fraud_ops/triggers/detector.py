@@ -1,6 +1,6 @@
-"""Triggers that look at the detector.
+"""Triggers that observe the detector.
 
-None of them has an `on_kill`: a task that is cleared, marked or deleted leaves the detector as it is, and the next run
+None of them has an `on_kill`. So clearing, marking or deleting a task does not affect the detector, and the next run
 adopts it.
 """
 
@@ -31,11 +31,12 @@ NEWS, OVER, DECLARED = "news", "over", "declared"
 """Why a `SupervisionTrigger` fires."""
 
 SETTLE_S = 5.0
-"""How long a trigger waits before it fires. A task that is resumed before the scheduler has noticed that it was
-deferred counts as killed."""
+"""How long a trigger waits before it fires. If a task resumes before the scheduler has noticed its deferral, the
+scheduler counts it as killed."""
 
 _START_S = 20.0
-"""How long a start that was asked for comes before telling of it: the task that tells wants the same cores."""
+"""After the request of a start, the trigger waits this long before it fires, because the task would take CPU from the
+start."""
 
 _NOTE_S = 10.0
 _CLOCK_S = 5.0
@@ -43,7 +44,7 @@ _DECLARED_S = 15.0
 
 
 class OutcomeTrigger(BaseTrigger):
-    """Fires with an `Outcome` once what is waited for has come, or cannot come any more."""
+    """Fires with an `Outcome` when the detector has reached a state, or cannot reach it."""
 
     def __init__(
         self,
@@ -85,13 +86,13 @@ class OutcomeTrigger(BaseTrigger):
 
 
 class SupervisionTrigger(BaseTrigger):
-    """Looks after a detector, says so where others can see it, and starts it again when it died or hangs: at once, as
-    nothing has to be scheduled for that. Fires when somebody is to be told.
+    """Supervises a detector, writes notes about it, and starts it again if it has died or hangs. The trigger does this
+    itself, so that a start need not wait for the scheduler. It fires when the operator must raise an alarm.
 
-    `known` is what the operator knows already (see `known_as`), so that it is woken for news only; `ends_ms` when the
-    run's time is over; `declared` the fingerprint that was declared when it began: another one ends the run, and the
-    next deploys it. Two triggers of one task, for a moment after a triggerer was taken for dead, decide once: the log
-    of intents takes the first.
+    `known` is the verdict that the operator knows already (`known_as`), so that only news wakes it. `ends_ms` is the
+    end of the run's window. `declared` is the fingerprint declared at the start of the run: another one ends the run,
+    and the next run deploys it. If a triggerer counts as dead by mistake, a task has two triggers for a moment. They
+    start the detector once, because the intent log accepts only the first intent.
     """
 
     def __init__(
@@ -142,7 +143,9 @@ class SupervisionTrigger(BaseTrigger):
                     noted_s = time.monotonic()
                     await asyncio.to_thread(self._note, hook, seen, verdict)
                 if seen.skew_ms is None and seen.fault is None and time.monotonic() - began_s < _CLOCK_S:
-                    await asyncio.sleep(self.look_s)  # ages need the broker's time, which the note comes back with
+                    await asyncio.sleep(
+                        self.look_s
+                    )  # ages need the broker's time, which the append time of the note shows
                     continue
                 ahead = outlook(seen.intents, seen.deployment, seen.at_ms)
                 step = next_step(seen, verdict, ahead, seen.at_ms)
@@ -160,7 +163,7 @@ class SupervisionTrigger(BaseTrigger):
                 await asyncio.sleep(self.look_s)
 
     def _carry_out(self, hook: FraudDetectorHook, seen: DetectorObservation, step: Step, release: Release) -> None:
-        """Ask for what the step says. What cannot be written is tried again at the next look."""
+        """Append the intent of a step. If that fails, the next observation leads to another try."""
         try:
             record = hook.run(seen, release, step.reason, SUPERVISOR)
             self.log.info("%s; epoch %s is to run %s", step, record.epoch, record.intent.fingerprint)
@@ -173,8 +176,8 @@ class SupervisionTrigger(BaseTrigger):
         recovered = verdict.health is Health.HEALTHY and not is_well(self.known)
         known = known_as(seen, verdict)
         if recovered or (not verdict.health.is_well and known != self.known):
-            told = {"why": NEWS, "verdict": verdict.as_dict(), "known": known}
-            return {**told, "step": str(step), "crash_loop": crash_loop}
+            news = {"why": NEWS, "verdict": verdict.as_dict(), "known": known}
+            return {**news, "step": str(step), "crash_loop": crash_loop}
         return {"why": OVER} if now_ms() >= self.ends_ms else None
 
     async def _declared_anew(self, hook: FraudDetectorHook) -> dict[str, Any] | None:
@@ -182,26 +185,26 @@ class SupervisionTrigger(BaseTrigger):
             await hook.resolve()
             declared = fingerprint(await hook.async_declared())
         except (FraudError, OSError) as error:
-            self.log.warning("what is declared cannot be told: %s", error)
+            self.log.warning("the declared release is invalid: %s", error)
             return None
         return None if declared == self.declared else {"why": DECLARED}
 
     def _note(self, hook: FraudDetectorHook, seen: DetectorObservation, verdict: Verdict) -> None:
-        """Nothing where another supervisor is at work. A note that cannot be written is written at the next look."""
+        """Write a note, unless another supervisor is at work. If that fails, a later observation writes it."""
         if rival(seen, self.limits, seen.at_ms, supervisor_id()) is not None:
             return
         try:
             hook.note_supervision(seen, verdict.health.value, self.link)
         except FraudError as error:
-            self.log.warning("the supervision cannot be noted: %s", error)
+            self.log.warning("the supervision note was not written: %s", error)
 
 
 def known_as(seen: DetectorObservation, verdict: Verdict) -> str:
-    """A finding as an operator remembers it: the same health of another attempt is news."""
+    """The key of a verdict for comparison: the same health of another intent is news."""
     epoch = -1 if seen.effective is None else seen.effective.epoch
     return f"{verdict.health.value}@{epoch}"
 
 
 def is_well(known: str) -> bool:
-    """Whether a remembered finding was nothing to tell anybody."""
+    """Whether a known verdict raised no alarm."""
     return known == "" or Health(known.partition("@")[0]).is_well

@@ -1,4 +1,4 @@
-"""Waits for the detector's word on records of the rule log."""
+"""Waits until the detector has acknowledged records of the rule log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["RulesLiveTrigger"]
 
 
 class RulesLiveTrigger(BaseTrigger):
-    """Fires with the versions that are live, and why others were refused, once all have been reported on."""
+    """Fires when the detector has acknowledged all versions. The event has the live ones and the rejected ones."""
 
     def __init__(self, versions: Sequence[int], *, kafka_conn_id: str, look_s: float = 1.0) -> None:
         super().__init__()
@@ -43,18 +43,18 @@ class RulesLiveTrigger(BaseTrigger):
         await hook.resolve()
         await asyncio.sleep(SETTLE_S)
         topic = hook.settings.topics.rule_operations
-        told: dict[int, RuleOperation] = {}
+        reported: dict[int, RuleOperation] = {}
         with closing(TopicsTail(hook.kafka, {topic: None})) as tail:
-            while not set(self.versions) <= told.keys():
+            while not set(self.versions) <= reported.keys():
                 try:
                     records = (await asyncio.to_thread(tail.new))[topic]
                 except BrokerUnavailable as error:
                     self.log.warning("%s", error)
                     records = []
                 reports = (decode_operation(record.value) for record in records if record.value is not None)
-                told |= {report.rule_version: report for report in reports}
+                reported |= {report.rule_version: report for report in reports}
                 await asyncio.sleep(self.look_s)
-        yield TriggerEvent(_event([told[version] for version in self.versions]))
+        yield TriggerEvent(_event([reported[version] for version in self.versions]))
 
 
 def _event(reports: Sequence[RuleOperation]) -> dict[str, Any]:

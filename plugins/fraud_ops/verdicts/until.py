@@ -12,16 +12,12 @@ from fraud_rules.deploy.attempt import AttemptPhase
 
 __all__ = ["Outcome", "Until", "outcome"]
 
-CAUGHT_UP_LAG = 1_000
-"""A detector with at most this lag has caught up. The value is a second of a busy topic."""
-
 
 class Until(StrEnum):
     """A state to wait for."""
 
     TAKEN_UP = "taken up"  # an agent has started the intent, or refused it
     HEALTHY = "healthy"  # or another verdict in `_AT_WORK`
-    CAUGHT_UP = "caught up"
     STOPPED = "stopped"
 
 
@@ -76,8 +72,5 @@ def _reached(until: Until, seen: DetectorObservation, verdict: Verdict) -> bool:
             return phase not in (None, AttemptPhase.ACCEPTED)
         case Until.HEALTHY:
             return verdict.health in _AT_WORK
-        case Until.CAUGHT_UP:
-            lag = None if seen.progress is None else seen.progress.progress.lag
-            return verdict.health in _AT_WORK and (lag or 0) <= CAUGHT_UP_LAG
         case Until.STOPPED:
             return verdict.health is Health.STOPPED

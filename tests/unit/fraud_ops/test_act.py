@@ -107,8 +107,6 @@ UNTIL = {
     "healthy": (Until.HEALTHY, running(), True),
     "healthy but blind": (Until.HEALTHY, running().read(0, quarantined=100), True),
     "died instead": (Until.HEALTHY, DEAD, False),
-    "healthy and behind": (Until.CAUGHT_UP, running().wrote(ago_s=1, lag=5_000), None),
-    "caught up": (Until.CAUGHT_UP, running(), True),
     "draining": (Until.STOPPED, running().asked(None).said(Phase.DRAINING), None),
 }
 

@@ -18,7 +18,7 @@ from airflow.triggers.base import TriggerEvent
 
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.operators.checkpoint import CheckCheckpointOperator
-from fraud_ops.operators.detector import DecisionOperator, DeployOperator, DrainOperator
+from fraud_ops.operators.detector import DecisionOperator, DeployOperator
 from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, SeedDiffOperator
 from fraud_ops.operators.supervise import SuperviseOperator
 from fraud_ops.operators.supervision import CheckSupervisionOperator
@@ -135,7 +135,7 @@ def test_a_drained_detector_is_not_deployed(home: Path, topics: OwnTopics) -> No
     agent = Agent(topics)
     deferred(DeployOperator(task_id="deploy"))
     running = newest()
-    deferred(DrainOperator(task_id="drain", reason="maintenance"), Run(user="ann"))
+    deferred(DecisionOperator(task_id="drain", action="drain", reason="maintenance"), Run(user="ann"))
     drain = newest()
     assert (drain.intent.kind, drain.intent.requested_by) == (IntentKind.DRAIN, "drain by ann")
     agent.says(AttemptPhase.STOPPED, running)
@@ -157,7 +157,7 @@ def test_what_is_asked_for_by_hand_is_kept_with_its_reason(home: Path, action: A
 def test_there_is_nothing_to_go_back_to_at_first(home: Path) -> None:
     deferred(DeployOperator(task_id="deploy"))
     before = newest()
-    with pytest.raises(AirflowFailException, match="nothing to go back to"):
+    with pytest.raises(AirflowFailException, match="a rollback is not possible"):
         DecisionOperator(task_id="ops", action="roll back", reason="why not").execute(Run().context)
     assert newest() == before
 
@@ -219,7 +219,7 @@ def test_nobody_looking_is_an_alarm(home: Path) -> None:
     check = CheckSupervisionOperator(task_id="check", limits=Limits(unsupervised_ms=0))
     assert "no start has been requested" in check.execute(Run().context)
     deferred(DeployOperator(task_id="deploy"))
-    with pytest.raises(AirflowFailException, match="UNSUPERVISED: nobody has looked"):
+    with pytest.raises(AirflowFailException, match="UNSUPERVISED: the detector has had no supervisor"):
         check.execute(Run().context)
     hook = FraudDetectorHook()
     hook.note_supervision(hook.observe(), "HEALTHY", "")
@@ -229,11 +229,11 @@ def test_nobody_looking_is_an_alarm(home: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("SPARK_DEFAULT", None, "no Airflow connection spark_default"),
-        ("FRAUD_KAFKA", None, "no Airflow connection fraud_kafka"),
+        ("SPARK_DEFAULT", None, "connection spark_default is missing"),
+        ("FRAUD_KAFKA", None, "connection fraud_kafka is missing"),
         ("FRAUD_KAFKA", {"conn_type": "kafka", "extra": {}}, "has no bootstrap.servers"),
-        ("SPARK_DEFAULT", {"conn_type": "spark", "extra": {"checkpoint": "/x"}}, "names no master"),
-        ("SPARK_DEFAULT", {"conn_type": "spark", "host": "yarn"}, "names no checkpoint"),
+        ("SPARK_DEFAULT", {"conn_type": "spark", "extra": {"checkpoint": "/x"}}, "has no master"),
+        ("SPARK_DEFAULT", {"conn_type": "spark", "host": "yarn"}, "has no checkpoint"),
         ("SPARK_DEFAULT", {"conn_type": "spark", "host": "yarn", "extra": {"chekpoint": "/x"}}, "unknown options"),
     ],
 )
@@ -259,7 +259,7 @@ def test_rules_are_seeded_once(home: Path, topics: OwnTopics) -> None:
 
 
 def test_what_was_not_shown_is_not_written(home: Path) -> None:
-    with pytest.raises(AirflowFailException, match="changed since this was shown"):
+    with pytest.raises(AirflowFailException, match="changed since the difference was shown"):
         SeedApplyOperator(task_id="apply", digest="of something else").execute(Run().context)
 
 
@@ -267,7 +267,7 @@ def test_nobody_approves_what_they_have_asked_for(home: Path, monkeypatch: pytes
     shown = {"approve": True, "approvers": [], "table": ""}
     monkeypatch.setenv("AIRFLOW_VAR_FRAUD_RULE_APPROVERS", '["ann"]')
     asked = Run(user="ann", pulled={"diff": shown})
-    with pytest.raises(AirflowFailException, match="nobody may approve"):
+    with pytest.raises(AirflowFailException, match="no user can approve"):
         SeedApprovalOperator(task_id="approve", diff="diff").execute(asked.context)
     answer = {"responded_by_user": {"id": "ann", "name": "ann"}, "chosen_options": ["Approve"], "params_input": {}}
     with pytest.raises(AirflowFailException, match="cannot approve it"):
