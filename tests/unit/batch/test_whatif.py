@@ -166,7 +166,7 @@ def test_what_cannot_be_answered_is_named(site: Site, tmp_path: Path) -> None:
     def ask(rule: str, first: Day = DAY, last: Day = DAY) -> None:
         what_if(WhatIf(rule, first, last, processes=1), site.store, site.schema, site.settings)
 
-    with pytest.raises(RuleUnknown, match="deleted since its version 1"):
+    with pytest.raises(RuleUnknown, match="deleted after version 1"):
         ask("8")
     with pytest.raises(RuleUnknown, match="there is no rule 9"):
         ask("9")

@@ -1,7 +1,7 @@
-"""Transactions as Arrow, and back: exact, typed for whoever reads the files with another tool.
+"""Converts transactions to Arrow and back, without loss, with types that other tools can read.
 
-A decimal is a decimal128 of its declared precision, a timestamp one of milliseconds in UTC, a string a dictionary. A
-field declared since a file was written is null there; one declared otherwise since is refused.
+A decimal becomes a decimal128 of its declared precision, a timestamp becomes milliseconds in UTC, a string becomes a
+dictionary. A field that is newer than a file is null in it. A field with another type than in the file is an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 
 def table_of(batch: TransactionBatch, schema: TransactionSchema) -> pa.Table:
-    """The batch as a table: its place in the log first, then the declared fields."""
+    """Convert a batch to a table: first the positions in the log, then the declared fields."""
     arrays = [
         pa.array(batch.partition, pa.int32()),
         pa.array(batch.offset, pa.int64()),
@@ -44,7 +44,7 @@ def table_of(batch: TransactionBatch, schema: TransactionSchema) -> pa.Table:
 
 
 def batch_of(table: pa.Table, schema: TransactionSchema, where: str = "the file") -> TransactionBatch:
-    """What `table_of` made, under the schema of today. Raises ConfigError when a field is of another type there."""
+    """Convert a table of `table_of` to a batch with the current schema. Raises ConfigError if a type differs."""
     n = table.num_rows
     columns = {}
     for field in schema.fields:
@@ -66,7 +66,7 @@ def _array(column: Column, field: Field) -> pa.Array:
 
 
 def _decimals(unscaled: Ints, values: pa.Array, field: Field) -> pa.Array:
-    """128-bit words, low half first."""
+    """Build the array from 128-bit words, low half first."""
     words = np.empty((len(unscaled), 2), dtype="<i8")
     words[:, 0], words[:, 1] = unscaled, unscaled >> 63
     kind = pa.decimal128(field.precision, field.scale)
@@ -79,7 +79,8 @@ def _column(stored: pa.ChunkedArray, field: Field, where: str) -> Column:
         array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
     if not _fits(array.type, field):
         raise ConfigError(
-            f"{where} has {field.name} as {array.type}, the schema declares {field.type}: fields are added, not changed"
+            f"{where} has {field.name} as {array.type}, but the schema declares {field.type}: "
+            "you can add fields, but not change them"
         )
     valid = None if not field.nullable and array.null_count == 0 else _valid(array)
     if field.type is FieldType.STRING:

@@ -1,6 +1,6 @@
-"""Keeps the number of files small: a day with many small files gets fewer, larger ones instead.
+"""Merges small files of a day into fewer, larger ones, to keep the number of files small.
 
-A day and table ever has at most `MOST_SMALL` small files beside those of full size, however often it was appended to.
+A day and table has at most `MOST_SMALL` small files beside its full ones, however often a job appends to it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["FULL_ROWS", "MOST_SMALL", "compact", "due"]
 
 FULL_ROWS = 2_000_000
 FULL_BYTES = 268_435_456
-"""A file of so many bytes is full, however few rows it has: records of the quarantine may be large."""
+"""The size of a full file, however few rows it has, because quarantined records may be large."""
 MOST_SMALL = 8
 
 
 def due(manifest: Manifest, full_rows: int = FULL_ROWS, most_small: int = MOST_SMALL) -> Iterator[list[FileEntry]]:
-    """The groups of files, each of one table and day, that are to be merged."""
+    """Yield the groups of files to merge. The files of a group belong to one table and day."""
     groups: dict[tuple[Table, int], list[FileEntry]] = {}
     for file in small_files(manifest.files, full_rows, FULL_BYTES):
         groups.setdefault((file.table, file.day), []).append(file)
@@ -34,7 +34,7 @@ def due(manifest: Manifest, full_rows: int = FULL_ROWS, most_small: int = MOST_S
 
 
 def compact(store: ArchiveStore, manifest: Manifest, schema: TransactionSchema, now_ms: int) -> Manifest:
-    """Merge what is due, a commit a group, and give the manifest then in force."""
+    """Merge the due groups, with one commit per group, and return the newest manifest."""
     for files in due(manifest):
         merged = [_merged(store, part, schema) for part in _portions(files)]
         manifest = manifest.with_replaced(files, merged, now_ms)
@@ -43,7 +43,7 @@ def compact(store: ArchiveStore, manifest: Manifest, schema: TransactionSchema, 
 
 
 def _portions(files: Sequence[FileEntry]) -> Iterator[list[FileEntry]]:
-    """Groups of about a full file's rows, so that a merge is bounded."""
+    """Split files into groups of about a full file's rows, to bound a merge."""
     portion: list[FileEntry] = []
     for file in sorted(files, key=lambda each: each.first_ms):
         portion.append(file)

@@ -1,7 +1,7 @@
-"""The archive's files: written sorted and whole, read with every page's checksum verified.
+"""Writes the archive's files sorted and atomically, and reads them with verified page checksums.
 
-Transactions are sorted by (event time, append time, partition, offset), so that a reader takes a day in time order
-without holding it; the other logs by (partition, offset).
+Transactions are sorted by (event time, append time, partition, offset), so that a reader can stream a day in the order
+of time. The other logs are sorted by (partition, offset).
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ LOG_SCHEMA: Final = pa.schema(
         ("value", pa.binary()),
     ]
 )
-"""Of every log but the transactions: the record as it came. The event time of a log without one is its append time."""
+"""The columns of all logs except transactions: the unchanged record. Without an event time, the append time counts."""
 
 QUARANTINE_SCHEMA: Final = LOG_SCHEMA.append(
     pa.field("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))
 )
-"""Of the quarantine, whose headers say where a record came from and why it is there."""
+"""The columns of the quarantine. The headers hold the origin of a record and the reason."""
 
 
 def log_schema(table: Table) -> pa.Schema:
@@ -61,13 +61,13 @@ def log_schema(table: Table) -> pa.Schema:
 
 
 def sorted_by_time(batch: TransactionBatch) -> TransactionBatch:
-    """The rows by (event time, append time, partition, offset)."""
+    """Sort rows by (event time, append time, partition, offset)."""
     times = batch.columns[TIME_FIELD].values
     return batch.take(np.lexsort((batch.offset, batch.partition, batch.append_ms, times)))
 
 
 def write_file(store: ArchiveStore, table: Table, day: Day, rows: pa.Table) -> FileEntry:
-    """Write rows, sorted already, as one file. Raises StorageFull."""
+    """Write sorted rows as one file. Raises StorageFull."""
     path = store.new_path(table, str(day))
     with named_storage_errors(path), replaced_file(path) as partial:
         pq.write_table(
@@ -96,21 +96,21 @@ def write_file(store: ArchiveStore, table: Table, day: Day, rows: pa.Table) -> F
 
 
 def write_transactions(store: ArchiveStore, day: Day, batch: TransactionBatch, schema: TransactionSchema) -> FileEntry:
-    """Write transactions of one day, sorted here."""
+    """Sort and write the transactions of one day."""
     return write_file(store, Table.TRANSACTIONS, day, table_of(sorted_by_time(batch), schema))
 
 
 @contextmanager
 def open_parquet(store: ArchiveStore, entry: FileEntry, strings: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """The file of an entry; columns named in `strings` are read as dictionaries.
+    """Open the file of an entry. The columns in `strings` are read as dictionaries.
 
-    Raises ArchiveDamaged when it is missing, of another size, or not what was written.
+    Raises ArchiveDamaged if the file is missing, has another size, or is corrupt.
     """
     path = store.root / entry.path
     try:
         size = path.stat().st_size
         if size != entry.size:
-            raise ArchiveDamaged(f"{path} has {size} bytes, {entry.size} were written: restore it from a copy")
+            raise ArchiveDamaged(f"{path} has {size} bytes, expected {entry.size}: restore it from a copy")
         present = set(pq.read_schema(path).names).intersection(strings)
         with pq.ParquetFile(path, read_dictionary=sorted(present), page_checksum_verification=True) as file:
             yield file
@@ -120,7 +120,7 @@ def open_parquet(store: ArchiveStore, entry: FileEntry, strings: Sequence[str] =
         ) from error
     except (OSError, pa.ArrowException) as error:
         said = " ".join(str(error).split())[:200]
-        raise ArchiveDamaged(f"{path} is not what was written ({said}): restore it from a copy") from error
+        raise ArchiveDamaged(f"{path} is corrupt ({said}): restore it from a copy") from error
 
 
 def string_fields(schema: TransactionSchema) -> list[str]:
@@ -129,13 +129,13 @@ def string_fields(schema: TransactionSchema) -> list[str]:
 
 
 def read_transactions(store: ArchiveStore, entry: FileEntry, schema: TransactionSchema) -> TransactionBatch:
-    """All transactions of a file."""
+    """Read all transactions of a file."""
     with open_parquet(store, entry, string_fields(schema)) as file:
         return batch_of(file.read(), schema, str(Path(entry.path).name))
 
 
 def read_log(store: ArchiveStore, entries: Sequence[FileEntry], columns: Sequence[str] | None = None) -> pa.Table:
-    """The records of a log's files, by (partition, offset)."""
+    """Read the records of a log's files, by (partition, offset)."""
     tables = []
     for entry in entries:
         with open_parquet(store, entry) as file:

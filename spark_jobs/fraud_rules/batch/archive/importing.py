@@ -1,8 +1,8 @@
 """Imports files of past transactions into the archive, so that a what-if needs no stream.
 
-Imported transactions are a table of their own: the re-evaluation replays what the detector has judged, which these are
-not. A file is committed whole by one manifest that names its digest, so a file is imported once, however often it is
-given, and a run that was killed leaves nothing half-imported.
+Imported transactions have a separate table, because the re-evaluation replays only transactions that the detector has
+evaluated. One manifest commits a whole file with its digest. So a file is imported only once, and a killed run leaves
+no partial import.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 __all__ = ["IMPORT_PARTITION", "ImportResult", "import_file"]
 
 IMPORT_PARTITION = -1
-"""The partition of imported records, which come from no topic."""
+"""The partition of imported records, which have no topic."""
 
 CHUNK_RECORDS = 200_000
 
 
 class ImportResult(msgspec.Struct, frozen=True, rename="camel"):
-    """What became of a file: rows imported, and records refused by reason. `known` says that it was imported before."""
+    """The result of an import: imported rows, and refused records by reason. `known`: the file was imported before."""
 
     file: str
     transactions: int
@@ -49,7 +49,7 @@ class ImportResult(msgspec.Struct, frozen=True, rename="camel"):
 def import_file(
     path: Path, store: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings, now_ms: int
 ) -> ImportResult:
-    """Import a file unless its content was imported before.
+    """Import a file, unless its content was imported before.
 
     Raises InputInvalid, ArchiveBusy, ArchiveDamaged, StorageFull.
     """
@@ -78,7 +78,7 @@ def _chunks(records: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 @dataclass(slots=True)
 class _Importing:
-    """The files made of one file so far. `end` is the offset after its last record, among all imported records."""
+    """The archive files of an input file so far. `end` is the offset after its last record, of all imported records."""
 
     name: str
     store: ArchiveStore
@@ -91,7 +91,7 @@ class _Importing:
     refused: Counter[str] = field(default_factory=Counter)
 
     def write(self, values: Sequence[bytes]) -> None:
-        """Write a chunk: its transactions by event day, and the records that are none to the quarantine."""
+        """Write a chunk: its transactions by event day, and its unreadable records to the quarantine."""
         n, first = len(values), self.end
         decoded = decode_transactions(
             values,
@@ -115,7 +115,7 @@ class _Importing:
 
 
 def _quarantine(rejects: Sequence[Reject], values: Sequence[bytes], first: int, name: str, now_ms: int) -> pa.Table:
-    """The refused records as rows of the archived quarantine, with the file as their topic."""
+    """Convert the refused records to rows of the archived quarantine, with the file as their topic."""
     headers = [
         [
             {"key": key, "value": text.encode("utf-8", "backslashreplace")}

@@ -1,7 +1,7 @@
-"""The manifest: which files are the archive, and up to where of each log they reach.
+"""The manifest: the files of the archive, and the end offsets of each log.
 
-One manifest covers every table. So one commit moves all of them, and who reads a manifest sees transactions, rules,
-alerts and cuts of the same moment; a table format would commit each table by itself.
+One manifest covers every table. So one commit changes all tables, and a reader of a manifest sees transactions, rules,
+alerts and batches of the same moment. A table format would commit each table separately.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ FORMAT = 1
 
 
 class Table(StrEnum):
-    """What is archived. Transactions and alerts lie by event day, the other logs by the day of their append time.
+    """The tables. Transactions and alerts are partitioned by event day, the other logs by the day of the append time.
 
-    Imported transactions come from files; no detector has judged them.
+    Imported transactions come from files; no detector has evaluated them.
     """
 
     TRANSACTIONS = "transactions"
@@ -35,9 +35,9 @@ class Table(StrEnum):
 
 
 class FileEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """One Parquet file; `path` is relative to the archive. Its rows are sorted: see `tables`.
+    """One Parquet file. `path` is relative to the archive. Its rows are sorted, see `files`.
 
-    `ends` is, by partition (as text), the offset after its last record. Times are the least and largest event time.
+    `ends` is the offset after its last record, by partition (as text). The times are the first and last event time.
     """
 
     table: Table
@@ -51,7 +51,7 @@ class FileEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Retired(msgspec.Struct, frozen=True, rename="camel"):
-    """A file that a compaction has replaced: readers of an older manifest may still be at it for a while."""
+    """A file that a compaction has replaced. Readers of an older manifest may still need it for a while."""
 
     path: str
     at_ms: int
@@ -65,7 +65,7 @@ class Source(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Imported(msgspec.Struct, frozen=True, rename="camel"):
-    """A file whose transactions were imported: its name, its records, the rows they made, and the others by reason."""
+    """An imported file: its name, its number of records, the imported rows, and the refused records by reason."""
 
     name: str
     records: int
@@ -77,10 +77,10 @@ class Imported(msgspec.Struct, frozen=True, rename="camel"):
 class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     """One version of the archive.
 
-    `ends` is by topic and partition (as text) the offset after the last record archived, `starts` that of the first.
-    `complete_until_ms`: what was appended before is archived. `began_ms` is the append time of the first transaction
-    archived. `refused` counts transaction records that are none, which the detector quarantines. `imports` are the
-    imported files, by the digest of their content.
+    `ends` is the offset after the last archived record and `starts` the offset of the first one, by topic and partition
+    (as text). All records that were appended before `complete_until_ms` are archived. `began_ms` is the append time of
+    the first archived transaction. `refused` counts unreadable transactions, which the detector quarantines. `imports`
+    are the imported files, by the digest of their content.
     """
 
     version: int = 0
@@ -98,28 +98,28 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     imports: dict[str, Imported] = {}
 
     def encode(self) -> bytes:
-        """The manifest as JSON; `decode` gives it back."""
+        """Encode as JSON for `decode`."""
         return msgspec.json.encode(self)
 
     @staticmethod
     def decode(text: bytes) -> Manifest:
-        """What `encode` made. Raises msgspec.MsgspecError."""
+        """Decode the result of `encode`. Raises msgspec.MsgspecError."""
         return _decode(text)
 
     def of(self, table: Table, day: Day | None = None) -> list[FileEntry]:
-        """The files of a table, of one day or all."""
+        """The files of a table, for one day or for all days."""
         return [file for file in self.files if file.table is table and (day is None or file.day == day.number)]
 
     def days(self, table: Table) -> list[Day]:
-        """The days that a table has files of, ascending."""
+        """The days with files of a table, ascending."""
         return sorted({Day(file.day) for file in self.files if file.table is table})
 
     def rows(self, table: Table, day: Day) -> int:
-        """Rows of a day."""
+        """The number of rows of a table on a day."""
         return sum(file.rows for file in self.of(table, day))
 
     def with_batch(self, source: Source, ends: dict[str, dict[str, int]], added: Batch) -> Manifest:
-        """The next version, with what a batch brought."""
+        """The next version, with the files of a batch."""
         return msgspec.structs.replace(
             self,
             version=self.version + 1,
@@ -134,7 +134,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
         )
 
     def with_import(self, digest: str, imported: Imported, files: Iterable[FileEntry]) -> Manifest:
-        """The next version, with the files made of an imported file."""
+        """The next version, with the files of an import."""
         return msgspec.structs.replace(
             self,
             version=self.version + 1,
@@ -143,7 +143,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
         )
 
     def with_replaced(self, old: Iterable[FileEntry], new: Iterable[FileEntry], now_ms: int) -> Manifest:
-        """The next version, with files in place of others that hold the same rows."""
+        """The next version, in which new files replace old ones with the same rows."""
         fresh = tuple(new)
         gone = {file.path for file in old} - {file.path for file in fresh}
         known = gone | {file.path for file in fresh}
@@ -155,7 +155,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
         )
 
     def without_retired(self, before_ms: int) -> tuple[Manifest, list[str]]:
-        """The next version without files retired before a time, and the paths of these."""
+        """The next version without the files that were retired before a time, and the paths of these files."""
         gone = [each.path for each in self.retired if each.at_ms < before_ms]
         kept = tuple(each for each in self.retired if each.at_ms >= before_ms)
         return msgspec.structs.replace(self, version=self.version + 1, retired=kept), gone
@@ -167,9 +167,9 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """What one batch of the archive's query wrote: files, first offsets by topic and partition, records refused, and
-    the least append time of a transaction. `unreadable` counts published records that were skipped, `skipped` names
-    the first of them."""
+    """The result of one batch of the archive's query: files, first offsets by topic and partition, refused records, and
+    the first append time of a transaction. `unreadable` counts the skipped published records, `skipped` names the first
+    of them."""
 
     files: tuple[FileEntry, ...]
     starts: tuple[tuple[str, int, int], ...]
@@ -180,7 +180,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 def ends_least(starts: Iterable[tuple[str, int, int]]) -> dict[str, dict[str, int]]:
-    """The least offset of each topic and partition."""
+    """The lowest offset of each topic and partition."""
     least: dict[str, dict[str, int]] = {}
     for topic, partition, offset in starts:
         by_partition = least.setdefault(topic, {})
@@ -189,7 +189,7 @@ def ends_least(starts: Iterable[tuple[str, int, int]]) -> dict[str, dict[str, in
 
 
 def small_files(files: Iterable[FileEntry], below_rows: int, below_bytes: int) -> Iterator[FileEntry]:
-    """Those with fewer rows and bytes."""
+    """Yield the files with fewer rows and bytes than the limits."""
     return (file for file in files if file.rows < below_rows and file.size < below_bytes)
 
 

@@ -1,4 +1,4 @@
-"""The archived quarantine."""
+"""Reads the archived quarantine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROWS = 1_000
 
 
 def archived_quarantine(store: ArchiveStore, since_ms: int = 0) -> Iterator[Quarantined]:
-    """The archived records that were quarantined at a time or later. Raises ArchiveDamaged."""
+    """Yield the archived records that were quarantined at `since_ms` or later. Raises ArchiveDamaged."""
     files = sorted(store.latest().of(Table.QUARANTINE), key=lambda file: file.first_ms)
     for file in files:
         if file.last_ms < since_ms:

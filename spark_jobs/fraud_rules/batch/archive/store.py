@@ -1,7 +1,7 @@
-"""The archive's folder: manifests by version, files that appear whole, and one writer at a time.
+"""The archive's folder: numbered manifests, atomic files, and one writer at a time.
 
-A commit is the creation of the next manifest, which fails when it exists: two writers cannot both win. What no manifest
-names is not part of the archive, whatever a killed run has left behind; `sweep` removes it.
+A commit creates the next manifest and fails if it exists, so of two writers only one can commit. A file that no
+manifest names is not part of the archive. Killed runs leave such files behind, and `sweep` removes them.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ __all__ = ["ArchiveStore", "locked", "named_storage_errors", "write_whole"]
 MANIFESTS: Final = "manifests"
 DATA: Final = "data"
 _KEPT: Final = 20
-"""Manifests kept behind the newest, for people to look at."""
+"""The number of older manifests that are kept for inspection."""
 
 _ABANDONED_S: Final = 86_400
 
 
 class ArchiveStore:
-    """The archive in a folder that every host of the job reaches under the same path."""
+    """The archive in a folder that every host of the job mounts under the same path."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
 
     @classmethod
     def at(cls, place: str) -> ArchiveStore:
-        """From a path or a `file:` URI. Raises ConfigError for another file system: mount it."""
+        """Open the archive at a path or a `file:` URI. Raises ConfigError for another file system."""
         plain = place.removeprefix("file://").removeprefix("file:")
         if "://" in plain:
             raise ConfigError(f"{place}: the archive must be a folder that all hosts mount, not an object store")
         return cls(Path(plain))
 
     def latest(self) -> Manifest:
-        """The newest manifest; the empty one where nothing was ever committed. Raises ArchiveDamaged."""
+        """The newest manifest, an empty one in a new archive. Raises ArchiveDamaged."""
         versions = self._versions()
         if not versions:
             return Manifest()
@@ -56,38 +56,38 @@ class ArchiveStore:
         except (OSError, msgspec.MsgspecError) as error:
             raise ArchiveDamaged(f"{path} cannot be read ({error}): restore the archive from a copy") from error
         if manifest.format != FORMAT:
-            raise ArchiveDamaged(f"{path} is of format {manifest.format}; this version reads {FORMAT}")
+            raise ArchiveDamaged(f"{path} has format {manifest.format}, but this version reads {FORMAT}")
         return manifest
 
     def commit(self, manifest: Manifest) -> None:
-        """Make a manifest the newest. Raises ArchiveBusy when somebody else has committed meanwhile, StorageFull."""
+        """Make a manifest the newest. Raises ArchiveBusy if another run has committed meanwhile, StorageFull."""
         path = self._manifest(manifest.version)
         with named_storage_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             if not create_file(path, manifest.encode()):
-                raise ArchiveBusy(f"{path} exists: another run archives into {self.root}; let it finish")
+                raise ArchiveBusy(f"{path} exists: another run archives into {self.root}; wait for its end")
         for version in self._versions()[:-_KEPT]:
             self._manifest(version).unlink(missing_ok=True)
 
     def new_path(self, table: str, day: str) -> Path:
-        """Where a new file of a table and day goes; its folder exists."""
+        """The path of a new file of a table and day. Its folder is created."""
         folder = self.root / DATA / table / f"day={day}"
         with named_storage_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{uuid.uuid4().hex}.parquet"
 
     def relative(self, path: Path) -> str:
-        """How a manifest names a file."""
+        """The name of a file in a manifest."""
         return path.relative_to(self.root).as_posix()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Nobody else writes meanwhile. Raises ArchiveBusy."""
-        with locked(self.root / "lock", ArchiveBusy(f"another run archives into {self.root}: let it finish")):
+        """Lock the archive for writing. Raises ArchiveBusy."""
+        with locked(self.root / "lock", ArchiveBusy(f"another run archives into {self.root}: wait for its end")):
             yield
 
     def sweep(self, manifest: Manifest) -> int:
-        """Remove files that killed runs left behind a day ago or longer; how many."""
+        """Delete the files that killed runs left behind at least a day ago. Return their number."""
         known = {file.path for file in manifest.files} | {each.path for each in manifest.retired}
         before = time.time() - _ABANDONED_S
         count = 0
@@ -118,17 +118,19 @@ def locked(path: Path, busy: FraudError, wait_s: float = 0.0) -> Iterator[None]:
 
 @contextmanager
 def named_storage_errors(path: Path) -> Iterator[None]:
-    """What a file system can do to a writer, by name: StorageFull, or ArchiveDamaged."""
+    """Map the errors of a file system to StorageFull or ArchiveDamaged."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageFull(f"no space left for {path}: free some and run this again; nothing is lost") from error
+            raise StorageFull(
+                f"no space left for {path}: free some space and run the job again; nothing is lost"
+            ) from error
         raise ArchiveDamaged(f"{path} cannot be used: {error.strerror or error}") from error
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file, replacing what was there; it appears whole or not at all. Raises StorageFull, ArchiveDamaged."""
+    """Write or replace a file atomically. Raises StorageFull, ArchiveDamaged."""
     with named_storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, content)

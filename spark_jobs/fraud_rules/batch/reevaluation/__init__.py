@@ -1,1 +1,1 @@
-"""Nightly re-evaluation: days replayed from the archive through the detector's own engine."""
+"""Nightly re-evaluation: replays days from the archive through the detector's engine."""

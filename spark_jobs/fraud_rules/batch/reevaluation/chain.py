@@ -1,8 +1,8 @@
-"""What an evaluation of a day begins with: which earlier days must be replayed first, and why a day cannot be.
+"""Plans the evaluation of a day: the earlier days to replay first, or the reason why the day cannot be evaluated.
 
-The marks and windows at the start of a day come from the corrected end of the day before. Where that is not kept, or
-rests on data that has been added to since, it is made again from the newest end that holds, or from nothing as far
-back as windows and cool-downs reach. Pure, but for reading counts from the archive.
+The marks and windows at the start of a day come from the corrected state at the end of the previous day. If that state
+is missing or outdated by later data, it is recomputed from the newest valid state, or from scratch as far back as
+windows and cool-downs reach. Pure, except that it reads counts from the archive.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ __all__ = ["Chain", "chain_of", "check_archived", "check_history", "is_due", "pr
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The state to begin with, if any, and the days to replay before the one that is wanted."""
+    """The start state, if any, and the days to replay before the requested one."""
 
     start: tuple[Day, SavedState] | None
     before: tuple[Day, ...]
 
 
 def reach_of(entries: Iterable[LogEntry], settings: DetectorSettings) -> int:
-    """How many days back something can still count."""
+    """The number of earlier days that can still affect a day."""
     rules = [entry.change for entry in entries if isinstance(entry.change, Rule)]
     widest_ms = max((rule.window_ms + (rule.cooldown_ms or 0) for rule in rules), default=0)
     return 1 + -(-(widest_ms + settings.max_out_of_orderness_ms) // DAY_MS)
 
 
 def chain_of(day: Day, basis: Basis, reach: int, state_of: Callable[[Day], SavedState | None]) -> Chain:
-    """The shortest way to the start of a day. `basis` holds the rows of all days that reach into it."""
+    """The shortest replay up to the start of a day. `basis` has the rows of all days that affect it."""
     first = day.plus(-reach)
     with_rows = [each for each in days_between(first, day.plus(-1)) if basis.rows.get(str(each.number))]
     for position in range(len(with_rows) - 1, -1, -1):
@@ -51,33 +51,33 @@ def chain_of(day: Day, basis: Basis, reach: int, state_of: Callable[[Day], Saved
 
 
 def check_archived(manifest: Manifest, day: Day, settings: DetectorSettings, now_ms: int) -> None:
-    """Raise DayNotArchived, DayTooOld or DayEmpty for a day of which there is nothing to evaluate."""
+    """Raise DayNotArchived, DayTooOld or DayEmpty for a day without data to evaluate."""
     topic = settings.topics.transactions
     if day.start_ms >= manifest.complete_until_ms:
         raise DayNotArchived(f"{day} is not in the archive yet: run the archive first (fraud_archive)")
     if manifest.rows(Table.TRANSACTIONS, day):
         return
     if _begins_late(manifest, topic) and manifest.began_ms is not None and day.end_ms <= manifest.began_ms:
-        raise DayTooOld(f"{day} is older than what the archive keeps: it begins on {Day.of(manifest.began_ms)}")
+        raise DayTooOld(f"{day} is before the archive, which begins on {Day.of(manifest.began_ms)}")
     provisional(manifest, day, settings, 0, now_ms)
     raise DayEmpty(f"there is no transaction of {day}: nothing to evaluate")
 
 
 def check_history(manifest: Manifest, day: Day, reach: int, chain: Chain, topic: str) -> None:
-    """Raise HistoryLost when windows reach back behind the archive's beginning, into records that were there once."""
+    """Raise HistoryLost if windows include records that retention removed before the archive began."""
     if chain.start is None and _begins_late(manifest, topic) and manifest.began_ms is not None:
         begins = Day.of(manifest.began_ms)
         if day < begins.plus(reach):
             raise HistoryLost(
                 f"windows and cool-downs of {day} reach back {reach} days, but the archive begins on {begins}, after "
-                "retention had removed what was before: evaluate a later day, or say --incomplete-history"
+                "retention had removed earlier records: evaluate a later day, or use --incomplete-history"
             )
 
 
 def provisional(manifest: Manifest, day: Day, settings: DetectorSettings, unjudged: int, now_ms: int) -> str | None:
-    """Why nothing of the day may be published yet; None when all that belongs to it is known.
+    """The reason why the day is provisional, so that nothing may be published yet. None if its data is complete.
 
-    Raises DayNotArchived when the day is over and the archive is behind.
+    Raises DayNotArchived if the day is over and the archive is behind.
     """
     settled_ms = _settled_ms(day, settings)
     if manifest.complete_until_ms < settled_ms:
@@ -90,16 +90,16 @@ def provisional(manifest: Manifest, day: Day, settings: DetectorSettings, unjudg
 
 
 def basis_of(feeds: Mapping[Day, DayFeed], settings: DetectorSettings) -> Basis:
-    """What a state rests on that has seen all judged rows of these days."""
+    """The basis of a state with all evaluated rows of these days."""
     rows = {str(day.number): feed.judged_rows() for day, feed in feeds.items()}
     return Basis(settings.key_groups, settings.max_out_of_orderness_ms, {day: n for day, n in rows.items() if n})
 
 
 def is_due(result: DayResult, now: Basis, reach: int, manifest: Manifest, settings: DetectorSettings) -> bool:
-    """Whether a day is to be evaluated again. `now` holds all days' rows.
+    """Whether a day must be evaluated again. `now` has the current rows of all days.
 
-    A published one is when it rests on less than there is now; one that was only provisional, when it no longer is.
-    One that was empty rests on itself alone.
+    A published day is due if its basis has fewer rows than there are now, a provisional day if it is not provisional
+    anymore. The basis of an empty day is only the day itself.
     """
     day = Day.parse(result.day)
     if result.settled is not None:
@@ -110,7 +110,7 @@ def is_due(result: DayResult, now: Basis, reach: int, manifest: Manifest, settin
 
 
 def _settled_ms(day: Day, settings: DetectorSettings) -> int:
-    """When all that belongs to a day in time has arrived."""
+    """The time at which all transactions of a day that are not late have arrived."""
     return day.end_ms + settings.max_out_of_orderness_ms
 
 

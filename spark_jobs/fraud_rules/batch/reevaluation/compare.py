@@ -1,4 +1,4 @@
-"""What a re-evaluation says about alerts. Pure."""
+"""Compares re-evaluated alerts with the published ones. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Verdict", "compare"]
 
 
 class Verdict(StrEnum):
-    """Of one alert: it should have been published and was not, was and should not, or was rightly."""
+    """The verdict on an alert: ADDED (missing), RETRACTED (spurious) or CONFIRMED."""
 
     ADDED = "ADDED"
     RETRACTED = "RETRACTED"

@@ -1,4 +1,4 @@
-"""Which batch judged a transaction, and how much of the rule log that batch saw."""
+"""Finds the batch that evaluated a transaction, and the end of that batch's rule log."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """The batches of a detector in turn, n of them.
+    """The n batches of a detector, in order.
 
-    `ends` int64[n] by partition, ascending: the offset after the last transaction read by then. `rules_ends` int64[n]:
-    the rule log's end that the batch saw. `refused`: versions turned down for the state they ask for.
+    `ends` int64[n] by partition, ascending: the offset after the last read transaction. `rules_ends` int64[n]: the end
+    of each batch's rule log. `refused`: the versions that were refused for the size of their state.
     """
 
     ends: Mapping[int, Ints]
@@ -32,7 +32,7 @@ class Cuts:
 
     @classmethod
     def of(cls, batches: Sequence[Progress], topic: str) -> Cuts:
-        """From progress records in log order. A batch that reads again what was judged before judges nothing anew."""
+        """Build from progress records in log order. A batch that reads evaluated records again evaluates none."""
         return cls.of_ends(
             [batch.ends_of(topic) for batch in batches],
             [batch.rules_end for batch in batches],
@@ -41,7 +41,7 @@ class Cuts:
 
     @classmethod
     def of_ends(cls, ends: Sequence[Mapping[int, int]], rules_ends: Sequence[int], refused: Iterable[int] = ()) -> Cuts:
-        """The same from end offsets by partition and pins."""
+        """Build from end offsets by partition, and pins."""
         partitions = sorted({partition for each in ends for partition in each})
         columns = {
             partition: np.maximum.accumulate(np.array([each.get(partition, 0) for each in ends], np.int64))
@@ -53,7 +53,7 @@ class Cuts:
         return len(self.rules_ends)
 
     def batch_of(self, rows: TransactionBatch) -> Ints:
-        """The number of each row's batch; `len(self)` for one not judged yet."""
+        """The number of each row's batch, `len(self)` for a row that is not evaluated yet."""
         found = np.full(len(rows), len(self), dtype=np.int64)
         for partition, ends in self.ends.items():
             here = rows.partition == partition
@@ -61,12 +61,12 @@ class Cuts:
         return found
 
     def judged_ends(self) -> dict[int, int]:
-        """By partition the offset after the last transaction judged."""
+        """The offset after the last evaluated transaction, by partition."""
         return {partition: int(ends[-1]) for partition, ends in self.ends.items() if len(ends)}
 
 
 class PinnedTimeline(RuleTimeline):
-    """The rule log as each row's own batch saw it: up to its append time, and up to the batch's pin."""
+    """The rule log of each row's own batch: up to the row's append time, and up to the batch's pin."""
 
     __slots__ = ("_cuts", "_incarnations", "_seen")
 
@@ -83,12 +83,12 @@ class PinnedTimeline(RuleTimeline):
         return np.minimum(self.versions_at(rows.append_ms), seen)
 
     def incarnations_kept(self) -> frozenset[int]:
-        """All there ever were: in event time, a rule that has been deleted since still has rows to come."""
+        """All incarnations: in event time, rows for a rule that was deleted later may still come."""
         return self._incarnations
 
 
 def refused_entries(entries: Iterable[LogEntry], refused: frozenset[int]) -> list[LogEntry]:
-    """The entries, those turned down by the detector without their change."""
+    """The entries, without the changes that the detector refused."""
     because = (Reason("state", "refused by the detector"),)
     return [
         entry.refused(because) if entry.version in refused and entry.change is not None else entry for entry in entries

@@ -1,6 +1,4 @@
-"""What re-evaluation keeps of each day: the state at its end, and its result. Beside the archive, in files that appear
-whole.
-"""
+"""Stores the state at the end of each re-evaluated day, and its result, in atomic files beside the archive."""
 
 from __future__ import annotations
 
@@ -39,19 +37,19 @@ class DayStore:
 
     @property
     def root(self) -> Path:
-        """Where it is."""
+        """The path of the folder."""
         return self.archive.root / "reevaluation"
 
     def alone(self, day: Day, *, wait: bool = False) -> AbstractContextManager[None]:
-        """Hold the day, so that no other run evaluates it. Raises DayBusy; `wait` first gives the other run half a day.
+        """Lock the day, so that no other run evaluates it. Raises DayBusy; with `wait`, only after half a day.
 
         A holder waits only for earlier days, so there is no deadlock.
         """
-        busy = DayBusy(f"another run evaluates {day}: let it finish, its result is this one's")
+        busy = DayBusy(f"another run evaluates {day}: wait for its result")
         return locked(self._of(day) / "lock", busy, _WAIT_S if wait else 0.0)
 
     def result(self, day: Day) -> DayResult | None:
-        """What was found of the day, if it was evaluated. Raises ArchiveDamaged."""
+        """The result of a day, None if it was not evaluated. Raises ArchiveDamaged."""
         path = self._of(day) / "result.json"
         try:
             return decode_result(path.read_bytes())
@@ -61,29 +59,29 @@ class DayStore:
             raise ArchiveDamaged(f"{path} cannot be read ({error}): remove it and evaluate the day again") from error
 
     def save_result(self, result: DayResult, page: bytes) -> Path:
-        """Keep a result and its page; where the page is."""
+        """Save a result and its page. Return the path of the page."""
         folder = self._of(Day.parse(result.day))
         write_whole(folder / "report.html", page)
         write_whole(folder / "result.json", encode_result(result))
         return folder / "report.html"
 
     def page(self, day: Day) -> Path:
-        """Where the page of a day is, once there is a result."""
+        """The path of a day's page, which exists once there is a result."""
         return self._of(day) / "report.html"
 
     def evaluated_days(self) -> list[Day]:
-        """The days that have a result, ascending."""
+        """The days with a result, ascending."""
         return sorted(Day.parse(path.parent.name.removeprefix("day=")) for path in self.root.glob("day=*/result.json"))
 
     def state(self, day: Day) -> SavedState | None:
-        """The state kept of a day's end."""
+        """The saved state at the end of a day."""
         path = self._of(day) / "state.json"
         try:
             return _decode_state(path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError):
-            return None  # made anew, as if it had never been kept
+            return None  # an unreadable state is recomputed like a missing one
 
     def new_folder(self, day: Day, run: str) -> Path:
         """An empty folder for a run's files of a day."""
@@ -97,14 +95,14 @@ class DayStore:
         groups = sorted(int(path.name.removeprefix(_IMAGE)) for path in folder.glob(f"{_IMAGE}*"))
         known = self.state(day)
         write_whole(self._of(day) / "state.json", msgspec.json.encode(SavedState(folder.name, basis, tuple(groups))))
-        # Somebody may have begun to read the state before; the ones before that are nobody's.
+        # Another run may still read the previous state. No run reads older ones.
         kept = {folder.name, known.folder if known else ""}
         for other in self._of(day).glob("run-*"):
             if other.name not in kept:
                 shutil.rmtree(other, ignore_errors=True)
 
     def prune(self) -> None:
-        """Let go of states but the newest; results stay."""
+        """Delete all states except the newest. Results stay."""
         with_state = sorted(self.root.glob("day=*/state.json"))
         for path in with_state[:-_KEPT_STATES]:
             path.unlink(missing_ok=True)
@@ -129,7 +127,7 @@ def write_image(folder: Path, key_group: int, image: bytes) -> None:
 
 
 def read_image(folder: Path, key_group: int) -> bytes:
-    """What `write_image` wrote. Raises ArchiveDamaged."""
+    """Read the result of `write_image`. Raises ArchiveDamaged."""
     path = folder / f"{_IMAGE}{key_group}"
     try:
         content = path.read_bytes()
@@ -138,6 +136,6 @@ def read_image(folder: Path, key_group: int) -> bytes:
         )
     except (OSError, struct.error, pa.ArrowException) as error:
         raise ArchiveDamaged(
-            f"{path} is not what was written: remove {folder.parent}/state.json, and the state is made anew"
+            f"{path} is corrupt: remove {folder.parent}/state.json, so that the state is recomputed"
         ) from error
     return image

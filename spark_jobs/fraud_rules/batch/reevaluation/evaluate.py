@@ -19,9 +19,9 @@ __all__ = ["DayRun", "by_event_time"]
 
 
 def by_event_time(settings: DetectorSettings) -> Pace:
-    """The pace of rows that come arranged by (event time, arrival).
+    """The pace of rows in the order of (event time, arrival).
 
-    An epoch that ended at T by append time may have rows up to T and the tolerance for clocks ahead by event time.
+    An epoch that ended at append time T may have rows with event times up to T plus the tolerance for fast clocks.
     """
     return Pace(_as_they_come, _newest_event_ms, EPOCH_GRACE_MS + settings.future_tolerance_ms)
 
@@ -41,7 +41,7 @@ class _Group:
 
 
 class DayRun:
-    """Some key groups, from the state at the start of a day to that at its end."""
+    """The evaluation of some key groups, from the start state of a day to its end state."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class DayRun:
         start: Mapping[int, bytes],
         observer: Observer | None = None,
     ) -> None:
-        """`start` has the state of key groups as `images` gave it; one that is missing begins with nothing."""
+        """`start` has the key groups' images of `images`. A missing key group starts without state."""
         self._timeline = timeline
         self._key_groups = settings.key_groups
         self._groups: dict[int, _Group] = {}
@@ -66,7 +66,7 @@ class DayRun:
         self._slices = 0
 
     def take(self, rows: TransactionBatch, detection_ms: int) -> Iterator[AlertRecord]:
-        """Evaluate the next rows, arranged by (event time, arrival), and give what fires."""
+        """Evaluate the next rows, in the order of (event time, arrival), and yield their alerts."""
         blobs = fan_out(rows, self._timeline, self._key_groups, self._groups)
         for key_group, group in self._groups.items():
             blob = blobs.get(key_group, EMPTY_BLOB)
@@ -80,7 +80,7 @@ class DayRun:
             yield from self.take(rows, detection_ms)
 
     def images(self) -> Iterator[tuple[int, bytes]]:
-        """The state of each key group that has any."""
+        """Yield the image of each key group with state."""
         for key_group, group in self._groups.items():
             image = group.log.image()
             if image is not None:

@@ -1,4 +1,4 @@
-"""What the archive knows about a detector: its rule log, its batches, and the days it has judged."""
+"""Reads a detector's archived rule log, its batches, and its evaluated days."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One manifest's worth of the logs."""
+    """The archived logs of one manifest."""
 
     store: ArchiveStore
     manifest: Manifest
@@ -38,11 +38,11 @@ class Evidence:
     settings: DetectorSettings
 
     def entries(self) -> tuple[LogEntry, ...]:
-        """The rule log. Raises RuleLogForeign when its beginning is missing."""
+        """The rule log. Raises RuleLogForeign if its beginning is missing."""
         records = read_log(self.store, self.manifest.of(Table.RULES))
         offsets = records.column(OFFSET).to_pylist()
         if offsets and self.manifest.starts.get(self.settings.topics.rules, {}).get("0", 0) > 0:
-            raise RuleLogForeign("the archived rule log does not begin at its beginning: it must be kept for ever")
+            raise RuleLogForeign("the beginning of the archived rule log is missing: keep the topic of rules forever")
         times = records.column(APPEND).cast(pa.int64()).to_pylist()
         values = records.column("value").to_pylist()
         return tuple(
@@ -51,7 +51,7 @@ class Evidence:
         )
 
     def cuts(self, since: Day) -> Cuts:
-        """The batches that have judged transactions of a day and later. Raises DayNotArchived when there are none."""
+        """The batches that evaluated transactions of a day and later. Raises DayNotArchived if there are none."""
         detector = self.settings.detector.encode()
         files = [file for file in self.manifest.of(Table.PROGRESS) if file.day >= since.number - 1]
         records = read_log(self.store, files, ["key", "value"])
@@ -63,7 +63,7 @@ class Evidence:
         ]
         if not batches:
             raise DayNotArchived(
-                f"the archive holds no batch of the detector {self.settings.detector} since {since}: nothing was judged"
+                f"the archive has no batch of detector {self.settings.detector} since {since}: nothing was evaluated"
             )
         return Cuts.of(batches, self.settings.topics.transactions)
 
@@ -72,17 +72,17 @@ class Evidence:
         return DayFeed(self.store, tuple(self.manifest.of(Table.TRANSACTIONS, day)), self.schema, cuts)
 
     def feeds(self, days: Iterable[Day], cuts: Cuts | None) -> dict[Day, DayFeed]:
-        """Those of several days, by day; of days without any there is none."""
+        """The transactions of several days, by day, without empty days."""
         feeds = {day: self.feed(day, cuts) for day in days}
         return {day: feed for day, feed in feeds.items() if feed.files}
 
     def timeline(self, cuts: Cuts) -> RuleTimeline:
-        """The rule log as the detector took it, without regard to pins."""
+        """The rule log without the detector's refusals, regardless of pins."""
         return RuleTimeline(refused_entries(self.entries(), cuts.refused))
 
 
 def _progress_or_skip(value: bytes | None) -> Progress | None:
-    """A progress record; None for a record of another program, which is logged."""
+    """Decode a progress record. An unreadable record is logged and gives None."""
     try:
         return decode_progress(value or b"")
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
-"""A day's transactions in the order in which they happened: (event time, arrival), slice by slice.
+"""Reads a day's transactions in slices, in the order of (event time, arrival).
 
-Arrival is the order in which the detector took them in: batches in turn, within a batch (append time, partition,
-offset). The files are sorted by event time, so a slice reads only the row groups that reach into it.
+Arrival is the order in which the detector read the transactions: by batch, within a batch by (append time, partition,
+offset). The files are sorted by event time, so a slice reads only the row groups that overlap it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Ints = NDArray[np.int64]
 
 
 def arranged(rows: TransactionBatch, batch_numbers: Ints) -> TransactionBatch:
-    """Rows by (event time, arrival); `batch_numbers` int64[n] from `Cuts.batch_of`."""
+    """Sort rows by (event time, arrival). `batch_numbers` int64[n] from `Cuts.batch_of`."""
     times = rows.columns[TIME_FIELD].values
     return rows.take(np.lexsort((rows.offset, rows.partition, rows.append_ms, batch_numbers, times)))
 
 
 @dataclass(frozen=True, slots=True)
 class DayFeed:
-    """The transactions in some files that a detector has judged: `cuts` None takes all, in order of append time.
+    """The evaluated transactions of some files. With `cuts` None, all transactions in the order of append time.
 
     Only fields of `schema` are read, and only transactions from `since_ms` on.
     """
@@ -50,7 +50,7 @@ class DayFeed:
     since_ms: int | None = None
 
     def slices(self, slice_rows: int = SLICE_ROWS) -> Iterator[TransactionBatch]:
-        """The rows in order, about so many at a time; none twice. Raises ArchiveDamaged."""
+        """Yield the rows in order and once each, about `slice_rows` at a time. Raises ArchiveDamaged."""
         with ExitStack() as stack:
             strings = string_fields(self.schema)
             files = [_OpenFile(stack.enter_context(open_parquet(self.store, e, strings)), e.path) for e in self.files]
@@ -64,7 +64,7 @@ class DayFeed:
                     yield from _cut(rows, slice_rows)
 
     def judged_rows(self) -> int:
-        """How many there are. Reads offsets only of files that reach beyond what is judged."""
+        """The number of evaluated rows. Reads offsets only from files with unevaluated rows."""
         if self.cuts is None:
             return sum(entry.rows for entry in self.files)
         ends = self.cuts.judged_ends()
@@ -92,7 +92,7 @@ class DayFeed:
 
 
 class _OpenFile:
-    """A file being read once through, by time."""
+    """A file that is read once, in the order of time."""
 
     def __init__(self, file: pq.ParquetFile, name: str) -> None:
         self._file = file
@@ -104,7 +104,7 @@ class _OpenFile:
         self._kept: tuple[int, TransactionBatch] | None = None
 
     def between(self, start_ms: int, end_ms: int, schema: TransactionSchema) -> Iterator[TransactionBatch]:
-        """The rows with event times in [start, end)."""
+        """Yield the rows with event times in [start, end)."""
         for i, (first_ms, last_ms, _) in enumerate(self.spans):
             if last_ms < start_ms or first_ms >= end_ms:
                 continue
@@ -118,7 +118,7 @@ class _OpenFile:
                 yield rows.take(np.arange(low, high))
 
     def _group(self, i: int, schema: TransactionSchema) -> TransactionBatch:
-        """A row group; the last one read is kept, because the next slice begins in it."""
+        """Read a row group. The last one is kept, because the next slice starts in it."""
         if self._kept is None or self._kept[0] != i:
             table = self._file.read_row_group(i, columns=[*PLACE, *schema.names])
             self._kept = i, batch_of(table, schema, self._name)
@@ -126,7 +126,7 @@ class _OpenFile:
 
 
 def _bounds(files: Sequence[_OpenFile], slice_rows: int) -> list[int]:
-    """Times that part the rows into slices of about equal size, reckoned from the row groups' spans."""
+    """Times that divide the rows into slices of about equal size, estimated from the row groups' time spans."""
     spans = [span for file in files for span in file.spans]
     if not spans:
         return []
@@ -142,7 +142,7 @@ def _bounds(files: Sequence[_OpenFile], slice_rows: int) -> list[int]:
 
 
 def _cut(rows: TransactionBatch, slice_rows: int) -> Iterator[TransactionBatch]:
-    """At most twice as many rows at a time."""
+    """Split rows into parts of at most twice `slice_rows`."""
     if len(rows) <= 2 * slice_rows:
         yield rows
         return

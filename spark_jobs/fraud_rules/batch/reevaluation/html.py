@@ -1,4 +1,4 @@
-"""Pieces of a self-contained page. What comes from data is escaped here."""
+"""Builds the parts of a self-contained HTML page. This module escapes all data."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ figure{margin:0}svg{width:100%;height:auto}
 """
 
 
-# It lies beside the page, in the archive and where Airflow serves it.
+# The file is in the folder of the page, in the archive and on Airflow's server.
 _NUMBERS = '<p><a href="result.json">All of this as JSON</a></p>\n'
 
 
 def document(title: str, subtitle: str, parts: Iterable[str]) -> bytes:
-    """The page."""
+    """Build the whole page."""
     body = "\n".join(parts)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
@@ -38,28 +38,28 @@ def document(title: str, subtitle: str, parts: Iterable[str]) -> bytes:
 
 
 def note(text: str) -> str:
-    """A remark that nobody should miss."""
+    """Build a prominent remark."""
     return f'<p class="note">{escape(text)}</p>'
 
 
 def tiles(values: Iterable[tuple[str, object]]) -> str:
-    """The numbers that matter most."""
+    """Build the tiles of the key figures."""
     cells = "".join(f'<div class="tile"><b>{_shown(v)}</b><span>{escape(name)}</span></div>' for name, v in values)
     return f'<div class="tiles">{cells}</div>'
 
 
 def section(title: str, *parts: str) -> str:
-    """A heading and what is under it."""
+    """Build a section with a heading."""
     return f"<h2>{escape(title)}</h2>\n" + "\n".join(parts)
 
 
 def figure(svg: str) -> str:
-    """A plot."""
+    """Wrap an SVG plot."""
     return f"<figure>{svg}</figure>"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table; numbers stand to the right, and so do their heads."""
+    """Build a table. Numbers and their heads are right-aligned."""
     cells = list(rows)
     numbers = [bool(cells) and _is_number(value) for value in (cells[0] if cells else heads)]
     head = "".join(_cell("th", escape(name), number) for name, number in zip(heads, numbers, strict=True))
@@ -68,7 +68,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def folded(title: str, *parts: str) -> str:
-    """What is shown when somebody asks for it."""
+    """Build a collapsed part that a click opens."""
     return f"<details><summary>{escape(title)}</summary>{''.join(parts)}</details>"
 
 

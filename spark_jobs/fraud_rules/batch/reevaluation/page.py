@@ -1,4 +1,4 @@
-"""The page of a night: what the live answer lacked, and why."""
+"""Builds the report page of a re-evaluated day: missing and spurious alerts, and their causes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def day_page(result: DayResult) -> bytes:
-    """The report of a day as one HTML file that needs no other."""
+    """The report of a day as one self-contained HTML file."""
     when = shown_time(result.evaluated_ms)
     return document(f"Re-evaluation of {result.day}", f"Evaluated {when} UTC.", _parts(result))
 
@@ -34,17 +34,17 @@ def _parts(result: DayResult) -> Iterator[str]:
         [
             ("transactions", result.transactions),
             ("out of order", result.out_of_order),
-            ("alerts published live", result.published),
+            ("live alerts", result.published),
             ("confirmed", result.confirmed),
             ("added", result.added),
             ("retracted", result.retracted),
-            ("corrections new in this run", result.new_corrections),
+            ("new corrections", result.new_corrections),
         ]
     )
     if result.rules:
         corrected = [] if result.is_clean else [figure(_by_rule(result))]
-        yield section("By rule", *corrected, _rules(result))
-    yield section("Through the day", figure(_by_hour(result)))
+        yield section("Rules", *corrected, _rules(result))
+    yield section("Hours", figure(_by_hour(result)))
     late = [("transactions", result.lateness)]
     yield section(
         "Lateness",
@@ -54,21 +54,19 @@ def _parts(result: DayResult) -> Iterator[str]:
     if len(result.corrections) >= MOST_LISTED:
         title += f" (the first {MOST_LISTED:,})"
     yield section(title, _corrections(result.corrections)) if result.corrections else section(title, "<p>None.</p>")
-    yield section(
-        "Where the time went", table(["phase", "seconds"], [[k, float(v)] for k, v in result.seconds.items()])
-    )
+    yield section("Run time", table(["phase", "seconds"], [[k, float(v)] for k, v in result.seconds.items()]))
     if result.warmed_days:
-        yield f"<p>Days replayed first, for what reaches over midnight: {', '.join(result.warmed_days)}.</p>"
+        yield f"<p>Earlier days replayed for windows over midnight: {', '.join(result.warmed_days)}.</p>"
 
 
 def lateness_labels() -> list[str]:
-    """One for each class of lateness."""
+    """The labels of the lateness classes."""
     names = ["<1 s", "1 s", "10 s", "1 min", "5 min", "15 min", "1 h", "6 h", "1 d"]
     return [name if name.startswith("<") else f"{name}+" for name in names[: len(LATENESS_EDGES_MS)]]
 
 
 def shown_time(time_ms: int) -> str:
-    """A time in UTC, to the millisecond."""
+    """Format a time in UTC, to the millisecond."""
     try:
         return (_EPOCH + timedelta(milliseconds=time_ms)).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
     except OverflowError:

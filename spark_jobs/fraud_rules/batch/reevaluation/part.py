@@ -1,4 +1,4 @@
-"""One task of an evaluation: a share of the key groups over a whole day. Reads the archive itself, writes files."""
+"""One task of an evaluation: evaluates a share of the key groups for a day, from the archive to files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _decode = msgspec.msgpack.Decoder(list[AlertRecord]).decode
 
 @dataclass(frozen=True, slots=True)
 class DayWork:
-    """What every task of a day's evaluation is told. `start` is the state it begins with, and of which day's end."""
+    """The parameters of every task of a day's evaluation. `start` is the start state, and the day of which it is."""
 
     archive: ArchiveStore
     day: Day
@@ -54,9 +54,9 @@ class DayWork:
 
 
 class PartAccount(msgspec.Struct, frozen=True):
-    """What a task says when it is done. Only the first task counts the transactions: all read the same ones.
+    """The result of a task. Only the first task counts the transactions, because all tasks read the same ones.
 
-    `out_of_order` counts those that arrived after one of a later event time; `lateness` as in `DayResult`.
+    `out_of_order` counts the transactions that arrived after one with a later event time. `lateness`: see `DayResult`.
     """
 
     key_groups: tuple[int, ...]
@@ -67,15 +67,15 @@ class PartAccount(msgspec.Struct, frozen=True):
 
 
 def shares(key_groups: int, tasks: int) -> list[tuple[int, ...]]:
-    """The key groups dealt out over so many tasks."""
+    """Distribute the key groups over tasks."""
     dealt = [tuple(range(first, key_groups, tasks)) for first in range(min(tasks, key_groups))]
     return [share for share in dealt if share]
 
 
 def run_part(work: DayWork, key_groups: Sequence[int]) -> Iterator[PartAccount | None]:
-    """Evaluate these key groups: alerts and state go to files of the work's folder.
+    """Evaluate key groups, and write alerts and state to files in the work's folder.
 
-    Gives None after each slice, as a sign of life, and the account at last.
+    Yields None after each slice, as a sign of progress, and finally the account.
     """
     images = {} if work.start is None else DayStore(work.archive).images(*work.start, key_groups)
     timeline = PinnedTimeline(work.entries, work.cuts)
@@ -95,7 +95,7 @@ def run_part(work: DayWork, key_groups: Sequence[int]) -> Iterator[PartAccount |
 
 
 def read_alerts(folder: Path, parts: Iterable[PartAccount]) -> Iterator[AlertRecord]:
-    """Every alert that the parts have found, a portion of them in memory at a time."""
+    """Yield all alerts of the tasks. Only a portion is in memory at a time."""
     for part in parts:
         with _alerts_path(folder, part.key_groups[0]).open("rb") as file:
             while head := file.read(_SIZE.size):
@@ -103,7 +103,7 @@ def read_alerts(folder: Path, parts: Iterable[PartAccount]) -> Iterator[AlertRec
 
 
 class _Tally:
-    """Counts what the day's transactions were like."""
+    """Counts the day's transactions by lateness and order."""
 
     def __init__(self, *, counting: bool, cuts: Cuts) -> None:
         self._counting = counting
@@ -113,7 +113,7 @@ class _Tally:
         self.lateness = np.zeros(len(LATENESS_EDGES_MS), np.int64)
 
     def take(self, rows: TransactionBatch) -> None:
-        """Note a slice, which is in order of event time: who comes after one that arrived later is out of order."""
+        """Count a slice in the order of event time. A row is out of order if an earlier row arrived after it."""
         if not self._counting:
             return
         self.rows += len(rows)

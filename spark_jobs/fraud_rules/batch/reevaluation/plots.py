@@ -1,4 +1,4 @@
-"""Plots as SVG text, to stand inside a page that needs nothing else."""
+"""Draws plots as SVG text for a self-contained page."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MOST_UPRIGHT = 26
 _MOST_NUMBERED = 12
 
 Series = tuple[str, Sequence[float]]
-"""What the values are, and the values."""
+"""The name and the values of a series."""
 
 
 def bars(title: str, labels: Sequence[str], series: Sequence[Series], axis: str) -> str:
-    """Bars by label, those of several series side by side; a series of nothing but zeros is left out."""
+    """Draw bars by label, with several series side by side. A series with only zeros is left out."""
     shown = [each for each in series if any(each[1])] or series[:1]
 
     def draw(axes: Axes) -> None:
@@ -45,7 +45,7 @@ def bars(title: str, labels: Sequence[str], series: Sequence[Series], axis: str)
 
 
 def curve(title: str, points: Sequence[tuple[float, float]], marked: float, axes_names: tuple[str, str]) -> str:
-    """A falling or rising curve over several powers of ten, with one x marked."""
+    """Draw a curve over several powers of ten, with one marked x value."""
     x, y = [point[0] for point in points], [point[1] for point in points]
 
     def draw(axes: Axes) -> None:
@@ -72,7 +72,7 @@ def _svg(title: str, axis: str, draw: Callable[[Axes], None]) -> str:
     axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
     text = io.StringIO()
-    with rc_context({"svg.hashsalt": "fraud-rules"}):  # the same numbers give the same page
+    with rc_context({"svg.hashsalt": "fraud-rules"}):  # so that equal numbers give equal pages
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     svg = text.getvalue()
     return svg[svg.index("<svg") :]

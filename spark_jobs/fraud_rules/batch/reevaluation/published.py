@@ -1,4 +1,4 @@
-"""What has been published about a day: alerts, and the corrections of earlier runs."""
+"""Reads the published alerts of a day, and the corrections of earlier runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Rule(msgspec.Struct, rename="camel"):
 
 
 class AlertView(msgspec.Struct, frozen=True, rename="camel"):
-    """What a correction says of an alert, read from the alert as it is or would have been published."""
+    """The members of an alert that a correction needs, read from the encoded alert."""
 
     alert_id: str
     rule_id: int
@@ -43,13 +43,13 @@ class AlertView(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def transaction_id(self) -> int | str:
-        """The transaction that fired."""
+        """The id of the transaction that fired."""
         found: int | str = msgspec.json.decode(self.triggering_event[ID_FIELD], type=int | str)
         return found
 
     @property
     def restricts(self) -> bool:
-        """Whether it came with a restriction."""
+        """Whether the alert has a restriction."""
         return self.violated_rule.action == "RESTRICT" and not self.shadow
 
 
@@ -76,14 +76,14 @@ def event_time_of(table: Table, value: bytes) -> int:
     """The event time of an archived alert or correction. Raises one of `decoding.UNDECODABLE` for any other record."""
     found = _correction(value) if table is Table.CORRECTIONS else view_of(value)
     if found.event_time not in _EVENT_MS:
-        raise ValueError(f"{found.event_time} is no event time")
+        raise ValueError(f"{found.event_time} is not an event time")
     return found.event_time
 
 
 @dataclass(slots=True)
 class Published:
-    """Alerts of a day by id, live and shadow, as published; and by id the last correction of a live one, and the
-    alerts that corrections added."""
+    """The published live and shadow alerts of a day by id, the last correction of each live alert, and the alerts that
+    corrections added."""
 
     live: dict[str, bytes] = field(default_factory=dict)
     shadow: dict[str, bytes] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Published:
 
     @classmethod
     def archived(cls, store: ArchiveStore, manifest: Manifest, day: Day) -> Published:
-        """What the archive has. Raises ArchiveDamaged."""
+        """Read the archived alerts and corrections. Raises ArchiveDamaged."""
         published = cls()
         for table, alerts in ((Table.ALERTS, published.live), (Table.SHADOW_ALERTS, published.shadow)):
             records = read_log(store, manifest.of(table, day), ["key", "value"])
@@ -103,13 +103,13 @@ class Published:
         return published
 
     def alert(self, day: Day, value: bytes, alert_id: str, *, shadow: bool) -> None:
-        """Take in a record of a topic of alerts, if it is of the day."""
+        """Add a record of a topic of alerts, if it belongs to the day."""
         view = _view_or_skip(value, "alerts")
         if view is not None and Day.of(view.event_time) == day:
             (self.shadow if shadow else self.live)[alert_id] = value
 
     def correct(self, day: Day, value: bytes) -> None:
-        """Take in a record of the topic of corrections, if it is of the day."""
+        """Add a record of the topic of corrections, if it belongs to the day."""
         try:
             correction = _correction(value)
             verdict = Verdict(correction.kind)
@@ -123,11 +123,11 @@ class Published:
                 self.added[correction.alert_id] = alert
 
     def text_of(self, alert_id: str) -> bytes | None:
-        """An alert as it was published, by the detector or as a correction."""
+        """The encoded alert, as the detector or a correction published it."""
         return self.live.get(alert_id) or self.added.get(alert_id)
 
     def in_effect(self) -> set[str]:
-        """The ids of live alerts as corrected so far."""
+        """The ids of the live alerts after all corrections so far."""
         retracted = {each for each, verdict in self.corrected.items() if verdict is Verdict.RETRACTED}
         added = {each for each, verdict in self.corrected.items() if verdict is Verdict.ADDED}
         return (self.live.keys() | added) - retracted
@@ -142,12 +142,12 @@ def judged_ids(store: ArchiveStore, manifest: Manifest, day: Day) -> Iterator[in
 
 
 def check_versions(alerts: Iterable[AlertView], entries: Iterable[LogEntry]) -> None:
-    """Raise RuleLogForeign when an alert names a rule version that the log does not have."""
+    """Raise RuleLogForeign if an alert names a rule version that the log does not have."""
     known = {entry.version: entry.change.rule_id for entry in entries if isinstance(entry.change, Rule)}
     for alert in alerts:
         if known.get(alert.rule_version) != alert.rule_id:
             raise RuleLogForeign(
-                f"alert {alert.alert_id} is of rule {alert.rule_id}, version {alert.rule_version}, which the archived "
+                f"alert {alert.alert_id} names rule {alert.rule_id}, version {alert.rule_version}, which the archived "
                 "rule log does not have: archive the log that the detector read, and evaluate the day again"
             )
 
@@ -160,7 +160,7 @@ def unknown_of(candidates: Mapping[str, AlertView], ids: Iterable[int | str]) ->
 
 
 def _view_or_skip(value: bytes, where: str) -> AlertView | None:
-    """An alert; None for a record of another program, which is logged."""
+    """Decode an alert. An unreadable record is logged and gives None."""
     try:
         view = view_of(value)
         _ = view.transaction_id

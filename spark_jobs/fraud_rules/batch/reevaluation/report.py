@@ -1,4 +1,4 @@
-"""What was found of a day, as numbers: for the page, for the summary in the UI, and for programs."""
+"""The result of a day's re-evaluation, as numbers for the page, for the summary in the UI, and for programs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["Correction", "DayResult", "RuleCounts", "decode_result", "encode_res
 
 HOURS = 24
 LATENESS_EDGES_MS = (0, 1_000, 10_000, 60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000)
-"""Lower edges of the lateness classes; the last one is open."""
+"""The lower edges of the lateness classes. The last class is open."""
 
 MOST_LISTED = 1_000
 
 
 class RuleCounts(msgspec.Struct, frozen=True, rename="camel"):
-    """Of one rule: alerts published, and what became of them. `new` of the corrections were published by this run."""
+    """The counts of one rule: published alerts and their verdicts. This run published `new` of the corrections."""
 
     rule_id: int
     name: str
@@ -29,7 +29,7 @@ class RuleCounts(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Correction(msgspec.Struct, frozen=True, rename="camel"):
-    """One alert added or taken back. `value` and `count` are the window's, as the alert says."""
+    """An added or retracted alert. `value` and `count` are those of its window."""
 
     verdict: str
     alert_id: str
@@ -44,12 +44,12 @@ class Correction(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DayResult(msgspec.Struct, frozen=True, rename="camel"):
-    """A day's evaluation. `provisional` says why nothing may be published yet, if so; `report_only`: none should be.
+    """The result of a day. `provisional` is the reason not to publish yet, if any. `report_only`: do not publish.
 
-    `hours` has for each hour of the day the alerts published, added and retracted. `lateness` counts transactions by
-    how long after their event time they arrived. `corrections` is cut at MOST_LISTED; the counts are not.
-    `new_corrections` is what this run published. `basis` is what the result rests on, `settled` what the run rested on
-    that published last; without one, none has.
+    `hours` has the published, added and retracted alerts of each hour. `lateness` counts transactions by the time from
+    event to arrival. `corrections` is cut at MOST_LISTED; the counts are complete. `new_corrections` counts the
+    corrections that this run published. `basis` is the basis of the result, `settled` that of the last run that
+    published, None if there is none.
     """
 
     day: str
@@ -74,7 +74,7 @@ class DayResult(msgspec.Struct, frozen=True, rename="camel"):
 
     @classmethod
     def empty(cls, day: Day, basis: Basis, provisional: str | None, now_ms: int, *, publishes: bool) -> DayResult:
-        """Of a day without a transaction."""
+        """The result of a day without transactions."""
         return cls(
             day=str(day),
             provisional=provisional,
@@ -99,14 +99,14 @@ class DayResult(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def withheld(self) -> str | None:
-        """Why nothing was published, if so."""
+        """The reason why nothing was published. None if the run published."""
         if self.provisional is not None:
             return f"provisional, {self.provisional}"
-        return "asked only to report" if self.report_only else None
+        return "report only" if self.report_only else None
 
     @property
     def is_clean(self) -> bool:
-        """Whether the live answer was right."""
+        """Whether all live alerts were right."""
         return self.added == 0 and self.retracted == 0
 
 

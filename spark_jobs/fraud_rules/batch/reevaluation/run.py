@@ -1,4 +1,4 @@
-"""Evaluates a day from the archive: what is known before, the days it rests on, the day itself. No broker, no Spark."""
+"""Evaluates a day from the archive: prepares the case, replays earlier days, then the day. No broker, no Spark."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ from fraud_rules.runtime.clock import now_ms
 __all__ = ["Case", "DayOptions", "Spread", "days_due", "decided", "evaluate", "in_process", "nothing_found", "prepare"]
 
 Spread = Callable[[DayWork, Sequence[tuple[int, ...]]], Sequence[PartAccount]]
-"""Runs the shares of a work, wherever, and gives their accounts."""
+"""Evaluates the shares of a day, locally or on Spark, and returns their accounts."""
 
 DEFAULT_TASKS = 2
 MOST_LOOKED_AT = 35
-"""Days that are looked at for later data."""
+"""The number of days that are checked for later data."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayOptions:
-    """Which day to evaluate, and from what. `tasks`: parts of the key groups; more of them take less memory each.
+    """The day to evaluate, and its inputs. `tasks` is the number of shares; with more, each needs less memory.
 
-    `incomplete_history` goes on where windows reach back behind the archive.
+    `incomplete_history` continues if windows start before the archive does.
     """
 
     day: Day
@@ -63,13 +63,13 @@ class DayOptions:
 
     @property
     def store(self) -> DayStore:
-        """Where results and states are kept."""
+        """The store of results and states."""
         return DayStore(self.archive)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """All that is known before the evaluation. `provisional` says why nothing may be published, if so."""
+    """The inputs of an evaluation. `provisional` is the reason not to publish, if any."""
 
     options: DayOptions
     evidence: Evidence
@@ -81,7 +81,7 @@ class Case:
 
 
 def prepare(options: DayOptions, now_ms: int) -> Case:
-    """Look at the archive. Raises DayNotArchived, DayEmpty, DayTooOld, HistoryLost, ArchiveDamaged."""
+    """Read the inputs from the archive. Raises DayNotArchived, DayEmpty, DayTooOld, HistoryLost, ArchiveDamaged."""
     day, settings = options.day, options.settings
     manifest, topic = options.archive.latest(), settings.topics.transactions
     check_archived(manifest, day, settings, now_ms)
@@ -99,7 +99,7 @@ def prepare(options: DayOptions, now_ms: int) -> Case:
 
 
 def nothing_found(options: DayOptions, now_ms: int, *, publishes: bool) -> DayResult:
-    """The result of a day without a transaction; kept, it tells a day that gets its first ones later."""
+    """The result of a day without transactions. It is saved to detect that the day receives some later."""
     settings = options.settings
     basis = Basis(settings.key_groups, settings.max_out_of_orderness_ms, {})
     reason = provisional(options.archive.latest(), options.day, settings, 0, now_ms)
@@ -107,9 +107,9 @@ def nothing_found(options: DayOptions, now_ms: int, *, publishes: bool) -> DayRe
 
 
 def evaluate(case: Case, spread: Spread, run: str) -> tuple[Findings, PartAccount]:
-    """Replay the days before where that must be, then the day: what fires, and the account of its transactions.
+    """Replay the necessary earlier days and then the day. Return its alerts, and the account of its transactions.
 
-    The end of each day is kept. `run` names this run. Raises ArchiveDamaged, StorageFull, and what `spread` raises.
+    The end state of each day is saved. `run` names this run. Raises ArchiveDamaged, StorageFull, errors of `spread`.
     """
     store, chain = case.options.store, case.chain
     start = chain.start
@@ -122,7 +122,7 @@ def evaluate(case: Case, spread: Spread, run: str) -> tuple[Findings, PartAccoun
 
 
 def decided(case: Case, different: Sequence[Difference]) -> tuple[list[Difference], frozenset[str]]:
-    """The differences, without alerts of transactions that are not archived yet; and the ids of these.
+    """The differences without alerts whose transactions are not archived yet, and the ids of these alerts.
 
     Raises RuleLogForeign.
     """
@@ -136,14 +136,14 @@ def decided(case: Case, different: Sequence[Difference]) -> tuple[list[Differenc
 
 
 def in_process(work: DayWork, parts: Sequence[tuple[int, ...]]) -> Sequence[PartAccount]:
-    """Run the shares here, one after the other."""
+    """Evaluate the shares in this process, one after the other."""
     return [account for part in parts for account in run_part(work, part) if account is not None]
 
 
 def _evaluate(
     case: Case, day: Day, start: tuple[Day, SavedState] | None, spread: Spread, run: str
 ) -> tuple[Path, Sequence[PartAccount]]:
-    """Replay one day from the end of the one before it, and keep its own end."""
+    """Replay one day from the end state of the previous day, and save its end state."""
     options, store = case.options, case.options.store
     folder = store.new_folder(day, run)
     work = DayWork(
@@ -171,7 +171,7 @@ def _evaluate(
 def _kept(store: DayStore, day: Day) -> tuple[Day, SavedState]:
     state = store.state(day)
     if state is None:
-        raise FraudError(f"the end of {day}, just kept, is gone: is somebody cleaning up?")
+        raise FraudError(f"the saved state of {day} disappeared: does another process delete files there?")
     return day, state
 
 
@@ -180,8 +180,11 @@ def _first_group(account: PartAccount) -> int:
 
 
 def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings) -> list[DayResult]:
-    """What was found of the days that are to be evaluated again, ascending: they have received data since they were
-    published, or rest on one that has, or were provisional and no longer are."""
+    """The results of the days that must be evaluated again, ascending.
+
+    These days, or days that affect them, have received data since they were published, or they are not provisional
+    anymore.
+    """
     manifest, store = archive.latest(), DayStore(archive)
     evaluated = store.evaluated_days()[-MOST_LOOKED_AT:]
     if not evaluated:

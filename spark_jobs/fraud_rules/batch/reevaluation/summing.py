@@ -1,4 +1,4 @@
-"""From alerts found and published to the numbers of a result. Pure."""
+"""Computes the numbers of a result from re-evaluated and published alerts. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found of a day: alerts by id, live and shadow, and the restriction events of live ones."""
+    """The alerts of a re-evaluated day by id, live and shadow, and the restriction events of live ones."""
 
     live: Mapping[str, bytes]
     shadow: Mapping[str, bytes]
@@ -29,7 +29,7 @@ class Findings:
 
     @classmethod
     def of(cls, alerts: Iterable[AlertRecord]) -> Findings:
-        """From the engine's alerts."""
+        """Collect the engine's alerts."""
         live: dict[str, bytes] = {}
         shadow: dict[str, bytes] = {}
         restrictions: dict[str, bytes] = {}
@@ -51,7 +51,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """The counts of a result; those of the whole are of live alerts only."""
+    """The counts of a result. The totals count live alerts only."""
 
     counts: Counter[Verdict]
     rules: list[RuleCounts]
@@ -60,7 +60,7 @@ class Summed:
 
 
 def differences(found: Findings, published: Published) -> list[Difference]:
-    """Every alert that the live answer lacks or has too much, shadow alerts too."""
+    """All missing and spurious live and shadow alerts."""
     different: list[Difference] = []
     for shadow, ours, theirs in ((False, found.live, published.live), (True, found.shadow, published.shadow)):
         for alert_id, verdict in compare(theirs.keys(), ours.keys()).items():
@@ -74,7 +74,7 @@ def differences(found: Findings, published: Published) -> list[Difference]:
 def summed(
     day: Day, found: Findings, published: Published, different: Iterable[Difference], entries: Iterable[LogEntry]
 ) -> Summed:
-    """Count by rule and hour. `different` leaves out what cannot be decided yet."""
+    """Count alerts by rule and hour. `different` does not have undecided alerts."""
     names = {entry.version: entry.change for entry in entries if isinstance(entry.change, Rule)}
     by_rule: dict[tuple[int, bool], Counter[str]] = {}
     hours = [[0, 0, 0] for _ in range(HOURS)]

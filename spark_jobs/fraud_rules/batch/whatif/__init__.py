@@ -1,1 +1,1 @@
-"""What a draft rule would have done on past days, evaluated by the detector's own engine. Publishes nothing."""
+"""What-if: evaluates a draft rule on past days with the detector's engine. It publishes nothing."""

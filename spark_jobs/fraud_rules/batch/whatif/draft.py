@@ -1,4 +1,4 @@
-"""Finds the rule that a what-if is about: a file, its JSON, or the id of a rule in the archived log."""
+"""Finds the rule of a what-if: a file, its JSON, or the id of a rule in the archived log."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ __all__ = ["find_draft"]
 
 
 def find_draft(named: str, entries: Sequence[LogEntry], schema: TransactionSchema, limits: RuleLimits) -> Rule:
-    """The rule. Raises RuleUnknown, RuleRejected with every fault of a draft, InputInvalid for an unreadable file."""
+    """Find the rule. Raises RuleUnknown, RuleRejected with every fault, InputInvalid for an unreadable file."""
     if named.isascii() and named.isdigit():
         return _of_log(int(named), entries)
     if named.lstrip().startswith("{"):
-        return _rule(named.encode(), "the rule given", schema, limits)
+        return _rule(named.encode(), "the rule", schema, limits)
     path = Path(named)
     if not path.exists():
         raise RuleUnknown(f"{named} is neither a rule file nor the id of a rule")
     records = read_rule_file(path)
     if len(records) != 1:
-        raise RuleUnknown(f"{named} holds {len(records)} rules: a what-if is about one")
+        raise RuleUnknown(f"{named} holds {len(records)} rules: a what-if needs exactly one")
     return _rule(records[0].value, named, schema, limits)
 
 
 def _rule(text: bytes, where: str, schema: TransactionSchema, limits: RuleLimits) -> Rule:
     change = parse_rule_record(text, schema, limits)
     if not isinstance(change, Rule):
-        raise RuleUnknown(f"{where} ends or commands rules: a what-if needs a rule to evaluate")
+        raise RuleUnknown(f"{where} is a deletion or a control: a what-if needs a rule")
     return change
 
 
@@ -44,5 +44,5 @@ def _of_log(rule_id: int, entries: Sequence[LogEntry]) -> Rule:
         return in_force.rule
     versions = [entry.version for entry in entries if isinstance(entry.change, Rule) and entry.rule_id == rule_id]
     if versions:
-        raise RuleUnknown(f"rule {rule_id} has been deleted since its version {versions[-1]}: write it into a file")
+        raise RuleUnknown(f"rule {rule_id} was deleted after version {versions[-1]}: write the rule to a file")
     raise RuleUnknown(f"there is no rule {rule_id} in the archived rule log")

@@ -1,4 +1,4 @@
-"""Evaluates variants over archived days: a share of the keys each process, one pass over the data."""
+"""Evaluates variants over archived days, in several processes with a share of the keys each, in one pass."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from fraud_rules.model.transaction import Column, TransactionBatch
 __all__ = ["Fires", "WhatIfWork", "evaluate_variants"]
 
 KEPT = 2_000_000
-"""Fires of the draft that are kept one by one; all are counted."""
+"""The most fires of the draft that are kept individually. All fires are counted."""
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIfWork:
-    """What to evaluate: files of days in turn, the first of them from `since_ms` on; fires count from `start_ms` on."""
+    """The inputs: files of days in order, from event time `since_ms` on. Fires count from `start_ms` on."""
 
     archive: ArchiveStore
     days: tuple[tuple[Day, tuple[FileEntry, ...]], ...]
@@ -48,7 +48,7 @@ class WhatIfWork:
 
 @dataclass(slots=True)
 class Fires:
-    """What fired. `counts` by variant; of the draft also when, for whom and by which transaction, up to KEPT."""
+    """The fires. `counts` are by variant. For the draft, up to KEPT fires have time, key and transaction."""
 
     transactions: int = 0
     counts: Counter[int] = field(default_factory=Counter)
@@ -60,7 +60,7 @@ class Fires:
     keys: list[tuple[object, ...]] = field(default_factory=list)
 
     def add(self, other: Fires) -> None:
-        """Take in what another share of the keys fired."""
+        """Add the fires of another share of the keys."""
         self.counts.update(other.counts)
         self.suppressed += other.suppressed
         self.by_hour.update(other.by_hour)
@@ -71,7 +71,7 @@ class Fires:
 
 
 def evaluate_variants(work: WhatIfWork, processes: int) -> Fires:
-    """Evaluate with so many processes, each with its share of the keys. Raises ArchiveDamaged."""
+    """Evaluate with `processes` processes, each with a share of the keys. Raises ArchiveDamaged."""
     work = replace(work, settings=replace(work.settings, key_groups=processes))
     if processes == 1:
         return _share(work, 0)
@@ -98,7 +98,7 @@ def _share(work: WhatIfWork, key_group: int) -> Fires:
 
 
 class _Watch:
-    """Looks at the kernel's own output: nothing is written for the variants but a count."""
+    """Observes the kernel's output, because variants only need a count, not alerts."""
 
     def __init__(self, work: WhatIfWork) -> None:
         self._work = work
@@ -107,7 +107,7 @@ class _Watch:
         self.fires = Fires()
 
     def result(self) -> Fires:
-        """All that fired."""
+        """All fires."""
         self.fires.counts.update(dict(enumerate(self._curve.counts.tolist(), start=1)))
         return self.fires
 
@@ -115,7 +115,7 @@ class _Watch:
         self.fires.transactions += int((rows.columns[TIME_FIELD].values >= self._work.start_ms).sum())
 
     def note(self, rows: TransactionBatch, fields: tuple[str, ...], plan: Plan, taken: Taken) -> None:
-        """What became of some rows."""
+        """Count the fires of some rows."""
         output = taken.output
         if not len(output):
             return

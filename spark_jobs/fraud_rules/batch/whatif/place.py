@@ -1,4 +1,4 @@
-"""Where the report of a what-if is kept, for whoever knows its result."""
+"""The folder of a what-if's report, which follows from its result."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ FOLDER = "whatif"
 
 
 def report_name(evaluated_ms: int, rule_id: object) -> str:
-    """The name of its folder within FOLDER of the archive."""
+    """The name of the report's folder within FOLDER of the archive."""
     stamp = datetime.fromtimestamp(evaluated_ms / 1_000, UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
     return f"{stamp}-rule-{rule_id}"

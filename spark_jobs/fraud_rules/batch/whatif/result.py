@@ -1,4 +1,4 @@
-"""What a what-if found, as numbers and as a page."""
+"""The result of a what-if, as numbers and as a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_LISTED = 200
 
 
 class Overlap(msgspec.Struct, frozen=True, rename="camel"):
-    """A rule in force: its alerts on these days as corrected, and how many of them the draft would have given too."""
+    """A rule in force: its alerts on these days after corrections, and the number that the draft would also raise."""
 
     rule_id: int
     name: str
@@ -28,7 +28,7 @@ class Overlap(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Fire(msgspec.Struct, frozen=True, rename="camel"):
-    """One time the draft would have fired."""
+    """One fire of the draft."""
 
     transaction_id: int | str
     event_time: int
@@ -36,9 +36,9 @@ class Fire(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class WhatIfResult(msgspec.Struct, frozen=True, rename="camel"):
-    """What the draft would have done. `limits` and `windows_ms` pair each variant with how often it would have fired.
+    """The fires of the draft. `limits` and `windows_ms` pair each variant with its number of fires.
 
-    `hours` counts by hour from the first day's midnight on. `busiest` are the keys it would have fired for most often.
+    `hours` counts the fires of each hour from the first day's midnight on. `busiest` are the keys with the most fires.
     """
 
     rule: dict[str, object]
@@ -61,7 +61,7 @@ encode_whatif = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def whatif_page(result: WhatIfResult) -> bytes:
-    """The report as one HTML file that needs no other."""
+    """The report as one self-contained HTML file."""
     rule = result.rule
     title = f"What if: rule {rule.get('ruleId')} {rule.get('name') or ''}".strip()
     span = (
@@ -77,9 +77,9 @@ def _parts(result: WhatIfResult) -> Iterator[str]:
             ("transactions", result.transactions),
             ("would have fired", result.fires),
             *a_day,
-            ("held by the cool-down", result.suppressed),
+            ("suppressed by cool-down", result.suppressed),
             ("keys", result.keys),
-            ("seconds taken", result.seconds),
+            ("run time (s)", result.seconds),
         ]
     )
     members = [[name, _text(value)] for name, value in result.rule.items() if value not in (None, "", [], ())]
@@ -90,18 +90,18 @@ def _parts(result: WhatIfResult) -> Iterator[str]:
         rows = [[_duration(window_ms), count] for window_ms, count in result.windows_ms]
         yield section("Other windows", table(["window", "fires"], rows))
     yield section("When", figure(_when(result)))
-    yield section("For whom", table(["key", "fires"], [[_key(key), count] for key, count in result.busiest]))
-    overlap = _overlap(result.overlap, result.fires) if result.overlap else "<p>None of them gave an alert.</p>"
+    yield section("Keys", table(["key", "fires"], [[_key(key), count] for key, count in result.busiest]))
+    overlap = _overlap(result.overlap, result.fires) if result.overlap else "<p>No alerts of these rules.</p>"
     yield section("Overlap with rules in force", overlap)
     fires = [[shown_time(each.event_time), str(each.transaction_id), _key(each.key)] for each in result.first]
-    title = f"The first {len(fires)} of {result.fires:,}" if len(fires) < result.fires else "Each of them"
+    title = f"The first {len(fires)} of {result.fires:,}" if len(fires) < result.fires else "All fires"
     yield section(title, table(["time (UTC)", "transaction", "key"], fires))
 
 
 def _curve(result: WhatIfResult) -> str:
     points = [(float(limit), float(count)) for limit, count in result.limits]
     own = float(str(result.rule.get("limit")))
-    return curve("how often it would have fired, by limit (dashed: the rule's own)", points, own, ("limit", "fires"))
+    return curve("fires by limit (dashed: the rule's limit)", points, own, ("limit", "fires"))
 
 
 def _limits(result: WhatIfResult) -> str:
@@ -121,7 +121,7 @@ def _overlap(overlap: Sequence[Overlap], fires: int) -> str:
         return f"{100 * part / whole:.1f} %" if whole else "-"
 
     rows = [[o.rule_id, o.name, o.alerts, o.both, share(o.both, o.alerts), share(o.both, fires)] for o in overlap]
-    return table(["rule", "name", "its alerts", "on the same transaction", "of its own", "of the draft's"], rows)
+    return table(["rule", "name", "alerts", "on the same transaction", "of its alerts", "of the draft's fires"], rows)
 
 
 def _key(key: Mapping[str, object]) -> str:
@@ -138,7 +138,7 @@ def _text(value: object) -> str:
 
 
 def hours_of(by_hour: Mapping[int, int], days: Sequence[Day]) -> list[int]:
-    """Counts by hour of epoch as a list from the first day's midnight to the last day's end."""
+    """Convert counts by hour of the epoch to a list from the first day's midnight to the last day's end."""
     first = days[0].start_ms // 3_600_000
     hours = [0] * (len(days) * DAY_MS // 3_600_000)
     for hour, count in by_hour.items():

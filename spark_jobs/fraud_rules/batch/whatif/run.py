@@ -1,4 +1,4 @@
-"""A what-if from beginning to end: the draft, the days, one pass, what it overlaps with, the report."""
+"""Runs a what-if: finds the draft, evaluates the days in one pass, compares with other rules, saves the report."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ __all__ = ["WhatIf", "keep", "last_day", "what_if"]
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """The question: a rule (a file, or the id of one in the log), and over which days of event time, both included.
+    """The question: a rule (a file, or an id in the log), and the first and last day of event time, inclusive.
 
-    `limits` to try; none given means a choice around the rule's own.
+    `limits` are the limits to try. If empty, limits around the rule's own are chosen.
     """
 
     rule: str
@@ -56,7 +56,7 @@ class WhatIf:
 def what_if(
     question: WhatIf, archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings
 ) -> WhatIfResult:
-    """Evaluate. Raises RuleUnknown, RuleRejected, DayNotArchived, DayEmpty, ArchiveDamaged, InputInvalid."""
+    """Run a what-if. Raises RuleUnknown, RuleRejected, DayNotArchived, DayEmpty, ArchiveDamaged, InputInvalid."""
     started = time.monotonic()
     if question.last < question.first:
         raise InputInvalid(f"{question.first} to {question.last}: the first day must not be after the last")
@@ -87,7 +87,7 @@ def what_if(
 
 
 def keep(result: WhatIfResult, archive: ArchiveStore) -> Path:
-    """Keep a result and its page in the archive; where the page is. Raises StorageFull."""
+    """Save a result and its page in the archive. Return the path of the page. Raises StorageFull."""
     folder = archive.root / FOLDER / report_name(result.evaluated_ms, result.rule.get("ruleId"))
     write_whole(folder / "result.json", encode_whatif(result))
     write_whole(folder / "report.html", whatif_page(result))
@@ -95,12 +95,12 @@ def keep(result: WhatIfResult, archive: ArchiveStore) -> Path:
 
 
 def last_day(archive: ArchiveStore) -> Day:
-    """The last day with transactions. Raises DayEmpty when there is none."""
+    """The last day with transactions. Raises DayEmpty if there is none."""
     manifest = archive.latest()
     days = [*manifest.days(Table.TRANSACTIONS), *manifest.days(Table.IMPORTED)]
     if not days:
         raise DayEmpty(
-            f"the archive {archive.root} holds no transaction yet: run fraud archive, or fraud archive import, first"
+            f"the archive {archive.root} holds no transactions yet: first run fraud archive or fraud archive import"
         )
     return max(days)
 
@@ -142,7 +142,7 @@ def _key(draft: Rule, key: Sequence[object]) -> dict[str, int | str | Decimal]:
 def _overlap(
     archive: ArchiveStore, manifest: Manifest, days: Iterable[Day], fires: Fires, entries: Sequence[LogEntry]
 ) -> list[Overlap]:
-    """By rule, its alerts as corrected, and those on transactions that the draft fires on."""
+    """The overlap of each rule: its alerts after corrections, and those on transactions for which the draft fires."""
     fired = frozenset(fires.ids)
     alerts: Counter[int] = Counter()
     both: Counter[int] = Counter()

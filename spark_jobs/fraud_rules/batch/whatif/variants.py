@@ -1,4 +1,4 @@
-"""The draft and its variants, as rules that are evaluated side by side: one pass, shared windows. Pure."""
+"""The draft and its variants as rules, which are evaluated together in one pass with shared windows. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Variants:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """All of them; a variant's id is its position and 1."""
+        """All rules. The id of a variant is its position plus 1."""
         drafts = [
             self.draft,
             *(replace(self.draft, limit=limit) for limit in self.limits),
@@ -42,27 +42,27 @@ class Variants:
 
     @property
     def limit_rules(self) -> tuple[Rule, ...]:
-        """Those that differ from the draft in their limits."""
+        """The rules that differ from the draft only in their limits."""
         return self.rules[1 : 1 + len(self.limits)]
 
     @property
     def share_evaluations(self) -> bool:
-        """Whether the draft's evaluations answer for all limits."""
+        """Whether the draft's evaluations give the result of all limits."""
         return not depends_on_alerts(self.draft)
 
     @property
     def reach_ms(self) -> int:
-        """How long before the first day something can still count."""
+        """The time before the first day in which transactions can still count."""
         return max((self.draft.window_ms, *self.windows_ms)) + (self.draft.cooldown_ms or 0)
 
     def timeline(self) -> RuleTimeline:
-        """A rule log that has had all that are to be evaluated from the beginning."""
+        """A rule log that has all evaluated rules from the beginning."""
         answered = {rule.rule_id for rule in self.limit_rules} if self.share_evaluations else set()
         rules = [rule for rule in self.rules if rule.rule_id not in answered]
         return RuleTimeline(LogEntry.accepted(i, 0, rule) for i, rule in enumerate(rules))
 
     def schema(self, schema: TransactionSchema) -> TransactionSchema:
-        """The fields that matter to them."""
+        """The fields that the rules use."""
         wanted = {ID_FIELD, TIME_FIELD, *self.draft.fields}
         return TransactionSchema(tuple(field for field in schema.fields if field.name in wanted))
 
@@ -76,20 +76,20 @@ def variants_of(draft: Rule, bounds: RuleLimits, limits: Sequence[Decimal] = (),
 
 
 def limits_of(text: str) -> tuple[Decimal, ...]:
-    """Limits as a person writes them, with commas. Raises InputInvalid."""
+    """Parse limits that are separated by commas. Raises InputInvalid."""
     try:
         limits = tuple(Decimal(part.strip()) for part in text.split(",") if part.strip())
     except InvalidOperation as error:
-        raise InputInvalid(f"limits {text[:60]!r}: write numbers with commas between") from error
+        raise InputInvalid(f"limits {text[:60]!r}: write numbers separated by commas") from error
     if len(limits) > MOST_LIMITS or not all(limit.is_finite() for limit in limits):
-        raise InputInvalid(f"at most {MOST_LIMITS} limits can be tried, and only finite ones")
+        raise InputInvalid(f"a what-if accepts at most {MOST_LIMITS} limits, and only finite ones")
     return limits
 
 
 def _around(draft: Rule) -> set[Decimal]:
-    """Limits from a tenth to ten times as much, each a little more than the last; around zero, from -1 to 1.
+    """Limits from a tenth to ten times the draft's, in geometric steps. For a limit of zero, from -1 to 1.
 
-    What counts takes whole numbers: all of them where these are few.
+    For counts, only whole numbers, and all of them if there are few.
     """
     limit = draft.limit
     if draft.aggregator in _COUNTING and 0 <= limit <= LIMITS // 5:
@@ -102,6 +102,6 @@ def _around(draft: Rule) -> set[Decimal]:
 
 
 def _rounded(value: Decimal) -> Decimal:
-    """To three digits, as a person would write it."""
+    """Round to three significant digits."""
     exponent = value.adjusted() - 2
     return Decimal(int(value.scaleb(-exponent).to_integral_value())).scaleb(exponent) if value else value
