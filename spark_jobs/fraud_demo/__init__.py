@@ -1,4 +1,4 @@
-"""`make demo`: everything on one machine, with generated traffic, planted frauds, and a check of every alert.
+"""`make demo`: runs the whole product on one machine with generated traffic and planted frauds, and checks every alert.
 
-A package of its own above the product, which does not import it: its commands and pages are entry points.
+The product does not import this package. Its commands and pages are entry points.
 """

@@ -1,7 +1,7 @@
-"""Airflow on one machine: its four components as processes of their own, on SQLite, with a login that is known.
+"""Runs Airflow on one machine: its four components as separate processes, on SQLite, with a known login.
 
-Nothing here imports Airflow. A component outlives whoever started it, as the broker does; every process of an
-installation is known by the AIRFLOW_HOME in its environment, so that also what a kill -9 has orphaned is found.
+This module does not import Airflow. A component outlives its starter, as the broker does. AIRFLOW_HOME in a process's
+environment identifies the installation, so that orphans of a kill -9 are also found.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _REQUEST_S = 2.0
 
 
 class Component(StrEnum):
-    """What Airflow is made of here. LocalExecutor's task processes are the scheduler's children."""
+    """The components of Airflow. The task processes of LocalExecutor are children of the scheduler."""
 
     API_SERVER = "api-server"
     SCHEDULER = "scheduler"
@@ -55,7 +55,7 @@ class Component(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AirflowSite:
-    """One installation. `port` is the API server's; the two after it serve the logs of tasks and of triggers.
+    """One installation. `port` is the port of the API server. The next two serve the logs of tasks and of triggers.
 
     `connections` are Airflow connections by id, as JSON-ready documents; they reach the components by their
     environment, never by an argument. `surroundings` are variables of the environment that are no setting of Airflow's.
@@ -72,28 +72,28 @@ class AirflowSite:
 
     @property
     def url(self) -> str:
-        """Where a browser finds it."""
+        """The URL of the pages."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def ports(self) -> tuple[int, int, int]:
-        """Every port it listens on."""
+        """All ports of the installation."""
         return self.port, self.port + 1, self.port + 2
 
     def environment(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """The environment of every component. Settings given win over those made here."""
+        """The environment of every component. The site's settings override the defaults."""
         inherited = {name: value for name, value in environ.items() if not name.startswith("AIRFLOW")}
         made = {f"AIRFLOW__{name}": value for name, value in {**self._settings(), **self.settings}.items()}
         given = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(each) for name, each in self.connections.items()}
         variables = {f"AIRFLOW_VAR_{name.upper()}": value for name, value in self.variables.items()}
-        # The control plane's store belongs to this Kafka, as Airflow's own database does to this installation.
+        # The control plane's store belongs to this Kafka, as Airflow's database belongs to this installation.
         store = {"FRAUD_CONTROL_DATABASE": f"sqlite:///{self.home / 'control-plane.db'}"}
         own = {
             "AIRFLOW_HOME": str(self.home),
             "FRAUD_HOME": str(self.project.root),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{inherited.get('PATH', '')}",
             "PYTHONUNBUFFERED": "1",
-            # Process titles are written over the environment of a process, by which it is found here.
+            # A process title overwrites the environment of a process, by which this module finds it.
             "SPT_NOENV": "1",
             "NO_PROXY": HOST,
             "no_proxy": HOST,
@@ -121,10 +121,10 @@ class AirflowSite:
             "API_AUTH__JWT_SECRET": self.secret("jwt"),
             "LOGGING__WORKER_LOG_SERVER_PORT": str(self.port + 1),
             "LOGGING__TRIGGER_LOG_SERVER_PORT": str(self.port + 2),
-            # The first requests come while the API server starts: a task that gives up then has failed.
+            # The first requests arrive while the API server starts. A task that gives up then would fail.
             "WORKERS__EXECUTION_API_RETRIES": "10",
             "WORKERS__EXECUTION_API_TIMEOUT": "60",
-            # A triggerer that died is noticed, and its triggers are taken over, within seconds.
+            # Another triggerer takes over the triggers of a dead one within seconds.
             "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
             "DAG_PROCESSOR__PARSING_PROCESSES": "1",
             "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
@@ -133,7 +133,7 @@ class AirflowSite:
         }
 
     def secret(self, name: str, fresh: str | None = None) -> str:
-        """A secret of this installation: made once, kept in a file only its owner reads."""
+        """A secret of this installation, created once, in a file that only its owner can read."""
         path = self.home / "secrets" / name
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -150,7 +150,7 @@ class LocalAirflow:
         self._children: list[subprocess.Popen[bytes]] = []
 
     def prepare(self) -> None:
-        """Make the login and the database, where they are not there yet. Raises AirflowFailed."""
+        """Create the login and the database, if they are missing. Raises AirflowFailed."""
         self.site.home.mkdir(parents=True, exist_ok=True)
         passwords = self.site.home / "passwords.json"
         passwords.write_text(json.dumps({USER: self.site.password}), encoding="utf-8")
@@ -160,10 +160,10 @@ class LocalAirflow:
                 [_airflow(), "db", "migrate"], env=self.site.environment(), stdout=log, stderr=log, check=False
             )
         if done.returncode != 0:
-            raise AirflowFailed(f"Airflow's database could not be made (log: {self._log('migrate')})")
+            raise AirflowFailed(f"Airflow's database could not be created (log: {self._log('migrate')})")
 
     def start(self, *components: Component) -> None:
-        """Start these components, all when none is named. Return at once."""
+        """Start these components, or all if none is named. Return at once."""
         for component in components or tuple(Component):
             environment = {**self.site.environment(), _COMPONENT: component}
             command = [_airflow(), component]
@@ -171,23 +171,25 @@ class LocalAirflow:
             self._children.append(start_detached(command, log, folder=self.site.home, environment=environment))
 
     def await_healthy(self, timeout_s: float = 300.0) -> None:
-        """Return once every component says that it is well. Raises AirflowFailed."""
+        """Wait until every component reports that it is healthy. Raises AirflowFailed."""
         deadline = time.monotonic() + timeout_s
         while sick := self.sick():
             self.check()
             if time.monotonic() > deadline:
-                raise AirflowFailed(f"Airflow's {', '.join(sick)} not well in {timeout_s:g} s (logs: {self.logs})")
+                raise AirflowFailed(
+                    f"not healthy within {timeout_s:g} s: Airflow's {', '.join(sick)} (logs: {self.logs})"
+                )
             time.sleep(_LOOK_S)
 
     def check(self) -> None:
-        """Raise AirflowFailed when a component that was started here has ended by itself; a killed one is not meant."""
+        """Raise AirflowFailed if a started component has ended by itself. A component that `kill` ended is ignored."""
         for child in self._children:
             code = child.poll()
             if code is not None and code >= 0:
                 raise AirflowFailed(f"a component of Airflow ended with {code} (logs: {self.logs})")
 
     def sick(self) -> list[str]:
-        """The components that do not say they are well."""
+        """The components that do not report that they are healthy."""
         try:
             with urllib.request.urlopen(f"{self.site.url}/api/v2/monitor/health", timeout=_REQUEST_S) as answer:  # noqa: S310 -- loopback
                 document = json.load(answer)
@@ -197,7 +199,7 @@ class LocalAirflow:
         return [name for name, each in told.items() if name != Component.API_SERVER and each.get("status") != "healthy"]
 
     def stop(self) -> bool:
-        """End every process of this site, in order or by a kill. False when there was none."""
+        """End every process of this site, after a while by a kill. Return False if there was none."""
         found = list(self.processes())
         end_processes(found, _GRACE_S)
         for child in self._children:
@@ -213,11 +215,11 @@ class LocalAirflow:
         for child in self._children:
             if child.pid in killed:
                 child.wait()
-        # One whose child was killed before it may have ended by itself, in order: that is not to be held against it.
+        # A component may end by itself after its child was killed. That is not a failure.
         self._children = [child for child in self._children if child.pid not in killed]
 
     def processes(self, component: Component | None = None) -> Iterator[psutil.Process]:
-        """The processes of this site that run, or those of one component."""
+        """The running processes of this site, or of one component."""
         for process in processes_with("AIRFLOW_HOME", str(self.site.home)):
             running = environment_of(process).get(_COMPONENT)
             if running is not None and component in (None, running):
@@ -225,7 +227,7 @@ class LocalAirflow:
 
     @property
     def logs(self) -> Path:
-        """The folder of the components' own logs."""
+        """The folder of the components' logs."""
         return self.site.home / "components"
 
     def _log(self, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Processes of the demo that outlive it when it is killed, and are found again by the next one."""
+"""Child processes of the demo. They outlive a killed demo, and the next demo finds and stops them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TAIL_CHARS = 300
 
 
 class Child:
-    """One process in a session of its own, so that a Ctrl-C in the terminal is not for it.
+    """One process in a separate session, so that a Ctrl-C in the terminal does not reach it.
 
-    `marker` is an argument of its command that no other process has.
+    `marker` is a unique argument of its command.
     """
 
     def __init__(self, name: str, command: Sequence[str], marker: str, log: Path) -> None:
@@ -30,18 +30,18 @@ class Child:
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it; the log grows where it exists."""
+        """Start the process. Its output is appended to the log."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self._child = start_detached(self._command, self.log)
 
     def check(self) -> None:
-        """Raise DetectorFailed when it has ended by itself."""
+        """Raise DetectorFailed if the process has ended by itself."""
         code = None if self._child is None else self._child.poll()
         if code is not None:
             raise DetectorFailed(f"the {self.name} ended with {code}: {self._said()} (log: {self.log})")
 
     def stop(self) -> bool:
-        """End it in order, with what it has started; killed when that takes too long. False when it did not run."""
+        """End the process and its children, after a while by a kill. Return False if it did not run."""
         if self._child is None or self._child.poll() is not None:
             return False
         ended = end_tree(ProcessHandle.of(self._child.pid, self._marker), _GRACE_S)
@@ -49,13 +49,13 @@ class Child:
         return ended
 
     def stop_left_over(self) -> bool:
-        """End one of an earlier demo."""
+        """End the process of an earlier demo."""
         return end_tree(ProcessHandle.find(self._marker), _LEFT_OVER_GRACE_S)
 
     def _said(self) -> str:
-        """The last thing in its log."""
+        """The last line of the log."""
         try:
             lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         except OSError:
             lines = []
-        return lines[-1][:_TAIL_CHARS] if lines else "it said nothing"
+        return lines[-1][:_TAIL_CHARS] if lines else "no output"

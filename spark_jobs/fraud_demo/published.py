@@ -1,4 +1,4 @@
-"""What a detector has published, read from its topics for the verdict."""
+"""Reads the outputs that a detector has published, for the verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["read_published"]
 
 
 def read_published(kafka: KafkaConnection, topics: TopicNames) -> Published:
-    """Everything there is once no transaction is open, in the order of the topics. Raises BrokerUnavailable."""
+    """Read all outputs once no transaction is open, in the order of the topics. Raises BrokerUnavailable."""
     await_settled(kafka, (topics.alerts, topics.shadow_alerts, topics.late_transactions, topics.quarantine))
 
     return Published(
@@ -27,7 +27,7 @@ def read_published(kafka: KafkaConnection, topics: TopicNames) -> Published:
 
 
 def _documents(kafka: KafkaConnection, topic: str) -> list[Any]:
-    """The readable records of a topic."""
+    """Decode the readable records of a topic."""
     records = sorted(read_topic(kafka, topic).items())
     found = (decode_or_skip(topic, each, decode_exactly, partition) for partition, part in records for each in part)
     return [document for document in found if document is not None]

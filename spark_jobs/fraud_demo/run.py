@@ -1,8 +1,8 @@
-"""Runs the demo: brings everything up, sends traffic, shows what comes of it, judges the run, and stops all of it.
+"""Runs the demo: starts all components, sends traffic, shows the alerts, checks the run, and stops all components.
 
-Airflow's DAGs do what they do anywhere: one starts the detector and looks after it, another seeds the rules. Every run
-has a broker, an Airflow and a checkpoint of its own under var/demo, made anew, so that a run checks itself and nothing
-else. What an earlier demo left running, however it ended, is stopped first.
+Airflow's DAGs work as in production: one starts and supervises the detector, another seeds the rules. Every run has its
+own new broker, Airflow and checkpoint in var/demo, so that it checks only itself. It first stops the processes that an
+earlier demo left behind.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ _LATE_AFTER_S = 20.0  # every key group has a watermark by then
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """`traffic.seconds` None runs until Ctrl-C; otherwise the run ends by itself and is judged."""
+    """If `traffic.seconds` is None, the demo runs until Ctrl-C. Otherwise it ends by itself and checks the run."""
 
     traffic: TrafficSettings
 
 
 def stop_left_over(context: Configured) -> list[str]:
-    """Stop what an earlier demo left running; what that was."""
+    """Stop the processes that an earlier demo left behind. Return their names."""
     return Site(context).stop_left_over()
 
 
 def run_demo(options: DemoOptions, context: Configured) -> int:
-    """The exit code: 0 when the run was right, or ended by Ctrl-C with no end set; 1 when it was wrong."""
+    """Run the demo. Return 0 if the run was right, or if Ctrl-C ended an endless run; else 1."""
     stop = threading.Event()
     with interrupts_set(stop), ExitStack() as stack:
         demo = _Demo(options, context, stop, stack)
@@ -69,7 +69,7 @@ def run_demo(options: DemoOptions, context: Configured) -> int:
 
 
 class _Demo:
-    """One run. What is started is on the stack, to be stopped in reverse."""
+    """One run. The stack stops the started components in reverse order."""
 
     def __init__(self, options: DemoOptions, context: Configured, stop: threading.Event, stack: ExitStack) -> None:
         self._context = context
@@ -83,7 +83,7 @@ class _Demo:
         self._watch = Watch(self._kafka, context.settings, self._sender.planted)
 
     def bring_up(self) -> bool:
-        """Start everything, up to live rules; False when interrupted."""
+        """Start all components and wait for live rules. Return False if interrupted."""
         for name in self._site.stop_left_over():
             self._say(f"stopped the {name} of an earlier demo")
         self._compile()
@@ -102,12 +102,12 @@ class _Demo:
         return live
 
     def run(self) -> None:
-        """Send the traffic and show what comes, until it has ended and all of it is judged, or the interrupt."""
+        """Send the traffic and show the results, until all of it is evaluated, or until the interrupt."""
         self._stack.callback(self._sender.stop)
         self._sender.start()
         planted = False
         self._say(f"late frauds of yesterday follow after {_LATE_AFTER_S:g} s: fraud_archive and")
-        self._say("fraud_nightly_reevaluation in Airflow find what no alert could tell in time")
+        self._say("fraud_nightly_reevaluation in Airflow find these frauds, which arrive too late for alerts")
         with open_screen(f"Airflow: {self._address}") as screen:
             while self._goes_on() and not self._sender.ended():
                 if not planted and self._sending().elapsed_s > _LATE_AFTER_S:
@@ -118,7 +118,7 @@ class _Demo:
                 self._drain(screen)
 
     def judge(self) -> Verdict:
-        """End the detector, recompute the run from its recording, and say how it was."""
+        """Drain the detector, recompute the run from its recording, and show the verdict."""
         self._site.drain()
         self._watch.stop()
         settings, places = self._context.settings, self._site.places
@@ -132,20 +132,20 @@ class _Demo:
         return verdict
 
     def _plant_late_frauds(self) -> bool:
-        """Frauds of yesterday that arrive now, too late to alert: the nightly re-evaluation adds them."""
+        """Send frauds of yesterday, which arrive too late for alerts. The nightly re-evaluation adds them."""
         records = [(b"late", text) for _, text in late_frauds(Day.today().plus(-1))]
         append_records(self._kafka, self._context.settings.topics.transactions, records)
         return True
 
     def say_goodbye(self) -> None:
-        """After an interrupt: what there was."""
+        """Show a summary after an interrupt."""
         self._console.print(status_line(self._watch.seen(), self._sending()))
-        self._say("stopping everything this demo started")
+        self._say("stopping all processes of this demo")
 
     def _compile(self) -> None:
-        """Make the machine code of the kernel, which the detector's workers then find, once and not in each of them."""
+        """Compile the kernel once, so that the detector's workers find the machine code in the cache."""
         began_s = time.monotonic()
-        self._say("compiling the window kernel (half a minute, the first time only)")
+        self._say("compiling the window kernel (half a minute, only once)")
         replay(_SMALL, self._context.schema, self._context.settings)
         self._say(f"kernel ready ({time.monotonic() - began_s:.0f} s)")
 
@@ -154,13 +154,12 @@ class _Demo:
         return f"{self._site.airflow.site.url} ({USER} / {PASSWORD})"
 
     def _goes_on(self) -> bool:
-        """False once interrupted. Raises when something ended that should not; the detector is not meant: it is looked
-        after."""
+        """Return False once interrupted. Raise if a component has ended, except the detector, which is supervised."""
         self._site.check()
         return not self._stop.is_set()
 
     def _drain(self, screen: Screen) -> None:
-        """Wait until the detector has judged everything sent."""
+        """Wait until the detector has evaluated all sent records."""
         self._sender.stop()
         ends = topic_ends(self._kafka, self._context.settings.topics.transactions)
 
@@ -172,7 +171,7 @@ class _Demo:
             lambda seen: all(seen.judged.get(partition, 0) >= end for partition, end in ends.items()), _DRAIN_S, check
         )
         if not judged_all and not self._stop.is_set():
-            raise DetectorFailed(f"the detector has not judged all traffic within {_DRAIN_S:g} s after its end")
+            raise DetectorFailed(f"the detector has not evaluated all traffic within {_DRAIN_S:g} s after its end")
 
     def _sending(self) -> Sending:
         return self._sender.sending()

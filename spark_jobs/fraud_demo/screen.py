@@ -1,4 +1,4 @@
-"""What the demo shows: on a terminal a picture that is renewed, elsewhere plain lines."""
+"""The demo's output: a live screen on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PLAIN_WIDTH = 180
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How far the traffic is."""
+    """The progress of the traffic."""
 
     records: int
     planted: int
@@ -37,7 +37,7 @@ class Sending:
 
 
 class Screen(Protocol):
-    """Where a run is shown."""
+    """Shows a run."""
 
     def __enter__(self) -> Self: ...
 
@@ -46,11 +46,11 @@ class Screen(Protocol):
     ) -> None: ...
 
     def show(self, seen: Seen, sending: Sending) -> None:
-        """Show what there is now."""
+        """Show the current state."""
 
 
 def open_screen(address: str) -> Screen:
-    """A picture on a terminal, lines elsewhere. `address` says where more can be seen."""
+    """A live screen on a terminal, plain lines elsewhere. `address` is the address of Airflow."""
     return _Picture(address) if sys.stdout.isatty() else _Lines()
 
 
@@ -96,7 +96,7 @@ class _Lines:
 
 
 def picture(seen: Seen, sending: Sending, rows: int, address: str) -> RenderableType:
-    """The whole picture, with the newest alerts in at most so many rows."""
+    """Render the whole screen, with the newest alerts in at most `rows` rows."""
     newest = seen.recent[-(rows - 1) :]
     alerts = _table(newest) if newest else Text("no alerts yet: a fraud is planted every few seconds", "dim")
     title = f"alerts: {seen.alerts}, and {seen.shadow_alerts} of shadow rules"
@@ -106,18 +106,18 @@ def picture(seen: Seen, sending: Sending, rows: int, address: str) -> Renderable
         outage or Text("payments are evaluated", "green"),
         Panel(
             _figures(seen, sending),
-            title="detector: figures of the last batch, so they are old" if outage else "detector",
+            title="detector: figures of the last batch (out of date)" if outage else "detector",
             title_align="left",
             border_style="dim" if outage else "blue",
             height=4,
         ),
         Text(address),
-        Text("Ctrl-C stops all of this. In another terminal: .venv/bin/fraud rules list", "dim"),
+        Text("Ctrl-C stops the demo. In another terminal: .venv/bin/fraud rules list", "dim"),
     )
 
 
 def _table(newest: Sequence[SeenAlert]) -> Table:
-    """Alerts in columns; what matters least is cut first where the terminal is narrow."""
+    """Render alerts in columns. A narrow terminal cuts the least important columns first."""
     table = Table(box=None, pad_edge=False, expand=True, header_style="dim")
     for name, ratio in (("time", 0), ("severity", 0), ("rule", 5), ("about", 4), ("value", 5), ("", 0), ("after", 0)):
         right = name == "after"
@@ -130,9 +130,9 @@ def _table(newest: Sequence[SeenAlert]) -> Table:
 
 
 def status_line(seen: Seen, sending: Sending) -> Text:
-    """Rate, waiting payments, latency, rules in force, batch time, and the planted frauds found, in one line.
+    """Render rate, waiting payments, latency, rules in force, batch time, and the found frauds in one line.
 
-    During an outage it begins with that.
+    During an outage the line starts with the outage.
     """
     parts = [_part(*part) for part in _parts(seen, sending)]
     outage = _outage(seen)
@@ -140,7 +140,7 @@ def status_line(seen: Seen, sending: Sending) -> Text:
 
 
 def _outage(seen: Seen) -> Text | None:
-    """Since when no payment is evaluated, and how many are waiting; None while they are evaluated."""
+    """The start of an outage and the number of waiting payments. None without an outage."""
     live = seen.liveness
     if live is None or live.severity is Severity.NONE:
         return None
@@ -148,7 +148,7 @@ def _outage(seen: Seen) -> Text | None:
 
 
 def _figures(seen: Seen, sending: Sending) -> Table:
-    """The same in columns, two rows."""
+    """Render the figures in columns of two rows."""
     parts = [_part(*part) for part in _parts(seen, sending)]
     half = (len(parts) + 1) // 2
     grid = Table.grid(padding=(0, 3))
@@ -179,8 +179,8 @@ def _parts(seen: Seen, sending: Sending) -> list[tuple[str, str]]:
 
 
 def summary(verdict: Verdict, latencies_ms: Sequence[int]) -> Table:
-    """The figures of a run, and what was wrong with it."""
-    table = Table(box=box.SIMPLE, show_header=False, title="the run", title_justify="left")
+    """Render the figures of a run and its faults."""
+    table = Table(box=box.SIMPLE, show_header=False, title="Result of the run", title_justify="left")
     for name, value in (
         ("transactions", f"{verdict.transactions:,}"),
         ("alerts", f"{verdict.alerts:,}, and {verdict.shadow_alerts:,} of shadow rules"),

@@ -1,4 +1,4 @@
-"""The demo's traffic: sent by a thread, known by what was planted in it, and steered by who is asked to."""
+"""Sends the demo's traffic in a thread, records the planted frauds, and follows the steering folder."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LOOK_S = 0.2
 
 
 class Sender:
-    """One run of traffic. Without end it may be steered: its speed changed, frauds planted that somebody wishes for."""
+    """One run of traffic. In an endless run, the steering folder can change the speed and plant frauds."""
 
     def __init__(
         self, kafka: KafkaConnection, topic: str, settings: TrafficSettings, steering: Steering | None = None
     ) -> None:
-        # A run that ends is judged by what its settings say was sent.
+        # The check of a finite run relies on the traffic of its settings, so such a run is not steered.
         self._steering = steering if settings.seconds is None else None
         self._kafka = kafka
         self._topic = topic
@@ -40,40 +40,40 @@ class Sender:
 
     @property
     def planted(self) -> Mapping[int, str]:
-        """The labels of planted frauds by transaction id, of those sent."""
+        """The labels of the planted frauds, by the ids of their sent transactions."""
         return self._planted
 
     @property
     def planted_whole(self) -> Mapping[int, str]:
-        """The same of the frauds that were sent to their end: only they must alert."""
+        """The labels of the completely sent frauds, by transaction id. Only these must raise alerts."""
         return {identity: label for identity, label in self._planted.items() if label in self._whole}
 
     def start(self) -> None:
-        """Begin to send."""
+        """Start to send."""
         self._started_s = time.time()
         self._thread.start()
 
     def stop(self) -> None:
-        """Send no more, and return once the broker has all that was sent."""
+        """Stop sending, and wait until the broker has all sent records."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def ended(self) -> bool:
-        """Whether all is sent. Raises what ended the thread otherwise."""
+        """Whether all records are sent. Raises the error that ended the thread, if any."""
         if self._failure is not None:
             raise self._failure
         return not self._thread.is_alive()
 
     def sending(self) -> Sending:
-        """How far it is."""
+        """The progress of the traffic."""
         elapsed_s = time.time() - self._started_s if self._started_s else 0.0
         return Sending(self.sent.records, len(set(dict(self._planted).values())), elapsed_s)
 
     def _run(self) -> None:
         try:
             self._send()
-        except Exception as error:  # noqa: BLE001 - `ended` raises it: a demo without traffic must say why
+        except Exception as error:  # noqa: BLE001 - `ended` raises it, so that a demo without traffic reports the reason
             self._failure = error
 
     def _send(self) -> None:
@@ -91,7 +91,7 @@ class Sender:
         return self._steered(self._steering)
 
     def _steered(self, steering: Steering) -> Iterator[TrafficRecord]:
-        """Traffic at the speed that is wished for, begun anew whenever that changes, and the frauds wished for."""
+        """Generate traffic at the requested speed, restarted at each change of it, with the requested frauds."""
         per_s = int(self._settings.rate_per_s)
         planted: list[TrafficRecord] = []
         while not self._stop.is_set():
@@ -124,7 +124,7 @@ class Sender:
 
 
 def _until(records: Iterator[TrafficRecord], due_ms: int) -> Iterator[TrafficRecord]:
-    """Those that come before a time, and the first after it."""
+    """Yield the records before a time, and the first one after it."""
     for record in records:
         yield record
         if record.due_ms >= due_ms:

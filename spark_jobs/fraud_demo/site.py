@@ -1,4 +1,4 @@
-"""Everything a demo consists of: broker, agent and Airflow, each of which the next demo can stop."""
+"""The components of a demo: broker, agent and Airflow. The next demo can stop each of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fraud_rules.runtime.process import ProcessHandle, end_tree
 
 __all__ = ["Places", "Site"]
 
-PASSWORD = "demo"  # noqa: S105 -- known on purpose, and printed; Airflow listens on loopback only
+PASSWORD = "demo"  # noqa: S105 -- public on purpose and printed; Airflow listens only on loopback
 
 _AGENT = ("-m", "fraud_rules.cli", "agent", "run", "--drain-on-exit", "--drain-s=20")
 _DRAIN_S = 60.0
@@ -39,7 +39,7 @@ _LOOK_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where a demo keeps things; everything but the logs is made anew by each."""
+    """The paths of a demo. Each demo recreates everything except the logs."""
 
     home: Path
     logs: Path
@@ -51,24 +51,24 @@ class Places:
 
     @property
     def steering(self) -> Path:
-        """Where the pages leave what they wish of the traffic."""
+        """The folder in which the pages request changes of the traffic."""
         return self.home / "steering"
 
     @property
     def archive(self) -> Path:
-        """The archive: of this demo's Kafka, which no later demo goes on with."""
+        """The archive of this demo's Kafka. No later demo continues it."""
         return self.home / "archive"
 
     @property
     def recording(self) -> Path:
-        """What `fraud replay` recomputes the run from."""
+        """The recording for `fraud replay`."""
         return self.home / "recording.json"
 
 
 class Site:
-    """One installation under var/demo. What is started is registered to be stopped, in reverse.
+    """One installation in var/demo. A stack stops the started components in reverse order.
 
-    `agent_prefix` goes before the agent's command, as for a container of its own.
+    `agent_prefix` precedes the agent's command, for example to run it in a container.
     """
 
     def __init__(self, context: Configured, agent_prefix: Sequence[str] = ()) -> None:
@@ -86,7 +86,10 @@ class Site:
         )
 
     def stop_left_over(self) -> list[str]:
-        """Stop what an earlier demo left running; what that was. Supervisors go first, so that nobody restarts it."""
+        """Stop the components that an earlier demo left behind, and return their names.
+
+        Supervisors are stopped first, because they would restart the detector.
+        """
         stopped = {
             "Airflow": self.airflow.stop(),
             "agent": self.agent.stop_left_over(),
@@ -96,16 +99,16 @@ class Site:
         return [name for name, was_running in stopped.items() if was_running]
 
     def start(self, stack: ExitStack, say: Callable[[str], None]) -> None:
-        """Bring everything up, on empty places; return once Airflow is being started."""
+        """Start all components with empty folders. Return when Airflow has begun to start."""
         shutil.rmtree(self.places.home, ignore_errors=True)
         self.places.home.mkdir(parents=True)
         for port in self.airflow.site.ports:
             check_free(port, AIRFLOW_PORT_VARIABLE)
         began_s = time.monotonic()
-        # Undone in reverse: first who looks after the detector, then who runs it.
+        # The stack stops the supervisor of the detector before the agent that runs it.
         for stop in (self.broker.stop, self.agent.stop, self.airflow.stop):
             stack.callback(stop)
-        airflow = _InBackground(self._start_airflow)  # it needs a while, and Kafka only after that
+        airflow = _InBackground(self._start_airflow)  # its start takes a while and needs Kafka only at the end
         self.broker.start()
         say(f"broker at {self.broker.bootstrap} ({time.monotonic() - began_s:.0f} s)")
         declared = load_topics(self._context.project.config / "topics.yaml")
@@ -119,16 +122,16 @@ class Site:
         self.airflow.start()
 
     def stop_detector(self) -> bool:
-        """End the detector on this checkpoint, whoever has started it. False when there was none."""
+        """End the detector of this checkpoint, regardless of its starter. Return False if there was none."""
         return end_tree(ProcessHandle.find(f"--checkpoint={self.places.checkpoint}"), _GRACE_S)
 
     def check(self) -> None:
-        """Raise when something that should run has ended."""
+        """Raise if a component has ended."""
         self.agent.check()
         self.airflow.check()
 
     def drain(self) -> None:
-        """Ask for the detector to stop after the batch in hand, and return once it has. Raises DetectorFailed."""
+        """Stop the detector after its current batch, and wait for its end. Raises DetectorFailed."""
         topics, kafka, detector = self._context.settings.topics, self.broker.kafka, self._context.settings.detector
         log = read_intent_log(kafka, topics.detector_intents, detector)
         if log.newest is None or log.newest.intent.kind is IntentKind.DRAIN:
@@ -168,7 +171,7 @@ class Site:
 
 
 class _InBackground:
-    """A call in a thread; `wait` raises what it raised."""
+    """A call in a thread. `wait` raises the error of the call."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._failure: BaseException | None = None
@@ -183,5 +186,5 @@ class _InBackground:
     def _run(self, call: Callable[[], None]) -> None:
         try:
             call()
-        except BaseException as error:  # noqa: BLE001 -- handed to whoever waits
+        except BaseException as error:  # noqa: BLE001 -- `wait` raises it
             self._failure = error

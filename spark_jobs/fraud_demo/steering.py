@@ -1,6 +1,6 @@
-"""How others steer the demo's traffic: a folder in which one side leaves wishes and the other says what it does.
+"""Steers the demo's traffic through a folder: one side writes requests, the other side writes the state.
 
-Files are put in place whole, so that neither side ever reads half of one.
+Both sides write files atomically, so that the other side never reads a partial file.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from fraud_rules.runtime.atomic_file import Durability, write_file
 __all__ = ["VARIABLE", "Steering", "TrafficState", "Wish"]
 
 VARIABLE = "FRAUD_DEMO_STEERING"
-"""Names the folder, where there is traffic to steer."""
+"""The environment variable with the path of the folder."""
 
 MAX_PER_S = 5_000
 
 
 class TrafficState(msgspec.Struct, frozen=True, rename="camel"):
-    """What the traffic is at: transactions a second."""
+    """The state of the traffic: transactions per second."""
 
     per_s: int
     max_per_s: int = MAX_PER_S
 
 
 class Wish(msgspec.Struct, frozen=True, rename="camel"):
-    """A fraud to plant; `label` is how it is known in the traffic."""
+    """A request to plant a fraud. `label` identifies the fraud in the traffic."""
 
     pattern: str
     label: str
@@ -43,38 +43,38 @@ _wish = msgspec.json.Decoder(Wish).decode
 
 @dataclass(frozen=True, slots=True)
 class Steering:
-    """One folder."""
+    """A steering folder."""
 
     folder: Path
 
     def state(self) -> TrafficState | None:
-        """What the traffic is at; None when nobody sends any here."""
+        """The state of the traffic. None without traffic."""
         try:
             return _state((self.folder / "state.json").read_bytes())
         except (OSError, msgspec.MsgspecError):
             return None
 
     def say(self, state: TrafficState) -> None:
-        """Say what the traffic is at."""
+        """Write the state of the traffic."""
         _put(self.folder / "state.json", msgspec.json.encode(state))
 
     def end(self) -> None:
-        """Say that there is none any more."""
+        """Record the end of the traffic."""
         (self.folder / "state.json").unlink(missing_ok=True)
 
     def set_speed(self, per_s: int) -> None:
-        """Wish for so many transactions a second."""
+        """Request a number of transactions per second."""
         _put(self.folder / "speed.json", msgspec.json.encode(TrafficState(min(per_s, MAX_PER_S))))
 
     def speed(self) -> int | None:
-        """The speed that is wished for; None while nobody has."""
+        """The requested speed. None without a request."""
         try:
             return _state((self.folder / "speed.json").read_bytes()).per_s
         except (OSError, msgspec.MsgspecError):
             return None
 
     def plant(self, pattern: str) -> Wish:
-        """Wish for a fraud. Raises KeyError for a pattern there is none of."""
+        """Request a fraud. Raises KeyError for an unknown pattern."""
         FRAUDS[pattern]
         name = uuid.uuid4().hex[:8]
         wish = Wish(pattern, f"{pattern}-{name}")
@@ -82,7 +82,7 @@ class Steering:
         return wish
 
     def wishes(self) -> Iterator[Wish]:
-        """The frauds wished for since the last call."""
+        """Yield the frauds that were requested since the last call."""
         for path in sorted(self.folder.glob("*.wish")):
             try:
                 wish = _wish(path.read_bytes())

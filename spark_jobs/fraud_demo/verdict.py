@@ -1,4 +1,4 @@
-"""Whether a run of the demo was right: the alerts published against a replay of the recorded logs. Pure."""
+"""Checks a run of the demo: compares the published alerts with a replay of the recorded logs. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ODD_AT_LEAST = 3
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What the detector wrote: decoded, in the order of its topics; `quarantined` counts records."""
+    """The detector's decoded outputs, in the order of the topics. `quarantined` counts records."""
 
     alerts: Sequence[Mapping[str, Any]]
     shadow_alerts: Sequence[Mapping[str, Any]]
@@ -27,7 +27,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What was sent: how many records, and the labels of planted frauds by transaction id."""
+    """The sent traffic: the number of records, and the labels of planted frauds by transaction id."""
 
     records: int
     planted: Mapping[int, str]
@@ -35,7 +35,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The figures of a run, and everything wrong with it, a sentence each."""
+    """The figures of a run, and its faults as sentences."""
 
     transactions: int
     alerts: int
@@ -50,12 +50,12 @@ class Verdict:
 
     @property
     def right(self) -> bool:
-        """Whether nothing was wrong."""
+        """Whether there are no faults."""
         return not self.faults
 
 
 def judge(published: Published, answer: Mapping[str, Sequence[Any]], traffic: Traffic) -> Verdict:
-    """Compare what was published with the answer of `fraud replay`, and look for the planted frauds."""
+    """Compare the published outputs with the answer of `fraud replay`, and search for the planted frauds."""
     everything = [*published.alerts, *published.shadow_alerts]
     labels = [traffic.planted.get(alert["triggeringEvent"][ID_FIELD]) for alert in everything]
     wanted = set(traffic.planted.values())
@@ -67,11 +67,11 @@ def judge(published: Published, answer: Mapping[str, Sequence[Any]], traffic: Tr
         *_unequal("late transactions", [each["transaction"][ID_FIELD] for each in published.late], answer["late"]),
     ]
     if published.quarantined != len(answer["quarantine"]):
-        faults.append(f"{published.quarantined} records quarantined, the replay says {len(answer['quarantine'])}")
+        faults.append(f"{published.quarantined} records quarantined, but {len(answer['quarantine'])} in the replay")
     if missed:
         faults.append(f"planted frauds without an alert: {', '.join(missed)}")
     if others > max(_ODD_AT_LEAST, traffic.records // _ODD_PER_TRANSACTIONS):
-        faults.append(f"{others} alerts about ordinary traffic: too many to be of use")
+        faults.append(f"{others} alerts about ordinary traffic: too many")
     return Verdict(
         transactions=traffic.records,
         alerts=len(published.alerts),
@@ -87,15 +87,15 @@ def judge(published: Published, answer: Mapping[str, Sequence[Any]], traffic: Tr
 
 
 def _differences(got: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Every alert exactly once, with every member equal."""
+    """Check that every alert is published exactly once, with all members equal."""
     twice = [identity for identity, count in Counter(alert["alertId"] for alert in got).items() if count > 1]
     mine = {alert["alertId"]: alert for alert in got}
     theirs = {alert["alertId"]: alert for alert in wanted}
     kinds = {
         "published twice": twice,
-        "not published, though the replay has them": theirs.keys() - mine.keys(),
-        "published, though the replay has them not": mine.keys() - theirs.keys(),
-        "with other values than the replay's": [
+        "in the replay but not published": theirs.keys() - mine.keys(),
+        "published but not in the replay": mine.keys() - theirs.keys(),
+        "with other values than in the replay": [
             identity for identity in mine.keys() & theirs.keys() if mine[identity] != theirs[identity]
         ],
     }
@@ -105,11 +105,11 @@ def _differences(got: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str,
 def _misplaced(published: Published) -> list[str]:
     wrong = sum(alert["shadow"] for alert in published.alerts)
     wrong += sum(not alert["shadow"] for alert in published.shadow_alerts)
-    return [f"{wrong} alerts on the wrong one of the topics for live and shadow alerts"] if wrong else []
+    return [f"{wrong} alerts in the wrong topic (live or shadow)"] if wrong else []
 
 
 def _unequal(what: str, got: Sequence[object], wanted: Sequence[object]) -> list[str]:
     more, less = Counter(got) - Counter(wanted), Counter(wanted) - Counter(got)
     if not more and not less:
         return []
-    return [f"{what}: {more.total()} that the replay has not, {less.total()} missing"]
+    return [f"{what}: {more.total()} not in the replay, {less.total()} missing"]

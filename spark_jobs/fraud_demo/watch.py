@@ -1,4 +1,4 @@
-"""What the demo sees of the detector: its outputs as a reader of committed records gets them, in a thread."""
+"""Follows the detector's committed outputs in a thread, for the demo's screen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOOK_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class SeenAlert:
-    """An alert and when it could be read; `planted` is the label of the fraud that triggered it."""
+    """An alert with the time at which it was readable. `planted` is the label of the fraud that triggered it."""
 
     alert: Mapping[str, Any]
     received_ms: int
@@ -37,13 +37,13 @@ class SeenAlert:
 
     @property
     def latency_ms(self) -> int:
-        """From the transaction's append time to its alert here."""
+        """The time from the transaction's append to the reading of its alert."""
         return self.received_ms - int(self.alert["ingestionTime"])
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A picture of what was seen up to now."""
+    """A snapshot of the outputs so far."""
 
     recent: tuple[SeenAlert, ...]
     alerts: int
@@ -75,23 +75,23 @@ class Watch:
         self._liveness = LivenessWatch(kafka, settings)
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._stop.set()
         self._thread.join()
 
     def seen(self) -> Seen:
-        """What was seen up to now. Raises what ended the thread."""
+        """The outputs so far. Raises the error that ended the thread, if any."""
         with self._changed:
             return self._seen()
 
     def await_seen(self, wanted: Callable[[Seen], bool], timeout_s: float, check: Callable[[], bool]) -> bool:
-        """Wait until what is seen is as wanted; False when it is not in time, or when `check` says to give up.
+        """Wait until the outputs satisfy `wanted`. Return False after the timeout, or if `check` returns False.
 
-        `check` is called now and then, and may raise. Raises what ended the thread.
+        `check` is called repeatedly and may raise. Raises the error that ended the thread, if any.
         """
         deadline = time.monotonic() + timeout_s
         with self._changed:
@@ -134,7 +134,7 @@ class Watch:
                     with self._changed:
                         self._take(received)
                         self._changed.notify_all()
-        except Exception as error:  # noqa: BLE001 - `seen` raises it: the screen must not show old figures as current
+        except Exception as error:  # noqa: BLE001 - `seen` raises it, so that the screen does not show old figures as current
             with self._changed:
                 self._failure = error
                 self._changed.notify_all()
@@ -156,7 +156,7 @@ class Watch:
             self._found.add(seen.planted)
 
     def _alert(self, value: bytes, received_ms: int) -> SeenAlert:
-        """An alert as the screen shows it. Raises an error of `kafka.decoding.UNDECODABLE` if it is unreadable."""
+        """Decode an alert for the screen. Raises an error of `kafka.decoding.UNDECODABLE` if it is unreadable."""
         read_alert_line(value, received_ms)
         alert = decode_exactly(value)
         return SeenAlert(alert, received_ms, self._planted.get(alert["triggeringEvent"][ID_FIELD]))

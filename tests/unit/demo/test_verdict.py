@@ -65,24 +65,24 @@ def test_a_run_is_right_when_everything_published_is_what_the_replay_says() -> N
     ("got", "wanted", "says"),
     [
         (published(HUGE, MULES, HUGE), answer(HUGE, MULES), "1 alerts published twice: a"),
-        (published(HUGE, MULES), answer(HUGE, MULES, TESTED), "1 alerts not published, though the replay has them: c"),
-        (published(HUGE, MULES, TESTED), answer(HUGE, MULES), "1 alerts published, though the replay has them not: c"),
+        (published(HUGE, MULES), answer(HUGE, MULES, TESTED), "1 alerts in the replay but not published: c"),
+        (published(HUGE, MULES, TESTED), answer(HUGE, MULES), "1 alerts published but not in the replay: c"),
         (
             published(HUGE, alert("b", 9, windowCount=2)),
             answer(HUGE, MULES),
-            "1 alerts with other values than the replay's: b",
+            "1 alerts with other values than in the replay: b",
         ),
         (published(HUGE), answer(HUGE), "planted frauds without an alert: mule-fan-out-2"),
         (
             published(HUGE, MULES, late=()),
             answer(HUGE, MULES),
-            "late transactions: 0 that the replay has not, 1 missing",
+            "late transactions: 0 not in the replay, 1 missing",
         ),
-        (published(HUGE, MULES, quarantined=3), answer(HUGE, MULES), "3 records quarantined, the replay says 2"),
+        (published(HUGE, MULES, quarantined=3), answer(HUGE, MULES), "3 records quarantined, but 2 in the replay"),
         (
             Published([HUGE, MULES, TESTED], [], [{"transaction": {"transactionId": 5}}], 2),
             answer(HUGE, MULES, TESTED),
-            "1 alerts on the wrong one of the topics for live and shadow alerts",
+            "1 alerts in the wrong topic (live or shadow)",
         ),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_dead_detector_is_not_shown_as_if_it_worked() -> None:
     for text in (shown(picture(seen, sending, 5, "Airflow: here"), 200), shown(status_line(seen, sending), 200)):
         assert f"{since} 52,310 are waiting." in text
         assert "lag" not in text
-    assert "figures of the last batch, so they are old" in shown(picture(seen, sending, 5, "Airflow: here"), 200)
+    assert "figures of the last batch (out of date)" in shown(picture(seen, sending, 5, "Airflow: here"), 200)
 
 
 def test_the_summary_says_whether_the_run_was_right() -> None:
