@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from fraud_demo.steering import Steering
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
 from fraud_ops.control_plane.feed.fire_stats import RuleFired, rules_fired
@@ -50,15 +49,12 @@ _AT_ONCE_MS = 20
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The environment of a process: the project, the broker, the archive, the alarm channel, and the demo's traffic
-    if there is any to steer.
-    """
+    """The environment of a process: the project, the broker, the archive and the alarm channel."""
 
     project: Project
     kafka: KafkaConnection
     archive: Path
     alarm: Callable[[Alarm], object]
-    steering: Steering | None = None
     settings: ControlPlaneSettings | None = None
     detector: DetectorSettings | None = None
 
@@ -86,7 +82,6 @@ class Parts:
     readers: ReaderWatch
     faults: Callable[[], Mapping[str, str]]
     panel: Panel
-    steering: Steering | None
 
 
 def open_parts(here: Surroundings, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub], stack: ExitStack) -> Parts:
@@ -148,5 +143,4 @@ def open_parts(here: Surroundings, hub_of: Callable[[FeedMemory, KnownSnoozing],
         readers=readers,
         faults=lambda: background.failures() | {each.name: each.fault for each in threads if each.fault is not None},
         panel=panel,
-        steering=here.steering,
     )

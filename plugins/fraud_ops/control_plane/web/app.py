@@ -18,6 +18,7 @@ from starlette.routing import Mount
 
 from fraud_ops.control_plane.web import problems
 from fraud_ops.control_plane.web.bootstrap import open_here
+from fraud_ops.control_plane.web.extensions import extensions
 from fraud_ops.control_plane.web.guard import Guard
 from fraud_ops.control_plane.web.rates import Buckets
 from fraud_ops.control_plane.web.routes import admin, alerts, detector, rules
@@ -50,7 +51,8 @@ def create_app(opener: Opener = open_here, static: Path = _STATIC) -> FastAPI:
     )
     application.state.service = ServiceHolder(opener)
     application.state.buckets = Buckets()
-    for routes in (admin.routes, rules.routes, alerts.routes, detector.routes):
+    added = (extension.routes for extension in extensions().values())
+    for routes in (admin.routes, rules.routes, alerts.routes, detector.routes, *added):
         application.include_router(routes)
     _add_pages(application, static)
     application.add_middleware(Guard)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import ExitStack
-from pathlib import Path
 
-from fraud_demo.steering import VARIABLE, Steering
 from fraud_ops.airflow_ui.report_pages import archive_folder
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.composition import Parts, Surroundings, open_parts
@@ -25,8 +22,6 @@ def open_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
     from fraud_ops.hooks.alarms import AlarmHook
     from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
 
-    steering = os.environ.get(VARIABLE)
-
     def alarm(raised: Alarm) -> None:
         AlarmHook().raise_alarm(raised)
 
@@ -35,7 +30,6 @@ def open_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
         kafka=kafka_of(connection(KAFKA)),
         archive=archive_folder(),
         alarm=alarm,
-        steering=Steering(Path(steering)) if steering else None,
     )
     return open_around(here, loop, stack)
 

@@ -14,6 +14,7 @@ from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
 from fraud_ops.control_plane.web.auth import Asks, User
 from fraud_ops.control_plane.web.convert import audit_shown, binding_shown
 from fraud_ops.control_plane.web.dependencies import Wired
+from fraud_ops.control_plane.web.extensions import active_extensions
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import admin as shapes
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
@@ -40,9 +41,9 @@ def openapi(request: Request) -> Response:
 def me(parts: Wired, user: User) -> Response:
     """Read the user and the user's permissions."""
     name, role = user
-    steered = parts.steering is not None and parts.steering.state() is not None
+    demo = "demo" in active_extensions()
     return answer(
-        shapes.Me(user=name, role=role, four_eyes=parts.settings.four_eyes, demo=steered, can=list(granted(role)))
+        shapes.Me(user=name, role=role, four_eyes=parts.settings.four_eyes, demo=demo, can=list(granted(role)))
     )
 
 

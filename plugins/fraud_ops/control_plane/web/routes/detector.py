@@ -1,4 +1,4 @@
-"""Routes of the detector's panel, what-ifs, and the demo's traffic."""
+"""Routes of the detector's panel and of what-ifs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from fastapi import Path, Query, Response
 
-from fraud_demo.fraud_patterns import FRAUDS
-from fraud_demo.steering import Steering, TrafficState
 from fraud_ops.airflow_ui.runbooks import runbook_path
-from fraud_ops.control_plane.composition import Parts
-from fraud_ops.control_plane.domain.errors import NotFound
 from fraud_ops.control_plane.domain.views import RuleGiven
 from fraud_ops.control_plane.feed.events import LateSeen, QuarantineSeen
 from fraud_ops.control_plane.service.panel import Panel
@@ -81,31 +77,6 @@ def start_what_if(parts: Wired, body: shapes.WhatIfRequest) -> Response:
 def get_what_if(parts: Wired, what_if_id: Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]) -> Response:
     """Read the progress and the result of a what-if."""
     return answer(_what_if(parts.what_ifs.get(what_if_id)))
-
-
-@routes.get("/demo", response_model=shapes.Demo, openapi_extra=least("viewer"))
-def demo(parts: Wired) -> Response:
-    """Read the demo's traffic; 404 if there is no traffic to steer."""
-    _, state = _steered(parts)
-    return answer(_demo(state))
-
-
-@routes.post("/demo/speed", response_model=shapes.Demo, openapi_extra=least("analyst"))
-def set_speed(parts: Wired, body: shapes.DemoSpeed) -> Response:
-    """Set the speed of the traffic. The response has the new speed."""
-    steering, _ = _steered(parts)
-    steering.set_speed(body.per_s)
-    return answer(_demo(TrafficState(body.per_s)))
-
-
-@routes.post("/demo/fraud", status_code=202, response_model=shapes.PlantedFraud, openapi_extra=least("analyst"))
-def plant_fraud(parts: Wired, body: shapes.DemoFraud) -> Response:
-    """Plant a fraud in the traffic."""
-    steering, _ = _steered(parts)
-    if body.pattern not in FRAUDS:
-        raise WebError(422, f"pattern must be one of {', '.join(FRAUDS)}")
-    wish = steering.plant(body.pattern)
-    return answer(shapes.PlantedFraud(pattern=wish.pattern, label=wish.label), 202)
 
 
 def _liveness(panel: Panel) -> shapes.Liveness:
@@ -197,14 +168,3 @@ def _report(result: dict[str, object]) -> str | None:
     if not isinstance(at_ms, int) or not isinstance(rule, dict):
         return None
     return f"{_REPORTS}{report_name(at_ms, rule.get('ruleId'))}/report.html"
-
-
-def _steered(parts: Parts) -> tuple[Steering, TrafficState]:
-    state = None if parts.steering is None else parts.steering.state()
-    if parts.steering is None or state is None:
-        raise NotFound("this installation has no demo traffic to steer")
-    return parts.steering, state
-
-
-def _demo(state: TrafficState) -> shapes.Demo:
-    return shapes.Demo(per_s=state.per_s, max_per_s=state.max_per_s, patterns=list(FRAUDS))

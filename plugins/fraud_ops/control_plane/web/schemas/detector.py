@@ -1,4 +1,4 @@
-"""Schemas of the detector's state, what-ifs, and the demo's traffic."""
+"""Schemas of the detector's state and of what-ifs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import Field
 from fraud_ops.control_plane.web.schemas.base import Document, EpochMs, Request, RuleText, Shape
 
 __all__ = [
-    "Demo", "DemoFraud", "DemoSpeed", "DetectorState", "Fault", "GroupingLateness", "LateTransaction", "Liveness",
-    "PlantedFraud", "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "Traffic", "VerdictShown", "WhatIf",
+    "DetectorState", "Fault", "GroupingLateness", "LateTransaction", "Liveness",
+    "Progress", "ProgressPoint", "Quarantined", "ReaderShown", "Traffic", "VerdictShown", "WhatIf",
     "WhatIfRequest", "WhatIfStarted",
 ]  # fmt: skip
 
@@ -172,30 +172,3 @@ class WhatIf(Shape):
     result: dict[str, Any] | None
     report: str | None
     said: str | None = Field(description="The reason of a failure.")
-
-
-class Demo(Shape):
-    """The demo's traffic: transactions per second, and the fraud patterns that can be planted."""
-
-    per_s: int
-    max_per_s: int
-    patterns: list[str]
-
-
-class DemoSpeed(Request):
-    """The new number of transactions per second; 0 stops the traffic."""
-
-    per_s: Annotated[int, Field(ge=0, le=5_000)]
-
-
-class DemoFraud(Request):
-    """The pattern to plant."""
-
-    pattern: Annotated[str, Field(max_length=100)]
-
-
-class PlantedFraud(Shape):
-    """A planted fraud. `label` marks its transactions."""
-
-    pattern: str
-    label: str
