@@ -35,9 +35,10 @@ test: browser check ui-check ## format, lint, types, then all tests but the long
 	$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 .PHONY: check
-check: setup ## check format, lint and types without changes
+check: setup ## check format, lint, layers and types without changes
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
 .PHONY: format
@@ -46,8 +47,9 @@ format: setup ## format, and apply automatic lint fixes
 	$(BIN)/ruff format
 
 .PHONY: lint
-lint: setup ## lint the sources, and the shell scripts if shellcheck is installed
+lint: setup ## lint the sources and their layers, and the shell scripts if shellcheck is installed
 	$(BIN)/ruff check
+	$(BIN)/lint-imports --no-cache
 	if command -v shellcheck >/dev/null; then shellcheck bin/bootstrap bin/ui .ci/run; fi
 
 .PHONY: types

@@ -11,9 +11,9 @@ from fraud_ops.airflow_ui.links import publish_links
 from fraud_ops.alarms import Alarm
 from fraud_ops.hooks.alarms import AlarmHook
 from fraud_ops.named import named
+from fraud_ops.operators.decisions import last_release
 from fraud_ops.operators.detector import DetectorOperator
 from fraud_ops.verdicts.checkpoint import CheckpointLimits, Grade, TopicFacts, document, findings, overall, table
-from fraud_ops.verdicts.decisions import last_release
 from fraud_ops.verdicts.health import Health, health
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from fraud_ops.airflow_ui.links import LINKS, publish_links
 from fraud_ops.hooks.connections import KAFKA, SPARK
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.named import named
+from fraud_ops.operators.decisions import decide
 from fraud_ops.triggers.detector import OutcomeTrigger
 from fraud_ops.verdicts.act import Act, Action, asked_by, step_to_deploy
-from fraud_ops.verdicts.decisions import decide
 from fraud_ops.verdicts.health import Limits, health
 from fraud_ops.verdicts.until import Outcome, Until
 

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from fraud_ops.hooks.connections import KAFKA, SPARK, connection, master_of
 from fraud_ops.hooks.detector import FraudDetectorHook
 from fraud_ops.named import named
-from fraud_ops.verdicts.decisions import last_release
+from fraud_ops.operators.decisions import last_release
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from fraud_ops.operators.decisions import release_before
 from fraud_ops.verdicts.act import Act, next_step, step_to_deploy
-from fraud_ops.verdicts.decisions import release_before
 from fraud_ops.verdicts.health import Limits, health
 from fraud_ops.verdicts.until import Outcome, Until, outcome
 from fraud_rules.deploy.attempt import AttemptPhase as Phase
