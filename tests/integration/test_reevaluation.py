@@ -29,8 +29,8 @@ from tests.support.nightly.jobs import archive_of, archived, run_job
 from tests.support.oracle.day import completed, identity
 from tests.support.processes.running_detector import Installation, RunningDetector, covers
 from tests.support.streams.generated import documents, in_order
+from tests.support.streams.runs import drawn
 from tests.support.waiting import until
-from tests.unit.engine.test_kernel_against_oracle import _draw
 
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(3_600)]
 
@@ -49,7 +49,7 @@ _RESTRICTING = {
 
 def stream(position: int) -> list[dict[str, Any]]:
     """The steps of a stream around the midnight after day 4 * position, and the end of all its rules."""
-    document = _draw(SEEDS[position], documents())
+    document = drawn(SEEDS[position], documents())
     if position == IN_ORDER:
         document = in_order(document)
     document = over_midnight(document)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import msgspec
@@ -23,9 +23,8 @@ from tests.support.nightly.archived import TRANSACTIONS, Site, over_midnight
 from tests.support.nightly.evaluated_days import FAR_MS, evaluated, options
 from tests.support.oracle.day import completed, identity
 from tests.support.streams.generated import documents
-from tests.unit.engine.test_kernel_against_oracle import _draw, _seeds
+from tests.support.streams.runs import SHRINKS, STREAMS, check_stream, described, stream_seeds
 
-STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))
 NULLABLE = load_schema("nullable")
 
 
@@ -38,31 +37,40 @@ def wanted(document: Mapping[str, Any], day: Day) -> set[tuple[Any, ...]]:
     return {identity(alert) for alert in completed(document, NULLABLE) if Day.of(alert["windowEnd"]) == day}
 
 
-@_seeds(STREAMS // 4)
+@SHRINKS
+@stream_seeds(STREAMS // 4)
 def test_each_day_is_the_oracles(stream_seed: int, tmp_path: Path) -> None:
-    document = over_midnight(_draw(stream_seed, documents()))
-    site = Site.make(tmp_path, document, NULLABLE)
-    for day in site.archive():
-        _, found = evaluated(site, day)
-        assert identities(found) == wanted(document, day), day
+    def check(drawn: dict[str, Any]) -> None:
+        document = over_midnight(drawn)
+        site = Site.make(Path(mkdtemp(dir=tmp_path)), document, NULLABLE)
+        for day in site.archive():
+            _, found = evaluated(site, day)
+            assert identities(found) == wanted(document, day), described([str(day)], document)
+
+    check_stream(stream_seed, documents(), check)
 
 
-@_seeds(STREAMS // 8)
+@SHRINKS
+@stream_seeds(STREAMS // 8)
 def test_a_day_rests_on_the_corrected_end_of_the_day_before(stream_seed: int, tmp_path: Path) -> None:
     """The second day first: the day before is replayed for it. Then later data of the first day: both are due again."""
-    document = over_midnight(_draw(stream_seed, documents()))
-    site = Site.make(tmp_path, document, NULLABLE)
-    site.archive(upto=len(document["batches"]) // 2)
-    site.archive()
-    days = site.store.latest().days(Table.TRANSACTIONS)
-    if not days:
-        return
-    site.store.commit(compact(site.store, site.store.latest(), NULLABLE, 0).complete(FAR_MS))
-    case, found = evaluated(site, days[-1])
-    assert case.chain.before == tuple(days[:-1])
-    assert identities(found) == wanted(document, days[-1])
-    case, found = evaluated(site, days[-1])
-    assert case.chain.before == () and identities(found) == wanted(document, days[-1])
+
+    def check(drawn: dict[str, Any]) -> None:
+        document = over_midnight(drawn)
+        site = Site.make(Path(mkdtemp(dir=tmp_path)), document, NULLABLE)
+        site.archive(upto=len(document["batches"]) // 2)
+        site.archive()
+        days = site.store.latest().days(Table.TRANSACTIONS)
+        if not days:
+            return
+        site.store.commit(compact(site.store, site.store.latest(), NULLABLE, 0).complete(FAR_MS))
+        case, found = evaluated(site, days[-1])
+        assert case.chain.before == tuple(days[:-1])
+        assert identities(found) == wanted(document, days[-1]), described([], document)
+        case, found = evaluated(site, days[-1])
+        assert case.chain.before == () and identities(found) == wanted(document, days[-1]), described([], document)
+
+    check_stream(stream_seed, documents(), check)
 
 
 def a_site(tmp_path: Path, until_ms: int = FAR_MS) -> tuple[Site, Day]:

@@ -1,19 +1,14 @@
-"""Generated streams: what a re-evaluation makes of live alerts is what the oracle finds over the completed day.
-
-`FRAUD_STREAMS` sets how many streams (200 by default), `FRAUD_SEED` which ones.
-"""
+"""Generated streams: a re-evaluation corrects the live alerts to those that the oracle finds over the completed day."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import replace as replaced
 from typing import Any
 
 import msgspec
 import numpy as np
-import pytest
 
 from fraud_rules.batch.reevaluation.compare import Verdict, compare
 from fraud_rules.batch.reevaluation.cuts import Cuts, PinnedTimeline
@@ -28,10 +23,8 @@ from tests.support.conformance import load_schema
 from tests.support.oracle.day import completed, identity
 from tests.support.streams.generated import documents, in_order
 from tests.support.streams.long import long_document
-from tests.support.streams.shrinking import smallest
-from tests.unit.engine.test_kernel_against_oracle import _draw, _seeds
+from tests.support.streams.runs import SHRINKS, STREAMS, check_long, check_stream, described, stream_seeds
 
-STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))
 NULLABLE = load_schema("nullable")
 SETTINGS = DetectorSettings()
 
@@ -102,23 +95,27 @@ def disagreement(document: Mapping[str, Any], slice_rows: int = 7) -> list[str]:
 
 
 def check(document: dict[str, Any]) -> None:
-    if disagreement(document):
-        small = smallest(document, lambda candidate: bool(disagreement(candidate)))
-        head = {name: value for name, value in small.items() if name != "steps"}
-        pytest.fail("\n".join([*disagreement(small), json.dumps(head), *map(json.dumps, small["steps"])]))
+    differences = disagreement(document)
+    assert not differences, described(differences, document)
 
 
-@_seeds(STREAMS)
+@SHRINKS
+@stream_seeds(STREAMS)
 def test_live_alerts_corrected_are_the_oracles(stream_seed: int) -> None:
-    check(_draw(stream_seed, documents()))
+    check_stream(stream_seed, documents(), check)
 
 
-@_seeds(STREAMS // 10)
+@SHRINKS
+@stream_seeds(STREAMS // 10)
 def test_live_alerts_corrected_are_the_oracles_for_long(stream_seed: int) -> None:
-    check(long_document(stream_seed, transactions=100 + 100 * (stream_seed % 4)))
+    check_long(long_document(stream_seed, transactions=100 + 100 * (stream_seed % 4)), check)
 
 
-@_seeds(STREAMS // 2)
+@SHRINKS
+@stream_seeds(STREAMS // 2)
 def test_a_day_in_order_needs_no_correction(stream_seed: int) -> None:
-    document = in_order(_draw(stream_seed, documents(partitions=1, cut=False)))
-    assert live_alerts(document).keys() == corrected(document, 9).keys()
+    def check_in_order(drawn: dict[str, Any]) -> None:
+        document = in_order(drawn)
+        assert live_alerts(document).keys() == corrected(document, 9).keys(), described([], document)
+
+    check_stream(stream_seed, documents(partitions=1, cut=False), check_in_order)

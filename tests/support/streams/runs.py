@@ -1,0 +1,104 @@
+"""Generated streams as tests: one run of Hypothesis for each stream, which shrinks a stream that fails.
+
+`FRAUD_STREAMS` sets the number of streams (200 by default), `FRAUD_SEED` their seeds. Each stream is a run with a seed
+of its own, because one long run would spend five of six examples on variations of the same few streams.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
+from hypothesis.strategies import SearchStrategy
+
+STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))
+SEED = int(os.environ.get("FRAUD_SEED", "1"))
+SHRINKS = pytest.mark.timeout(900)
+"""For tests of streams: a stream that fails is shrunk for up to five minutes."""
+
+# The first example is always the simplest document there is, the second a random one.
+_ONE_STREAM = settings(
+    max_examples=2,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+    print_blob=False,
+)
+
+Document = dict[str, Any]
+
+
+def stream_seeds(streams: int) -> pytest.MarkDecorator:
+    """One test for each stream, named after the stream's seed."""
+    first = SEED * 1_000_000
+    return pytest.mark.parametrize("stream_seed", range(first, first + max(streams, 1)))
+
+
+def check_stream(stream_seed: int, strategy: SearchStrategy[Any], check: Callable[[Any], None]) -> None:
+    """Check the stream of a seed. `check` raises AssertionError; the error of the smallest such stream is raised."""
+
+    @seed(stream_seed)
+    @_ONE_STREAM
+    @given(strategy)
+    def one_stream(drawn: Any) -> None:
+        check(drawn)
+
+    one_stream()
+
+
+def drawn(stream_seed: int, strategy: SearchStrategy[Any]) -> Any:
+    """The stream of a seed, for a test that takes too long to shrink it."""
+    examples: list[Any] = []
+    check_stream(stream_seed, strategy, examples.append)
+    return examples[-1]
+
+
+def check_long(document: Document, check: Callable[[Document], None]) -> None:
+    """Check a document, and if it fails the shortest beginning of it that fails as well."""
+
+    def fails(count: int) -> bool:
+        try:
+            check(beginning(document, count))
+        except AssertionError:
+            return True
+        return False
+
+    try:
+        check(document)
+    except AssertionError:
+        counts, once = st.integers(1, len(document["steps"])), settings(_ONE_STREAM, max_examples=50)
+        with suppress(NoSuchExample):
+            check(beginning(document, find(counts, fails, settings=once)))
+        raise
+
+
+def beginning(document: Document, count: int) -> Document:
+    """The first steps of a document, and the batches that they fill."""
+    steps = document["steps"][:count]
+    rules = sum("rule" in step for step in steps)
+    rows: dict[str, int] = {}
+    for step in steps:
+        if "tx" in step:
+            partition = str(step.get("partition", 0))
+            rows[partition] = rows.get(partition, 0) + 1
+    batches = [
+        batch
+        for batch in document.get("batches", [])
+        if batch["pin"] <= rules
+        and all(end <= rows.get(partition, 0) for partition, end in batch["offsets"]["transactions"].items())
+    ]
+    return {**document, "steps": steps, "batches": batches}
+
+
+def described(differences: list[str], document: Mapping[str, Any]) -> str:
+    """The differences, then the document with a line for each step: `fraud replay` reads it when it is put together."""
+    head = {name: value for name, value in document.items() if name != "steps"}
+    return "\n".join([*differences, json.dumps(head), *(json.dumps(step) for step in document["steps"])])
