@@ -1,4 +1,4 @@
-"""Copies the logs to the archive every hour, and sees that it keeps ahead of their retention."""
+"""Copies the logs to the archive every hour, and checks that the archive stays ahead of their retention."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fraud_ops.operators.batch import ArchiveOperator
 
 DOC = """
 ### The archive
-*archive* copies what `transactions`, `rules`, `alerts`, `detector-progress` and their kin have gained to Parquet,
-exactly once; a run that was killed leaves nothing behind that counts, and the next one goes on. *ahead* raises
-**ArchiveBehind** when half of a topic's retention has passed since the archive was complete, while nothing is lost yet.
+*archive* copies new records of `transactions`, `rules`, `alerts`, `detector-progress` and related topics to Parquet,
+exactly once. A killed run commits nothing, and the next run continues. *ahead* raises **ArchiveBehind** when half of a
+topic's retention has passed since the archive was complete, before any record is lost.
 
-The archive is in `var/archive`, or where the Airflow variable `fraud_archive` says. See docs/nightly.md.
+The archive is in `var/archive`, or in the folder that the Airflow variable `fraud_archive` names. See docs/nightly.md.
 """
 
 with DAG(
@@ -29,16 +29,16 @@ with DAG(
     is_paused_upon_creation=False,
     tags=[*TAGS, "nightly"],
     default_args=defaults(),
-    deadline=deadline(timedelta(minutes=50), "the archive has not been brought up to date within the hour"),
+    deadline=deadline(timedelta(minutes=50), "the archive was not updated within the hour"),
 ):
     archive = ArchiveOperator(
         task_id="archive",
-        doc_md="Copies what the logs have gained.",
+        doc_md="Copies new records of the logs.",
         execution_timeout=timedelta(minutes=45),
     )
     ahead = ArchiveAheadOperator(
         task_id="ahead",
-        doc_md="Fails before retention removes what is not archived.",
+        doc_md="Fails before retention removes records that are not archived.",
         trigger_rule="all_done",
         execution_timeout=timedelta(minutes=2),
     )

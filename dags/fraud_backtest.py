@@ -1,4 +1,4 @@
-"""Tells what a rule would have done on past days. Publishes nothing."""
+"""Evaluates a draft rule over past days. Publishes nothing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from fraud_ops.operators.batch import WhatIfOperator
 
 DOC = """
 ### Backtest
-Fill in a rule (its JSON as the rule log takes it, or the id of a rule in force) and a number of days, and trigger. The
-page behind the button **Report** says how often, for whom and when it would have fired, how much it overlaps with each
-rule in force, and what other limits and windows would have done. Reads the archive only; the same as `fraud whatif`.
+Enter a rule (its JSON in the format of the rule log, or the id of a rule in force) and a number of days, and trigger
+the DAG. The button **Report** opens a page with the number, keys and times of the alerts that the rule would have
+raised, its overlap with each rule in force, and the results of other limits and windows. The DAG reads only the
+archive. `fraud whatif` does the same.
 """
 
 EXAMPLE = """{"ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId", "beneficiaryId"],
@@ -22,7 +23,7 @@ EXAMPLE = """{"ruleId": 1, "ruleState": "ACTIVE", "groupingKeyNames": ["payeeId"
 
 with DAG(
     dag_id="fraud_backtest",
-    description="What a draft rule would have done on past days",
+    description="Evaluates a draft rule over past days",
     doc_md=DOC,
     schedule=None,
     catchup=False,
@@ -34,11 +35,18 @@ with DAG(
             EXAMPLE, type="string", format="multiline", title="Rule", description="JSON, or the id of a rule."
         ),
         "days": Param(7, type="integer", minimum=1, maximum=400, title="Days"),
-        "until": Param("", type="string", title="Last day", description="As 2026-11-20. Empty: the last archived day."),
-        "limits": Param("", type="string", title="Limits to try", description="With commas. Empty: 50 around its own."),
+        "until": Param(
+            "", type="string", title="Last day", description="For example 2026-11-20. Empty: the last archived day."
+        ),
+        "limits": Param(
+            "",
+            type="string",
+            title="Limits to try",
+            description="Separated by commas. Empty: 50 around the rule's own limit.",
+        ),
     },
     default_args=defaults(retries=0),
-    deadline=deadline(timedelta(hours=3), "a backtest has not ended three hours after it was asked for"),
+    deadline=deadline(timedelta(hours=3), "a backtest has not ended three hours after its request"),
 ):
     WhatIfOperator(
         task_id="whatif",

@@ -1,4 +1,4 @@
-"""Tries, daily, whether the checkpoint could be restored."""
+"""Checks daily that the checkpoint can be restored."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from fraud_ops.operators.drill import RestoreDrillOperator
 
 DOC = """
 ### The restore drill
-A checkpoint that nobody has ever restored is a hope. Daily, the last finished batch is pinned and its files are copied;
-the copy is read through Spark's state reader, the windows of each key group are made from it, as a start would, and
-what was read is compared, by digest, with the original. The detector goes on meanwhile: nothing is written to its
-checkpoint, and no producer is opened, so that its epoch is not touched.
+Only a restore proves that a checkpoint is usable. Each day the drill pins the last finished batch and copies its files.
+It reads the copy with Spark's state reader, restores the windows of each key group as a start does, and compares
+digests with the original. The detector continues. The drill writes nothing to its checkpoint and opens no producer,
+so it does not fence the detector.
 """
 
 with DAG(
@@ -27,10 +27,10 @@ with DAG(
     is_paused_upon_creation=False,
     tags=[*TAGS, "checkpoint"],
     default_args=defaults(retries=1),
-    deadline=deadline(timedelta(hours=2), "the restore drill has not ended"),
+    deadline=deadline(timedelta(hours=2), "the restore drill has not ended in time"),
 ):
     RestoreDrillOperator(
         task_id="restore",
-        doc_md="Copies, restores and compares.",
+        doc_md="Copies the checkpoint, restores it, and compares digests.",
         execution_timeout=timedelta(hours=1),
     )

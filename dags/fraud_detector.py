@@ -1,4 +1,4 @@
-"""Keeps exactly one healthy detector running: deploys what is declared, then looks after it."""
+"""Keeps exactly one healthy detector running: deploys the declared release, then supervises it."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ from fraud_ops.operators.supervise import SuperviseOperator
 
 DOC = """
 ### The detector, deployed and supervised
-Each run ensures that the release declared here (`config/`, the code of this Airflow, the connection `spark_default`)
-is the one that is asked for, then looks after the detector for half an hour, deferred: no worker slot is held while
-nothing happens. A changed declaration ends the run early, and the next one deploys it on the same checkpoint.
+Each run requests the release declared here (`config/`, the code of this Airflow, the connection `spark_default`),
+unless it is requested already. The run then supervises the detector for half an hour. Its task is deferred, so it needs
+no worker slot while it waits. A changed declaration ends the run early, and the next run deploys it on the same
+checkpoint.
 
-The detector is **not** a child of this DAG. Runs may be paused, cleared, marked, or deleted: it goes on, and the next
-run adopts it. To stop it, use `fraud_detector_ops`; it then stays stopped until somebody starts it.
+The detector is **not** a child of this DAG. You may pause, clear, mark or delete runs: the detector continues, and the
+next run adopts it. To stop the detector, use `fraud_detector_ops`; it then stays stopped until a user starts it.
 
-What is wrong, if anything, is the last line of the task's log, an alarm, and a runbook behind the button *Runbook*.
+The last line of the task's log names a problem. The problem also raises an alarm, and the button *Runbook* opens its
+page.
 """
 
 with DAG(
     dag_id="fraud_detector",
-    description="Deploys the detector and looks after it",
+    description="Deploys and supervises the detector",
     doc_md=DOC,
-    schedule=timedelta(seconds=5),  # at once after the run before, which `max_active_runs` waits for
+    schedule=timedelta(seconds=5),  # with `max_active_runs`: a new run starts right after the previous one
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,
     tags=[*TAGS, "supervision"],
     default_args=defaults(),
-    deadline=deadline(timedelta(minutes=90), "a supervising run has not ended"),
+    deadline=deadline(timedelta(minutes=90), "a supervising run has not ended in time"),
 ):
     deploy = DeployOperator(
         task_id="deploy",
-        doc_md="Asks for the declared release, unless it is asked for already.",
+        doc_md="Requests the declared release, unless it is requested already.",
         execution_timeout=timedelta(minutes=5),
     )
     supervise = SuperviseOperator(
         task_id="supervise",
-        doc_md="Waits, deferred, for something to do; starts the detector again when it died or hangs.",
+        doc_md="Supervises the detector in a deferred task; restarts it when it is dead or stalled.",
         trigger_rule=TriggerRule.ALL_DONE,
         retries=20,
         retry_delay=timedelta(seconds=5),

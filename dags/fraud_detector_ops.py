@@ -1,4 +1,4 @@
-"""What people do to the detector by hand."""
+"""Manual actions on the detector."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from fraud_ops.operators.detector import DecisionOperator
 from fraud_ops.verdicts.act import Action
 
 DOC = """
-### By hand
-Trigger this DAG, choose what to do, and give a reason: it is kept for ever, with your name, in the topic `detector-
-intents`.
+### Manual actions
+Trigger this DAG, choose an action, and enter a reason. The topic `detector-intents` keeps the reason and your name for
+ever.
 
-| action | what it does |
+| action | effect |
 | --- | --- |
-| start | runs what is declared here, and lifts a stop of the rule log |
-| drain | stops after the batch in hand; it stays stopped until somebody starts it |
-| restart | the same release again, on the same checkpoint |
-| roll back | the release before, if it had committed at least 10 batches |
-| rebuild | a fresh checkpoint from the topics: the way out of a damaged one, and to another number of key groups |
+| start | runs the declared release, and lifts a stop of the rule log |
+| drain | stops after the current batch; the detector stays stopped until a user starts it |
+| restart | runs the same release again, on the same checkpoint |
+| roll back | runs the previous release, if it had committed at least 10 batches |
+| rebuild | makes a new checkpoint from the topics: after damage, or for another number of key groups |
 
-The run ends when what was asked for has come about, or says why it has not.
+The run ends when the action has taken effect, or fails with the reason.
 """
 
 with DAG(
@@ -34,31 +34,31 @@ with DAG(
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,
-    tags=[*TAGS, "by hand"],
+    tags=[*TAGS, "manual"],
     default_args=defaults(retries=0),
-    deadline=deadline(timedelta(hours=1), "what was asked for by hand has not come about"),
+    deadline=deadline(timedelta(hours=1), "a manual action has not taken effect in time"),
     params={
-        "action": Param("start", type="string", enum=[each.value for each in Action], title="What to do"),
+        "action": Param("start", type="string", enum=[each.value for each in Action], title="Action"),
         "reason": Param(
-            type="string", minLength=3, maxLength=500, title="Why", description="Kept for ever with the decision."
+            type="string", minLength=3, maxLength=500, title="Reason", description="Kept for ever with the action."
         ),
         "partial": Param(
             False,
             type="boolean",
-            title="Rebuild although the topic has lost its beginning",
-            description="Windows that reach back before what is left will be incomplete, and say so.",
+            title="Rebuild without the removed beginning of the topic",
+            description="Windows that reach back further are incomplete, and their alerts say so.",
         ),
         "accept_loss": Param(
             False,
             type="boolean",
-            title="Go on without lost transactions",
+            title="Continue without lost transactions",
             description="For OFFSETS_LOST: the detector never evaluates the lost transactions, and reports them.",
         ),
     },
 ):
     DecisionOperator(
         task_id="carry_out",
-        doc_md="Records the decision and waits for its outcome, deferred.",
+        doc_md="Records the intent and waits for its outcome in a deferred task.",
         action="{{ params.action }}",
         reason="{{ params.reason }}",
         partial_history="{{ params.partial }}",

@@ -1,4 +1,4 @@
-"""Brings the rule log to what config/rules declares, as far as the log's records are of source `seed`."""
+"""Applies config/rules to the rule log. Changes only rules of the source `seed`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from fraud_ops.sensors.detector import RulesLiveSensor
 
 DOC = """
 ### Rules from Git
-`config/rules` is the seed. *diff* shows, as a table in its log, what would be created, changed and deleted. Rules of
-another source (`ui`, `cli`, `cdc`) are never touched: a seed rule with the id of one of those is left alone.
+`config/rules` has the seed rules. *diff* shows a table of the rules to create, change and delete in its log. The DAG
+never changes rules of another source (`ui`, `cli`, `cdc`), and ignores a seed rule with the id of such a rule.
 
-A change of a rule that says `approve: true`, now or in the log, waits for a user named in the Airflow variable
-`fraud_rule_approvers`; `approve: ann, bob` names them in the rule. Who triggered the run cannot approve it.
+If a rule has `approve: true`, in the file or in the log, its change waits for a user in the Airflow variable
+`fraud_rule_approvers`. `approve: ann, bob` names the users in the rule. The user who triggered the run cannot approve
+it.
 
-*apply* writes exactly what was shown, or fails. *live* waits until the detector reports every version live. A second
-run changes nothing.
+*apply* writes exactly the shown changes, or fails. *live* waits until the detector reports every version live. A
+second run changes nothing.
 """
 
 with DAG(
@@ -32,28 +33,28 @@ with DAG(
     is_paused_upon_creation=False,
     tags=[*TAGS, "rules"],
     default_args=defaults(),
-    deadline=deadline(timedelta(days=1), "seed rules wait for an approval, or are not live"),
+    deadline=deadline(timedelta(days=1), "seed rules still wait for an approval, or are not live"),
 ):
     diff = SeedDiffOperator(
         task_id="diff",
-        doc_md="What would be created, changed and deleted.",
+        doc_md="Shows the rules to create, change and delete.",
         execution_timeout=timedelta(minutes=5),
     )
     approve = SeedApprovalOperator(
         task_id="approve",
-        doc_md="Waits for an approval, where a rule asks for one.",
+        doc_md="Waits for an approval, if a rule requires it.",
         diff=diff.task_id,
         response_timeout=timedelta(days=2),
     )
     apply = SeedApplyOperator(
         task_id="apply",
-        doc_md="Writes what was shown.",
+        doc_md="Writes the shown changes.",
         digest="{{ ti.xcom_pull(task_ids='diff')['digest'] }}",
         execution_timeout=timedelta(minutes=5),
     )
     live = RulesLiveSensor(
         task_id="live",
-        doc_md="Waits for the detector's word on each version.",
+        doc_md="Waits until the detector acknowledges each version.",
         versions=apply.output,
         timeout=timedelta(hours=6).total_seconds(),
     )

@@ -1,4 +1,4 @@
-"""Raises UNSUPERVISED: a detector that is to run, and nobody looks after it."""
+"""Raises UNSUPERVISED when nothing supervises a detector that should run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.supervision import CheckSupervisionOperator
 
 DOC = """
-### Who looks after the supervisor
-A paused `fraud_detector`, or one whose runs keep failing, harms nothing at first: the detector goes on. But nobody
-would start it again. This DAG reads when somebody looked last, and fails with an alarm when that is more than two
-minutes ago. That Airflow as a whole is dead it cannot tell: `fraud heartbeat` does, from outside.
+### Check of the supervisor
+If `fraud_detector` is paused or its runs fail, the detector continues at first. But after a failure no supervisor would
+restart it. This DAG reads the time of the last observation, and fails with an alarm when it is more than two minutes
+ago. It cannot detect that Airflow itself is dead: `fraud heartbeat` does, from outside.
 """
 
 with DAG(
     dag_id="fraud_supervision",
-    description="Alarms when nobody supervises the detector",
+    description="Raises an alarm when nothing supervises the detector",
     doc_md=DOC,
     schedule=timedelta(minutes=2),
     catchup=False,
@@ -26,10 +26,10 @@ with DAG(
     is_paused_upon_creation=False,
     tags=[*TAGS, "supervision"],
     default_args=defaults(retries=1, alarm=None),
-    deadline=deadline(timedelta(minutes=10), "the check of the supervision has not ended"),
+    deadline=deadline(timedelta(minutes=10), "the check of the supervisor has not ended in time"),
 ):
     CheckSupervisionOperator(
         task_id="check_supervision",
-        doc_md="Fails where the last look is too long ago.",
+        doc_md="Fails if the last observation is too old.",
         execution_timeout=timedelta(minutes=2),
     )

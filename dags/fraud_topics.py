@@ -1,4 +1,4 @@
-"""Keeps the topics as config/topics.yaml declares them."""
+"""Creates and changes the topics as config/topics.yaml declares them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fraud_ops.operators.topics import ApplyTopicsOperator
 
 DOC = """
 ### Topics
-Creates what `config/topics.yaml` declares and is missing, and makes changes that lose nothing. A difference that would
-delete records or change their meaning (fewer partitions, a shorter retention, another clean-up) is refused by name, and
-then nothing at all is changed.
+Creates the missing topics of `config/topics.yaml`, and makes changes that lose no data. If a change would delete
+records or change their meaning (fewer partitions, a shorter retention, another clean-up), the DAG names and refuses it.
+It then makes no change at all.
 """
 
 with DAG(
@@ -26,10 +26,10 @@ with DAG(
     is_paused_upon_creation=False,
     tags=[*TAGS, "topics"],
     default_args=defaults(),
-    deadline=deadline(timedelta(minutes=30), "the topics could not be checked"),
+    deadline=deadline(timedelta(minutes=30), "the topics were not checked in time"),
 ):
     ApplyTopicsOperator(
         task_id="apply",
-        doc_md="Creates, changes, or refuses.",
+        doc_md="Creates and changes topics, or refuses.",
         execution_timeout=timedelta(minutes=5),
     )
