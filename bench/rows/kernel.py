@@ -23,7 +23,7 @@ from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.arrays import HeapArrays
-from fraud_rules.engine.state.grouping_state import Cell
+from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -86,7 +86,7 @@ def evaluations_per_s(mix: Mix, content: int, measured: int) -> float:
     root = Project.find()
     schema, settings = TransactionSchema.load(root.config / "schema.yaml"), DetectorSettings()
     timeline = _timeline(mix, content * _KEYS * _GAP_MS // 1_000, schema)
-    cell = Cell.create(schema, ("payeeId",), HeapArrays())
+    cell = GroupingState.create(schema, ("payeeId",), HeapArrays())
     plan = cell.plan([timeline.latest.groupings["payeeId",]])
     retained = (content + 2 * _DISPLACED) * _KEYS
     filling, measured = retained * 5 // 2, max(measured, retained)

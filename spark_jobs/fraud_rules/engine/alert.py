@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from math import isqrt
 
 import msgspec
 
 from fraud_rules.engine.window import layout as at
+from fraud_rules.engine.window.aggregates import aggregate_of
 from fraud_rules.model.output import AlertRecord
-from fraud_rules.model.rule import Action, Aggregator
+from fraud_rules.model.rule import Action
 from fraud_rules.model.ruleset import RuleInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -21,7 +21,6 @@ from fraud_rules.model.transaction import TransactionBatch
 ALERT_NAMESPACE = uuid.UUID("6f0c9a52-2f5e-5b0c-9a53-8f6f7c1d2e40")
 """The namespace of alert ids (UUID version 5)."""
 
-_RATIO_DECIMALS = 6
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -34,44 +33,8 @@ def alert_id(rule_id: int, rule_version: int, key: dict[str, object], transactio
 def triggering_value(in_force: RuleInForce, row: Sequence[int], schema: TransactionSchema) -> str:
     """The aggregate of an output row (O_* ints) as a decimal without trailing zeros."""
     rule = in_force.rule
-    if rule.of_ones:
-        return "1"
-    scale = 0
-    if rule.aggregate_field is not None:
-        field = schema.field(rule.aggregate_field)
-        scale = field.scale if field is not None else 0
-    total = (row[at.O_HIGH] << 32) + row[at.O_LOW]
-    n = row[at.O_VALUES]
-    if rule.aggregator is Aggregator.AVG:
-        return _plain(_divided(total * 10**_RATIO_DECIMALS, n * 10**scale), _RATIO_DECIMALS)
-    if rule.aggregator is Aggregator.STDDEV:
-        squares = sum(row[at.O_SQUARE + k] << (32 * k) for k in range(4))
-        spread = (n * squares - total * total) * 10 ** (2 * _RATIO_DECIMALS)
-        return _plain(_divided_root(spread, n * 10**scale), _RATIO_DECIMALS)
-    return _plain(total, scale)
-
-
-def _divided(numerator: int, denominator: int) -> int:
-    """numerator / denominator, half to even; the denominator is positive."""
-    quotient, rest = divmod(numerator, denominator)
-    twice = 2 * rest
-    return quotient + (twice > denominator or (twice == denominator and quotient % 2 == 1))
-
-
-def _divided_root(square: int, denominator: int) -> int:
-    """sqrt(square) / denominator, half to even."""
-    floor = isqrt(square // denominator**2)
-    middle = (2 * floor + 1) ** 2 * denominator**2
-    return floor + (4 * square > middle or (4 * square == middle and floor % 2 == 1))
-
-
-def _plain(unscaled: int, scale: int) -> str:
-    """The decimal unscaled * 10**-scale: no exponent, no trailing zeros."""
-    if scale == 0:
-        return str(unscaled)
-    digits = str(abs(unscaled)).rjust(scale + 1, "0")
-    text = f"{digits[:-scale]}.{digits[-scale:]}".rstrip("0").rstrip(".")
-    return f"-{text}" if unscaled < 0 else text
+    field = None if rule.aggregate_field is None else schema.field(rule.aggregate_field)
+    return aggregate_of(rule).render(row, 0 if field is None else field.scale)
 
 
 class AlertWriter:

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.alert import AlertWriter
 from fraud_rules.engine.fanout import collect, in_arrival_order
-from fraud_rules.engine.state.grouping_state import Cell, Marks, Taken
-from fraud_rules.engine.state.journal import CellHead, Journal
+from fraud_rules.engine.state.grouping_state import AcceptResult, GroupingState, Marks
+from fraud_rules.engine.state.journal import GroupingStateHead, Journal
 from fraud_rules.engine.state.store import ViewStore
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.window import layout as at
-from fraud_rules.engine.window.plan import Measures, Plan
+from fraud_rules.engine.window.plan import GroupingPlan, Measures
 from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.ruleset import GroupingInForce, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
@@ -40,7 +40,7 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RowOrder:
     """The order in which an engine accepts rows, and the clock that ends its epochs.
 
     `arranged` orders a batch's rows of one grouping. `reached_ms` derives from these rows the time up to which the log
@@ -56,10 +56,10 @@ def _newest_append_ms(batch: TransactionBatch) -> int:
     return int(batch.append_ms.max())
 
 
-BY_ARRIVAL = Pace(in_arrival_order, _newest_append_ms, EPOCH_GRACE_MS)
-"""The pace of a stream: rows in arrival order, epochs by append time."""
+BY_ARRIVAL = RowOrder(in_arrival_order, _newest_append_ms, EPOCH_GRACE_MS)
+"""The order of a stream: rows in arrival order, epochs by append time."""
 
-Observer = Callable[[TransactionBatch, Grouping, Plan, Taken], None]
+Observer = Callable[[TransactionBatch, Grouping, GroupingPlan, AcceptResult], None]
 """A function that receives every run of rows with its results. An engine with an observer writes no alerts."""
 
 
@@ -73,7 +73,7 @@ class KeyGroupEngine:
         settings: DetectorSettings,
         log: StateLog,
         views: ViewStore,
-        pace: Pace = BY_ARRIVAL,
+        row_order: RowOrder = BY_ARRIVAL,
         observer: Observer | None = None,
         progress: TaskProgress = UNREPORTED,
     ) -> None:
@@ -82,7 +82,7 @@ class KeyGroupEngine:
         self._settings = settings
         self._log = log
         self._views = views
-        self._pace = pace
+        self._row_order = row_order
         self._observer = observer
         self._progress = progress
 
@@ -96,24 +96,24 @@ class KeyGroupEngine:
         with self._views.hold(self._key_group) as view:
             longest_cooldown_ms = self._settings.limits.max_cooldown_seconds * _MS_A_S
             journal = Journal(self._schema, self._log, view, self._progress, longest_cooldown_ms)
-            work = _Batch(
+            work = _BatchEvaluation(
                 self._schema,
                 self._settings,
                 timeline,
                 journal,
                 detection_ms,
-                self._pace,
+                self._row_order,
                 self._observer,
                 self._progress,
             )
-            for fields, rows in collect(blobs, self._pace.arranged).items():
-                work.take(fields, rows)
-            work.retire_superseded()
+            for fields, rows in collect(blobs, self._row_order.arranged).items():
+                work.accept(fields, rows)
+            work.remove_superseded()
             journal.commit(timeline.incarnations_kept())
             return work.output(self._key_group)
 
 
-class _Batch:
+class _BatchEvaluation:
     """The evaluation of one batch for one key group, with the outputs so far."""
 
     def __init__(
@@ -123,7 +123,7 @@ class _Batch:
         timeline: RuleTimeline,
         journal: Journal,
         detection_ms: int,
-        pace: Pace,
+        row_order: RowOrder,
         observer: Observer | None,
         progress: TaskProgress,
     ) -> None:
@@ -132,7 +132,7 @@ class _Batch:
         self._timeline = timeline
         self._journal = journal
         self._detection_ms = detection_ms
-        self._pace = pace
+        self._row_order = row_order
         self._observer = observer
         self._progress = progress
         self._rows = 0
@@ -143,43 +143,43 @@ class _Batch:
 
     def output(self, key_group: int) -> KeyGroupOutput:
         """Collect the outputs of the batch."""
-        heads = self._journal.head.cells
-        cells = [self._journal.open(info) for info in heads]
+        heads = self._journal.head.states
+        states = [self._journal.open(info) for info in heads]
         watermarks = [info.watermark_ms for info in heads if info.watermark_ms != at.NONE]
         return KeyGroupOutput(
             key_group=key_group,
             rows=self._rows,
-            retained_events=sum(cell.retained for cell in cells),
-            retained_bytes=sum(cell.retained_bytes for cell in cells),
+            retained_events=sum(state.retained for state in states),
+            retained_bytes=sum(state.retained_bytes for state in states),
             watermark_ms=min(watermarks, default=None),
             alerts=self._alerts,
             late=self._late,
             duplicates=self._duplicates,
             evaluations=self._evaluations,
-            retained_marks=sum(cell.retained_marks for cell in cells),
+            retained_marks=sum(state.retained_marks for state in states),
         )
 
-    def take(self, fields: Grouping, batch: TransactionBatch) -> None:
+    def accept(self, fields: Grouping, batch: TransactionBatch) -> None:
         """Accept a grouping's rows in the given order, split into runs of rows that share an epoch."""
         self._rows += len(batch)
         head = self._journal.head
-        head.newest_append_ms = max(head.newest_append_ms, self._pace.reached_ms(batch))
+        head.newest_append_ms = max(head.newest_append_ms, self._row_order.reached_ms(batch))
         counts, inverse = np.unique(self._timeline.versions_of(batch), return_inverse=True)
         in_force = [self._timeline.rule_set(int(count)).groupings[fields] for count in counts]
         epochs = np.array([grouping.epoch for grouping in in_force])[inverse]
         starts = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist()]
         for start, end in zip(starts, [*starts[1:], len(batch)], strict=True):
             run = batch if end - start == len(batch) else batch.take(np.arange(start, end))
-            self._take_run(run, in_force, inverse[start:end])
+            self._accept_run(run, in_force, inverse[start:end])
 
-    def _take_run(self, batch: TransactionBatch, in_force: Sequence[GroupingInForce], versions: Ints) -> None:
+    def _accept_run(self, batch: TransactionBatch, in_force: Sequence[GroupingInForce], versions: Ints) -> None:
         used, versions = np.unique(versions, return_inverse=True)
         groupings = [in_force[version] for version in used]
-        info = self._cell_of(groupings[0])
-        cell = self._journal.open(info)
-        plan = _plan_of(cell, groupings)
-        sequence = int(cell.header[at.H_SEQ])
-        taken = cell.take(
+        info = self._head_for(groupings[0])
+        state = self._journal.open(info)
+        plan = _plan_of(state, groupings)
+        sequence = int(state.header[at.H_SEQ])
+        result = state.accept(
             batch,
             versions,
             plan,
@@ -187,64 +187,64 @@ class _Batch:
             explain=self._settings.evaluations,
             progress=self._progress,
         )
-        accepted = np.flatnonzero((taken.outcomes == at.ROW_ACCEPTED) | (taken.outcomes == at.ROW_LATE_KEPT))
+        accepted = np.flatnonzero((result.outcomes == at.ROW_ACCEPTED) | (result.outcomes == at.ROW_LATE_KEPT))
         rows = _numbered(batch if len(accepted) == len(batch) else batch.take(accepted), sequence)
-        self._journal.record(info, rows, _changed_marks(cell, batch, plan, taken))
-        self._tell_later(info, rows)
-        self._report(batch, info, plan, taken)
+        self._journal.record(info, rows, _changed_marks(state, batch, plan, result))
+        self._copy_to_later_epochs(info, rows)
+        self._report(batch, info, plan, result)
 
-    def _cell_of(self, grouping: GroupingInForce) -> CellHead:
+    def _head_for(self, grouping: GroupingInForce) -> GroupingStateHead:
         """The state of the grouping's epoch, with the watermark and bound of its incarnation."""
-        siblings = self._journal.cells_of(grouping.fields)
+        siblings = self._journal.heads_of(grouping.fields)
         for info in siblings:
             if info.epoch == grouping.epoch:
-                self._share_clock(info, siblings)
+                self._copy_clock(info, siblings)
                 return info
-        return self._begin(grouping, siblings)
+        return self._start_epoch(grouping, siblings)
 
-    def _begin(self, grouping: GroupingInForce, siblings: Sequence[CellHead]) -> CellHead:
+    def _start_epoch(self, grouping: GroupingInForce, siblings: Sequence[GroupingStateHead]) -> GroupingStateHead:
         """Create the state of a new epoch. It takes over the rows that an earlier state accepted after this epoch's
         boundary, because their batch had not seen the boundary."""
         info = self._journal.create(grouping.fields, grouping.incarnation, grouping.epoch, grouping.epoch_ms)
-        cell = self._journal.open(info)
-        self._share_clock(info, [*siblings, info])
+        state = self._journal.open(info)
+        self._copy_clock(info, [*siblings, info])
         earlier = [sibling for sibling in siblings if sibling.epoch < grouping.epoch]
         if earlier:
             before = self._journal.open(earlier[-1])
             rows, sequence = before.rows(), before.sequence()
             after = np.flatnonzero(rows.append_ms >= grouping.epoch_ms)
-            cell.header[at.H_SEQ] = before.header[at.H_SEQ]
+            state.header[at.H_SEQ] = before.header[at.H_SEQ]
             if len(after):
                 rows = rows.take(after)
-                cell.load(rows, sequence[after], ())
-                cell.header[at.H_FIRST] = rows.columns[TIME_FIELD].values[0]
+                state.load(rows, sequence[after], ())
+                state.header[at.H_FIRST] = rows.columns[TIME_FIELD].values[0]
                 self._journal.record(info, _with_sequence(rows, sequence[after]), None)
         return info
 
-    def _tell_later(self, info: CellHead, rows: TransactionBatch) -> None:
+    def _copy_to_later_epochs(self, info: GroupingStateHead, rows: TransactionBatch) -> None:
         """Copy rows into the states of later epochs: a row also counts as after the boundary if its batch had not seen
         the boundary.
 
         A stream has no later state yet when such rows arrive. In a replay by event time, rows after the boundary may
         have arrived first.
         """
-        for later in self._journal.cells_of(info.fields):
+        for later in self._journal.heads_of(info.fields):
             if later.epoch <= info.epoch:
                 continue
-            behind = np.flatnonzero(rows.append_ms >= later.epoch_ms)
-            if len(behind):
-                cell = self._journal.open(later)
-                sequence = int(cell.header[at.H_SEQ]) + np.arange(len(behind), dtype=np.int64)
-                added = _with_sequence(rows.take(behind), sequence)
-                cell.load(
-                    TransactionBatch.concat([cell.rows(), added]),
-                    np.concatenate([cell.sequence(), sequence]),
-                    (cell.marks(),),
+            after = np.flatnonzero(rows.append_ms >= later.epoch_ms)
+            if len(after):
+                state = self._journal.open(later)
+                sequence = int(state.header[at.H_SEQ]) + np.arange(len(after), dtype=np.int64)
+                added = _with_sequence(rows.take(after), sequence)
+                state.load(
+                    TransactionBatch.concat([state.rows(), added]),
+                    np.concatenate([state.sequence(), sequence]),
+                    (state.marks(),),
                 )
-                cell.header[at.H_SEQ] += len(behind)
+                state.header[at.H_SEQ] += len(after)
                 self._journal.record(later, added, None)
 
-    def _share_clock(self, info: CellHead, siblings: Iterable[CellHead]) -> None:
+    def _copy_clock(self, info: GroupingStateHead, siblings: Iterable[GroupingStateHead]) -> None:
         """Copy watermark and bound from other epochs of the same incarnation, because both survive a clear."""
         header = self._journal.open(info).header
         for sibling in siblings:
@@ -253,62 +253,64 @@ class _Batch:
                 for scalar in (at.H_WATERMARK, at.H_BOUND):
                     header[scalar] = max(header[scalar], other[scalar])
 
-    def retire_superseded(self) -> None:
+    def remove_superseded(self) -> None:
         """Remove the grouping states whose epoch ended longer than the grace period ago."""
         latest = self._timeline.latest.groupings
         now_ms = self._journal.head.newest_append_ms
         ended_ms = self._timeline.entries[-1].time_ms if self._timeline.entries else 0
-        for info in list(self._journal.head.cells):
+        for info in list(self._journal.head.states):
             grouping = latest.get(info.fields)
             if grouping is not None and grouping.epoch <= info.epoch:
                 continue
             boundary_ms = ended_ms if grouping is None else grouping.epoch_ms
-            if now_ms >= boundary_ms + self._pace.grace_ms:
+            if now_ms >= boundary_ms + self._row_order.grace_ms:
                 if grouping is not None and grouping.incarnation == info.incarnation:
-                    self._cell_of(grouping)
+                    self._head_for(grouping)
                 self._journal.remove(info)
 
-    def _report(self, batch: TransactionBatch, info: CellHead, plan: Plan, taken: Taken) -> None:
+    def _report(
+        self, batch: TransactionBatch, info: GroupingStateHead, plan: GroupingPlan, result: AcceptResult
+    ) -> None:
         if self._observer is not None:
-            self._observer(batch, info.fields, plan, taken)
+            self._observer(batch, info.fields, plan, result)
             return
         writer = AlertWriter(batch, self._schema, info.fields, self._detection_ms)
-        for row in taken.output.tolist():
+        for row in result.output.tolist():
             in_force = plan.in_force[row[at.O_RULE]]
             if row[at.O_FIRED] == at.FIRED_YES:
                 self._alerts.append(writer.write(in_force, row))
             if self._settings.evaluations:
                 self._evaluations.append(writer.evaluation(in_force, row))
-        self._report_unevaluated(batch, info, taken)
+        self._report_unevaluated(batch, info, result)
 
-    def _report_unevaluated(self, batch: TransactionBatch, info: CellHead, taken: Taken) -> None:
+    def _report_unevaluated(self, batch: TransactionBatch, info: GroupingStateHead, result: AcceptResult) -> None:
         """Record the duplicates and the late rows."""
         grouping = "&".join(info.fields)
-        for i in np.flatnonzero(taken.outcomes >= at.ROW_DUPLICATE).tolist():
+        for i in np.flatnonzero(result.outcomes >= at.ROW_DUPLICATE).tolist():
             place = int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i]), grouping
             event = batch.row(i, self._schema)
-            if taken.outcomes[i] == at.ROW_DUPLICATE:
+            if result.outcomes[i] == at.ROW_DUPLICATE:
                 self._duplicates.append(DuplicateRecord(*place, event[ID_FIELD]))  # type: ignore[arg-type]
             else:
-                self._late.append(LateRecord(*place, int(taken.lateness_ms[i]), _encoder.encode(event)))
+                self._late.append(LateRecord(*place, int(result.lateness_ms[i]), _encoder.encode(event)))
 
 
-_plans: dict[tuple[int, ...], tuple[Plan, Sequence[GroupingInForce], Measures]] = {}
+_plans: dict[tuple[int, ...], tuple[GroupingPlan, Sequence[GroupingInForce], Measures]] = {}
 
 
-def _plan_of(cell: Cell, groupings: Sequence[GroupingInForce]) -> Plan:
+def _plan_of(state: GroupingState, groupings: Sequence[GroupingInForce]) -> GroupingPlan:
     """The compiled plan, from the cache if the same versions were compiled for the same measures.
 
     The key consists of object identities, because rule sets share the objects of unchanged groupings. The entry holds
     the objects, so no other object can get their ids.
     """
-    measures = cell.measures
+    measures = state.measures
     key = (id(measures), *map(id, groupings))
     known = _plans.get(key)
     if known is None:
         if len(_plans) >= _CACHED_PLANS:
             _plans.clear()
-        known = _plans[key] = (cell.plan(groupings), groupings, measures)
+        known = _plans[key] = (state.plan(groupings), groupings, measures)
     return known[0]
 
 
@@ -321,11 +323,13 @@ def _with_sequence(rows: TransactionBatch, sequence: Ints) -> TransactionBatch:
     return TransactionBatch(rows.append_ms, rows.partition, sequence, rows.columns)
 
 
-def _changed_marks(cell: Cell, batch: TransactionBatch, plan: Plan, taken: Taken) -> Marks | None:
+def _changed_marks(
+    state: GroupingState, batch: TransactionBatch, plan: GroupingPlan, result: AcceptResult
+) -> Marks | None:
     """The marks changed by alerts and suppressed alerts; None if there are no such alerts."""
-    output = taken.output[taken.output[:, at.O_FIRED] != at.FIRED_NO]
+    output = result.output[result.output[:, at.O_FIRED] != at.FIRED_NO]
     if not len(output):
         return None
     rows, which = np.unique(output[:, at.O_ROW], return_inverse=True)
     rules = plan.rules.rows[output[:, at.O_RULE], at.R_RULE]
-    return cell.marks_of(rules, cell.slots_of(batch.take(rows))[which])
+    return state.marks_of(rules, state.slots_of(batch.take(rows))[which])

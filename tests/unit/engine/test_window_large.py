@@ -1,7 +1,7 @@
-"""The kernel on regions of thousands of rows, which the oracle's streams never reach, against a plain reading.
+"""The kernel with thousands of rows per key, which the oracle's streams never reach, against a plain computation.
 
-All aggregators over one key or a few, out of order, with every evaluation compared; the cell's thresholds make it trim,
-grow and move regions many times.
+The test compares every evaluation of all aggregators over one key or a few, out of order. The thresholds of the
+grouping state make it trim, grow and move key rows many times.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.state.arrays import HeapArrays
-from fraud_rules.engine.state.grouping_state import Cell
+from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.engine.window import layout as at
 from fraud_rules.model.ruleset import GroupingInForce, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
@@ -113,17 +113,17 @@ def kernel_values(row: list[int], aggregator: str) -> list[object]:
 )
 def test_every_evaluation_is_exact(n: int, keys: int, window_s: int, seed: int) -> None:
     grouping, batch = rules_of_all_kinds(window_s), stream(n, keys, seed)
-    cell = Cell.create(SCHEMA, ("payeeId",), HeapArrays())
+    state = GroupingState.create(SCHEMA, ("payeeId",), HeapArrays())
     compared = 0
     for start in range(0, n, 500):
         part = batch.take(np.arange(start, min(start + 500, n)))
-        plan = cell.plan([grouping])
-        taken = cell.take(part, np.zeros(len(part), dtype=np.int64), plan, OUT_OF_ORDER_MS, explain=True)
-        assert set(taken.outcomes.tolist()) == {at.ROW_ACCEPTED}
-        for row in taken.output[:: 37 if keys == 1 else 11].tolist():
+        plan = state.plan([grouping])
+        result = state.accept(part, np.zeros(len(part), dtype=np.int64), plan, OUT_OF_ORDER_MS, explain=True)
+        assert set(result.outcomes.tolist()) == {at.ROW_ACCEPTED}
+        for row in result.output[:: 37 if keys == 1 else 11].tolist():
             i, rule = start + row[at.O_ROW], plan.in_force[row[at.O_RULE]].rule
             wanted = list(plain_values(batch, i, rule.window_ms, rule.aggregator, rule.filter is not None))
             assert kernel_values(row, rule.aggregator) == wanted, (i, rule.aggregator)
             compared += 1
     assert compared > n // 20
-    assert cell.retained < n
+    assert state.retained < n

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.engine import EPOCH_GRACE_MS, KeyGroupEngine, Observer, Pace
+from fraud_rules.engine.engine import EPOCH_GRACE_MS, KeyGroupEngine, Observer, RowOrder
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryLog, restore_image
@@ -18,12 +18,12 @@ from fraud_rules.model.transaction import TransactionBatch
 __all__ = ["DayRun", "by_event_time"]
 
 
-def by_event_time(settings: DetectorSettings) -> Pace:
-    """The pace of rows in the order of (event time, arrival).
+def by_event_time(settings: DetectorSettings) -> RowOrder:
+    """The order of rows that are sorted by (event time, arrival).
 
     An epoch that ended at append time T may have rows with event times up to T plus the tolerance for fast clocks.
     """
-    return Pace(_as_they_come, _newest_event_ms, EPOCH_GRACE_MS + settings.future_tolerance_ms)
+    return RowOrder(_as_they_come, _newest_event_ms, EPOCH_GRACE_MS + settings.future_tolerance_ms)
 
 
 def _as_they_come(rows: TransactionBatch) -> TransactionBatch:
@@ -56,12 +56,12 @@ class DayRun:
         self._timeline = timeline
         self._key_groups = settings.key_groups
         self._groups: dict[int, _Group] = {}
-        views, pace = HeapViews(), by_event_time(settings)
+        views, row_order = HeapViews(), by_event_time(settings)
         for key_group in key_groups:
             log = MemoryLog()
             if key_group in start:
                 restore_image(log, start[key_group])
-            engine = KeyGroupEngine(key_group, schema, settings, log, views, pace, observer)
+            engine = KeyGroupEngine(key_group, schema, settings, log, views, row_order, observer)
             self._groups[key_group] = _Group(engine, log)
         self._slices = 0
 

@@ -17,10 +17,10 @@ from fraud_rules.batch.reevaluation.evaluate import DayRun
 from fraud_rules.batch.reevaluation.feed import DayFeed
 from fraud_rules.batch.whatif.variants import Variants
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.state.grouping_state import Taken
+from fraud_rules.engine.state.grouping_state import AcceptResult
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.curve import LimitCurve
-from fraud_rules.engine.window.plan import Plan
+from fraud_rules.engine.window.plan import GroupingPlan
 from fraud_rules.model.day import Day
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -114,7 +114,7 @@ class _Watch:
     def count(self, rows: TransactionBatch) -> None:
         self.fires.transactions += int((rows.columns[TIME_FIELD].values >= self._work.start_ms).sum())
 
-    def note(self, rows: TransactionBatch, fields: tuple[str, ...], plan: Plan, taken: Taken) -> None:
+    def note(self, rows: TransactionBatch, fields: tuple[str, ...], plan: GroupingPlan, taken: AcceptResult) -> None:
         """Count the fires of some rows."""
         output = taken.output
         if not len(output):

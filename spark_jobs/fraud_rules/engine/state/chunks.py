@@ -27,10 +27,10 @@ FAN = 16
 """The number of chunks of one level that become one chunk of the next level."""
 
 
-class Part(msgspec.Struct, array_like=True, gc=False):
+class ChunkPart(msgspec.Struct, array_like=True, gc=False):
     """A chunk's content for one grouping state: packed rows whose `offset` is the arrival number, and marks."""
 
-    cell: int
+    state_id: int
     rows: bytes
     marks: bytes | None
 
@@ -51,7 +51,7 @@ class ChunkInfo(msgspec.Struct, array_like=True):
         if not self.has_marks:
             return True
         return self.marks_ms is not None and all(
-            cell not in horizons or horizons[cell].is_past(*times) for cell, times in self.marks_ms.items()
+            state_id not in horizons or horizons[state_id].is_past(*times) for state_id, times in self.marks_ms.items()
         )
 
 
@@ -69,7 +69,7 @@ class MarkRules(NamedTuple):
 
 
 _parts_encode = msgspec.msgpack.Encoder().encode
-_parts_decode = msgspec.msgpack.Decoder(list[Part]).decode
+_parts_decode = msgspec.msgpack.Decoder(list[ChunkPart]).decode
 
 
 def pack_marks(marks: Marks) -> bytes:
@@ -95,12 +95,12 @@ def _as_marks(batch: TransactionBatch) -> Marks:
     return Marks(rows, tuple(batch.columns[f"k{k}"] for k in range(len(batch.columns) - M_WIDTH)))
 
 
-def encode_parts(parts: Sequence[Part]) -> bytes:
+def encode_parts(parts: Sequence[ChunkPart]) -> bytes:
     """Encode the parts of a chunk."""
     return _parts_encode(list(parts))
 
 
-def decode_parts(blob: bytes) -> list[Part]:
+def decode_parts(blob: bytes) -> list[ChunkPart]:
     """Decode the parts of a chunk."""
     return _parts_decode(blob)
 
@@ -114,7 +114,10 @@ def drop_expired(log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[i
     """Delete the chunks whose rows and marks no longer count. Those of a state without a horizon do not count."""
     kept = []
     for info in chunks:
-        live = any(cell in horizons and newest >= horizons[cell].bound_ms for cell, newest in info.newest_ms.items())
+        live = any(
+            state_id in horizons and newest >= horizons[state_id].bound_ms
+            for state_id, newest in info.newest_ms.items()
+        )
         if live or not info.marks_over(horizons):
             kept.append(info)
         else:
@@ -151,21 +154,21 @@ def _merge(
     parts = [part for info in run for part in decode_parts(log.chunk(info.id))]
     for info in run:
         log.delete_chunk(info.id)
-    merged: list[Part] = []
+    merged: list[ChunkPart] = []
     youngest: dict[int, int] = {}
     kept: dict[int, list[Marks]] = {}
-    for cell in sorted(horizons):
-        mine = [part for part in parts if part.cell == cell]
-        rows = live_rows((TransactionBatch.unpack(part.rows) for part in mine), horizons[cell].bound_ms)
+    for state_id in sorted(horizons):
+        mine = [part for part in parts if part.state_id == state_id]
+        rows = live_rows((TransactionBatch.unpack(part.rows) for part in mine), horizons[state_id].bound_ms)
         marks = _merged_marks([unpack_marks(part.marks) for part in mine if part.marks is not None], rules.kept)
         if marks is not None:
-            marks = _unspent(marks, horizons[cell], rules, is_oldest=is_oldest)
+            marks = _unspent(marks, horizons[state_id], rules, is_oldest=is_oldest)
         if marks is not None:
-            kept[cell] = [marks]
+            kept[state_id] = [marks]
         if len(rows):
-            youngest[cell] = newest_ms(rows)
+            youngest[state_id] = newest_ms(rows)
         if len(rows) or marks is not None:
-            merged.append(Part(cell, rows.pack(), None if marks is None else pack_marks(marks)))
+            merged.append(ChunkPart(state_id, rows.pack(), None if marks is None else pack_marks(marks)))
     if not merged:
         return None
     log.put_chunk(run[0].id, encode_parts(merged))
@@ -177,11 +180,11 @@ def marks_ms_of(marks: Mapping[int, Sequence[Marks]], rules: MarkRules) -> dict[
     if not all(rules.go_by_time(part) for parts in marks.values() for part in parts):
         return None
     return {
-        cell: (
+        state_id: (
             max(int(part.rows[:, M_LAST_TIME].max()) for part in parts),
             max(int(part.rows[:, M_RESET_TIME].max()) for part in parts),
         )
-        for cell, parts in marks.items()
+        for state_id, parts in marks.items()
     }
 
 

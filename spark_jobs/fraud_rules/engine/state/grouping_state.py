@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.engine.state.arrays import Arrays
-from fraud_rules.engine.state.strings import Strings
+from fraud_rules.engine.state.strings import StringTable
 from fraud_rules.engine.state.view import View
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.window import hash_tables, key_rows, resets
 from fraud_rules.engine.window import layout as at
-from fraud_rules.engine.window.bundles import Arrivals, Ints, Results
+from fraud_rules.engine.window.bundles import Arrivals, Ints, ResultArrays
 from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.engine.window.kernel import advance
-from fraud_rules.engine.window.plan import Measures, Plan, compile_plan
+from fraud_rules.engine.window.plan import GroupingPlan, Measures, compile_plan
 from fraud_rules.engine.window.spent import FOREVER_MS, Horizon, spent
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
@@ -34,7 +34,7 @@ _ROWS_A_CALL = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AcceptResult:
     """The results for n rows: `outcomes` int8[n] of ROW_*, `lateness_ms` int64[n] (0 unless late), `output`
     int64[m, O_WIDTH]."""
 
@@ -52,7 +52,7 @@ class Marks:
     keys: tuple[Column, ...]
 
 
-class Cell:
+class GroupingState:
     """The state of one (key group, grouping, epoch). Not thread-safe; the key group's lock guards shared arrays."""
 
     def __init__(
@@ -70,9 +70,9 @@ class Cell:
         self._key_columns: Ints = np.array([at.E_FIELDS + i for i in self._key_fields], dtype=np.int64)
         self._row_width = at.E_FIELDS + len(schema.fields)
         self._view = View(arrays, self._row_width, self._key_columns, self._time, identity)
-        self._plan: Plan | None = None
+        self._plan: GroupingPlan | None = None
         self.header = self._view.header
-        self._strings = Strings(self.header, arrays)
+        self._strings = StringTable(self.header, arrays)
         self._output = np.empty((256, at.O_WIDTH), dtype=np.int64)
         self._limbs = np.empty((SCRATCH_ROWS, WIDE), dtype=np.uint64)
 
@@ -83,15 +83,15 @@ class Cell:
         fields: tuple[str, ...],
         arrays: Arrays,
         longest_cooldown_ms: int = FOREVER_MS,
-    ) -> Cell:
+    ) -> GroupingState:
         """Create an empty state."""
-        cell = cls(schema, fields, arrays, longest_cooldown_ms)
-        generation = cell.header[at.H_GENERATION]
-        cell.header[:] = 0
-        cell.header[at.H_GENERATION] = generation
-        cell.header[[at.H_WATERMARK, at.H_BOUND, at.H_FIRST]] = at.NONE
-        cell._view.clear(cell._view.measures, 0, 0, 0)
-        return cell
+        state = cls(schema, fields, arrays, longest_cooldown_ms)
+        generation = state.header[at.H_GENERATION]
+        state.header[:] = 0
+        state.header[at.H_GENERATION] = generation
+        state.header[[at.H_WATERMARK, at.H_BOUND, at.H_FIRST]] = at.NONE
+        state._view.clear(state._view.measures, 0, 0, 0)
+        return state
 
     @property
     def retained(self) -> int:
@@ -121,27 +121,27 @@ class Cell:
         self._refresh()
         return self._view.measures
 
-    def plan(self, versions: Sequence[GroupingInForce]) -> Plan:
+    def plan(self, versions: Sequence[GroupingInForce]) -> GroupingPlan:
         """Compile the grouping's versions. The plan reuses the present measures if they suffice."""
         self._refresh()
         return compile_plan(versions, self._schema, self._view.measures)
 
-    def take(
+    def accept(
         self,
         batch: TransactionBatch,
         versions: Ints,
-        plan: Plan,
+        plan: GroupingPlan,
         max_out_of_orderness_ms: int,
         explain: bool,
         progress: TaskProgress = UNREPORTED,
-    ) -> Taken:
+    ) -> AcceptResult:
         """Accept transactions in arrival order, and evaluate them.
 
         `versions` int64[n] holds the plan's version for each row. With `explain`, the output has every evaluation,
         otherwise only alerts and suppressed alerts.
         """
         self._refresh()
-        self._lay_out_for(plan)
+        self._prepare_for(plan)
         n = len(batch)
         rows, passes = self._rows_of(batch), _passes(plan.measures, batch.columns, n)
         outcomes, lateness_ms = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
@@ -151,7 +151,7 @@ class Cell:
         start, done, end = 0, 0, min(n, _ROWS_A_CALL)
         while True:
             arrivals = Arrivals(rows[:end], passes[:end], versions[:end])
-            results = Results(outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs)
+            results = ResultArrays(outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs)
             start, need = advance(
                 self._view.state,
                 self._view.kept,
@@ -168,7 +168,7 @@ class Cell:
             progress.evaluated(end - done)
             done = end
             if end == n:
-                return Taken(outcomes, lateness_ms, self._output[: self.header[at.H_OUT]].copy())
+                return AcceptResult(outcomes, lateness_ms, self._output[: self.header[at.H_OUT]].copy())
             end = min(n, end + _ROWS_A_CALL)
 
     def _grow(self, need: int) -> None:
@@ -184,14 +184,14 @@ class Cell:
                 self.compact()
             else:
                 self._view.grow(need)
-        elif self._scattered():
+        elif self._is_scattered():
             self.compact()
         elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._alive())) <= self.retained:
             key_rows.trim(self._view.state, self._view.kept, np.empty(self.retained, dtype=np.int64))
         else:
             self._view.grow(need)
 
-    def _scattered(self) -> bool:
+    def _is_scattered(self) -> bool:
         """Whether most keys have no rows left, or most of the pool is space that moved keys have left behind."""
         slots = int(self.header[at.H_SLOTS])
         if slots >= _SCATTERED_ABOVE and 2 * int(key_rows.count_idle_slots(self._view.state)) > slots:
@@ -279,7 +279,7 @@ class Cell:
         is_text = self._schema.fields[i].type is FieldType.STRING
         return self._strings.column(values, valid) if is_text else Column(np.ascontiguousarray(values), valid, None)
 
-    def _lay_out_for(self, plan: Plan) -> None:
+    def _prepare_for(self, plan: GroupingPlan) -> None:
         """Rebuild the measures or recount the resets if the plan requires this."""
         if self._view.measures != plan.measures:
             self._rebuild_with(self.marks(), plan.measures)
@@ -305,7 +305,7 @@ class Cell:
         header[at.H_EVENTS] = n
         view.state.passes[:n] = _passes(measures, self._batch_of(rows).columns, n)
         counts = np.bincount(rows[:, at.E_SLOT], minlength=int(header[at.H_SLOTS]))
-        needed = int(key_rows.assign_regions(view.state, counts))
+        needed = int(key_rows.assign_ranges(view.state, counts))
         view.open_pool(needed + (needed >> 2))
         key_rows.fill(view.state, view.kept, np.argsort(rows[:, self._time], kind="stable"))
         resets.recount_revived(view.state)

@@ -15,8 +15,8 @@ import msgspec
 
 from fraud_rules.engine.state.chunks import (
     ChunkInfo,
+    ChunkPart,
     MarkRules,
-    Part,
     decode_parts,
     drop_expired,
     encode_parts,
@@ -27,7 +27,7 @@ from fraud_rules.engine.state.chunks import (
     pack_marks,
     unpack_marks,
 )
-from fraud_rules.engine.state.grouping_state import Cell, Marks
+from fraud_rules.engine.state.grouping_state import GroupingState, Marks
 from fraud_rules.engine.state.store import KeyGroupView
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
@@ -39,7 +39,7 @@ from fraud_rules.model.transaction import TransactionBatch
 Grouping = tuple[str, ...]
 
 
-class CellHead(msgspec.Struct, array_like=True):
+class GroupingStateHead(msgspec.Struct, array_like=True):
     """A grouping state in the head: its grouping and epoch, and its scalars."""
 
     id: int
@@ -62,8 +62,8 @@ class Head(msgspec.Struct, array_like=True):
     version: int = 0
     digest: int = 0
     newest_append_ms: int = at.NONE
-    next_cell: int = 0
-    cells: list[CellHead] = []
+    next_state_id: int = 0
+    states: list[GroupingStateHead] = []
     chunks: list[ChunkInfo] = []
     suppressing: list[int] | None = None
 
@@ -88,47 +88,47 @@ class Journal:
         self._view = view
         self._progress = progress
         self._longest_cooldown_ms = longest_cooldown_ms
-        self._parts: list[Part] = []
+        self._parts: list[ChunkPart] = []
         self._newest: dict[int, int] = {}
         self._marks: dict[int, list[Marks]] = {}
         encoded = log.head()
         self.head = Head(suppressing=[]) if encoded is None else _decode_head(encoded)
         # An older release may have had a schema with more fields, and rules that group by them.
-        self.head.cells = [info for info in self.head.cells if set(info.fields) <= set(schema.names)]
+        self.head.states = [info for info in self.head.states if set(info.fields) <= set(schema.names)]
         if not view.shows(self.head.version, self.head.digest):
             view.begin()
             self._restore()
         view.begin()
 
-    def cells_of(self, fields: Grouping) -> list[CellHead]:
+    def heads_of(self, fields: Grouping) -> list[GroupingStateHead]:
         """The states of the grouping, oldest epoch first."""
-        return sorted((cell for cell in self.head.cells if cell.fields == fields), key=lambda cell: cell.epoch)
+        return sorted((head for head in self.head.states if head.fields == fields), key=lambda head: head.epoch)
 
-    def open(self, info: CellHead) -> Cell:
+    def open(self, info: GroupingStateHead) -> GroupingState:
         """Open a grouping state of the head."""
-        cell = self._view.cells.get(info.id)
-        if cell is None:
-            cell = Cell(self._schema, info.fields, self._view.arrays(info.id), self._longest_cooldown_ms)
-            self._view.cells[info.id] = cell
-        return cell
+        state = self._view.states.get(info.id)
+        if state is None:
+            state = GroupingState(self._schema, info.fields, self._view.arrays(info.id), self._longest_cooldown_ms)
+            self._view.states[info.id] = state
+        return state
 
-    def create(self, fields: Grouping, incarnation: int, epoch: int, epoch_ms: int) -> CellHead:
+    def create(self, fields: Grouping, incarnation: int, epoch: int, epoch_ms: int) -> GroupingStateHead:
         """Create an empty grouping state."""
-        info = CellHead(self.head.next_cell, fields, incarnation, epoch, epoch_ms)
-        self.head.next_cell += 1
-        self.head.cells.append(info)
-        self._view.cells[info.id] = self._new_cell(info)
+        info = GroupingStateHead(self.head.next_state_id, fields, incarnation, epoch, epoch_ms)
+        self.head.next_state_id += 1
+        self.head.states.append(info)
+        self._view.states[info.id] = self._new_state(info)
         return info
 
-    def _new_cell(self, info: CellHead) -> Cell:
-        return Cell.create(self._schema, info.fields, self._view.arrays(info.id), self._longest_cooldown_ms)
+    def _new_state(self, info: GroupingStateHead) -> GroupingState:
+        return GroupingState.create(self._schema, info.fields, self._view.arrays(info.id), self._longest_cooldown_ms)
 
-    def remove(self, info: CellHead) -> None:
+    def remove(self, info: GroupingStateHead) -> None:
         """Remove a grouping state. Its rows leave the log when their chunks are merged or dropped."""
-        self.head.cells.remove(info)
+        self.head.states.remove(info)
         self._view.remove(info.id)
 
-    def record(self, info: CellHead, rows: TransactionBatch, marks: Marks | None) -> None:
+    def record(self, info: GroupingStateHead, rows: TransactionBatch, marks: Marks | None) -> None:
         """Record accepted rows, whose `offset` is their arrival number, and changed marks of a grouping state."""
         if not len(rows) and marks is None:
             return
@@ -136,17 +136,17 @@ class Journal:
             self._newest[info.id] = max(self._newest.get(info.id, at.NONE), newest_ms(rows))
         if marks is not None:
             self._marks.setdefault(info.id, []).append(marks)
-        self._parts.append(Part(info.id, rows.pack(), None if marks is None else pack_marks(marks)))
+        self._parts.append(ChunkPart(info.id, rows.pack(), None if marks is None else pack_marks(marks)))
 
     def commit(self, rules: frozenset[int]) -> None:
         """Add the batch to the log, clean up, and stamp the view. `rules`: incarnations of the rules in force."""
         head = self.head
         head.version += 1
-        for info in head.cells:
+        for info in head.states:
             header = self.open(info).header
             info.watermark_ms, info.bound_ms = int(header[at.H_WATERMARK]), int(header[at.H_BOUND])
             info.first_ms, info.next_sequence = int(header[at.H_FIRST]), int(header[at.H_SEQ])
-        horizons = {info.id: self.open(info).horizon for info in head.cells}
+        horizons = {info.id: self.open(info).horizon for info in head.states}
         kept = self._mark_rules(rules)
         head.chunks = merge_aged(self._log, drop_expired(self._log, head.chunks, horizons), horizons, kept)
         chunk = encode_parts(self._parts)
@@ -170,27 +170,27 @@ class Journal:
     def _restore(self) -> None:
         """Rebuild every grouping state from the chunks."""
         self._view.clear()
-        rows: dict[int, list[TransactionBatch]] = {info.id: [] for info in self.head.cells}
-        marks: dict[int, list[Marks]] = {info.id: [] for info in self.head.cells}
+        rows: dict[int, list[TransactionBatch]] = {info.id: [] for info in self.head.states}
+        marks: dict[int, list[Marks]] = {info.id: [] for info in self.head.states}
         for chunk in self.head.chunks:
             for part in decode_parts(self._log.chunk(chunk.id)):
-                if part.cell in rows:
+                if part.state_id in rows:
                     unpacked = TransactionBatch.unpack(part.rows)
-                    rows[part.cell].append(unpacked)
+                    rows[part.state_id].append(unpacked)
                     self._progress.restored(len(unpacked))
                     if part.marks is not None:
-                        marks[part.cell].append(unpack_marks(part.marks))
-        for info in self.head.cells:
-            self._restore_cell(info, rows[info.id], marks[info.id])
+                        marks[part.state_id].append(unpack_marks(part.marks))
+        for info in self.head.states:
+            self._restore_state(info, rows[info.id], marks[info.id])
 
-    def _restore_cell(self, info: CellHead, rows: Sequence[TransactionBatch], marks: Sequence[Marks]) -> None:
-        cell = self._new_cell(info)
-        self._view.cells[info.id] = cell
-        cell.header[at.H_WATERMARK], cell.header[at.H_BOUND] = info.watermark_ms, info.bound_ms
-        cell.header[at.H_FIRST], cell.header[at.H_SEQ] = info.first_ms, info.next_sequence
+    def _restore_state(self, info: GroupingStateHead, rows: Sequence[TransactionBatch], marks: Sequence[Marks]) -> None:
+        state = self._new_state(info)
+        self._view.states[info.id] = state
+        state.header[at.H_WATERMARK], state.header[at.H_BOUND] = info.watermark_ms, info.bound_ms
+        state.header[at.H_FIRST], state.header[at.H_SEQ] = info.first_ms, info.next_sequence
         live = live_rows(rows, info.bound_ms)
         if len(live) or marks:
-            cell.load(live, live.offset, marks)
+            state.load(live, live.offset, marks)
 
 
 def _digest(before: int, version: int, chunk: bytes) -> int:

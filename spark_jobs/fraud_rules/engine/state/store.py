@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.engine.state.arrays import Arrays, HeapArrays, MappedArrays
-from fraud_rules.engine.state.grouping_state import Cell
+from fraud_rules.engine.state.grouping_state import GroupingState
 from fraud_rules.errors import Stalled
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.file_lock import locked
@@ -41,13 +41,13 @@ class KeyGroupView:
 
     stamp: NDArray[np.int64]
     folder: Path | None
-    cells: dict[int, Cell] = field(default_factory=dict)
+    states: dict[int, GroupingState] = field(default_factory=dict)
     shape: int = -1
 
     def shows(self, version: int, digest: int) -> bool:
         """Whether the view is complete and at this version of the log."""
         if self.shape != self.stamp[_SHAPE]:
-            self.cells.clear()
+            self.states.clear()
             self.shape = int(self.stamp[_SHAPE])
         return bool(self.stamp[_OPEN] == 0 and self.stamp[_VERSION] == version and self.stamp[_DIGEST] == digest)
 
@@ -60,20 +60,20 @@ class KeyGroupView:
         self.stamp[_VERSION], self.stamp[_DIGEST] = version, digest
         self.stamp[_OPEN] = 0
 
-    def arrays(self, cell_id: int) -> Arrays:
+    def arrays(self, state_id: int) -> Arrays:
         """The arrays of a grouping state."""
-        return HeapArrays() if self.folder is None else MappedArrays(self.folder / f"cell-{cell_id}")
+        return HeapArrays() if self.folder is None else MappedArrays(self.folder / f"cell-{state_id}")
 
-    def remove(self, cell_id: int) -> None:
+    def remove(self, state_id: int) -> None:
         """Remove a grouping state."""
-        self.cells.pop(cell_id, None)
+        self.states.pop(state_id, None)
         if self.folder is not None:
-            shutil.rmtree(self.folder / f"cell-{cell_id}", ignore_errors=True)
+            shutil.rmtree(self.folder / f"cell-{state_id}", ignore_errors=True)
         self._reshaped()
 
     def clear(self) -> None:
         """Remove all grouping states."""
-        self.cells.clear()
+        self.states.clear()
         if self.folder is not None:
             for path in self.folder.glob("cell-*"):
                 shutil.rmtree(path, ignore_errors=True)

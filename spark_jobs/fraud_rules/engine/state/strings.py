@@ -14,7 +14,7 @@ from fraud_rules.model.transaction import Column
 Ints = NDArray[np.int64]
 
 
-class Strings:
+class StringTable:
     """Interned strings. Equal strings have equal codes until `clear`."""
 
     def __init__(self, header: Ints, arrays: Arrays) -> None:

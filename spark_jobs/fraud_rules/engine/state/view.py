@@ -12,11 +12,11 @@ import numpy as np
 from fraud_rules.engine.state.arrays import Arrays
 from fraud_rules.engine.window import hash_tables
 from fraud_rules.engine.window import layout as at
-from fraud_rules.engine.window.bundles import Ints, Kept, State, Table
+from fraud_rules.engine.window.bundles import Ints, MeasureArrays, StateArrays, Table
 from fraud_rules.engine.window.plan import NO_MEASURES, Measures
 
 _MIN_ROWS = 64
-_DERIVED = (*(name for name in State._fields if name != "header"), "measures")
+_DERIVED = (*(name for name in StateArrays._fields if name != "header"), "measures")
 
 
 class View:
@@ -35,7 +35,7 @@ class View:
         self.header: Ints = arrays.open("header", np.int64, at.HEADER_SIZE, 0)
         self.measures = NO_MEASURES
         self.kept = self._kept()
-        self.state: State
+        self.state: StateArrays
         self._generation = -1
 
     def clear(self, measures: Measures, rows: int, slots: int, marks: int) -> None:
@@ -85,9 +85,9 @@ class View:
         self.measures = measures
         self.kept = self._kept()
 
-    def _kept(self) -> Kept:
+    def _kept(self) -> MeasureArrays:
         measures = self.measures
-        return Kept(
+        return MeasureArrays(
             totals=measures.totals_array(),
             trees=measures.trees_array(),
             windows=measures.windows_array(),
@@ -111,7 +111,7 @@ class View:
         mark_rows = open_array("marks", np.int64, marks, at.M_WIDTH)
         distinct = max(1, rows * len(measures.distincts))
         larger: set[str] = set()
-        self.state = State(
+        self.state = StateArrays(
             header=self.header,
             events=events,
             passes=open_array("passes", np.uint8, rows, len(measures.filters) + 1),

@@ -11,7 +11,7 @@ Ints = NDArray[np.int64]
 Table = NDArray[np.int32]
 
 
-class State(NamedTuple):
+class StateArrays(NamedTuple):
     """The arrays of a grouping state: two-dimensional int64, except `header` (a vector), `passes` (uint8) and the
     hash tables (int32 vectors)."""
 
@@ -35,7 +35,7 @@ class State(NamedTuple):
     distinct_table: Table
 
 
-class Kept(NamedTuple):
+class MeasureArrays(NamedTuple):
     """The measures kept beside the rows, and the positions of the key, time and id columns."""
 
     totals: Ints
@@ -53,7 +53,7 @@ class Kept(NamedTuple):
     """The first column of `slots` with the key's values."""
 
 
-class Rules(NamedTuple):
+class RuleArrays(NamedTuple):
     """The rules of a plan's versions."""
 
     starts: Ints
@@ -84,7 +84,7 @@ class Arrivals(NamedTuple):
     """Per row, the plan's version that evaluates it."""
 
 
-class Results(NamedTuple):
+class ResultArrays(NamedTuple):
     """The results of arrivals, and scratch memory."""
 
     outcomes: NDArray[np.int8]

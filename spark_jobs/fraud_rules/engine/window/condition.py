@@ -6,12 +6,11 @@ values, and for STDDEV also the four limbs of the sum of squares.
 
 from __future__ import annotations
 
-from fraud_rules.engine.window.bundles import Ints, Rules
+from fraud_rules.engine.window.aggregates import KIND_AVG, KIND_STDDEV
+from fraud_rules.engine.window.bundles import Ints, RuleArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.exact import Limbs, sign_of_average, sign_of_deviation
 from fraud_rules.engine.window.layout import (
-    KIND_AVG,
-    KIND_STDDEV,
     OP_ALWAYS,
     OP_EQ,
     OP_GE,
@@ -34,7 +33,7 @@ _TWO_32 = 4294967296.0
 
 @inlined
 def is_met(
-    rules: Rules, r: int, scratch: Limbs, high: int, low: int, n: int, s0: int, s1: int, s2: int, s3: int
+    rules: RuleArrays, r: int, scratch: Limbs, high: int, low: int, n: int, s0: int, s1: int, s2: int, s3: int
 ) -> bool:
     """Whether rule r's condition holds; false without values. s0 to s3 are the squares, lowest limb first."""
     if n <= 0:
@@ -70,7 +69,7 @@ def _holds(operator: int, sign: int) -> bool:
 
 
 @inlined
-def _average_sign(rules: Rules, r: int, scratch: Limbs, high: int, low: int, n: int) -> int:
+def _average_sign(rules: RuleArrays, r: int, scratch: Limbs, high: int, low: int, n: int) -> int:
     """The sign of sum - limit * n, by doubles where their error cannot change it."""
     total = high * _TWO_32 + low
     bound = rules.ratios[r] * n
@@ -81,7 +80,7 @@ def _average_sign(rules: Rules, r: int, scratch: Limbs, high: int, low: int, n: 
 
 @compiled
 def _deviation_sign(
-    rules: Rules, r: int, scratch: Limbs, high: int, low: int, n: int, s0: int, s1: int, s2: int, s3: int
+    rules: RuleArrays, r: int, scratch: Limbs, high: int, low: int, n: int, s0: int, s1: int, s2: int, s3: int
 ) -> int:
     """The sign of n * sum(v**2) - sum(v)**2 - limit**2 * n**2, by doubles where their error cannot change it."""
     total = high * _TWO_32 + low

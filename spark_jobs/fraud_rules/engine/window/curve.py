@@ -11,13 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fraud_rules.engine.window.bundles import Ints, Rules
+from fraud_rules.engine.window.aggregates import KIND_RESET, aggregate_of
+from fraud_rules.engine.window.bundles import Ints, RuleArrays
 from fraud_rules.engine.window.compiler import compiled
 from fraud_rules.engine.window.condition import is_met
 from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE, Limbs
 from fraud_rules.engine.window.layout import O_HIGH, O_LOW, O_SQUARE, O_VALUES
 from fraud_rules.engine.window.plan import NO_MEASURES, compile_plan
-from fraud_rules.model.rule import Aggregator, Rule
+from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
@@ -26,7 +27,7 @@ __all__ = ["LimitCurve", "depends_on_alerts"]
 
 def depends_on_alerts(rule: Rule) -> bool:
     """Whether evaluations of the rule depend on its earlier alerts."""
-    return bool(rule.cooldown_ms) or rule.aggregator is Aggregator.COUNT_WITH_RESET
+    return bool(rule.cooldown_ms) or aggregate_of(rule).kind == KIND_RESET
 
 
 class LimitCurve:
@@ -39,13 +40,13 @@ class LimitCurve:
         self.counts: Ints = np.zeros(len(rules), dtype=np.int64)
 
     def add(self, evaluations: Ints) -> None:
-        """Count evaluations of one of the rules: int64[n, O_WIDTH], the output of `Cell.take` with `explain`."""
+        """Count evaluations of one of the rules: int64[n, O_WIDTH] from `GroupingState.accept` with `explain`."""
         if len(self.counts):
             _count(self._rules, self._limbs, evaluations, self.counts)
 
 
 @compiled
-def _count(rules: Rules, scratch: Limbs, evaluations: Ints, counts: Ints) -> None:
+def _count(rules: RuleArrays, scratch: Limbs, evaluations: Ints, counts: Ints) -> None:
     for e in range(evaluations.shape[0]):
         high, low, n = evaluations[e, O_HIGH], evaluations[e, O_LOW], evaluations[e, O_VALUES]
         s0, s1 = evaluations[e, O_SQUARE], evaluations[e, O_SQUARE + 1]

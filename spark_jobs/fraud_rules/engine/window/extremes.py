@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fraud_rules.engine.window.bundles import Ints, State
+from fraud_rules.engine.window.bundles import Ints, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 
 IDLE = np.iinfo(np.int64).max
@@ -40,7 +40,7 @@ def _fill_idle(values: Ints, first: int, end: int) -> None:
 
 
 @compiled
-def refresh(state: State, base: int, cap: int, first: int, tail: int) -> None:
+def refresh(state: StateArrays, base: int, cap: int, first: int, tail: int) -> None:
     """Recompute the blocks of a key's rows after its leaves changed from offset `first` on."""
     if cap < 16 or tail == 0:
         return
@@ -56,7 +56,7 @@ def refresh(state: State, base: int, cap: int, first: int, tail: int) -> None:
 
 
 @inlined
-def append(state: State, at: int, cap: int) -> None:
+def append(state: StateArrays, at: int, cap: int) -> None:
     """Add the row at pool position `at` to its blocks. It must be the newest row of its key, and not start a block."""
     for m in range(state.leaves.shape[1]):
         value = state.leaves[at, m]
@@ -69,7 +69,7 @@ def append(state: State, at: int, cap: int) -> None:
 
 
 @compiled
-def best_of(state: State, m: int, base: int, cap: int, first: int, last: int, tail: int) -> int:
+def best_of(state: StateArrays, m: int, base: int, cap: int, first: int, last: int, tail: int) -> int:
     """The best rank in tree m of offsets [first, last], read from the widest blocks that fit.
 
     Rows after the newest row of a key do not count in its blocks, so a run that ends at the newest row may read

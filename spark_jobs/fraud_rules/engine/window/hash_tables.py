@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fraud_rules.engine.window.bundles import Ints, Kept, State
+from fraud_rules.engine.window.bundles import Ints, MeasureArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.layout import (
     D_EVENT,
@@ -42,7 +42,7 @@ def mix(h: np.uint64, value: int) -> np.uint64:
 
 
 @inlined
-def find_slot(state: State, kept: Kept, rows: Ints, i: int) -> int:
+def find_slot(state: StateArrays, kept: MeasureArrays, rows: Ints, i: int) -> int:
     """The slot of row i's key, or -(its free place in the table) - 1 for a new key."""
     h = np.uint64(0)
     for k in range(kept.key_columns.shape[0]):
@@ -64,7 +64,7 @@ def find_slot(state: State, kept: Kept, rows: Ints, i: int) -> int:
 
 
 @inlined
-def make_slot(state: State, kept: Kept, rows: Ints, i: int, place: int) -> int:
+def make_slot(state: StateArrays, kept: MeasureArrays, rows: Ints, i: int, place: int) -> int:
     """Create the slot of row i's key at a free place of the table. The caller must provide the room."""
     slot = state.header[H_SLOTS]
     state.header[H_SLOTS] += 1
@@ -77,13 +77,13 @@ def make_slot(state: State, kept: Kept, rows: Ints, i: int, place: int) -> int:
 
 
 @inlined
-def id_place(state: State, slot: int, identity: int) -> np.uint64:
+def id_place(state: StateArrays, slot: int, identity: int) -> np.uint64:
     """The table place at which the search for an event starts."""
     return mix(np.uint64(identity), slot) & np.uint64(state.id_table.shape[0] - 1)
 
 
 @inlined
-def find_event(state: State, kept: Kept, slot: int, identity: int) -> int:
+def find_event(state: StateArrays, kept: MeasureArrays, slot: int, identity: int) -> int:
     """The table place of the event with this identity in this slot, or the free place for it."""
     mask = np.uint64(state.id_table.shape[0] - 1)
     at = id_place(state, slot, identity)
@@ -97,7 +97,7 @@ def find_event(state: State, kept: Kept, slot: int, identity: int) -> int:
 
 
 @inlined
-def find_mark(state: State, rule: int, slot: int) -> int:
+def find_mark(state: StateArrays, rule: int, slot: int) -> int:
     """The table place of the mark of (rule, slot), or the free place for it."""
     mask = np.uint64(state.mark_table.shape[0] - 1)
     at = mix(np.uint64(rule), slot) & mask
@@ -109,7 +109,7 @@ def find_mark(state: State, rule: int, slot: int) -> int:
 
 
 @compiled
-def find_marks(state: State, rules: Ints, slots: Ints, found: NDArray[np.bool_]) -> None:
+def find_marks(state: StateArrays, rules: Ints, slots: Ints, found: NDArray[np.bool_]) -> None:
     """Set `found`, bool[marks], for the marks of the pairs (rule, slot)."""
     for i in range(rules.shape[0]):
         entry = state.mark_table[find_mark(state, rules[i], slots[i])] - 1
@@ -118,7 +118,7 @@ def find_marks(state: State, rules: Ints, slots: Ints, found: NDArray[np.bool_])
 
 
 @compiled
-def ensure_mark(state: State, rule: int, slot: int) -> int:
+def ensure_mark(state: StateArrays, rule: int, slot: int) -> int:
     """The mark row of (rule, slot), created if missing. The caller must provide the room."""
     at = find_mark(state, rule, slot)
     entry = state.mark_table[at] - 1
@@ -137,7 +137,7 @@ def ensure_mark(state: State, rule: int, slot: int) -> int:
 
 
 @compiled
-def find_distinct(state: State, kept: Kept, measure: int, slot: int, event: int) -> int:
+def find_distinct(state: StateArrays, kept: MeasureArrays, measure: int, slot: int, event: int) -> int:
     """The table place of the event's value in a measure's multiset, or the free place for it."""
     mask = np.uint64(state.distinct_table.shape[0] - 1)
     h = mix(np.uint64(measure), slot)
@@ -162,7 +162,7 @@ def find_distinct(state: State, kept: Kept, measure: int, slot: int, event: int)
 
 
 @compiled
-def assign_slots(state: State, kept: Kept, rows: Ints, assigned: Ints) -> None:
+def assign_slots(state: StateArrays, kept: MeasureArrays, rows: Ints, assigned: Ints) -> None:
     """Write the slot of each row's key to `assigned`. New keys get slots in order of first use. The caller must provide
     the room."""
     for i in range(rows.shape[0]):
@@ -173,7 +173,7 @@ def assign_slots(state: State, kept: Kept, rows: Ints, assigned: Ints) -> None:
 
 
 @compiled
-def load_marks(state: State, rows: Ints, assigned: Ints) -> None:
+def load_marks(state: StateArrays, rows: Ints, assigned: Ints) -> None:
     """Set marks from rows (M_*) and their slots. Later rows override earlier ones. The caller must provide the room."""
     for i in range(rows.shape[0]):
         entry = ensure_mark(state, rows[i, M_RULE], assigned[i])
@@ -182,7 +182,7 @@ def load_marks(state: State, rows: Ints, assigned: Ints) -> None:
 
 
 @compiled
-def index_events(state: State, kept: Kept) -> None:
+def index_events(state: StateArrays, kept: MeasureArrays) -> None:
     """Fill a new table of identities. It holds the later of two events with the same identity."""
     events = state.header[H_EVENTS]
     for event in range(events):
@@ -194,7 +194,7 @@ def index_events(state: State, kept: Kept) -> None:
 
 
 @compiled
-def index_slots(state: State, kept: Kept) -> None:
+def index_slots(state: StateArrays, kept: MeasureArrays) -> None:
     """Fill a new table of keys."""
     for slot in range(state.header[H_SLOTS]):
         h = np.uint64(0)
@@ -208,14 +208,14 @@ def index_slots(state: State, kept: Kept) -> None:
 
 
 @compiled
-def index_marks(state: State) -> None:
+def index_marks(state: StateArrays) -> None:
     """Fill a new table of marks."""
     for entry in range(state.header[H_MARKS]):
         state.mark_table[find_mark(state, state.marks[entry, M_RULE], state.marks[entry, M_SLOT])] = entry + 1
 
 
 @compiled
-def index_distinct(state: State, kept: Kept) -> None:
+def index_distinct(state: StateArrays, kept: MeasureArrays) -> None:
     """Fill a new table of distinct values."""
     for entry in range(state.header[H_DISTINCT]):
         measure, slot = state.distinct[entry, D_MEASURE], state.distinct[entry, D_SLOT]

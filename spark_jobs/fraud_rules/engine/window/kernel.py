@@ -14,7 +14,15 @@ The kernel never allocates memory. If an array is full, it returns before it cha
 from __future__ import annotations
 
 from fraud_rules.engine.window import extremes, multiset, resets
-from fraud_rules.engine.window.bundles import Arrivals, Ints, Kept, Results, Rules, State
+from fraud_rules.engine.window.aggregates import (
+    KIND_AVG,
+    KIND_DISTINCT,
+    KIND_EXTREME,
+    KIND_RESET,
+    KIND_STDDEV,
+    KIND_SUM,
+)
+from fraud_rules.engine.window.bundles import Arrivals, Ints, MeasureArrays, ResultArrays, RuleArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.condition import is_met
 from fraud_rules.engine.window.hash_tables import (
@@ -43,12 +51,6 @@ from fraud_rules.engine.window.layout import (
     H_SEQ,
     H_SLOTS,
     H_WATERMARK,
-    KIND_AVG,
-    KIND_DISTINCT,
-    KIND_EXTREME,
-    KIND_RESET,
-    KIND_STDDEV,
-    KIND_SUM,
     M_LAST_TIME,
     M_RESET_SEQ,
     M_RESET_TIME,
@@ -100,11 +102,11 @@ NEAR = 4
 
 @compiled
 def advance(
-    state: State,
-    kept: Kept,
-    rules: Rules,
+    state: StateArrays,
+    kept: MeasureArrays,
+    rules: RuleArrays,
     arrivals: Arrivals,
-    results: Results,
+    results: ResultArrays,
     max_out_of_orderness_ms: int,
     explain: int,
     start: int,
@@ -116,10 +118,10 @@ def advance(
     header = state.header
     end = arrivals.rows.shape[0]
     for i in range(start, min(start + AHEAD, end)):
-        _look_ahead(state, kept, arrivals, results, i)
+        _prefetch_row(state, kept, arrivals, results, i)
     for i in range(start, end):
         version = arrivals.versions[i]
-        need = _room_for(state, results, rules.starts[version + 1] - rules.starts[version])
+        need = _array_to_grow(state, results, rules.starts[version + 1] - rules.starts[version])
         if need != DONE:
             return i, need
         time = arrivals.rows[i, kept.time_column]
@@ -140,7 +142,7 @@ def advance(
                 slot = make_slot(state, kept, arrivals.rows, i, -slot - 1)
             if state.slots[slot, S_TAIL] == state.slots[slot, S_CAP] and not make_room(state, kept, slot):
                 return i, NEED_POOL
-            at = _keep(state, kept, rules, arrivals, slot, i, time)
+            at = _store_event(state, kept, rules, arrivals, slot, i, time)
             if late:
                 results.outcomes[i] = ROW_LATE_KEPT
             else:
@@ -161,19 +163,21 @@ def _move_clock(header: Ints, watermark_ms: int, widest_ms: int) -> None:
 
 
 @inlined
-def _slot_of(state: State, kept: Kept, arrivals: Arrivals, results: Results, i: int, end: int) -> int:
+def _slot_of(
+    state: StateArrays, kept: MeasureArrays, arrivals: Arrivals, results: ResultArrays, i: int, end: int
+) -> int:
     """Row i's slot, or -(its free place in the table) - 1 for a new key. Also prefetches memory for later rows."""
     if i + AHEAD < end:
-        _look_ahead(state, kept, arrivals, results, i + AHEAD)
+        _prefetch_row(state, kept, arrivals, results, i + AHEAD)
     if i + NEAR < end and results.ahead[i + NEAR] >= 0:
-        _touch_region(state, kept, results.ahead[i + NEAR])
+        _prefetch_key_rows(state, kept, results.ahead[i + NEAR])
     if results.ahead[i] >= 0:
         return results.ahead[i]
     return find_slot(state, kept, arrivals.rows, i)
 
 
 @inlined
-def _look_ahead(state: State, kept: Kept, arrivals: Arrivals, results: Results, i: int) -> None:
+def _prefetch_row(state: StateArrays, kept: MeasureArrays, arrivals: Arrivals, results: ResultArrays, i: int) -> None:
     """Find row i's slot, and prefetch the memory that the row will read, because each row reads other addresses."""
     slot = find_slot(state, kept, arrivals.rows, i)
     results.ahead[i] = slot
@@ -183,7 +187,7 @@ def _look_ahead(state: State, kept: Kept, arrivals: Arrivals, results: Results, 
 
 
 @inlined
-def _touch_region(state: State, kept: Kept, slot: int) -> None:
+def _prefetch_key_rows(state: StateArrays, kept: MeasureArrays, slot: int) -> None:
     """Prefetch the memory of both ends of a slot's windows."""
     base = state.slots[slot, S_BASE]
     fetch(state.pool, base + state.slots[slot, S_TAIL])
@@ -192,7 +196,7 @@ def _touch_region(state: State, kept: Kept, slot: int) -> None:
 
 
 @inlined
-def _room_for(state: State, results: Results, n_rules: int) -> int:
+def _array_to_grow(state: StateArrays, results: ResultArrays, n_rules: int) -> int:
     """The NEED_* of the array that must grow before the kernel can accept a row with `n_rules` rules, or DONE."""
     header = state.header
     if header[H_EVENTS] + 1 > state.events.shape[0]:
@@ -207,7 +211,9 @@ def _room_for(state: State, results: Results, n_rules: int) -> int:
 
 
 @inlined
-def _keep(state: State, kept: Kept, rules: Rules, arrivals: Arrivals, slot: int, i: int, time: int) -> int:
+def _store_event(
+    state: StateArrays, kept: MeasureArrays, rules: RuleArrays, arrivals: Arrivals, slot: int, i: int, time: int
+) -> int:
     """Store row i as an event. Returns its offset among the rows of its key."""
     header = state.header
     event = header[H_EVENTS]
@@ -230,11 +236,11 @@ def _keep(state: State, kept: Kept, rules: Rules, arrivals: Arrivals, slot: int,
 
 @inlined
 def _evaluate_all(
-    state: State,
-    kept: Kept,
-    rules: Rules,
+    state: StateArrays,
+    kept: MeasureArrays,
+    rules: RuleArrays,
     arrivals: Arrivals,
-    results: Results,
+    results: ResultArrays,
     explain: int,
     i: int,
     slot: int,
@@ -263,17 +269,17 @@ def _evaluate_all(
 
 
 @inlined
-def _between(pool: Ints, base: int, first: int, last: int, column: int) -> int:
+def _sum_between(pool: Ints, base: int, first: int, last: int, column: int) -> int:
     """The sum of a column over offsets [first, last], from its running totals."""
     return pool[base + last, column] - (pool[base + first - 1, column] if first > 0 else 0)
 
 
 @inlined
 def _evaluate(
-    state: State,
-    kept: Kept,
-    rules: Rules,
-    results: Results,
+    state: StateArrays,
+    kept: MeasureArrays,
+    rules: RuleArrays,
+    results: ResultArrays,
     explain: int,
     i: int,
     r: int,
@@ -288,16 +294,16 @@ def _evaluate(
     kind = rules.rows[r, R_KIND]
     count = last - first + 1
     if rules.rows[r, R_COUNT] >= 0:
-        count = _between(pool, base, first, last, rules.rows[r, R_COUNT])
+        count = _sum_between(pool, base, first, last, rules.rows[r, R_COUNT])
     values = count
     if rules.rows[r, R_VALUES] >= 0:
-        values = _between(pool, base, first, last, rules.rows[r, R_VALUES])
+        values = _sum_between(pool, base, first, last, rules.rows[r, R_VALUES])
     column = rules.rows[r, R_LOW]
     high = 0
     low = 0
     if kind == KIND_SUM or kind == KIND_AVG or kind == KIND_STDDEV:
-        low = _between(pool, base, first, last, column)
-        high = _between(pool, base, first, last, column + 1) + (low >> 32)
+        low = _sum_between(pool, base, first, last, column)
+        high = _sum_between(pool, base, first, last, column + 1) + (low >> 32)
         low &= LOW_MASK
     elif kind == KIND_EXTREME:
         low = _shared(state, kept, rules.rows, results.shared, i, r, slot, first, last)
@@ -312,10 +318,10 @@ def _evaluate(
         low = values
     s0 = s1 = s2 = s3 = 0
     if kind == KIND_STDDEV:
-        s0 = _between(pool, base, first, last, column + 2)
-        s1 = _between(pool, base, first, last, column + 3)
-        s2 = _between(pool, base, first, last, column + 4)
-        s3 = _between(pool, base, first, last, column + 5)
+        s0 = _sum_between(pool, base, first, last, column + 2)
+        s1 = _sum_between(pool, base, first, last, column + 3)
+        s2 = _sum_between(pool, base, first, last, column + 4)
+        s3 = _sum_between(pool, base, first, last, column + 5)
     fired = FIRED_NO
     suppressed = 0
     if is_met(rules, r, results.limbs, high, low, values, s0, s1, s2, s3):
@@ -342,7 +348,7 @@ def _evaluate(
 
 @inlined
 def _shared(
-    state: State, kept: Kept, rows: Ints, shared: Ints, i: int, r: int, slot: int, first: int, last: int
+    state: StateArrays, kept: MeasureArrays, rows: Ints, shared: Ints, i: int, r: int, slot: int, first: int, last: int
 ) -> int:
     """Rule r's extreme or number of distinct values, computed once for all rules that share it at row i."""
     number = rows[r, R_SHARED]
@@ -359,7 +365,9 @@ def _shared(
 
 
 @compiled
-def _count_since_reset(state: State, rules: Rules, r: int, slot: int, first: int, last: int, count: int) -> int:
+def _count_since_reset(
+    state: StateArrays, rules: RuleArrays, r: int, slot: int, first: int, last: int, count: int
+) -> int:
     entry = state.mark_table[find_mark(state, rules.rows[r, R_RULE], slot)] - 1
     if entry < 0 or state.marks[entry, M_RESET_SEQ] == NONE:
         return count
@@ -367,7 +375,7 @@ def _count_since_reset(state: State, rules: Rules, r: int, slot: int, first: int
 
 
 @compiled
-def _fire(state: State, rows: Ints, r: int, slot: int, time: int) -> tuple[int, int]:
+def _fire(state: StateArrays, rows: Ints, r: int, slot: int, time: int) -> tuple[int, int]:
     """Alert or suppress, because rule r's condition holds, and update the marks. Returns (FIRED_*, alerts suppressed
     since the previous alert)."""
     marks = state.marks

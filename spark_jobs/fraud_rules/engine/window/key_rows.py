@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fraud_rules.engine.window import extremes, multiset
-from fraud_rules.engine.window.bundles import Ints, Kept, State
+from fraud_rules.engine.window.bundles import Ints, MeasureArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.hash_tables import find_event, index_events
 from fraud_rules.engine.window.layout import (
@@ -98,7 +98,7 @@ def size_for(rows: int) -> int:
 
 
 @compiled
-def make_room(state: State, kept: Kept, slot: int) -> bool:
+def make_room(state: StateArrays, kept: MeasureArrays, slot: int) -> bool:
     """Make room for one more row: drop the rows before the retention bound, or move to a larger range.
 
     Returns False and changes nothing if the pool itself is full.
@@ -115,13 +115,13 @@ def make_room(state: State, kept: Kept, slot: int) -> bool:
         if target + new_cap > state.pool.shape[0]:
             return False
         state.header[H_POOL] = target + new_cap
-    multiset.forget(state, kept, slot, expired)
+    multiset.remove_expired(state, kept, slot, expired)
     _settle(state, kept, slot, target, new_cap, expired)
     return True
 
 
 @compiled
-def _settle(state: State, kept: Kept, slot: int, target: int, cap: int, expired: int) -> None:
+def _settle(state: StateArrays, kept: MeasureArrays, slot: int, target: int, cap: int, expired: int) -> None:
     """Move a slot's rows, except the first `expired`, to the range [target, target + cap), which may be their own."""
     tail = state.slots[slot, S_TAIL]
     _move(state, kept, state.slots[slot, S_BASE], target, expired, tail)
@@ -135,7 +135,7 @@ def _settle(state: State, kept: Kept, slot: int, target: int, cap: int, expired:
 
 
 @compiled
-def _move(state: State, kept: Kept, source: int, target: int, first: int, tail: int) -> None:
+def _move(state: StateArrays, kept: MeasureArrays, source: int, target: int, first: int, tail: int) -> None:
     """Move rows [first, tail) to offset 0 of `target`. Their totals then start at row `first`."""
     pool = state.pool
     if first > 0:
@@ -180,7 +180,7 @@ def _contribution(kind: int, value: int) -> int:
 
 
 @compiled
-def _shift(state: State, kept: Kept, slot: int, at: int, tail: int) -> None:
+def _shift(state: StateArrays, kept: MeasureArrays, slot: int, at: int, tail: int) -> None:
     """Free offset `at`: move the rows from there on up by one."""
     base = state.slots[slot, S_BASE]
     for k in range(tail, at, -1):
@@ -198,7 +198,7 @@ def _shift(state: State, kept: Kept, slot: int, at: int, tail: int) -> None:
 
 
 @inlined
-def insert(state: State, kept: Kept, slot: int, event: int, time: int) -> int:
+def insert(state: StateArrays, kept: MeasureArrays, slot: int, event: int, time: int) -> int:
     """Insert an event into the rows of its key, which must have room. Returns its offset among them."""
     base = state.slots[slot, S_BASE]
     tail = state.slots[slot, S_TAIL]
@@ -210,7 +210,7 @@ def insert(state: State, kept: Kept, slot: int, event: int, time: int) -> int:
     pool[base + at, P_TIME] = time
     pool[base + at, P_EVENT] = event
     if kept.distincts.shape[0] > 0:
-        multiset.inserted(state, kept, slot, at, tail)
+        multiset.shift_windows(state, kept, slot, at, tail)
     nulls = state.events[event, E_NULLS]
     for c in range(kept.totals.shape[0]):
         kind = kept.totals[c, 0]
@@ -228,7 +228,7 @@ def insert(state: State, kept: Kept, slot: int, event: int, time: int) -> int:
 
 
 @compiled
-def _plant(state: State, kept: Kept, slot: int, event: int, at: int, tail: int) -> None:
+def _plant(state: StateArrays, kept: MeasureArrays, slot: int, event: int, at: int, tail: int) -> None:
     """Set the leaves of a new row, and update the blocks above them."""
     base = state.slots[slot, S_BASE]
     cap = state.slots[slot, S_CAP]
@@ -246,7 +246,7 @@ def _plant(state: State, kept: Kept, slot: int, event: int, at: int, tail: int) 
 
 
 @compiled
-def trim(state: State, kept: Kept, moved: Ints) -> None:
+def trim(state: StateArrays, kept: MeasureArrays, moved: Ints) -> None:
     """Remove the events before the retention bound. Keys and their ranges stay in place.
 
     `moved` is scratch with one word per event, for the event's new row. Multisets are emptied, and filled again at the
@@ -280,7 +280,7 @@ def trim(state: State, kept: Kept, moved: Ints) -> None:
 
 
 @compiled
-def count_idle_slots(state: State) -> int:
+def count_idle_slots(state: StateArrays) -> int:
     """Count the keys without rows that still count."""
     idle = 0
     for slot in range(state.header[H_SLOTS]):
@@ -291,7 +291,7 @@ def count_idle_slots(state: State) -> int:
 
 
 @compiled
-def assign_regions(state: State, counts: Ints) -> int:
+def assign_ranges(state: StateArrays, counts: Ints) -> int:
     """Assign every slot a range for its rows and half as many more. Returns the total of pool rows needed."""
     for slot in range(state.header[H_SLOTS]):
         if counts[slot] > 0:
@@ -304,7 +304,7 @@ def assign_regions(state: State, counts: Ints) -> int:
 
 
 @compiled
-def fill(state: State, kept: Kept, order: Ints) -> None:
+def fill(state: StateArrays, kept: MeasureArrays, order: Ints) -> None:
     """Insert all events, whose slots are set, into the rows of their keys in the given (time, arrival) order."""
     for k in range(order.shape[0]):
         event = order[k]

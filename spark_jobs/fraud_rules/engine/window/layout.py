@@ -74,7 +74,7 @@ D_COUNT = 3
 D_WIDTH = 4
 
 # Rules of a plan.
-R_KIND = 0
+R_KIND = 0  # KIND_* of `aggregates`
 R_WINDOW = 1  # window class
 R_FILTER = 2
 R_COUNT = 3  # pool column with the running count of rows; -1: the count follows from positions
@@ -94,14 +94,6 @@ R_NEGATE = 16
 R_ACTIVE = 17  # 0: paused
 R_SHARED = 18  # rules with the same number have the same aggregate: extremes and distinct values
 R_WIDTH = 19
-
-KIND_SUM = 0
-KIND_COUNT = 1
-KIND_RESET = 2
-KIND_EXTREME = 3
-KIND_DISTINCT = 4
-KIND_AVG = 5
-KIND_STDDEV = 6
 
 OP_EQ = 0
 OP_NE = 1

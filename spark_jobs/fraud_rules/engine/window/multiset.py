@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fraud_rules.engine.window.bundles import Kept, State
+from fraud_rules.engine.window.bundles import MeasureArrays, StateArrays
 from fraud_rules.engine.window.compiler import compiled, inlined
 from fraud_rules.engine.window.hash_tables import find_distinct
 from fraud_rules.engine.window.layout import (
@@ -30,14 +30,14 @@ _COUNTS_NOT = -1
 
 
 @inlined
-def words_of(kept: Kept, measure: int) -> int:
+def words_of(kept: MeasureArrays, measure: int) -> int:
     """The column of the measure's first word in `slots`. The words are the window's low and high offset and the
     count."""
     return S_WIDTH + kept.windows.shape[0] + 3 * measure
 
 
 @inlined
-def _counts(state: State, kept: Kept, measure: int, event: int) -> bool:
+def _counts(state: StateArrays, kept: MeasureArrays, measure: int, event: int) -> bool:
     """Whether the event passes the measure's filter and has no null in the measure's fields."""
     if state.passes[event, kept.distincts[measure, 0]] == 0:
         return False
@@ -50,7 +50,7 @@ def _counts(state: State, kept: Kept, measure: int, event: int) -> bool:
 
 
 @compiled
-def _look_up(state: State, kept: Kept, measure: int, slot: int, event: int) -> int:
+def _find_or_add(state: StateArrays, kept: MeasureArrays, measure: int, slot: int, event: int) -> int:
     """The entry of the event's value plus one, created if missing; _COUNTS_NOT for an event that does not count."""
     if not _counts(state, kept, measure, event):
         return _COUNTS_NOT
@@ -67,11 +67,11 @@ def _look_up(state: State, kept: Kept, measure: int, slot: int, event: int) -> i
 
 
 @inlined
-def _change(state: State, kept: Kept, measure: int, slot: int, row: int, delta: int) -> int:
+def _change(state: StateArrays, kept: MeasureArrays, measure: int, slot: int, row: int, delta: int) -> int:
     """Add (1) or remove (-1) one row of the pool. Returns the change of the number of distinct values."""
     member = state.members[row, measure]
     if member == _UNKNOWN:
-        member = _look_up(state, kept, measure, slot, state.pool[row, P_EVENT])
+        member = _find_or_add(state, kept, measure, slot, state.pool[row, P_EVENT])
         state.members[row, measure] = member
     if member == _COUNTS_NOT:
         return 0
@@ -84,7 +84,7 @@ def _change(state: State, kept: Kept, measure: int, slot: int, row: int, delta: 
 
 
 @compiled
-def inserted(state: State, kept: Kept, slot: int, at: int, tail: int) -> None:
+def shift_windows(state: StateArrays, kept: MeasureArrays, slot: int, at: int, tail: int) -> None:
     """Adjust the windows to a row inserted at offset `at` of `tail` rows: later windows shift, a window around it
     grows."""
     row = state.slots[slot, S_BASE] + at
@@ -102,7 +102,7 @@ def inserted(state: State, kept: Kept, slot: int, at: int, tail: int) -> None:
 
 
 @compiled
-def forget(state: State, kept: Kept, slot: int, expired: int) -> None:
+def remove_expired(state: StateArrays, kept: MeasureArrays, slot: int, expired: int) -> None:
     """Remove the first `expired` rows from the slot's multisets, and shift the windows by as many rows."""
     base = state.slots[slot, S_BASE]
     for measure in range(kept.distincts.shape[0]):
@@ -117,7 +117,7 @@ def forget(state: State, kept: Kept, slot: int, expired: int) -> None:
 
 
 @compiled
-def reset(state: State, kept: Kept, slot: int) -> None:
+def reset(state: StateArrays, kept: MeasureArrays, slot: int) -> None:
     """Empty the slot's windows. The caller must clear the multisets."""
     base = state.slots[slot, S_BASE]
     for measure in range(kept.distincts.shape[0]):
@@ -130,7 +130,7 @@ def reset(state: State, kept: Kept, slot: int) -> None:
 
 
 @compiled
-def count(state: State, kept: Kept, slot: int, measure: int, first: int, last: int) -> int:
+def count(state: StateArrays, kept: MeasureArrays, slot: int, measure: int, first: int, last: int) -> int:
     """Move the measure's window to offsets [first, last], and return its number of distinct values."""
     word = words_of(kept, measure)
     base = state.slots[slot, S_BASE]

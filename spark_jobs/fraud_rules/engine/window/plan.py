@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from fraud_rules.codec.rules.filter import parse_filter
 from fraud_rules.engine.window import layout as at
-from fraud_rules.engine.window.bundles import Rules
+from fraud_rules.engine.window.aggregates import KIND_RESET, SQUARES, SUMS, aggregate_of
+from fraud_rules.engine.window.bundles import RuleArrays
 from fraud_rules.model.limits import UNBOUNDED
 from fraud_rules.model.predicate import Predicate
-from fraud_rules.model.rule import Aggregator, Operator, Rule, RuleState
+from fraud_rules.model.rule import Operator, Rule, RuleState
 from fraud_rules.model.ruleset import GroupingInForce, RuleInForce
 from fraud_rules.model.schema import TransactionSchema
 
@@ -34,23 +35,12 @@ _OPERATORS = {
     Operator.GREATER: at.OP_GT,
     Operator.LESS: at.OP_LT,
 }
-_KINDS = {
-    Aggregator.SUM: at.KIND_SUM,
-    Aggregator.AVG: at.KIND_AVG,
-    Aggregator.STDDEV: at.KIND_STDDEV,
-    Aggregator.MIN: at.KIND_EXTREME,
-    Aggregator.MAX: at.KIND_EXTREME,
-    Aggregator.COUNT: at.KIND_COUNT,
-    Aggregator.COUNT_WITH_RESET: at.KIND_RESET,
-    Aggregator.COUNT_DISTINCT: at.KIND_DISTINCT,
-}
-_WITH_TOTALS = (at.KIND_SUM, at.KIND_AVG, at.KIND_STDDEV)
 _FAR = 1 << 93
 """Larger than any sum of 2**31 int64 values. Limits are clamped to it."""
 
 Key = TypeVar("Key", bound=Hashable)
 Total = tuple[int, int, int]  # TOTAL_*, filter, column of `events`
-Tree = tuple[int, int, int]  # filter, column, 1: largest / 0: smallest
+Tree = tuple[int, int, int]  # filter, column, SMALLEST or LARGEST
 Distinct = tuple[int, int, tuple[int, ...]]  # filter, window_ms, columns
 _Encoded = tuple[tuple[str, ...], tuple[Total, ...], tuple[Tree, ...], tuple[int, ...], tuple[Distinct, ...]]
 
@@ -89,7 +79,7 @@ class Measures:
         return _array(self.totals, 3)
 
     def trees_array(self) -> NDArray[np.int64]:
-        """The trees as int64[trees, 3]: filter, column, 1 for the largest and 0 for the smallest."""
+        """The trees as int64[trees, 3]: filter, column, SMALLEST or LARGEST."""
         return _array(self.trees, 3)
 
     def windows_array(self) -> NDArray[np.int64]:
@@ -110,11 +100,11 @@ NO_MEASURES = Measures((), (), (), (), ())
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GroupingPlan:
     """The compiled rules of one grouping."""
 
     measures: Measures
-    rules: Rules
+    rules: RuleArrays
     in_force: tuple[RuleInForce, ...] = field(repr=False)
     """The rule of each row of `rules.rows`."""
 
@@ -136,7 +126,7 @@ class _Collector:
     """Collects the measures that rules need, each once."""
 
     squared: frozenset[tuple[Predicate | None, str | None]]
-    """Filter and field of every STDDEV rule. Their totals include squares, and other rules share these totals."""
+    """Filter and field of every rule that needs squares. Other rules share the totals of these fields."""
     filters: _Numbers[Predicate] = field(default_factory=_Numbers)
     totals: _Numbers[Total] = field(default_factory=_Numbers)
     trees: _Numbers[Tree] = field(default_factory=_Numbers)
@@ -152,8 +142,8 @@ class _Collector:
         """Start from the known measures, or from none if their totals lack squares that are now needed."""
         by_number: tuple[Predicate | None, ...] = (None, *known.filters)
         names = {column: name for name, column in columns.items()}
-        having = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == at.TOTAL_SQUARE_0)
-        summed = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == at.TOTAL_LOW)
+        having = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == SQUARES[0])
+        summed = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == SUMS[0])
         if (squared - having) & summed:
             return cls(squared)
         return cls(
@@ -176,21 +166,19 @@ class _Collector:
 
     def value_totals(self, rule: Rule, number: int, column: int) -> int:
         """The pool column of the low halves of a field's sum. The columns of high halves and squares follow it."""
-        kinds = [at.TOTAL_LOW, at.TOTAL_HIGH]
-        if (rule.filter, rule.aggregate_field) in self.squared:
-            kinds += [at.TOTAL_SQUARE_0, at.TOTAL_SQUARE_1, at.TOTAL_SQUARE_2, at.TOTAL_SQUARE_3]
-        columns = [self.total(kind, number, column) for kind in kinds]
+        squared = (rule.filter, rule.aggregate_field) in self.squared
+        columns = [self.total(kind, number, column) for kind in (SUMS + SQUARES if squared else SUMS)]
         return columns[0]
 
 
-def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema, known: Measures) -> Plan:
+def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema, known: Measures) -> GroupingPlan:
     """Compile one or more versions of the same grouping.
 
     The plan reuses the known measures if they suffice, so that a grouping state with these measures needs no rebuild.
     """
     columns = {name: at.E_FIELDS + i for i, name in enumerate(schema.names)}
     rules = [each.rule for version in versions for each in version.rules]
-    squared = frozenset((r.filter, r.aggregate_field) for r in rules if r.aggregator is Aggregator.STDDEV)
+    squared = frozenset((r.filter, r.aggregate_field) for r in rules if aggregate_of(r).needs_squares)
     collector = _Collector.starting_from(known, squared, columns)
     rows: list[list[int]] = []
     ratios: list[float] = []
@@ -208,8 +196,8 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
             in_force.append(each)
         starts.append(len(rows))
     measures = collector.measures()
-    resets = sorted({row[at.R_RULE] for row in rows if row[at.R_KIND] == at.KIND_RESET})
-    compiled = Rules(
+    resets = sorted({row[at.R_RULE] for row in rows if row[at.R_KIND] == KIND_RESET})
+    compiled = RuleArrays(
         starts=np.array(starts, dtype=np.int64),
         widest=np.array([version.widest_window_ms for version in versions], dtype=np.int64),
         rows=np.array(rows, dtype=np.int64).reshape(len(rows), at.R_WIDTH),
@@ -219,17 +207,17 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
         scales=np.array(scales, dtype=np.uint64).reshape(len(rows), at.LIMBS),
         limits=np.array(limits, dtype=np.uint64).reshape(len(rows), at.LIMBS),
     )
-    return Plan(measures, compiled, tuple(in_force))
+    return GroupingPlan(measures, compiled, tuple(in_force))
 
 
 def _compile_rule(
     each: RuleInForce, schema: TransactionSchema, columns: dict[str, int], collector: _Collector
 ) -> tuple[list[int], float, NDArray[np.uint64], NDArray[np.uint64]]:
     rule = each.rule
-    kind = at.KIND_COUNT if rule.of_ones else _KINDS[rule.aggregator]
+    aggregate = aggregate_of(rule)
     number = 0 if rule.filter is None else 1 + collector.filters.of(rule.filter)
     row = [0] * at.R_WIDTH
-    row[at.R_KIND] = kind
+    row[at.R_KIND] = aggregate.kind
     row[at.R_WINDOW] = collector.windows.of(rule.window_ms)
     row[at.R_FILTER] = number
     row[at.R_COOLDOWN] = rule.cooldown_ms or 0
@@ -239,7 +227,7 @@ def _compile_rule(
     row[at.R_COUNT] = -1 if number == 0 else collector.total(at.TOTAL_ROWS, number, at.E_FIELDS)
     row[at.R_VALUES] = row[at.R_COUNT]
     scale = 0
-    if kind in _WITH_TOTALS or kind == at.KIND_EXTREME:
+    if aggregate.reads_field:
         assert rule.aggregate_field is not None  # a Rule is valid once built
         column = columns[rule.aggregate_field]
         declared = schema.field(rule.aggregate_field)
@@ -247,30 +235,29 @@ def _compile_rule(
         scale = declared.scale
         if declared.nullable:
             row[at.R_VALUES] = collector.total(at.TOTAL_VALUES, number, column)
-        if kind == at.KIND_EXTREME:
-            largest = int(rule.aggregator is Aggregator.MAX)
-            row[at.R_TREE] = collector.trees.of((number, column, largest))
-        else:
+        if aggregate.extreme is not None:
+            row[at.R_TREE] = collector.trees.of((number, column, aggregate.extreme))
+        if aggregate.totals:
             row[at.R_LOW] = collector.value_totals(rule, number, column)
-    elif kind == at.KIND_DISTINCT:
+    if aggregate.is_distinct:
         fields = tuple(columns[name] for name in rule.unique)
         row[at.R_DISTINCT] = collector.distincts.of((number, rule.window_ms, fields))
-    if kind in (at.KIND_EXTREME, at.KIND_DISTINCT):
-        row[at.R_SHARED] = collector.shared.of((kind, row[at.R_TREE] + row[at.R_DISTINCT], row[at.R_WINDOW]))
+    if aggregate.is_costly:
+        row[at.R_SHARED] = collector.shared.of((aggregate.kind, row[at.R_TREE] + row[at.R_DISTINCT], row[at.R_WINDOW]))
     ratio, factor, limit = _compile_limit(rule, row, scale)
     return row, ratio, factor, limit
 
 
 def _compile_limit(rule: Rule, row: list[int], scale: int) -> tuple[float, NDArray[np.uint64], NDArray[np.uint64]]:
     """Fill the row's firing interval. Returns the limit, in units of the field, as a ratio and as its exact factors."""
-    limit = Fraction(rule.limit) * 10**scale
-    if row[at.R_KIND] == at.KIND_STDDEV and limit < 0:
+    limit, aggregate = Fraction(rule.limit) * 10**scale, aggregate_of(rule)
+    if aggregate.is_nonnegative and limit < 0:
         always = rule.operator in (Operator.GREATER, Operator.GREATER_EQUAL, Operator.NOT_EQUAL)
         row[at.R_OPERATOR] = at.OP_ALWAYS if always else at.OP_NEVER
     row[at.R_LIMIT_NEGATIVE] = int(limit < 0)
     first, last, negate = *_interval(rule.operator, limit), rule.operator is Operator.NOT_EQUAL
-    if rule.of_ones:  # the aggregate is 1 in every window, because each window holds a row
-        first, last, negate = (-_FAR, _FAR, (first <= 1 <= last) is negate)
+    if aggregate.constant is not None:
+        first, last, negate = (-_FAR, _FAR, (first <= aggregate.constant <= last) is negate)
     row[at.R_NEGATE] = int(negate)
     row[at.R_FROM_HIGH], row[at.R_FROM_LOW] = first >> 32, first & 0xFFFF_FFFF
     row[at.R_TO_HIGH], row[at.R_TO_LOW] = last >> 32, last & 0xFFFF_FFFF

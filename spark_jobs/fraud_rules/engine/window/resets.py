@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fraud_rules.engine.window.bundles import Ints, State
+from fraud_rules.engine.window.bundles import Ints, StateArrays
 from fraud_rules.engine.window.compiler import compiled
 from fraud_rules.engine.window.hash_tables import find_mark
 from fraud_rules.engine.window.key_rows import first_at_or_after
@@ -24,7 +24,7 @@ from fraud_rules.engine.window.layout import (
 
 
 @compiled
-def count_after(state: State, entry: int, slot: int, rules: Ints, r: int, first: int, last: int) -> int:
+def count_after(state: StateArrays, entry: int, slot: int, rules: Ints, r: int, first: int, last: int) -> int:
     """Count the rows at offsets [first, last] that pass rule r's filter and arrived after its mark.
 
     The boundary is the end of the rows that were present at the mark. The running totals count the rows after the
@@ -63,7 +63,7 @@ def count_after(state: State, entry: int, slot: int, rules: Ints, r: int, first:
 
 
 @compiled
-def revive(state: State, resets: Ints, slot: int, time: int) -> None:
+def revive(state: StateArrays, resets: Ints, slot: int, time: int) -> None:
     """Record an out-of-order row in each reset mark whose boundary is after the row."""
     for k in range(resets.shape[0]):
         entry = state.mark_table[find_mark(state, resets[k], slot)] - 1
@@ -72,7 +72,7 @@ def revive(state: State, resets: Ints, slot: int, time: int) -> None:
 
 
 @compiled
-def recount_revived(state: State) -> None:
+def recount_revived(state: StateArrays) -> None:
     """Recompute M_REVIVED of every reset mark from the rows, after a rebuild or a change of rules."""
     for entry in range(state.header[H_MARKS]):
         if state.marks[entry, M_RESET_SEQ] == NONE:

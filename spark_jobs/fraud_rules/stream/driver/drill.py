@@ -149,7 +149,7 @@ def _restore(blobs: Mapping[int, bytes], schema: TransactionSchema) -> int:
         else:
             log.put_chunk(identity, blob)
     with HeapViews().hold(0) as view:
-        return len(Journal(schema, log, view).head.cells)
+        return len(Journal(schema, log, view).head.states)
 
 
 def _digest(logs: Mapping[int, Mapping[int, bytes]]) -> str:

@@ -1,0 +1,157 @@
+"""The aggregate functions of rules, one entry each: measures, kernel branch, comparison and the text of a value.
+
+A new aggregate needs its name in `model.rule.Aggregator` and an entry here. If the present branches of the kernel
+(`KIND_*`) cannot read its windows, it also needs a branch there. The steps are those of Chronon's aggregator interface:
+
+- prepare: `totals`, `extreme` and `is_distinct` declare the measures that the aggregate needs beside the rows;
+- update and delete: `key_rows`, `extremes` and `multiset` maintain these measures for rows that come and expire;
+- merge: the kernel reads the aggregate of a window from them, in the branch of `kind`;
+- finalize: `condition` compares the aggregate with the limit, and `render` writes it into an alert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isqrt
+from typing import Final, TypeAlias
+
+from fraud_rules.engine.window.layout import (
+    O_HIGH,
+    O_LOW,
+    O_SQUARE,
+    O_VALUES,
+    TOTAL_HIGH,
+    TOTAL_LOW,
+    TOTAL_SQUARE_0,
+    TOTAL_SQUARE_1,
+    TOTAL_SQUARE_2,
+    TOTAL_SQUARE_3,
+)
+from fraud_rules.model.rule import Aggregator, Rule
+
+__all__ = ["SQUARES", "SUMS", "Aggregate", "aggregate_of"]
+
+# The branches of the kernel.
+KIND_SUM = 0
+KIND_COUNT = 1
+KIND_RESET = 2
+KIND_EXTREME = 3
+KIND_DISTINCT = 4
+KIND_AVG = 5
+KIND_STDDEV = 6
+
+SMALLEST: Final = 0
+LARGEST: Final = 1
+
+SUMS: Final = (TOTAL_LOW, TOTAL_HIGH)
+"""The running totals of a sum."""
+
+SQUARES: Final = (TOTAL_SQUARE_0, TOTAL_SQUARE_1, TOTAL_SQUARE_2, TOTAL_SQUARE_3)
+"""The running totals of a sum of squares."""
+
+_RATIO_DECIMALS: Final = 6
+
+Renderer: TypeAlias = Callable[[Sequence[int], int], str]
+"""Writes the aggregate of an output row (O_* ints), for a field of the given scale, as a decimal."""
+
+
+def _render_exact(row: Sequence[int], scale: int) -> str:
+    return _decimal_text(_total(row), scale)
+
+
+def _render_average(row: Sequence[int], scale: int) -> str:
+    average = _divide(_total(row) * 10**_RATIO_DECIMALS, row[O_VALUES] * 10**scale)
+    return _decimal_text(average, _RATIO_DECIMALS)
+
+
+def _render_deviation(row: Sequence[int], scale: int) -> str:
+    n, total = row[O_VALUES], _total(row)
+    squares = sum(row[O_SQUARE + k] << (32 * k) for k in range(4))
+    spread = (n * squares - total * total) * 10 ** (2 * _RATIO_DECIMALS)
+    return _decimal_text(_divide_root(spread, n * 10**scale), _RATIO_DECIMALS)
+
+
+def _render_one(row: Sequence[int], scale: int) -> str:
+    return "1"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """The declaration of one aggregate function.
+
+    `kind` selects the branch of the kernel and of `condition.is_met`. `totals` are the running totals (TOTAL_*) of the
+    aggregated field, `extreme` is SMALLEST or LARGEST for a tree of extremes, and `is_distinct` requires a multiset.
+    `is_nonnegative`: the aggregate is never below 0, so a negative limit decides every comparison. `constant` is the
+    value of an aggregate that is equal in every window.
+    """
+
+    kind: int
+    render: Renderer = _render_exact
+    totals: tuple[int, ...] = ()
+    extreme: int | None = None
+    is_distinct: bool = False
+    is_nonnegative: bool = False
+    constant: int | None = None
+
+    @property
+    def reads_field(self) -> bool:
+        """Whether the aggregate reads the values of the aggregated field."""
+        return bool(self.totals) or self.extreme is not None
+
+    @property
+    def needs_squares(self) -> bool:
+        """Whether the running totals of the field must include squares."""
+        return SQUARES[0] in self.totals
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether rules with the same aggregate should share one evaluation per row."""
+        return self.extreme is not None or self.is_distinct
+
+
+_AGGREGATES: Final[Mapping[Aggregator, Aggregate]] = {
+    Aggregator.SUM: Aggregate(KIND_SUM, totals=SUMS),
+    Aggregator.AVG: Aggregate(KIND_AVG, _render_average, totals=SUMS),
+    Aggregator.STDDEV: Aggregate(KIND_STDDEV, _render_deviation, totals=SUMS + SQUARES, is_nonnegative=True),
+    Aggregator.MIN: Aggregate(KIND_EXTREME, extreme=SMALLEST),
+    Aggregator.MAX: Aggregate(KIND_EXTREME, extreme=LARGEST),
+    Aggregator.COUNT: Aggregate(KIND_COUNT),
+    Aggregator.COUNT_WITH_RESET: Aggregate(KIND_RESET),
+    Aggregator.COUNT_DISTINCT: Aggregate(KIND_DISTINCT, is_distinct=True),
+}
+
+_OF_ONES: Final = Aggregate(KIND_COUNT, _render_one, constant=1)
+"""An average or extreme of a field of ones: every window holds a row, so the aggregate is always 1."""
+
+
+def aggregate_of(rule: Rule) -> Aggregate:
+    """The aggregate function of a rule."""
+    return _OF_ONES if rule.of_ones else _AGGREGATES[rule.aggregator]
+
+
+def _total(row: Sequence[int]) -> int:
+    return (row[O_HIGH] << 32) + row[O_LOW]
+
+
+def _divide(numerator: int, denominator: int) -> int:
+    """numerator / denominator, rounded half to even. The denominator must be positive."""
+    quotient, rest = divmod(numerator, denominator)
+    twice = 2 * rest
+    return quotient + (twice > denominator or (twice == denominator and quotient % 2 == 1))
+
+
+def _divide_root(square: int, denominator: int) -> int:
+    """sqrt(square) / denominator, rounded half to even."""
+    floor = isqrt(square // denominator**2)
+    middle = (2 * floor + 1) ** 2 * denominator**2
+    return floor + (4 * square > middle or (4 * square == middle and floor % 2 == 1))
+
+
+def _decimal_text(unscaled: int, scale: int) -> str:
+    """The decimal unscaled * 10**-scale without exponent and trailing zeros."""
+    if scale == 0:
+        return str(unscaled)
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    text = f"{digits[:-scale]}.{digits[-scale:]}".rstrip("0").rstrip(".")
+    return f"-{text}" if unscaled < 0 else text
