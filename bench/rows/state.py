@@ -22,7 +22,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews
-from fraud_rules.engine.statelog import MemoryLog
+from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -32,7 +32,7 @@ _TRANSACTIONS = 250_000
 _BATCH = 5_000
 
 
-class SizedLog(MemoryLog):
+class SizedLog(MemoryStateLog):
     """A log that knows its size."""
 
     def __init__(self) -> None:

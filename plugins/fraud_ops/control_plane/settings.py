@@ -17,7 +17,7 @@ from fraud_ops.control_plane.domain.roles import Role
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings_file import NAME, NAME_IS, bounded, matching, read_settings
 from fraud_rules.errors import ConfigError
-from fraud_rules.runtime.safe_text import shown
+from fraud_rules.runtime.safe_text import describe_value
 from fraud_rules.runtime.yaml_file import read_yaml
 
 __all__ = ["ENV_PREFIX", "Bounds", "ControlPlaneSettings", "Flood", "Rates"]
@@ -116,9 +116,9 @@ def _bindings(given: object, faults: list[str]) -> Mapping[str, Role]:
     found: dict[str, Role] = {}
     for user, role in given.items():
         if not isinstance(user, str) or not _USER.fullmatch(user):
-            faults.append(f"bindings: {shown(user)} is not a user name")
+            faults.append(f"bindings: {describe_value(user)} is not a user name")
         elif role not in tuple(Role):
-            faults.append(f"bindings.{user} must be one of {', '.join(Role)}, not {shown(role)}")
+            faults.append(f"bindings.{user} must be one of {', '.join(Role)}, not {describe_value(role)}")
         else:
             found[user] = Role(role)
     return found

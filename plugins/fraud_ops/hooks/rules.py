@@ -8,7 +8,7 @@ from airflow.sdk import BaseHook
 
 from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
 from fraud_ops.verdicts.seeding import SeedPlan, seed_plan
-from fraud_rules.codec.rules.apply import judge
+from fraud_rules.codec.rules.apply import validate_files
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
@@ -36,7 +36,7 @@ class SeedRulesHook(BaseHook):
 
     def plan(self) -> SeedPlan:
         """The changes that the seed files need in the current rule log."""
-        judged = judge([self.project.config / "rules"], self.schema, self.settings.limits)
+        judged = validate_files([self.project.config / "rules"], self.schema, self.settings.limits)
         return seed_plan(judged, read_rules(self.kafka, self.schema, self.settings).timeline.latest)
 
     def write(self, plan: SeedPlan) -> list[int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from fraud_rules.codec.rules.apply import Judged, RulesRejected
+from fraud_rules.codec.rules.apply import RulesRejected, ValidatedRecord
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import RuleSet
@@ -72,7 +72,7 @@ class SeedPlan:
         return "\n".join(["| rule | | |", "| ---: | --- | --- |", *rows])
 
 
-def seed_plan(judged: Sequence[Judged], in_force: RuleSet) -> SeedPlan:
+def seed_plan(judged: Sequence[ValidatedRecord], in_force: RuleSet) -> SeedPlan:
     """The plan. Raises RulesRejected if a file has an invalid rule or another record, or if an id occurs twice."""
     rules = _rules(judged)
     changes = [_of_file(rule, _document(in_force, rule.rule_id)) for rule in rules.values()]
@@ -81,7 +81,7 @@ def seed_plan(judged: Sequence[Judged], in_force: RuleSet) -> SeedPlan:
     return SeedPlan(tuple(sorted(changes, key=lambda change: change.rule_id)))
 
 
-def _rules(judged: Sequence[Judged]) -> dict[int, Rule]:
+def _rules(judged: Sequence[ValidatedRecord]) -> dict[int, Rule]:
     rules: dict[int, Rule] = {}
     faults: list[str] = []
     for each in judged:

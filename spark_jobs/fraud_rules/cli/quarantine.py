@@ -16,7 +16,7 @@ from fraud_rules.cli.options import Kafka
 from fraud_rules.errors import InputInvalid, StillUnreadable
 
 if TYPE_CHECKING:
-    from fraud_rules.codec.transactions.quarantine import Quarantined, Selection
+    from fraud_rules.codec.transactions.quarantine import QuarantinedRecord, QuarantineSelection
     from fraud_rules.kafka.connection import KafkaConnection
 
 app = typer.Typer(help="List and replay quarantined records.", no_args_is_help=True, rich_markup_mode=None)
@@ -67,7 +67,7 @@ def list_records(
             print(to_line(record, replayed=record.mark in marks).decode())
         return
     reasons: Counter[str] = Counter()
-    shown: deque[Quarantined] = deque(maxlen=last or _SHOWN)
+    shown: deque[QuarantinedRecord] = deque(maxlen=last or _SHOWN)
     for record in found:
         reasons[record.reason] += 1
         shown.append(record)
@@ -124,7 +124,9 @@ def replay(
         )
 
 
-def _records(kafka: KafkaConnection, archive: Path | None, selection: Selection) -> Iterator[Quarantined]:
+def _records(
+    kafka: KafkaConnection, archive: Path | None, selection: QuarantineSelection
+) -> Iterator[QuarantinedRecord]:
     from fraud_rules.batch.archive.quarantine import archived_quarantine
     from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.logs.quarantine import read_quarantine
@@ -134,7 +136,7 @@ def _records(kafka: KafkaConnection, archive: Path | None, selection: Selection)
     return selection.of(read_quarantine(kafka, configured().settings.topics.quarantine, selection.since_ms))
 
 
-def _lines(path: Path) -> Iterator[Quarantined]:
+def _lines(path: Path) -> Iterator[QuarantinedRecord]:
     from fraud_rules.codec.transactions.quarantine import from_line
 
     try:
@@ -146,13 +148,13 @@ def _lines(path: Path) -> Iterator[Quarantined]:
         raise InputInvalid(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _selection(positions: Iterable[str], reasons: Iterable[str], since: str) -> Selection:
-    from fraud_rules.codec.transactions.quarantine import Selection
+def _selection(positions: Iterable[str], reasons: Iterable[str], since: str) -> QuarantineSelection:
+    from fraud_rules.codec.transactions.quarantine import QuarantineSelection
 
     wrong = [each for each in positions if not re.fullmatch("-?[0-9]+:[0-9]+", each)]
     if wrong:
         raise InputInvalid(f"{wrong[0]!r} is not a position: write it as 0:17, as `fraud quarantine list` shows it")
-    return Selection(frozenset(positions), frozenset(reasons), _since_ms(since) if since else 0)
+    return QuarantineSelection(frozenset(positions), frozenset(reasons), _since_ms(since) if since else 0)
 
 
 def _since_ms(text: str) -> int:
@@ -168,7 +170,7 @@ def _since_ms(text: str) -> int:
         raise InputInvalid(f"{text[:40]!r} is not a time: write 30m, 12h, 7d, or 2026-11-20T12:00") from error
 
 
-def _line(record: Quarantined, *, replayed: bool) -> str:
+def _line(record: QuarantinedRecord, *, replayed: bool) -> str:
     when = datetime.fromtimestamp(record.time_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     about = f"{record.reason} ({record.detail[:80]})" if record.detail else record.reason
     state = "  replayed" if replayed else ""

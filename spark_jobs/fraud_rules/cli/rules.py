@@ -10,8 +10,8 @@ import typer
 from fraud_rules.cli.configured import Configured, configured
 from fraud_rules.cli.display import rule_tables as show
 from fraud_rules.cli.options import Kafka
-from fraud_rules.codec.rules.apply import Applied, RulesRejected, control_record, judge
-from fraud_rules.codec.rules.apply import plan as plan_rules
+from fraud_rules.codec.rules.apply import PlannedRecord, RulesRejected, control_record, validate_files
+from fraud_rules.codec.rules.apply import plan_records as plan_rules
 from fraud_rules.codec.rules.export import RuleFormat, export_rules
 from fraud_rules.errors import FraudError, InputInvalid
 from fraud_rules.kafka.connection import KafkaConnection
@@ -51,7 +51,7 @@ def check(paths: Paths, as_json: AsJson = False) -> None:
       fraud rules check config/rules --json
     """
     context = configured()
-    judged = judge(paths, context.schema, context.settings.limits)
+    judged = validate_files(paths, context.schema, context.settings.limits)
     show.print_judged(judged, as_json)
     if any(each.change is None for each in judged):
         raise typer.Exit(_REJECTED_EXIT_CODE)
@@ -77,7 +77,7 @@ def apply(
       fraud rules apply new-rule.yaml --wait 10
     """
     context = configured()
-    judged = judge(paths, context.schema, context.settings.limits)
+    judged = validate_files(paths, context.schema, context.settings.limits)
     rejected = [each for each in judged if each.change is None]
     if rejected:
         show.print_rejected(rejected)
@@ -159,7 +159,7 @@ def control(
     print(f"{kind} written to {topic} as version {version}")
 
 
-def write(context: Configured, kafka: KafkaConnection, applied: list[Applied]) -> dict[int, int]:
+def write(context: Configured, kafka: KafkaConnection, applied: list[PlannedRecord]) -> dict[int, int]:
     """Append the records that have an effect. Return the version of each, by its position in `applied`."""
     from fraud_rules.kafka.record_writer import append_records
 
@@ -184,7 +184,7 @@ def _await_live(context: Configured, kafka: KafkaConnection, versions: set[int],
     print(f"live since batch {max(report.batch_id for report in reports.values())}")
 
 
-def _key(applied: Applied) -> bytes:
+def _key(applied: PlannedRecord) -> bytes:
     return b"control" if applied.rule_id is None else str(applied.rule_id).encode()
 
 

@@ -12,7 +12,7 @@ from dataclasses import MISSING, field, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from fraud_rules.runtime.safe_text import shown
+from fraud_rules.runtime.safe_text import describe_value
 
 __all__ = ["NAME", "NAME_IS", "bounded", "matching", "read_settings"]
 
@@ -61,7 +61,7 @@ def read_settings(
                 values[name] = given
             else:
                 source = f" (from {variable})" if variable in environ else ""
-                but = "" if setting.metadata.get("secret") else f", not {shown(given)}"
+                but = "" if setting.metadata.get("secret") else f", not {describe_value(given)}"
                 faults.append(f"{path}{name}{source} {fault}{but}")
     return values
 

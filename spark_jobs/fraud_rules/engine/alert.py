@@ -13,7 +13,7 @@ import msgspec
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.aggregates import aggregate_of
 from fraud_rules.model.output import AlertRecord
-from fraud_rules.model.rule import Action
+from fraud_rules.model.rule import RuleAction
 from fraud_rules.model.ruleset import RuleInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
@@ -73,7 +73,7 @@ class AlertWriter:
             "detectionTime": self._detection_ms,
         }
         restriction = None
-        if rule.action is Action.RESTRICT and not rule.shadow:
+        if rule.action is RuleAction.RESTRICT and not rule.shadow:
             restricted = {"key": key, "since": time_ms, "alertId": identity, "ruleId": rule.rule_id}
             restriction = _encoder.encode(restricted)
         return AlertRecord(

@@ -22,7 +22,7 @@ ten new alerting keys per second, the marks were measured at 160 MB per day."""
 
 
 @dataclass(frozen=True, slots=True)
-class TrafficSeen:
+class ObservedTraffic:
     """The input of an estimate: the event rate, the bytes per retained transaction and grouping, the allowed lateness,
     the number of retained transactions, counted once per grouping, and the number of marks, counted once per rule and
     key."""
@@ -48,12 +48,12 @@ class TrafficSeen:
         return self.rate.rows_in(window_ms + self.lateness_ms)
 
 
-def estimate_state_bytes(window_ms: int, traffic: TrafficSeen) -> int:
+def estimate_state_bytes(window_ms: int, traffic: ObservedTraffic) -> int:
     """The state of one grouping whose widest window is `window_ms`, in bytes."""
     return traffic.rows_kept(window_ms) * traffic.bytes_per_event
 
 
-def over_budget(rule: Rule, in_force: RuleSet, traffic: TrafficSeen, budget_bytes: int) -> Reason | None:
+def over_budget(rule: Rule, in_force: RuleSet, traffic: ObservedTraffic, budget_bytes: int) -> Reason | None:
     """Return the reason why a rule is too expensive, or None.
 
     The budget limits the state of all groupings with the new rule in force: their retained or their expected state,
@@ -92,7 +92,7 @@ def _widest_with(rule: Rule, in_force: RuleSet) -> dict[tuple[str, ...], int]:
     return widest
 
 
-def _total_bytes(widest: dict[tuple[str, ...], int], traffic: TrafficSeen) -> int:
+def _total_bytes(widest: dict[tuple[str, ...], int], traffic: ObservedTraffic) -> int:
     return sum(estimate_state_bytes(window_ms, traffic) for window_ms in widest.values())
 
 

@@ -30,7 +30,7 @@ class StateLog(Protocol):
         """Remove a chunk, which must exist."""
 
 
-class MemoryLog:
+class MemoryStateLog:
     """A state log in memory."""
 
     def __init__(self) -> None:

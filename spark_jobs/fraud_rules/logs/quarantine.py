@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from fraud_rules.codec.transactions.codec import decode_transactions
-from fraud_rules.codec.transactions.quarantine import Quarantined, quarantined
+from fraud_rules.codec.transactions.quarantine import QuarantinedRecord, decode_quarantined
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import await_settled
@@ -27,14 +27,14 @@ _CHUNK_RECORDS = 1_000
 _CHUNK_BYTES = 33_554_432
 
 
-def read_quarantine(kafka: KafkaConnection, topic: str, since_ms: int = 0) -> Iterator[Quarantined]:
+def read_quarantine(kafka: KafkaConnection, topic: str, since_ms: int = 0) -> Iterator[QuarantinedRecord]:
     """Yield the current records that were quarantined at `since_ms` or later. Raises BrokerUnavailable."""
     with TopicReader(kafka, topic) as reader:
         for partition in reader.partitions():
             first, end = reader.ends(partition)
             start = first if since_ms <= 0 else reader.offset_at(since_ms, partition)
             for record in () if start is None else reader.read(max(first, start), end, partition):
-                yield quarantined(partition, record.offset, record.append_ms, record.value, record.headers)
+                yield decode_quarantined(partition, record.offset, record.append_ms, record.value, record.headers)
 
 
 def read_marks(kafka: KafkaConnection, topic: str) -> set[bytes]:
@@ -59,7 +59,7 @@ class Replayed:
 
 
 def replay(
-    kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema, records: Iterable[Quarantined]
+    kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema, records: Iterable[QuarantinedRecord]
 ) -> Replayed:
     """Send the readable records that were not sent before. Raises BrokerUnavailable, Fenced."""
     topics = settings.topics
@@ -82,9 +82,9 @@ def replay(
     return result
 
 
-def _chunks(records: Iterable[Quarantined]) -> Iterator[list[Quarantined]]:
+def _chunks(records: Iterable[QuarantinedRecord]) -> Iterator[list[QuarantinedRecord]]:
     """Split the records into parts that fit into memory and into one Kafka transaction."""
-    chunk: list[Quarantined] = []
+    chunk: list[QuarantinedRecord] = []
     size = 0
     for record in records:
         chunk.append(record)
@@ -97,7 +97,7 @@ def _chunks(records: Iterable[Quarantined]) -> Iterator[list[Quarantined]]:
 
 
 def _refused(
-    records: Sequence[Quarantined], schema: TransactionSchema, settings: DetectorSettings, now_ms: int
+    records: Sequence[QuarantinedRecord], schema: TransactionSchema, settings: DetectorSettings, now_ms: int
 ) -> dict[str, str]:
     """The positions of the records that the detector would quarantine again, with the reasons."""
     n = len(records)
@@ -114,7 +114,7 @@ def _refused(
     return refused | {each.position: "the quarantine holds only its beginning" for each in records if each.cut}
 
 
-def _out(records: Sequence[Quarantined], settings: DetectorSettings, now_ms: int) -> Iterator[OutRecord]:
+def _out(records: Sequence[QuarantinedRecord], settings: DetectorSettings, now_ms: int) -> Iterator[OutRecord]:
     for each in records:
         origin = [("quarantine", each.position.encode()), ("source", each.source.encode("utf-8", "backslashreplace"))]
         mark = {"position": each.position, "quarantinedAt": each.time_ms, "replayedAt": now_ms, "source": each.source}

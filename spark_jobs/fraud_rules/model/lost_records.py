@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-__all__ = ["LossReason", "LostRecords", "Offsets", "moved"]
+__all__ = ["LossReason", "LostRecords", "Offsets", "move_offsets"]
 
 Offsets = Mapping[str, Mapping[str, int]]
 """Offsets by topic and partition (as text)."""
@@ -46,7 +46,7 @@ class LostRecords(msgspec.Struct, frozen=True, rename="camel"):
         return f"{where} from {self.end} to {self.start}: the log ends before records already read"
 
 
-def moved(offsets: Offsets, lost: Iterable[LostRecords]) -> dict[str, dict[str, int]]:
+def move_offsets(offsets: Offsets, lost: Iterable[LostRecords]) -> dict[str, dict[str, int]]:
     """Replace each offset that points at lost records by the offset at which the detector continues."""
     result = {topic: dict(partitions) for topic, partitions in offsets.items()}
     for each in lost:

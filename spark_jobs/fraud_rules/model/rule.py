@@ -12,12 +12,12 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.predicate import Predicate
 
 __all__ = [
-    "Action",
     "Aggregator",
     "Control",
     "ControlType",
     "Operator",
     "Rule",
+    "RuleAction",
     "RuleChange",
     "RuleDeletion",
     "RuleLimits",
@@ -62,7 +62,7 @@ class Operator(StrEnum):
     LESS = "<"
 
 
-class Action(StrEnum):
+class RuleAction(StrEnum):
     """The consequence of an alert. `RESTRICT` also writes a restriction of the key."""
 
     ALERT = "ALERT"
@@ -103,7 +103,7 @@ class Rule:
     limit: Decimal
     window_ms: int
     cooldown_ms: int | None = None
-    action: Action = Action.ALERT
+    action: RuleAction = RuleAction.ALERT
     filter: Predicate | None = None
     source: str | None = None
     force: bool = False

@@ -15,12 +15,12 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.recording import RecordedTransaction
 from fraud_rules.replay.replay import Replay
 
-__all__ = ["Judged", "merged", "rebuild_state"]
+__all__ = ["EvaluatedBatch", "merge_batches", "rebuild_state"]
 
 MOST_ROWS = 200_000
 
 
-class Judged(Protocol):
+class EvaluatedBatch(Protocol):
     """One evaluated batch: the end of the rule log that it saw, and its records in any order."""
 
     @property
@@ -31,7 +31,7 @@ class Judged(Protocol):
 
 
 def rebuild_state(
-    batches: Iterable[Judged],
+    batches: Iterable[EvaluatedBatch],
     rules_up_to: Callable[[int], RuleTimeline],
     schema: TransactionSchema,
     settings: DetectorSettings,
@@ -43,14 +43,16 @@ def rebuild_state(
     of transactions evaluated so far.
     """
     run, done = Replay(schema, settings), 0
-    for rules_end, records in merged(batches):
+    for rules_end, records in merge_batches(batches):
         run.take(records, rules_up_to(rules_end), 0)
         done += len(records)
         reached(done)
     return run.images()
 
 
-def merged(batches: Iterable[Judged], most_rows: int = MOST_ROWS) -> Iterator[tuple[int, list[RecordedTransaction]]]:
+def merge_batches(
+    batches: Iterable[EvaluatedBatch], most_rows: int = MOST_ROWS
+) -> Iterator[tuple[int, list[RecordedTransaction]]]:
     """Join batches for speed. Two batches are joined if they saw the same rules and all records of the first arrived
     before all records of the second, so that each transaction is evaluated against the same earlier transactions."""
     rules_end, joined, newest = 0, list[RecordedTransaction](), (0, 0, 0)

@@ -55,7 +55,7 @@ class RecordedSettings(msgspec.Struct, frozen=True, rename="camel", omit_default
 _AS_CONFIGURED = RecordedSettings()
 
 
-class _Step(msgspec.Struct):
+class _FileStep(msgspec.Struct):
     at: _At
     rule: bytes | msgspec.UnsetType | None = msgspec.UNSET
     tx: bytes | msgspec.UnsetType | None = msgspec.UNSET
@@ -68,16 +68,16 @@ class _Ends(msgspec.Struct):
     transactions: dict[_Partition, _Offset] = {}
 
 
-class _Batch(msgspec.Struct):
+class _FileBatch(msgspec.Struct):
     pin: _Offset
     offsets: _Ends = msgspec.field(default_factory=_Ends)
     refused: dict[_Offset, list[tuple[str, str]]] = {}
 
 
-class _File(msgspec.Struct, rename="camel"):
-    steps: list[_Step]
+class _RecordingFile(msgspec.Struct, rename="camel"):
+    steps: list[_FileStep]
     key_groups: Annotated[int, msgspec.Meta(ge=1, le=4_096)] = 1
-    batches: list[_Batch] = []
+    batches: list[_FileBatch] = []
     settings: RecordedSettings = _AS_CONFIGURED
 
 
@@ -127,7 +127,7 @@ class Recording:
     def read(cls, content: bytes, where: str = "the recording") -> Recording:
         """Parse a file's content. `where` names the file in errors. Raises InputInvalid for any other content."""
         try:
-            file = msgspec.convert(_document(JsonReader(content.decode("utf-8-sig"))), _File, str_keys=True)
+            file = msgspec.convert(_document(JsonReader(content.decode("utf-8-sig"))), _RecordingFile, str_keys=True)
             return cls(*_logs(file.steps), [_batch(b) for b in file.batches], file.key_groups, file.settings)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise InputInvalid(f"{where} is not a recording: {' '.join(str(error).split())}") from error
@@ -191,7 +191,7 @@ def _bytes_of(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
-def _logs(steps: Iterable[_Step]) -> tuple[list[RecordedRule], list[RecordedTransaction]]:
+def _logs(steps: Iterable[_FileStep]) -> tuple[list[RecordedRule], list[RecordedTransaction]]:
     rules: list[RecordedRule] = []
     transactions: list[RecordedTransaction] = []
     next_offset: dict[int, int] = {}
@@ -219,7 +219,7 @@ def _raw(record: object) -> msgspec.Raw:
     return msgspec.Raw(json.dumps(record).encode() if isinstance(record, str) else _encode(record))
 
 
-def _batch(batch: _Batch) -> RecordedBatch:
+def _batch(batch: _FileBatch) -> RecordedBatch:
     return RecordedBatch(batch.offsets.transactions, batch.pin, batch.refused)
 
 

@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from fraud_rules.codec.rules.codec import read_entry
-from fraud_rules.codec.transactions.codec import Reject, decode_transactions
+from fraud_rules.codec.transactions.codec import RejectedRecord, decode_transactions
 from fraud_rules.codec.transactions.record import decode_members
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews, ViewStore
-from fraud_rules.engine.statelog import MemoryLog
+from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.errors import Reason
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
@@ -51,11 +51,11 @@ class _Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class _BatchResult:
     """The results of one batch: the outputs of all key groups, and each rejected record with its rejection."""
 
     outputs: Sequence[KeyGroupOutput]
-    rejects: Sequence[tuple[RecordedTransaction, Reject]]
+    rejects: Sequence[tuple[RecordedTransaction, RejectedRecord]]
 
 
 class Replay:
@@ -65,13 +65,13 @@ class Replay:
         self._schema = schema
         self._settings = settings
         views = views or HeapViews()
-        self._logs = [MemoryLog() for _ in range(settings.key_groups)]
+        self._logs = [MemoryStateLog() for _ in range(settings.key_groups)]
         self._engines = [
             KeyGroupEngine(key_group, schema, settings, log, views) for key_group, log in enumerate(self._logs)
         ]
         self._batches = 0
 
-    def take(self, records: Sequence[RecordedTransaction], timeline: RuleTimeline, detection_ms: int) -> _Taken:
+    def take(self, records: Sequence[RecordedTransaction], timeline: RuleTimeline, detection_ms: int) -> _BatchResult:
         """Evaluate one batch. `detection_ms` is the wall-clock time that its alerts carry."""
         decoded = decode_transactions(
             [record.value for record in records],
@@ -88,7 +88,7 @@ class Replay:
             for key_group, engine in enumerate(self._engines)
         ]
         self._batches += 1
-        return _Taken(outputs, [(records[reject.index], reject) for reject in decoded.rejects])
+        return _BatchResult(outputs, [(records[reject.index], reject) for reject in decoded.rejects])
 
     def images(self) -> Mapping[int, bytes]:
         """The current state: an image (see `statelog`) of each key group's log that is not empty."""
@@ -114,7 +114,7 @@ def replay_recording(
     answer: dict[str, list[Any]] = {"alerts": [], "late": [], "quarantine": [], "duplicates": []}
     for cut in _cuts(recording, log):
         taken = run.take(cut.records, cut.timeline, 0)
-        _gather(answer, taken)
+        _add_results(answer, taken)
     refused = {version: reasons for batch in recording.batches for version, reasons in batch.refused.items()}
     answer["rejected"] = [
         {"ruleVersion": entry.version, "reasons": [str(reason) for reason in entry.reasons]}
@@ -129,7 +129,7 @@ def alert_members(alert: Mapping[str, Any]) -> dict[str, Any]:
     return {name: alert[name] for name in ALERT_MEMBERS} | {"transactionId": alert["triggeringEvent"][ID_FIELD]}
 
 
-def _gather(answer: dict[str, list[Any]], taken: _Taken) -> None:
+def _add_results(answer: dict[str, list[Any]], taken: _BatchResult) -> None:
     """Add the results of a batch, merged over key groups."""
     alerts = sorted(
         (alert for output in taken.outputs for alert in output.alerts),

@@ -10,24 +10,24 @@ _QUOTED_CHARS = 40
 _SHOWN_BITS = 512
 
 
-def unprintable(text: str) -> bool:
+def is_unprintable(text: str) -> bool:
     """Whether the text holds a NUL or half of a surrogate pair, which stores and messages cannot carry unchanged."""
     return _UNPRINTABLE.search(text) is not None
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Format text as printable ASCII in quotes, cut to a bounded length."""
     cut = text[:_QUOTED_CHARS]
     return ascii(cut) + ("..." if len(text) > len(cut) else "")
 
 
-def shown(value: object) -> str:
+def describe_value(value: object) -> str:
     """Format a JSON value for a message: short scalars as in JSON, any other value by its kind."""
     match value:
         case None | bool():
             return {None: "null", True: "true", False: "false"}[value]
         case str():
-            return quoted(value)
+            return quote(value)
         case int():
             return str(value) if value.bit_length() <= _SHOWN_BITS else "a huge number"
         case Decimal():

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fraud_rules.codec.transactions.quarantine import Quarantined, from_line, quarantined, to_line
+from fraud_rules.codec.transactions.quarantine import QuarantinedRecord, decode_quarantined, from_line, to_line
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import Fenced, InputInvalid
@@ -116,13 +116,13 @@ def test_repaired_records_are_fed_in_place_of_what_was_quarantined(topics: OwnTo
 
 @pytest.mark.parametrize("raw", [b"", b'{"a": "\xc3\xbc"}', b"\xff\x00", b"\x00", b'"\xed\xa0\x80"'])
 def test_the_text_form_keeps_every_byte(raw: bytes) -> None:
-    record = Quarantined(0, 17, 5, "empty", "d", "transactions-1@3", raw)
+    record = QuarantinedRecord(0, 17, 5, "empty", "d", "transactions-1@3", raw)
     assert from_line(to_line(record, replayed=True), "here") == record
 
 
 def test_a_record_without_headers_is_quarantined_for_an_unknown_reason() -> None:
-    assert quarantined(0, 1, 2, None, [("reason", None)]).reason == ""
-    assert quarantined(0, 1, 2, None, []) == Quarantined(0, 1, 2, "unknown", "", "?-?@?", b"")
+    assert decode_quarantined(0, 1, 2, None, [("reason", None)]).reason == ""
+    assert decode_quarantined(0, 1, 2, None, []) == QuarantinedRecord(0, 1, 2, "unknown", "", "?-?@?", b"")
 
 
 def interrupted_replay(topics: OwnTopics, halfway: EventType, resume: EventType, ended: Queue[str]) -> None:

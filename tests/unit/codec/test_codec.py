@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from fraud_rules.codec.transactions.codec import Decoded, decode_transactions
+from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
 from fraud_rules.codec.transactions.columns import quick_reader
 from fraud_rules.codec.transactions.record import MAX_DETAIL_LENGTH, MAX_RECORD_BYTES, read_record
 from fraud_rules.errors import RecordRejected
@@ -39,12 +39,12 @@ STRING_IDS = TransactionSchema.parse(
 )
 
 
-def decode(*values: bytes | None, schema: TransactionSchema = SCHEMA, append_ms: int = APPEND_MS) -> Decoded:
+def decode(*values: bytes | None, schema: TransactionSchema = SCHEMA, append_ms: int = APPEND_MS) -> DecodeResult:
     n = len(values)
     return decode_transactions(values, [0] * n, range(n), [append_ms] * n, schema, FUTURE_TOLERANCE_MS)
 
 
-def rows(decoded: Decoded, schema: TransactionSchema = SCHEMA) -> list[dict[str, int | str]]:
+def rows(decoded: DecodeResult, schema: TransactionSchema = SCHEMA) -> list[dict[str, int | str]]:
     """The accepted rows with decimals as text, as the corpus writes them."""
     dicts = [decoded.batch.row(i, schema) for i in range(len(decoded.batch))]
     return [{name: v if isinstance(v, int | str) else str(v) for name, v in row.items()} for row in dicts]

@@ -10,7 +10,7 @@ import pytest
 
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document, parse_rule_record, read_entry
 from fraud_rules.errors import RuleRejected
-from fraud_rules.model.rule import Action, Aggregator, Control, ControlType, Operator, Rule, RuleDeletion, RuleState
+from fraud_rules.model.rule import Aggregator, Control, ControlType, Operator, Rule, RuleAction, RuleDeletion, RuleState
 from tests.support.places import CASES
 from tests.support.rules import DEMO_RULE, LEFT_OUT, LIMITS, SCHEMA, record
 
@@ -124,7 +124,7 @@ def test_deletions_and_controls(value: bytes, change: object) -> None:
         ({"windowMinutes": LEFT_OUT, "windowSeconds": 7}, {"window_ms": 7_000}),
         ({"windowMinutes": 43_200}, {"window_ms": 2_592_000_000}),
         ({"cooldownSeconds": 60}, {"cooldown_ms": 60_000}),
-        ({"action": "RESTRICT"}, {"action": Action.RESTRICT}),
+        ({"action": "RESTRICT"}, {"action": RuleAction.RESTRICT}),
         ({"force": True}, {"force": True}),
         ({"source": "seed"}, {"source": "seed"}),
         ({"disabled": False}, {"state": RuleState.ACTIVE}),

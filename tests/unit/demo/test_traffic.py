@@ -12,7 +12,7 @@ import pytest
 from fraud_demo.fraud_patterns import FRAUDS, MAX_FRAUD_MS
 from fraud_demo.traffic import MALFORMED, TrafficRecord, TrafficSettings, generate
 from fraud_rules.codec.rules.files import read_rule_file
-from fraud_rules.codec.transactions.codec import Decoded, decode_transactions
+from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError
 from fraud_rules.model.schema import TransactionSchema
@@ -28,7 +28,7 @@ def traffic(**settings: Any) -> list[TrafficRecord]:
     return list(generate(TrafficSettings(**settings), START_MS))
 
 
-def decode(records: list[TrafficRecord]) -> Decoded:
+def decode(records: list[TrafficRecord]) -> DecodeResult:
     n = len(records)
     due = [record.due_ms for record in records]
     return decode_transactions([record.value for record in records], [0] * n, range(n), due, SCHEMA, 300_000)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from fraud_rules.engine.budget import BYTES_PER_MARK, TrafficSeen, estimate_state_bytes, over_budget
+from fraud_rules.engine.budget import BYTES_PER_MARK, ObservedTraffic, estimate_state_bytes, over_budget
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.model.rule import Aggregator, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
@@ -25,7 +25,7 @@ def steady(rows_per_minute: int, length_ms: int, begin_ms: int = 0, rate: EventR
 
 
 # A minute of state is 1 MiB, and lateness none.
-TRAFFIC = TrafficSeen(steady(65_536, DAY_MS), bytes_per_event=16, lateness_ms=0)
+TRAFFIC = ObservedTraffic(steady(65_536, DAY_MS), bytes_per_event=16, lateness_ms=0)
 
 
 def rule(rule_id: int, grouping: tuple[str, ...], minutes: int, *, force: bool = False) -> Rule:
@@ -49,7 +49,7 @@ def in_force(*rules: Rule) -> RuleSet:
 
 def test_the_estimate_is_rate_times_window_and_lateness() -> None:
     assert estimate_state_bytes(MINUTE_MS, TRAFFIC) == MIB
-    assert estimate_state_bytes(MINUTE_MS, TrafficSeen(steady(600, DAY_MS), 64, 300_000)) == 600 * 64 * 6
+    assert estimate_state_bytes(MINUTE_MS, ObservedTraffic(steady(600, DAY_MS), 64, 300_000)) == 600 * 64 * 6
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_reason_says_what_it_would_take() -> None:
 
 
 def test_what_is_retained_counts_where_it_is_more_than_expected() -> None:
-    quiet = TrafficSeen(steady(64, DAY_MS), 16, 0, retained_events=64 * 65_536)
+    quiet = ObservedTraffic(steady(64, DAY_MS), 16, 0, retained_events=64 * 65_536)
     reason = over_budget(rule(2, B, 20), in_force(rule(1, A, 20)), quiet, 64 * MIB)
     assert reason is not None
     assert "64 MiB in all" in reason.message
@@ -92,9 +92,9 @@ def test_what_is_retained_counts_where_it_is_more_than_expected() -> None:
 def test_marks_count_beside_transactions() -> None:
     marks = 44 * MIB // BYTES_PER_MARK
     added = rule(2, B, 20), in_force(rule(1, A, 20))
-    within = TrafficSeen(TRAFFIC.rate, 16, 0, retained_marks=marks // 2)
+    within = ObservedTraffic(TRAFFIC.rate, 16, 0, retained_marks=marks // 2)
     assert over_budget(*added, within, 64 * MIB) is None
-    reason = over_budget(*added, TrafficSeen(TRAFFIC.rate, 16, 0, retained_marks=marks), 64 * MIB)
+    reason = over_budget(*added, ObservedTraffic(TRAFFIC.rate, 16, 0, retained_marks=marks), 64 * MIB)
     assert reason is not None
     assert "20 MiB more" in reason.message
     assert "84 MiB in all" in reason.message
@@ -105,7 +105,7 @@ DEMO_WINDOW_MS = 30 * DAY_MS
 
 def state_mib(rate: EventRate, window_ms: int = DEMO_WINDOW_MS) -> float:
     """What the shipped settings estimate for a grouping with this window."""
-    return estimate_state_bytes(window_ms, TrafficSeen(rate, 320, 300_000)) / MIB
+    return estimate_state_bytes(window_ms, ObservedTraffic(rate, 320, 300_000)) / MIB
 
 
 def test_a_history_counts_as_the_time_that_it_covers() -> None:

@@ -15,7 +15,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.store import HeapViews
-from fraud_rules.engine.statelog import MemoryLog
+from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import RuleTimeline
@@ -66,7 +66,7 @@ def test_keys_that_alert_once_leave_nothing_behind(*, suppressing: bool) -> None
     once = {"ruleId": 1, "aggregatorFunctionType": "COUNT_WITH_RESET", "limit": 1, "windowSeconds": 10}
     other = {"ruleId": 2, "aggregatorFunctionType": "COUNT", "limit": 2, "windowSeconds": 10, "cooldownSeconds": 60}
     rules = timeline([once, other] if suppressing else [once])
-    log, views, sizes = MemoryLog(), HeapViews(), []
+    log, views, sizes = MemoryStateLog(), HeapViews(), []
     rows, batches = 2_000, 80
     for batch in range(batches):
         payees = np.arange(batch * rows, (batch + 1) * rows)
@@ -106,7 +106,7 @@ def test_what_is_dropped_changes_no_answer(seed: int) -> None:
         blobs.append(packed(payees, at_ms, batch * rows, rules))
 
     def answers(longest_s: int, *, fresh: bool) -> tuple[list[object], int]:
-        log, views, found, output = MemoryLog(), HeapViews(), [], None
+        log, views, found, output = MemoryStateLog(), HeapViews(), [], None
         for batch, blob in enumerate(blobs):
             views = HeapViews() if fresh else views
             output = KeyGroupEngine(0, SCHEMA, settings(longest_s), log, views).process([blob], rules, batch, 0)

@@ -20,7 +20,7 @@ from fraud_rules.engine.fanout import fan_out
 from fraud_rules.engine.state.chunks import FAN
 from fraud_rules.engine.state.journal import Head, _decode_head
 from fraud_rules.engine.state.store import HeapViews, MappedViews, ViewStore
-from fraud_rules.engine.statelog import MemoryLog
+from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.errors import StorageFull
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import KeyGroupOutput
@@ -86,7 +86,7 @@ def comparable(output: KeyGroupOutput) -> tuple[object, ...]:
     return ([(alert.alert_id, alert.json) for alert in output.alerts], output.late, output.duplicates, output.rows)
 
 
-def run(packed: list[bytes], log: MemoryLog, views: list[ViewStore]) -> list[tuple[object, ...]]:
+def run(packed: list[bytes], log: MemoryStateLog, views: list[ViewStore]) -> list[tuple[object, ...]]:
     """Give the batches in turn to engines over these views; a fresh view store stands for another worker."""
     rules = timeline()
     answers = []
@@ -103,19 +103,19 @@ def packed() -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def answers(packed: list[bytes]) -> list[tuple[object, ...]]:
-    found = run(packed, MemoryLog(), [HeapViews()])
+    found = run(packed, MemoryStateLog(), [HeapViews()])
     assert sum(len(alerts) for alerts, *_ in found) > 50
     return found
 
 
-def head_of(log: MemoryLog) -> Head:
+def head_of(log: MemoryStateLog) -> Head:
     encoded = log.head()
     assert encoded is not None
     return _decode_head(encoded)
 
 
 def test_two_workers_share_mapped_files(packed: list[bytes], answers: list[tuple[object, ...]], tmp_path: Path) -> None:
-    assert run(packed, MemoryLog(), [MappedViews(tmp_path, SCHEMA), MappedViews(tmp_path, SCHEMA)]) == answers
+    assert run(packed, MemoryStateLog(), [MappedViews(tmp_path, SCHEMA), MappedViews(tmp_path, SCHEMA)]) == answers
 
 
 LONG_FILTERS = [
@@ -139,7 +139,7 @@ def test_a_worker_takes_a_view_over_under_any_filter_that_was_accepted(
     )  # fmt: skip
     entry = read_entry(0, 1, record.encode(), SCHEMA, limits)
     assert entry.change is not None, entry.reasons
-    rules, settings, log = RuleTimeline([entry]), replace(SETTINGS, limits=limits), MemoryLog()
+    rules, settings, log = RuleTimeline([entry]), replace(SETTINGS, limits=limits), MemoryStateLog()
     workers = [MappedViews(tmp_path, SCHEMA), MappedViews(tmp_path, SCHEMA)]
     found = [
         comparable(KeyGroupEngine(0, SCHEMA, settings, log, workers[batch % 2]).process([blob], rules, batch, 0))
@@ -151,11 +151,11 @@ def test_a_worker_takes_a_view_over_under_any_filter_that_was_accepted(
 def test_workers_without_shared_memory_start_from_the_log(
     packed: list[bytes], answers: list[tuple[object, ...]]
 ) -> None:
-    assert run(packed, MemoryLog(), [HeapViews(), HeapViews(), HeapViews()]) == answers
+    assert run(packed, MemoryStateLog(), [HeapViews(), HeapViews(), HeapViews()]) == answers
 
 
 def test_a_lost_view_is_made_anew(packed: list[bytes], answers: list[tuple[object, ...]]) -> None:
-    log, rules, found = MemoryLog(), timeline(), []
+    log, rules, found = MemoryStateLog(), timeline(), []
     for batch, blob in enumerate(packed):
         engine = KeyGroupEngine(0, SCHEMA, SETTINGS, log, HeapViews())
         found.append(comparable(engine.process([blob], rules, batch, 0)))
@@ -170,7 +170,7 @@ def test_a_view_torn_by_a_death_is_not_believed(
     class Died(Exception):
         pass
 
-    class DyingLog(MemoryLog):
+    class DyingLog(MemoryStateLog):
         dies = False
 
         def put_head(self, head: bytes) -> None:
@@ -195,7 +195,7 @@ def test_a_full_disk_of_the_views_is_named_and_kills_no_worker(
     packed: list[bytes], answers: list[tuple[object, ...]], tmp_path: Path
 ) -> None:
     """A write to a mapped hole of a full disk would end this process with SIGBUS."""
-    log, rules, found, refused = MemoryLog(), timeline(), [], 0
+    log, rules, found, refused = MemoryStateLog(), timeline(), [], 0
     with small_disk(tmp_path / "disk", "32m"):
         ballast, views = tmp_path / "disk" / "ballast", MappedViews(tmp_path / "disk", SCHEMA)
         for batch, blob in enumerate(packed):
@@ -223,7 +223,7 @@ def test_a_release_with_one_more_field_and_back_changes_no_answer(
         "ruleId": 9, "ruleState": "ACTIVE", "groupingKeyNames": ["channel", "payeeId"], "limit": 1, "windowSeconds": 10,
         "aggregateFieldName": "paymentAmount", "aggregatorFunctionType": "SUM", "limitOperatorType": ">",
     }  # fmt: skip
-    log, rules, found = MemoryLog(), timeline(), []
+    log, rules, found = MemoryStateLog(), timeline(), []
     entry = read_entry(3, 2, json.dumps(by_channel).encode(), grown, SETTINGS.limits)
     alone, between = RuleTimeline([entry]), RuleTimeline([*rules.entries, entry])
     for batch, blob in enumerate(packed):
@@ -254,7 +254,7 @@ def app_payments(batch: int, rules: RuleTimeline, schema: TransactionSchema) -> 
 
 def test_the_log_stays_small() -> None:
     """Chunks are merged and expired ones deleted: their number does not grow with the number of batches."""
-    log = MemoryLog()
+    log = MemoryStateLog()
     run(blobs(batches=300, rows=10, seed=4), log, [HeapViews()])
     head = head_of(log)
     assert set(log._chunks) == {info.id for info in head.chunks}

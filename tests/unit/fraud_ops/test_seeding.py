@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fraud_ops.verdicts.seeding import SeedEffect, seed_plan
-from fraud_rules.codec.rules.apply import Judged, RulesRejected
+from fraud_rules.codec.rules.apply import RulesRejected, ValidatedRecord
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_record, read_entry
 from fraud_rules.configuration.project import Project
 from fraud_rules.model.limits import RuleLimits
@@ -36,10 +36,11 @@ def rule(rule_id: int, **members: Any) -> Document:
     }
 
 
-def in_files(schema: TransactionSchema, *documents: Document) -> list[Judged]:
+def in_files(schema: TransactionSchema, *documents: Document) -> list[ValidatedRecord]:
     limits = RuleLimits()
     return [
-        Judged(f"{each['ruleId']}.yaml", parse_rule_record(encode_document(each), schema, limits)) for each in documents
+        ValidatedRecord(f"{each['ruleId']}.yaml", parse_rule_record(encode_document(each), schema, limits))
+        for each in documents
     ]
 
 
@@ -109,6 +110,8 @@ def test_who_is_asked(
 def test_nothing_is_seeded_when_a_file_is_wrong(schema: TransactionSchema) -> None:
     with pytest.raises(RulesRejected, match="another file has rule 1 too"):
         seed_plan(in_files(schema, rule(1), rule(1)), in_log(schema))
-    deletion = Judged("9.yaml", parse_rule_record(b'{"ruleId": 9, "ruleState": "DELETE"}', schema, RuleLimits()))
+    deletion = ValidatedRecord(
+        "9.yaml", parse_rule_record(b'{"ruleId": 9, "ruleState": "DELETE"}', schema, RuleLimits())
+    )
     with pytest.raises(RulesRejected, match="seed files hold rules only"):
         seed_plan([deletion], in_log(schema))

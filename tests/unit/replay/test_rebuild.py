@@ -12,7 +12,7 @@ from fraud_rules.logs.judged_batches import JudgedBatch
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay import replay
-from fraud_rules.replay.rebuild import merged, rebuild_state
+from fraud_rules.replay.rebuild import merge_batches, rebuild_state
 from fraud_rules.replay.recording import RecordedTransaction, Recording
 from fraud_rules.replay.replay import Replay
 from tests.support.conformance import load_schema
@@ -68,7 +68,7 @@ def test_batches_are_joined_where_nothing_changes(
     batches: list[tuple[int, list[int]]], joined: list[tuple[int, list[int]]]
 ) -> None:
     judged = [JudgedBatch(rules_end, [tx(at) for at in times]) for rules_end, times in batches]
-    found = [(rules_end, [record.append_ms for record in records]) for rules_end, records in merged(judged, 4)]
+    found = [(rules_end, [record.append_ms for record in records]) for rules_end, records in merge_batches(judged, 4)]
     assert found == joined
 
 

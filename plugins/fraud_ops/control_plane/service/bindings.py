@@ -17,7 +17,7 @@ from fraud_ops.control_plane.service.changes import Work
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.models import BindingRow
 from fraud_rules.errors import Reason
-from fraud_rules.runtime.safe_text import unprintable
+from fraud_rules.runtime.safe_text import is_unprintable
 
 __all__ = ["bind", "bindings", "check_user", "role_of", "unbind"]
 
@@ -27,13 +27,13 @@ _MAX_BINDINGS: Final = 10_000
 
 def check_user(user: str) -> None:
     """Raise Invalid for a name that could span several lines, or that the database cannot store."""
-    if not _USER.fullmatch(user) or unprintable(user):
+    if not _USER.fullmatch(user) or is_unprintable(user):
         raise Invalid([Reason("user", "must be a name of 1 to 256 characters on one line")])
 
 
 def role_of(session: Session, settings: ControlPlaneSettings, user: str) -> Role | None:
     """Read a user's role; None for a user without a role."""
-    row = session.get(BindingRow, user) if _USER.fullmatch(user) and not unprintable(user) else None
+    row = session.get(BindingRow, user) if _USER.fullmatch(user) and not is_unprintable(user) else None
     if row is None:
         return settings.bindings.get(user)
     return None if row.role is None else Role(row.role)

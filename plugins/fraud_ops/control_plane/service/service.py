@@ -51,7 +51,7 @@ from fraud_rules.codec.rules.export import RuleFormat
 from fraud_rules.errors import Reason
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.runtime.safe_text import unprintable
+from fraud_rules.runtime.safe_text import is_unprintable
 
 __all__ = ["ControlDesk"]
 
@@ -307,7 +307,7 @@ class ControlDesk:
         """Run a change in the writer's transaction, and call the listeners after the commit."""
         bindings.check_user(who.user)
         most = self._settings.bounds.comment_chars
-        if len(remark) > most or unprintable(remark):
+        if len(remark) > most or is_unprintable(remark):
             raise Invalid([Reason(named, f"must be text of at most {most} characters")])
         with self._database.writing() as session:
             work = Work(session, self._settings, self._reader, self._clock_ms())
@@ -330,7 +330,7 @@ class ControlDesk:
         most = self._settings.bounds.page
         if not 1 <= limit <= most:
             raise Invalid([Reason("limit", f"must be from 1 to {most}")])
-        if len(query) > _MAX_QUERY_CHARS or unprintable(query):
+        if len(query) > _MAX_QUERY_CHARS or is_unprintable(query):
             raise Invalid([Reason("q", f"must be text of at most {_MAX_QUERY_CHARS} characters")])
 
 

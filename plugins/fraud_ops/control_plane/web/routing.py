@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 
 from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.web.auth import admit
-from fraud_rules.runtime.safe_text import unprintable
+from fraud_rules.runtime.safe_text import is_unprintable
 
 __all__ = ["GuardedRoute", "least", "router"]
 
@@ -26,7 +26,7 @@ class ExactRequest(Request):
     async def json(self) -> Any:
         text = (await self.body()).decode("utf-8")
         content = json.loads(text, parse_float=Decimal, parse_constant=_refuse)
-        if "\\u" in text and any(unprintable(each) for each in _texts(content)):
+        if "\\u" in text and any(is_unprintable(each) for each in _texts(content)):
             raise json.JSONDecodeError("a text contains NUL or half of a surrogate pair", text[:100], 0)
         return content
 

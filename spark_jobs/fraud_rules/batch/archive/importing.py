@@ -22,7 +22,7 @@ from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.files import QUARANTINE_SCHEMA, sorted_by_time, write_file
 from fraud_rules.batch.archive.manifest import FileEntry, Imported, Table
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.codec.transactions.codec import Reject, decode_transactions
+from fraud_rules.codec.transactions.codec import RejectedRecord, decode_transactions
 from fraud_rules.codec.transactions.history_files import digest_of, history_records
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import DAY_MS, Day
@@ -114,7 +114,9 @@ class _Importing:
         self.refused.update(each.reason for each in decoded.rejects)
 
 
-def _quarantine(rejects: Sequence[Reject], values: Sequence[bytes], first: int, name: str, now_ms: int) -> pa.Table:
+def _quarantine(
+    rejects: Sequence[RejectedRecord], values: Sequence[bytes], first: int, name: str, now_ms: int
+) -> pa.Table:
     """Convert the refused records to rows of the archived quarantine, with the file as their topic."""
     headers = [
         [

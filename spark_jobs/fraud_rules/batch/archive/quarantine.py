@@ -8,14 +8,14 @@ from fraud_rules.batch.archive.columns import APPEND, OFFSET, PARTITION
 from fraud_rules.batch.archive.files import open_parquet
 from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.codec.transactions.quarantine import Quarantined, quarantined
+from fraud_rules.codec.transactions.quarantine import QuarantinedRecord, decode_quarantined
 
 __all__ = ["archived_quarantine"]
 
 _ROWS = 1_000
 
 
-def archived_quarantine(store: ArchiveStore, since_ms: int = 0) -> Iterator[Quarantined]:
+def archived_quarantine(store: ArchiveStore, since_ms: int = 0) -> Iterator[QuarantinedRecord]:
     """Yield the archived records that were quarantined at `since_ms` or later. Raises ArchiveDamaged."""
     files = sorted(store.latest().of(Table.QUARANTINE), key=lambda file: file.first_ms)
     for file in files:
@@ -27,4 +27,4 @@ def archived_quarantine(store: ArchiveStore, since_ms: int = 0) -> Iterator[Quar
                     time_ms = int(row[APPEND].timestamp() * 1_000 + 0.5)
                     headers = [(each["key"], each["value"]) for each in row["headers"] or ()]
                     if time_ms >= since_ms:
-                        yield quarantined(row[PARTITION], row[OFFSET], time_ms, row["value"], headers)
+                        yield decode_quarantined(row[PARTITION], row[OFFSET], time_ms, row["value"], headers)

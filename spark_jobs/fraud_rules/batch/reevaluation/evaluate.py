@@ -9,7 +9,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import EPOCH_GRACE_MS, KeyGroupEngine, Observer, RowOrder
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews
-from fraud_rules.engine.statelog import MemoryLog, restore_image
+from fraud_rules.engine.statelog import MemoryStateLog, restore_image
 from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
@@ -37,7 +37,7 @@ def _newest_event_ms(rows: TransactionBatch) -> int:
 @dataclass(frozen=True, slots=True)
 class _Group:
     engine: KeyGroupEngine
-    log: MemoryLog
+    log: MemoryStateLog
 
 
 class DayRun:
@@ -58,7 +58,7 @@ class DayRun:
         self._groups: dict[int, _Group] = {}
         views, row_order = HeapViews(), by_event_time(settings)
         for key_group in key_groups:
-            log = MemoryLog()
+            log = MemoryStateLog()
             if key_group in start:
                 restore_image(log, start[key_group])
             engine = KeyGroupEngine(key_group, schema, settings, log, views, row_order, observer)

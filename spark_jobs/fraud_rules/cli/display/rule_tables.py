@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fraud_rules.cli.display.output import console, print_json
-from fraud_rules.codec.rules.apply import Applied, Judged
+from fraud_rules.codec.rules.apply import PlannedRecord, ValidatedRecord
 from fraud_rules.codec.rules.export import describe
 from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
 
@@ -35,7 +35,7 @@ def summary(change: RuleChange) -> str:
             return kind.value
 
 
-def print_judged(judged: Sequence[Judged], as_json: bool) -> None:
+def print_judged(judged: Sequence[ValidatedRecord], as_json: bool) -> None:
     """Print each record with its change, or with the reasons of its rejection."""
     if as_json:
         print_json([_judged_document(each) for each in judged])
@@ -49,14 +49,14 @@ def print_judged(judged: Sequence[Judged], as_json: bool) -> None:
                 print(f"          {reason.field}: {reason.message}")
 
 
-def print_rejected(rejected: Sequence[Judged]) -> None:
+def print_rejected(rejected: Sequence[ValidatedRecord]) -> None:
     """Print the reasons of rejection on stderr, one per line."""
     for each in rejected:
         for reason in each.reasons:
             sys.stderr.write(f"{each.where}: {reason.field}: {reason.message}\n")
 
 
-def print_applied(applied: Sequence[Applied], versions: Mapping[int, int], mood: str) -> None:
+def print_applied(applied: Sequence[PlannedRecord], versions: Mapping[int, int], mood: str) -> None:
     """Print the effect of each record. `versions` are by position; `mood` precedes the effect (`would be `)."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("rule", justify="right")
@@ -121,7 +121,7 @@ def _print_refused(refused: Sequence[RuleOperation]) -> None:
         print(f"{len(refused) - _REFUSED_SHOWN} older refused records are in the topic rule-operations")
 
 
-def _judged_document(judged: Judged) -> Mapping[str, object]:
+def _judged_document(judged: ValidatedRecord) -> Mapping[str, object]:
     reasons = [{"field": reason.field, "message": reason.message} for reason in judged.reasons]
     says = None if judged.change is None else summary(judged.change)
     return {"where": judged.where, "accepted": judged.change is not None, "says": says, "reasons": reasons}

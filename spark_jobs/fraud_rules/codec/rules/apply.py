@@ -38,7 +38,7 @@ class Effect(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ValidatedRecord:
     """One record of a file, with its change, or with the reasons why it is invalid."""
 
     where: str
@@ -47,7 +47,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class PlannedRecord:
     """The planned effect of one record. `record` is the value to write, empty for an unchanged rule."""
 
     where: str
@@ -79,16 +79,16 @@ def rule_files(paths: Iterable[Path]) -> Iterator[Path]:
         yield from found
 
 
-def judge(paths: Iterable[Path], schema: TransactionSchema, limits: RuleLimits) -> list[Judged]:
+def validate_files(paths: Iterable[Path], schema: TransactionSchema, limits: RuleLimits) -> list[ValidatedRecord]:
     """Validate every record of the files, in order. Raises InputInvalid for an unreadable file."""
     return [
-        _judged(entry.where, entry.value, schema, limits)
+        _validated(entry.where, entry.value, schema, limits)
         for path in rule_files(paths)
         for entry in read_rule_file(path)
     ]
 
 
-def plan(judged: Sequence[Judged], in_force: RuleSet, source: str | None) -> list[Applied]:
+def plan_records(judged: Sequence[ValidatedRecord], in_force: RuleSet, source: str | None) -> list[PlannedRecord]:
     """Plan the records to write. A rule that is in force with the same content is not written again.
 
     Each record gets `source`; None keeps the record's own source, or else uses `cli`. Raises RulesRejected if any
@@ -100,32 +100,36 @@ def plan(judged: Sequence[Judged], in_force: RuleSet, source: str | None) -> lis
     documents: dict[int, Mapping[str, object]] = {
         rule_id: known.rule.document for rule_id, known in in_force.rules.items()
     }
-    return [_applied(each.where, each.change, documents, source) for each in judged if each.change is not None]
+    return [_planned(each.where, each.change, documents, source) for each in judged if each.change is not None]
 
 
-def _judged(where: str, value: bytes, schema: TransactionSchema, limits: RuleLimits) -> Judged:
+def _validated(where: str, value: bytes, schema: TransactionSchema, limits: RuleLimits) -> ValidatedRecord:
     try:
-        return Judged(where, parse_rule_record(value, schema, limits))
+        return ValidatedRecord(where, parse_rule_record(value, schema, limits))
     except RuleRejected as rejected:
-        return Judged(where, None, rejected.reasons)
+        return ValidatedRecord(where, None, rejected.reasons)
 
 
-def _applied(where: str, change: RuleChange, documents: dict[int, Mapping[str, object]], source: str | None) -> Applied:
+def _planned(
+    where: str, change: RuleChange, documents: dict[int, Mapping[str, object]], source: str | None
+) -> PlannedRecord:
     """Plan one record, and update `documents`, the documents in force."""
     match change:
         case Rule(rule_id, document=given):
             document = {**given, "source": source or given.get("source") or DEFAULT_SOURCE}
             known = documents.get(rule_id)
             if known == document:
-                return Applied(where, change, Effect.UNCHANGED, b"")
+                return PlannedRecord(where, change, Effect.UNCHANGED, b"")
             documents[rule_id] = document
-            return Applied(where, change, Effect.ADD if known is None else Effect.CHANGE, encode_document(document))
+            return PlannedRecord(
+                where, change, Effect.ADD if known is None else Effect.CHANGE, encode_document(document)
+            )
         case RuleDeletion(rule_id):
             document = {"ruleId": rule_id, "ruleState": "DELETE", "source": source or DEFAULT_SOURCE}
             effect = Effect.UNCHANGED if documents.pop(rule_id, None) is None else Effect.DELETE
-            return Applied(where, change, effect, encode_document(document) if effect.writes else b"")
+            return PlannedRecord(where, change, effect, encode_document(document) if effect.writes else b"")
         case Control(kind):
-            return Applied(where, change, Effect.CONTROL, control_record(kind.value, source))
+            return PlannedRecord(where, change, Effect.CONTROL, control_record(kind.value, source))
 
 
 def control_record(control: str, source: str | None) -> bytes:

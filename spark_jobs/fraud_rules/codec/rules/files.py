@@ -18,7 +18,7 @@ import yaml
 
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.errors import InputInvalid
-from fraud_rules.runtime.safe_text import quoted
+from fraud_rules.runtime.safe_text import quote
 
 MAX_FILE_BYTES = 16_777_216
 
@@ -27,19 +27,19 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,63})(\.[0-9]{1,64})?([eE][+-]?[0-9]{1,3
 
 
 @dataclass(frozen=True, slots=True)
-class RuleRecord:
+class RuleFileRecord:
     """One record to append to the rule log, and its origin (`seed.yaml, rule 2`)."""
 
     where: str
     value: bytes
 
 
-def read_rule_file(path: Path) -> tuple[RuleRecord, ...]:
+def read_rule_file(path: Path) -> tuple[RuleFileRecord, ...]:
     """Read every record of a file, in order. Raises `InputInvalid` for a file that is unreadable or has no rules."""
     return read_rule_text(path, _read_text(path))
 
 
-def read_rule_text(named: Path, text: str) -> tuple[RuleRecord, ...]:
+def read_rule_text(named: Path, text: str) -> tuple[RuleFileRecord, ...]:
     """Read every record of a text as if it were the file `named`. Raises `InputInvalid`, as `read_rule_file` does."""
     try:
         values = list(_records(named.suffix, text))
@@ -47,7 +47,7 @@ def read_rule_text(named: Path, text: str) -> tuple[RuleRecord, ...]:
         raise InputInvalid(f"{named}: {' '.join(str(error).split())}") from error
     if not values:
         raise InputInvalid(f"{named}: holds no rules")
-    return tuple(RuleRecord(f"{named.name}, rule {place}", value) for place, value in enumerate(values, 1))
+    return tuple(RuleFileRecord(f"{named.name}, rule {place}", value) for place, value in enumerate(values, 1))
 
 
 def _read_text(path: Path) -> str:
@@ -98,14 +98,14 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"{quoted(next(name for name in names if names.count(name) > 1))} is given twice")
+        raise ValueError(f"{quote(next(name for name in names if names.count(name) > 1))} is given twice")
     return members
 
 
 def _number(text: str) -> int | Decimal:
     """Parse a number exactly. Raises ValueError for numbers that JSON lacks (`0x1F`, `1_000`, `.inf`) or huge ones."""
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"{quoted(text)} is not a number that a rule can hold; to use it as text, quote it")
+        raise ValueError(f"{quote(text)} is not a number that a rule can hold; to use it as text, quote it")
     return int(text) if text.lstrip("-").isdigit() else Decimal(text)
 
 

@@ -37,7 +37,7 @@ from fraud_rules.model.predicate import (
     Predicate,
 )
 from fraud_rules.model.schema import FieldType, TransactionSchema
-from fraud_rules.runtime.safe_text import quoted, unprintable
+from fraud_rules.runtime.safe_text import is_unprintable, quote
 
 __all__ = ["Predicate", "parse_filter"]
 
@@ -106,7 +106,7 @@ def _refusal(text: str, limits: RuleLimits) -> str | None:
         return "is empty; leave it out to let every transaction pass"
     if len(text) > limits.max_filter_chars:
         return f"has {len(text)} characters, at most {limits.max_filter_chars} are allowed"
-    if unprintable(text):
+    if is_unprintable(text):
         return "holds a NUL or half of a surrogate pair"
     tokens = _TOKEN.findall(text)
     if len(tokens) > limits.max_filter_tokens:
@@ -122,7 +122,7 @@ def _where(error: UnexpectedInput, text: str) -> str:
     if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
         return "ends too early"
     position = error.pos_in_stream or 0
-    return f"cannot be read from character {position + 1} on: {quoted(text[position:])}"
+    return f"cannot be read from character {position + 1} on: {quote(text[position:])}"
 
 
 @v_args(inline=True)
@@ -144,14 +144,14 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
             return None
         if declared is None:
             declared_names = ", ".join(self._schema.names)
-            self.problems.append(f"{quoted(str(token))} is not a declared field; declared are {declared_names}")
+            self.problems.append(f"{quote(str(token))} is not a declared field; declared are {declared_names}")
             return None
         scale = declared.scale if declared.type is FieldType.DECIMAL else 0
         return FieldRef(declared.name, declared.type, scale)
 
     def number(self, token: Token) -> Decimal:
         if sum(map(str.isdigit, token)) > self._limits.max_limit_digits:
-            self.problems.append(f"{quoted(str(token))} has more than {self._limits.max_limit_digits} digits")
+            self.problems.append(f"{quote(str(token))} has more than {self._limits.max_limit_digits} digits")
             return Decimal(0)
         return _normal(Decimal(str(token)))
 
@@ -214,7 +214,7 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
             return None if literal is None else Comparison(left, sign, literal)
         if isinstance(right, FieldRef):
             return self._compare(right, _MIRRORED.get(sign, sign), left)
-        self.problems.append(f"{quoted(str(left))} {sign} {quoted(str(right))} contains no field")
+        self.problems.append(f"{quote(str(left))} {sign} {quote(str(right))} contains no field")
         return None
 
     def _compare_fields(self, left: FieldRef, sign: str, right: FieldRef) -> Predicate | None:
@@ -237,7 +237,7 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
     def _field(self, operand: Operand) -> FieldRef | None:
         if isinstance(operand, FieldRef) or operand is None:
             return operand
-        self.problems.append(f"{quoted(str(operand))} is a literal; a field is required here")
+        self.problems.append(f"{quote(str(operand))} is a literal; a field is required here")
         return None
 
     def _typed(self, field: FieldRef, literal: Decimal | str) -> Literal | None:
@@ -248,18 +248,18 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
             return literal
         if field.type is FieldType.TIMESTAMP and isinstance(literal, str):
             return self._timestamp(literal)
-        self.problems.append(f"{field} is a {field.type}, it cannot be compared with {quoted(str(literal))}")
+        self.problems.append(f"{field} is a {field.type}, it cannot be compared with {quote(str(literal))}")
         return None
 
     def _timestamp(self, text: str) -> Decimal | None:
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
-            self.problems.append(f"{quoted(text)} is not a time such as 2024-05-01T10:00:00Z")
+            self.problems.append(f"{quote(text)} is not a time such as 2024-05-01T10:00:00Z")
             return None
         since_epoch = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
         if since_epoch % _MILLISECOND:
-            self.problems.append(f"{quoted(text)} is finer than a millisecond")
+            self.problems.append(f"{quote(text)} is finer than a millisecond")
             return None
         return _normal(Decimal(since_epoch // _MILLISECOND))
 

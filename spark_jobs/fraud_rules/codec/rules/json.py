@@ -15,13 +15,13 @@ from decimal import Decimal
 
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.runtime.safe_text import quoted, unprintable
+from fraud_rules.runtime.safe_text import is_unprintable, quote
 
 _MAX_NUMBER_CHARS = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
+class UnusableNumber:
     """Replaces an unusable number. `why` describes the fault."""
 
     why: str
@@ -73,14 +73,14 @@ def faults_of(members: dict[str, object], limits: RuleLimits) -> list[Reason]:
 
 def _problems(name: str, value: object, depth_left: int, most: int) -> Iterator[str]:
     """List the faults of one member. The depth, and `most` items per level, bound the work for a value of any shape."""
-    if unprintable(name):
+    if is_unprintable(name):
         yield "has a NUL or half of a surrogate pair in its name"
     if depth_left == 0:
         yield "is nested too deep"
-    elif isinstance(value, Unusable):
+    elif isinstance(value, UnusableNumber):
         yield value.why
     elif isinstance(value, str):
-        if unprintable(value):
+        if is_unprintable(value):
             yield "holds a NUL or half of a surrogate pair"
     elif isinstance(value, dict | list):
         if len(value) > most:
@@ -90,20 +90,20 @@ def _problems(name: str, value: object, depth_left: int, most: int) -> Iterator[
             yield from _problems(inner_name, inner, depth_left - 1, most)
 
 
-def _number(text: str) -> int | Decimal | Unusable:
+def _number(text: str) -> int | Decimal | UnusableNumber:
     """Parse a JSON number exactly. The length is bounded, because converting digits takes quadratic time."""
     if len(text) > _MAX_NUMBER_CHARS:
-        return Unusable(f"is a number of {len(text)} characters, at most {_MAX_NUMBER_CHARS} are allowed")
+        return UnusableNumber(f"is a number of {len(text)} characters, at most {_MAX_NUMBER_CHARS} are allowed")
     try:
         return int(text) if text.lstrip("-").isdigit() else Decimal(text)
     except ArithmeticError:
-        return Unusable(f"is out of range: {quoted(text)}")
+        return UnusableNumber(f"is out of range: {quote(text)}")
 
 
-def _constant(text: str) -> Unusable:
-    return Unusable(f"is {text}, which is not a number")
+def _constant(text: str) -> UnusableNumber:
+    return UnusableNumber(f"is {text}, which is not a number")
 
 
 def _named(name: str) -> str:
     """Format a member's name for a message. Only the names of real members are short and plain; others are quoted."""
-    return name if name.isascii() and name.isalnum() and len(name) <= 40 else quoted(name)
+    return name if name.isascii() and name.isalnum() and len(name) <= 40 else quote(name)

@@ -9,13 +9,13 @@ from decimal import Decimal
 from typing import TypeVar
 
 from fraud_rules.codec.rules.filter import Predicate, parse_filter
-from fraud_rules.codec.rules.json import Unusable
+from fraud_rules.codec.rules.json import UnusableNumber
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.rule import Action, Aggregator, Operator
+from fraud_rules.model.rule import Aggregator, Operator, RuleAction
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.runtime.safe_text import quoted, shown
+from fraud_rules.runtime.safe_text import describe_value, quote
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class MemberReader:
         for position, name in enumerate(unknown):
             near = difflib.get_close_matches(name[:40], MEMBERS, n=1) if position < _MAX_GUESSES else []
             guess = f"; did you mean {near[0]}?" if near else ""
-            self._complain(quoted(name).strip("'"), f"is not a member of a rule{guess}")
+            self._complain(quote(name).strip("'"), f"is not a member of a rule{guess}")
 
     def rule_id(self) -> int | None:
         """`ruleId`, a positive 64-bit integer."""
@@ -113,7 +113,7 @@ class MemberReader:
         """`aggregateFieldName` as a canonical name; None for the counts, which ignore it, and for COUNT_FLINK."""
         given = self._document.get("aggregateFieldName")
         if given is not None and not isinstance(given, str):
-            self._complain("aggregateFieldName", f"must be a field's name, not {shown(given)}")
+            self._complain("aggregateFieldName", f"must be a field's name, not {describe_value(given)}")
         if aggregator is None or not aggregator.needs_field or not isinstance(given, str | None):
             return None
         if given in _COUNT_FIELDS:
@@ -121,7 +121,7 @@ class MemberReader:
         numeric = [field.name for field in self._schema.fields if field.numeric]
         field = None if given is None else self._schema.field(given)
         if field is None or not field.numeric:
-            got = "is required" if given is None else f"is {shown(given)}"
+            got = "is required" if given is None else f"is {describe_value(given)}"
             self._complain("aggregateFieldName", f"{got}; {aggregator} needs a number: one of {', '.join(numeric)}")
             return None
         return field.name
@@ -150,7 +150,7 @@ class MemberReader:
             return None
         number = decimal_of(given)
         if number is None:
-            self._complain("limit", f"must be a decimal number, not {shown(given)}")
+            self._complain("limit", f"must be a decimal number, not {describe_value(given)}")
         elif digits_of(number) > self._limits.max_limit_digits:
             self._complain("limit", f"has more than {self._limits.max_limit_digits} digits")
         else:
@@ -176,9 +176,9 @@ class MemberReader:
         seconds = self._integer("cooldownSeconds", 1, self._limits.max_cooldown_seconds)
         return None if seconds is None else seconds * 1_000
 
-    def action(self) -> Action:
+    def action(self) -> RuleAction:
         """`action`; the default is `ALERT`."""
-        return self.choice("action", {action.value: action for action in Action}) or Action.ALERT
+        return self.choice("action", {action.value: action for action in RuleAction}) or RuleAction.ALERT
 
     def filter(self) -> Predicate | None:
         """`filter` as a typed tree; None if every transaction passes."""
@@ -195,9 +195,7 @@ class MemberReader:
         """`source`, the tool that wrote the record: a short lower-case word."""
         text = self._text("source")
         if text is not None and not _SOURCE.fullmatch(text):
-            self._complain(
-                "source", f"must be a short lower-case word such as seed, ui, cli or cdc, not {quoted(text)}"
-            )
+            self._complain("source", f"must be a short lower-case word such as seed, ui, cli or cdc, not {quote(text)}")
         return text
 
     def check_remarks(self) -> None:
@@ -215,7 +213,7 @@ class MemberReader:
         """A member that is true, false or absent (false)."""
         given = self._document.get(name, False)
         if not isinstance(given, bool):
-            self._complain(name, f"must be true or false, not {shown(given)}")
+            self._complain(name, f"must be true or false, not {describe_value(given)}")
             return False
         return given
 
@@ -228,14 +226,14 @@ class MemberReader:
             return None
         found = choices.get(given) if isinstance(given, str) else None
         if found is None:
-            self._complain(name, f"must be one of {', '.join(choices)}, not {shown(given)}")
+            self._complain(name, f"must be one of {', '.join(choices)}, not {describe_value(given)}")
         return found
 
     def _text(self, name: str) -> str | None:
         given = self._document.get(name)
         if given is None or isinstance(given, str):
             return given
-        self._complain(name, f"must be text, not {shown(given)}")
+        self._complain(name, f"must be text, not {describe_value(given)}")
         return None
 
     def _integer(self, name: str, low: int, high: int, *, required: bool = False) -> int | None:
@@ -246,7 +244,7 @@ class MemberReader:
             return None
         if type(given) is int and low <= given <= high:
             return given
-        self._complain(name, f"must be a whole number from {low} to {high}, not {shown(given)}")
+        self._complain(name, f"must be a whole number from {low} to {high}, not {describe_value(given)}")
         return None
 
     def _fields(self, name: str) -> tuple[str, ...]:
@@ -263,9 +261,9 @@ class MemberReader:
             field = self._schema.field(item)
             if field is None:
                 declared = ", ".join(self._schema.names)
-                self._complain(name, f"{quoted(item)} is not a declared field; declared are {declared}")
+                self._complain(name, f"{quote(item)} is not a declared field; declared are {declared}")
             elif field.name in canonical:
-                self._complain(name, f"{quoted(item)} names the field {field.name} a second time")
+                self._complain(name, f"{quote(item)} names the field {field.name} a second time")
             else:
                 canonical.add(field.name)
         return tuple(sorted(canonical))
@@ -275,6 +273,6 @@ class MemberReader:
 
     def _complain(self, name: str, message: str) -> None:
         """Record a reason. Skip members with an unusable value, because their decoding has already added a reason."""
-        if isinstance(self._document.get(name), Unusable):
+        if isinstance(self._document.get(name), UnusableNumber):
             return
         self._reasons.append(Reason(name, message))

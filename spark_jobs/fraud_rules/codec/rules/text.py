@@ -10,7 +10,7 @@ import re
 from decimal import Decimal
 
 from fraud_rules.errors import Reason, RuleRejected
-from fraud_rules.runtime.safe_text import quoted
+from fraud_rules.runtime.safe_text import quote
 
 _FIELDS = 9
 _INTEGER = re.compile(r"[+-]?[0-9]{1,38}", re.ASCII)
@@ -21,7 +21,7 @@ def read_text_form(line: str) -> dict[str, object]:
     """Convert the line to unchecked members of the JSON form. Raises `RuleRejected` unless it has nine fields."""
     tokens = line.split(",")
     if len(tokens) != _FIELDS:
-        shape = f"is neither a JSON object nor a line of {_FIELDS} fields: {quoted(line)}"
+        shape = f"is neither a JSON object nor a line of {_FIELDS} fields: {quote(line)}"
         raise RuleRejected([Reason("record", shape)])
     rule_id, state, grouping, unique, field, aggregator, operator, limit, window = map(_unbracketed, tokens)
     return {

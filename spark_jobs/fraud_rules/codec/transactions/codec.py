@@ -28,7 +28,7 @@ from fraud_rules.model.transaction import Column, TransactionBatch
 
 
 @dataclass(frozen=True, slots=True)
-class Reject:
+class RejectedRecord:
     """A record for quarantine: its position among the values, a stable reason (see `record`), and a readable detail."""
 
     index: int
@@ -37,14 +37,14 @@ class Reject:
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodeResult:
     """The result for n values: accepted rows in their order, rejects by index, and the number of ignored tombstones.
 
     The three counts add up to n.
     """
 
     batch: TransactionBatch
-    rejects: list[Reject]
+    rejects: list[RejectedRecord]
     ignored: int
 
 
@@ -56,7 +56,7 @@ def decode_transactions(
     schema: TransactionSchema,
     future_tolerance_ms: int,
     max_record_bytes: int = MAX_RECORD_BYTES,
-) -> Decoded:
+) -> DecodeResult:
     """Read the values of n Kafka records; `partition`, `offset` and `append_ms` hold n integers each.
 
     A tombstone (None) describes no transaction and is ignored. A record whose eventTime is more than
@@ -78,7 +78,7 @@ def decode_transactions(
     if is_early.any():
         careful.rejects.extend(_early(at, batch, np.flatnonzero(is_early)))
         batch = batch.take(~is_early)
-    return Decoded(batch, sorted(careful.rejects, key=lambda reject: reject.index), careful.ignored)
+    return DecodeResult(batch, sorted(careful.rejects, key=lambda reject: reject.index), careful.ignored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,12 @@ class _Source:
 
 
 @dataclass(slots=True)
-class _Careful:
+class _CarefulResult:
     """The careful reader's result: rows with their positions `at`, rejects, and the number of ignored tombstones."""
 
     at: list[int]
     rows: list[tuple[Value, ...]]
-    rejects: list[Reject]
+    rejects: list[RejectedRecord]
     ignored: int
 
     def columns(self, schema: TransactionSchema) -> dict[str, Column]:
@@ -110,8 +110,8 @@ class _Careful:
 
 def _read_carefully(
     values: Sequence[bytes | None], positions: Sequence[int], schema: TransactionSchema, max_record_bytes: int
-) -> _Careful:
-    careful = _Careful([], [], [], 0)
+) -> _CarefulResult:
+    careful = _CarefulResult([], [], [], 0)
     for i in positions:
         value = values[i]
         if value is None:
@@ -120,17 +120,17 @@ def _read_carefully(
         try:
             row = read_record(value, schema, max_record_bytes)
         except RecordRejected as rejected:
-            careful.rejects.append(Reject(i, rejected.reason, rejected.detail))
+            careful.rejects.append(RejectedRecord(i, rejected.reason, rejected.detail))
         except Exception as error:  # noqa: BLE001 - a bug that one record triggers must not stop the others
-            careful.rejects.append(Reject(i, "internal_error", printable(repr(error))))
+            careful.rejects.append(RejectedRecord(i, "internal_error", printable(repr(error))))
         else:
             careful.at.append(i)
             careful.rows.append(row)
     return careful
 
 
-def _early(at: NDArray[np.int64], batch: TransactionBatch, rows: NDArray[np.int64]) -> Iterator[Reject]:
+def _early(at: NDArray[np.int64], batch: TransactionBatch, rows: NDArray[np.int64]) -> Iterator[RejectedRecord]:
     times = batch.columns[TIME_FIELD].values
     for row in rows.tolist():
         ahead_ms = int(times[row]) - int(batch.append_ms[row])
-        yield Reject(int(at[row]), "future_event_time", f"{TIME_FIELD} is {ahead_ms} ms ahead of its arrival")
+        yield RejectedRecord(int(at[row]), "future_event_time", f"{TIME_FIELD} is {ahead_ms} ms ahead of its arrival")

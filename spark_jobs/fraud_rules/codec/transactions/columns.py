@@ -38,7 +38,7 @@ _TYPES: dict[FieldType, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class QuickReadResult:
     """The quick reader's result for a batch: columns of the accepted rows, whose positions are `at` (ascending).
 
     `unsure` holds the positions left to the careful reader, ascending.
@@ -50,7 +50,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class _Decoded:
+class _DecodedRecords:
     """The records that the decoder could decode: their positions, their JSON texts and the structs."""
 
     at: list[int]
@@ -76,17 +76,17 @@ class QuickReader:
             (field, [attrgetter(attributes[name]) for name in field.member_names]) for field in schema.fields
         ]
 
-    def read(self, values: Sequence[bytes | None], max_bytes: int) -> Reading:
+    def read(self, values: Sequence[bytes | None], max_bytes: int) -> QuickReadResult:
         """Read the records that are certain. Tombstones are left to the careful reader as well."""
         decoded, unsure = self._decode_each(values, max_bytes)
         columns, certain = self._convert(decoded)
         at = np.array(decoded.at, np.int64)
         if certain.all():
-            return Reading(at, columns, unsure)
+            return QuickReadResult(at, columns, unsure)
         unsure = sorted(unsure + at[~certain].tolist())
-        return Reading(at[certain], {name: column.take(certain) for name, column in columns.items()}, unsure)
+        return QuickReadResult(at[certain], {name: column.take(certain) for name, column in columns.items()}, unsure)
 
-    def _decode_each(self, values: Sequence[bytes | None], max_bytes: int) -> tuple[_Decoded, list[int]]:
+    def _decode_each(self, values: Sequence[bytes | None], max_bytes: int) -> tuple[_DecodedRecords, list[int]]:
         decode = self._decode
         at, texts, records, unsure = [], [], [], []
         for i, value in enumerate(values):
@@ -104,7 +104,7 @@ class QuickReader:
             at.append(i)
             texts.append(text)
             records.append(record)
-        return _Decoded(at, texts, records), unsure
+        return _DecodedRecords(at, texts, records), unsure
 
     def _decode_line(self, value: bytes) -> tuple[bytes, Any]:
         """Rewrite a plain CSV line as JSON and decode it. Returns the value and None if it is not such a line."""
@@ -116,7 +116,7 @@ class QuickReader:
         except msgspec.ValidationError:
             return value, None
 
-    def _convert(self, decoded: _Decoded) -> tuple[dict[str, Column], Bools]:
+    def _convert(self, decoded: _DecodedRecords) -> tuple[dict[str, Column], Bools]:
         """Convert decoded records to columns. The mask marks the rows that are certain."""
         n = len(decoded.records)
         certain = np.ones(n, np.bool_)

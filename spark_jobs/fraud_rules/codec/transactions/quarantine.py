@@ -15,15 +15,15 @@ from typing import Final
 import msgspec
 
 from fraud_rules.errors import InputInvalid
-from fraud_rules.runtime.safe_text import unprintable
+from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["Quarantined", "Selection", "from_line", "quarantined", "to_line"]
+__all__ = ["QuarantineSelection", "QuarantinedRecord", "decode_quarantined", "from_line", "to_line"]
 
 _EXCERPT_CHARS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
+class QuarantinedRecord:
     """A record of the topic `quarantine`, at `partition` and `offset` there since `time_ms`.
 
     `raw` holds the bytes of the rejected record, whose own position is `source`. `cut`: `raw` is not complete.
@@ -56,7 +56,7 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class QuarantineSelection:
     """Selects quarantined records by position, by reason, and by quarantine time (`since_ms` or later). An empty set
     selects all."""
 
@@ -64,23 +64,23 @@ class Selection:
     reasons: frozenset[str] = frozenset()
     since_ms: int = 0
 
-    def has(self, record: Quarantined) -> bool:
+    def has(self, record: QuarantinedRecord) -> bool:
         """Whether the selection includes the record."""
         named = not self.positions or record.position in self.positions
         return named and (not self.reasons or record.reason in self.reasons) and record.time_ms >= self.since_ms
 
-    def of(self, records: Iterable[Quarantined]) -> Iterator[Quarantined]:
+    def of(self, records: Iterable[QuarantinedRecord]) -> Iterator[QuarantinedRecord]:
         """Filter the selected records."""
         return filter(self.has, records)
 
 
-def quarantined(
+def decode_quarantined(
     partition: int, offset: int, time_ms: int, value: bytes | None, headers: Iterable[tuple[str, bytes | None]]
-) -> Quarantined:
+) -> QuarantinedRecord:
     """Decode a record of the topic. A record written by another program gets the reason `unknown`."""
     texts: Mapping[str, str] = {name: (text or b"").decode("utf-8", "replace") for name, text in headers}
     source = f"{texts.get('topic', '?')}-{texts.get('partition', '?')}@{texts.get('offset', '?')}"
-    return Quarantined(
+    return QuarantinedRecord(
         partition,
         offset,
         time_ms,
@@ -109,7 +109,7 @@ class _Line(msgspec.Struct, rename="camel", omit_defaults=True):
 _decode = msgspec.json.Decoder(_Line).decode
 
 
-def to_line(record: Quarantined, *, replayed: bool) -> bytes:
+def to_line(record: QuarantinedRecord, *, replayed: bool) -> bytes:
     """Encode the record as one line of JSON for `from_line`."""
     line = _Line(
         record.position, record.time_ms, record.reason, record.detail, record.source, cut=record.cut, replayed=replayed
@@ -118,14 +118,14 @@ def to_line(record: Quarantined, *, replayed: bool) -> bytes:
         text = record.raw.decode()
     except UnicodeDecodeError:
         text = None
-    if text is None or unprintable(text):
+    if text is None or is_unprintable(text):
         line.record_base64 = base64.b64encode(record.raw).decode()
     else:
         line.record = text
     return msgspec.json.encode(line)
 
 
-def from_line(text: bytes, where: str) -> Quarantined:
+def from_line(text: bytes, where: str) -> QuarantinedRecord:
     """Decode a line of `to_line`, whose record may have been repaired. `where` names the line in InputInvalid."""
     try:
         line = _decode(text)
@@ -134,6 +134,6 @@ def from_line(text: bytes, where: str) -> Quarantined:
             raw = line.record.encode()
         else:
             raw = base64.b64decode(line.record_base64 or "", validate=True)
-        return Quarantined(int(partition), int(offset), line.time, line.reason, line.detail, line.source, raw)
+        return QuarantinedRecord(int(partition), int(offset), line.time, line.reason, line.detail, line.source, raw)
     except (msgspec.MsgspecError, ValueError, binascii.Error) as error:
         raise InputInvalid(f"{where} is not a line of `fraud quarantine list --json`: {error}") from error

@@ -18,7 +18,7 @@ from fraud_rules.kafka.reader import TopicReader, topic_ids
 from fraud_rules.kafka.writer import BatchWriter, last_record
 from fraud_rules.logs.losses import find_losses
 from fraud_rules.logs.rule_log import RuleLog
-from fraud_rules.model.lost_records import LostRecords, Offsets, moved
+from fraud_rules.model.lost_records import LostRecords, Offsets, move_offsets
 from fraud_rules.spark.storage import Folder
 from fraud_rules.stream import checkpoint
 from fraud_rules.stream.driver import losses
@@ -57,7 +57,7 @@ class Admitted:
         if self.beginning is None or self.beginning.marker is None:
             return "earliest"
         lost = () if self.loss is None else self.loss.lost
-        return msgspec.json.encode(moved(self.beginning.marker.end_offsets, lost)).decode()
+        return msgspec.json.encode(move_offsets(self.beginning.marker.end_offsets, lost)).decode()
 
 
 def check(job: DetectorJob, folder: Folder) -> None:
@@ -166,7 +166,7 @@ def _losses(
     else:
         starts = checkpoint.initial_offsets(folder)
         if starts is None and beginning is not None and beginning.marker is not None:
-            starts = moved(beginning.marker.end_offsets, () if before is None else before.lost)
+            starts = move_offsets(beginning.marker.end_offsets, () if before is None else before.lost)
             known = {**known, **(beginning.marker.topics if before is None else {})}
         ends = progress.planned.get(0, starts)
     return [] if starts is None or ends is None else _lost(job, starts, ends, known, topics)

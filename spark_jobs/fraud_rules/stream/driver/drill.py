@@ -20,7 +20,7 @@ import msgspec
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from fraud_rules.engine.statelog import MemoryLog
+from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.storage import DiskFolder
@@ -142,7 +142,7 @@ def _restore(blobs: Mapping[int, bytes], schema: TransactionSchema) -> int:
     from fraud_rules.engine.state.journal import Journal
     from fraud_rules.engine.state.store import HeapViews
 
-    log = MemoryLog()
+    log = MemoryStateLog()
     for identity, blob in blobs.items():
         if identity == HEAD:
             log.put_head(blob)

@@ -16,7 +16,7 @@ import msgspec
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
-from fraud_rules.model.lost_records import LostRecords, moved
+from fraud_rules.model.lost_records import LostRecords, move_offsets
 from fraud_rules.spark.storage import Folder
 from fraud_rules.stream import checkpoint
 from fraud_rules.stream.driver.marker import Marker
@@ -72,7 +72,9 @@ def accept(
     for name in checkpoint.offset_files(folder, progress.committed):
         files[name] = _moved_file(folder, name, lost)
     if marker is not None:
-        marker = msgspec.structs.replace(marker, end_offsets=moved(marker.end_offsets, lost), topics=dict(topics))
+        marker = msgspec.structs.replace(
+            marker, end_offsets=move_offsets(marker.end_offsets, lost), topics=dict(topics)
+        )
     loss = AcceptedLoss(batch_id, [*unreported, *lost], dict(topics), files, marker)
     folder.create(ACCEPTED, msgspec.json.encode(loss), replace=True)
     return loss
@@ -96,4 +98,4 @@ def _moved_file(folder: Folder, name: str, lost: Sequence[LostRecords]) -> str:
     """The text of a Spark file with moved offsets. The offsets are its last line."""
     text = (folder.read(name) or b"").decode()
     *head, last = text.rstrip("\n").split("\n")
-    return "\n".join([*head, json.dumps(moved(json.loads(last), lost), separators=(",", ":"))])
+    return "\n".join([*head, json.dumps(move_offsets(json.loads(last), lost), separators=(",", ":"))])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.budget import TrafficSeen, over_budget
+from fraud_rules.engine.budget import ObservedTraffic, over_budget
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import Reason
 from fraud_rules.kafka.reader import TopicReader
@@ -84,7 +84,7 @@ class RuleDesk:
         """The new records whose rules would exceed the state budget, with the reasons."""
         settings = self._settings
         lateness_ms = settings.max_out_of_orderness_ms
-        traffic = TrafficSeen(
+        traffic = ObservedTraffic(
             self.rate, settings.state_bytes_per_event, lateness_ms, self._retained_events, self._retained_marks
         )
         found = []

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fraud_rules.codec.transactions.codec import Decoded, decode_transactions
+from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactions
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import TransactionBatch
@@ -68,7 +68,7 @@ class FanOutStage:
         if rows:
             yield self._rows(rows)
 
-    def _decode(self, records: _Records) -> Decoded:
+    def _decode(self, records: _Records) -> DecodeResult:
         settings = self.context.settings
         return decode_transactions(
             records.values,
@@ -112,7 +112,7 @@ def _records(batch: pa.RecordBatch) -> _Records:
     )
 
 
-def _refused(records: _Records, decoded: Decoded) -> Iterator[tuple[Refused, ...]]:
+def _refused(records: _Records, decoded: DecodeResult) -> Iterator[tuple[Refused, ...]]:
     """Split the rejected records into portions of bounded size."""
     portion: list[Refused] = []
     size = 0

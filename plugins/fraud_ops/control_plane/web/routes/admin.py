@@ -19,7 +19,7 @@ from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import admin as shapes
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
 from fraud_rules.codec.rules.members import MEMBERS
-from fraud_rules.model.rule import Action, Aggregator, Operator
+from fraud_rules.model.rule import Aggregator, Operator, RuleAction
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["routes"]
@@ -59,7 +59,7 @@ def schema(parts: Wired) -> Response:
             fields=fields,
             aggregators=[each.value for each in Aggregator],
             operators=[each.value for each in Operator],
-            actions=[each.value for each in Action],
+            actions=[each.value for each in RuleAction],
             states=[each.value for each in State],
             members=list(MEMBERS),
             limits={_camel(name): value for name, value in asdict(parts.detector.limits).items()},
