@@ -12,7 +12,6 @@ import secrets
 import shutil
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from base64 import urlsafe_b64encode
@@ -33,6 +32,7 @@ from fraud_rules.runtime.process import (
     processes_with,
     start_detached,
 )
+from fraud_rules.runtime.retry import wait_for
 
 __all__ = ["PORT_VARIABLE", "USER", "AirflowSite", "Component", "LocalAirflow"]
 
@@ -172,14 +172,18 @@ class LocalAirflow:
 
     def await_healthy(self, timeout_s: float = 300.0) -> None:
         """Wait until every component reports that it is healthy. Raises AirflowFailed."""
-        deadline = time.monotonic() + timeout_s
-        while sick := self.sick():
-            self.check()
-            if time.monotonic() > deadline:
-                raise AirflowFailed(
-                    f"not healthy within {timeout_s:g} s: Airflow's {', '.join(sick)} (logs: {self.logs})"
-                )
-            time.sleep(_LOOK_S)
+        sick: list[str] = []
+
+        def is_healthy() -> bool:
+            sick[:] = self.sick()
+            if sick:
+                self.check()
+            return not sick
+
+        def late() -> AirflowFailed:
+            return AirflowFailed(f"not healthy within {timeout_s:g} s: Airflow's {', '.join(sick)} (logs: {self.logs})")
+
+        wait_for(is_healthy, within_s=timeout_s, every_s=_LOOK_S, late=late)
 
     def check(self) -> None:
         """Raise AirflowFailed if a started component has ended by itself. A component that `kill` ended is ignored."""

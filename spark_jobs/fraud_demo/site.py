@@ -26,6 +26,7 @@ from fraud_rules.kafka.broker import CONTROLLER_PORT_VARIABLE, PORT_VARIABLE, Br
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.process import ProcessHandle, end_tree
+from fraud_rules.runtime.retry import wait_for
 
 __all__ = ["Places", "Site"]
 
@@ -147,14 +148,18 @@ class Site:
             requested_ms=now_ms(),
         )
         epoch = append_intent(kafka, topics.detector_intents, intent).epoch
-        deadline = time.monotonic() + _DRAIN_S
-        while time.monotonic() < deadline:
+
+        def is_drained() -> bool:
             attempt = read_deployment(kafka, topics.detector_attempts, detector).of_epoch(epoch)
             if attempt is not None and attempt.status.phase.is_terminal:
-                return
+                return True
             self.agent.check()
-            time.sleep(_LOOK_S)
-        raise DetectorFailed(f"the detector was not drained within {_DRAIN_S:g} s (log: {self.agent.log})")
+            return False
+
+        def late() -> DetectorFailed:
+            return DetectorFailed(f"the detector was not drained within {_DRAIN_S:g} s (log: {self.agent.log})")
+
+        wait_for(is_drained, within_s=_DRAIN_S, every_s=_LOOK_S, late=late)
 
     def _airflow_site(self) -> AirflowSite:
         kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.broker.bootstrap}}

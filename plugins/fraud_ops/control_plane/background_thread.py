@@ -7,7 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Final
 
-from fraud_ops.control_plane.retries import Attempts
+from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["BackgroundThread"]
 
@@ -24,7 +24,7 @@ class BackgroundThread(ABC):
 
     def __init__(self, name: str) -> None:
         self._stop = threading.Event()
-        self._attempts = Attempts(name)
+        self._attempts = RepeatedWork(name)
         self._thread = threading.Thread(target=self._keep_running, name=name, daemon=True)
 
     @property
@@ -50,11 +50,8 @@ class BackgroundThread(ABC):
                 _log.warning("%s has not ended within %g s", self.name, _JOIN_S)
 
     def _keep_running(self) -> None:
-        while not self._stop.is_set():
-            with self._attempts.another() as attempt:
-                self._run(attempt)
-            self._stop.wait(self._attempts.pause_s)
+        self._attempts.run(self._run, self._stop)
 
     @abstractmethod
-    def _run(self, attempt: Attempts) -> None:
+    def _run(self, attempt: RepeatedWork) -> None:
         """Work until `_stop` is set; call `attempt.succeeds` once the work succeeds."""

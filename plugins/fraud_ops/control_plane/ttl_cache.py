@@ -1,37 +1,68 @@
-"""Values that are expensive to read, and may be a moment old."""
+"""Caches for values that are expensive to read and may be a moment old. Threads can share them."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from cachetools import TTLCache
 
-__all__ = ["Remembered"]
+__all__ = ["CachedByKey", "Remembered"]
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
+class CachedByKey(Generic[K, T]):
+    """Caches the result of `read` by key for `ttl_s` seconds after it was read.
+
+    A slow read therefore lasts as long as a fast one. Beyond `size` keys, the cache drops those that were read first.
+    """
+
+    def __init__(
+        self, read: Callable[[K], T], ttl_s: float, size: int, clock_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._read = read
+        self._lock = threading.Lock()
+        self._values: TTLCache[K, T] = TTLCache(maxsize=size, ttl=ttl_s, timer=clock_s)
+        self._generation = 0
+
+    def get(self, key: K) -> T:
+        """The value of a key. Raises what `read` raises. Several threads may read one missing key at a time."""
+        with self._lock:
+            generation = self._generation
+            try:
+                return self._values[key]
+            except KeyError:
+                pass
+        value = self._read(key)
+        with self._lock:
+            if generation == self._generation:  # otherwise the value may be older than the change
+                self._values[key] = value
+        return value
+
+    def forget(self) -> None:
+        """Drop all values, because this process has changed one."""
+        with self._lock:
+            self._generation += 1
+            self._values.clear()
+
+
 class Remembered(Generic[T]):
-    """The answer of `ask`, for `for_s` seconds after it came. Threads share it: one asks, the others wait for it."""
+    """The answer of `ask`, for `for_s` seconds after it came. One thread at a time asks; the others wait for it."""
 
     def __init__(self, ask: Callable[[], T], for_s: float, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._ask = ask
         self._lock = threading.Lock()
-        self._kept: TTLCache[None, T] = TTLCache(maxsize=1, ttl=for_s, timer=clock_s)
+        self._cache: CachedByKey[None, T] = CachedByKey(lambda _: ask(), for_s, 1, clock_s)
 
     def __call__(self) -> T:
         """The value. Raises what `ask` raises."""
         with self._lock:
-            try:
-                return self._kept[None]
-            except KeyError:
-                value = self._kept[None] = self._ask()
-                return value
+            return self._cache.get(None)
 
     def forget(self) -> None:
         """Ask at the next call."""
         with self._lock:
-            self._kept.clear()
+            self._cache.forget()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import socket
-import time
 import urllib.request
 import uuid
 from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ from fraud_rules.cli.options import (
 )
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.retry import wait_for
 
 if TYPE_CHECKING:
     from fraud_rules.deploy.attempt import AttemptStatus
@@ -194,8 +194,10 @@ def _await_done(context: Configured, kafka: KafkaConnection, intent: Intent, wai
     from fraud_rules.deploy.intent import IntentKind
 
     wanted = AttemptPhase.RUNNING if intent.kind is IntentKind.RUN else AttemptPhase.STOPPED
-    deadline, phase = time.monotonic() + wait_s, "not reported by any agent"
-    while time.monotonic() < deadline:
+    phase = "not reported by any agent"
+
+    def done() -> AttemptStatus | None:
+        nonlocal phase
         seen = read_deployment(kafka, context.settings.topics.detector_attempts, context.settings.detector)
         attempt = seen.attempts.get(intent.attempt_id)
         if attempt is not None and attempt.status.phase is wanted:
@@ -204,8 +206,12 @@ def _await_done(context: Configured, kafka: KafkaConnection, intent: Intent, wai
             status = attempt.status
             raise FraudError(f"{status.phase.value}: {status.error_name or ''} {status.message or ''}".strip())
         phase = phase if attempt is None else attempt.status.phase.value
-        time.sleep(_LOOK_S)
-    raise FraudError(f"attempt {intent.attempt_id} is {phase} after {wait_s:g} s (see fraud agent status)")
+        return None
+
+    def late() -> FraudError:
+        return FraudError(f"attempt {intent.attempt_id} is {phase} after {wait_s:g} s (see fraud agent status)")
+
+    return wait_for(done, within_s=wait_s, every_s=_LOOK_S, late=late)
 
 
 def _notify(url: str, detector: str, faults: Sequence[str]) -> None:

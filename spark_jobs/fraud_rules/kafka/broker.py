@@ -11,7 +11,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
@@ -27,6 +26,7 @@ from fraud_rules.errors import BrokerUnavailable, ConfigError, PortInUse
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime.file_lock import locked
 from fraud_rules.runtime.process import ProcessHandle, holder_of, start_detached
+from fraud_rules.runtime.retry import wait_for
 
 __all__ = ["Broker", "BrokerStatus", "check_free"]
 
@@ -217,12 +217,17 @@ class Broker:
         ]
 
     def _await_answer(self, handle: ProcessHandle, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not self._answers(0.5):
+        def answers() -> bool:
+            if self._answers(0.5):
+                return True
             if handle.process() is None:
                 raise BrokerUnavailable(f"the broker ended while starting: {self._log_tail()}")
-            if time.monotonic() > deadline:
-                raise BrokerUnavailable(f"no answer from the broker within {timeout_s:g} s: {self._log_tail()}")
+            return False
+
+        def late() -> BrokerUnavailable:
+            return BrokerUnavailable(f"no answer from the broker within {timeout_s:g} s: {self._log_tail()}")
+
+        wait_for(answers, within_s=timeout_s, every_s=0.0, late=late)
 
     def _answers(self, timeout_s: float) -> bool:
         """Whether the broker answers a metadata request within `timeout_s` and lists itself."""

@@ -12,6 +12,7 @@ from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader, describe, record_of, uncommitted_end, waiting
 from fraud_rules.runtime import clock
+from fraud_rules.runtime.retry import wait_for
 
 __all__ = [
     "Received",
@@ -94,13 +95,16 @@ def settled_end(reader: TopicReader, written: int, partition: int = 0) -> int:
     An open transaction hides all records that were committed after it began. The broker aborts a transaction that its
     writer left open. Raises BrokerUnavailable if that takes too long.
     """
-    deadline = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline:
+
+    def settled() -> tuple[int] | None:
         _, end = reader.ends(partition)
-        if end >= written:
-            return end
-        time.sleep(_SETTLING_LOOK_S)
-    raise BrokerUnavailable(f"a transaction in {reader.topic} has stayed open for {_PATIENCE_S:g} s")
+        return (end,) if end >= written else None
+
+    def late() -> BrokerUnavailable:
+        return BrokerUnavailable(f"a transaction in {reader.topic} has stayed open for {_PATIENCE_S:g} s")
+
+    (end,) = settled() or wait_for(settled, within_s=_PATIENCE_S, every_s=_SETTLING_LOOK_S, late=late)
+    return end
 
 
 def follow(

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.runtime.retry import retried
 
 __all__ = [
     "Record",
@@ -155,14 +156,19 @@ def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int] | N
 
     Raises KafkaException.
     """
-    deadline = time.monotonic() + _TIMEOUT_S
-    while True:
-        try:
-            return consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() not in _NO_LEADER or time.monotonic() > deadline:
-                raise
-        time.sleep(_POLL_S)
+
+    def has_no_leader(error: BaseException) -> bool:
+        return isinstance(error, KafkaException) and error.args[0].code() in _NO_LEADER
+
+    def read() -> tuple[int, int] | None:
+        return consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
+
+    try:
+        return read()
+    except KafkaException as error:
+        if not has_no_leader(error):
+            raise
+    return retried(read, is_transient=has_no_leader, within_s=_TIMEOUT_S, every_s=_POLL_S)
 
 
 def uncommitted_end(kafka: KafkaConnection, topic: str, partition: int = 0) -> int:

@@ -6,7 +6,6 @@ meaning of existing ones. If a plan contains a refusal, `apply` changes nothing.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from kafka.errors import KafkaError, NoError, TopicAlreadyExistsError, for_code
 from fraud_rules.errors import BrokerUnavailable, ConfigError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import Topic
+from fraud_rules.runtime.retry import wait_for
 
 __all__ = [
     "Difference",
@@ -168,15 +168,17 @@ def apply(kafka: KafkaConnection, topics: Sequence[Topic]) -> tuple[Step, ...]:
 
 def _await_seen(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
     """Wait until the brokers show the declared topics. They learn a change a little after the controller accepts it."""
-    deadline = time.monotonic() + _TIMEOUT_MS / 1_000
-    while True:
+    behind: list[str] = []
+
+    def are_shown() -> bool:
         steps = plan(topics, observe(client, topics))
-        behind = [step.topic.name for step in steps if step.kind is not StepKind.UNCHANGED]
-        if not behind:
-            return
-        if time.monotonic() > deadline:
-            raise BrokerUnavailable(f"the brokers do not show the changes to {', '.join(behind)}")
-        time.sleep(_POLL_S)
+        behind[:] = [step.topic.name for step in steps if step.kind is not StepKind.UNCHANGED]
+        return not behind
+
+    def late() -> BrokerUnavailable:
+        return BrokerUnavailable(f"the brokers do not show the changes to {', '.join(behind)}")
+
+    wait_for(are_shown, within_s=_TIMEOUT_MS / 1_000, every_s=_POLL_S, late=late)
 
 
 def delete(kafka: KafkaConnection, topics: Sequence[Topic]) -> None:

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from fraud_ops.control_plane.background_thread import BackgroundThread
-from fraud_ops.control_plane.retries import Attempts
 from fraud_rules.errors import BrokerUnavailable
+from fraud_rules.runtime.retry import RepeatedWork
 from tests.support.waiting import until
 
 
@@ -21,7 +21,7 @@ class Failing(BackgroundThread):
         self.faults: list[str | None] = []
         self.works = threading.Event()
 
-    def _run(self, attempt: Attempts) -> None:
+    def _run(self, attempt: RepeatedWork) -> None:
         self.faults.append(self.fault)
         if self._errors:
             raise self._errors.pop(0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from fraud_ops.control_plane.domain.errors import Unavailable
-from fraud_ops.control_plane.ttl_cache import Remembered
+from fraud_ops.control_plane.ttl_cache import CachedByKey, Remembered
 
 
 @dataclass
@@ -59,3 +59,39 @@ def test_an_error_is_not_kept() -> None:
     with pytest.raises(Unavailable):
         remembered()
     assert remembered() == 7
+
+
+def test_values_are_cached_by_key_for_their_time() -> None:
+    store, asked = Store(5.0), list[str]()
+
+    def read(key: str) -> int:
+        asked.append(key)
+        return store.ask()
+
+    cache = CachedByKey(read, 1.0, 10, store.clock_s)
+    assert [cache.get(key) for key in "ab"] == [1, 2]
+    assert cache.get("b") == 2
+    store.now_s += 1.1
+    assert cache.get("b") == 3
+    assert asked == ["a", "b", "b"]
+
+
+def test_a_full_cache_drops_the_oldest_key() -> None:
+    asked: list[str] = []
+    cache = CachedByKey(asked.append, 60.0, 2)
+    for key in "abcca":
+        cache.get(key)
+    assert asked == ["a", "b", "c", "a"]
+
+
+def test_a_value_that_was_read_before_a_change_is_not_cached_after_it() -> None:
+    roles = iter(["viewer", "author"])
+
+    def read(user: str) -> str:
+        role = next(roles)
+        if role == "viewer":
+            cache.forget()  # another thread changes the role now
+        return role
+
+    cache = CachedByKey(read, 60.0, 10)
+    assert [cache.get("ann"), cache.get("ann"), cache.get("ann")] == ["viewer", "author", "author"]

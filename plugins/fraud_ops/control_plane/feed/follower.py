@@ -20,13 +20,13 @@ from fraud_ops.control_plane.feed.events import (
 )
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import Source
-from fraud_ops.control_plane.retries import Attempts
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import Received, follow, topic_ends, topic_starts
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_status import decode_operation
+from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["Follower"]
 
@@ -95,7 +95,7 @@ class Follower(BackgroundThread):
         """The next offset, by topic; empty before the first start."""
         return dict(self._next)
 
-    def _run(self, attempt: Attempts) -> None:
+    def _run(self, attempt: RepeatedWork) -> None:
         self._begin()
         self._follow(attempt)
 
@@ -111,7 +111,7 @@ class Follower(BackgroundThread):
             if topic in self._sources:
                 self._memory.begin(self._sources[topic], self._next[topic], first)
 
-    def _follow(self, attempt: Attempts) -> None:
+    def _follow(self, attempt: RepeatedWork) -> None:
         bundle: list[Event] = []
         starts = {topic: {0: offset} for topic, offset in self._next.items()}
         told_s = heard_s = time.monotonic()

@@ -13,7 +13,6 @@ from typing import Final
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.feed.events import ProgressPassed
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.control_plane.retries import Attempts
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.verdicts.health import Limits, Verdict, health
 from fraud_ops.verdicts.observation import DetectorObservation
@@ -23,6 +22,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.logs.detector_status import DetectorStatus, detector_status, longest_silence_ms
 from fraud_rules.monitoring.liveness import Liveness
 from fraud_rules.monitoring.liveness_reader import LivenessReader
+from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["Panel"]
 
@@ -88,7 +88,7 @@ class Panel(BackgroundThread):
         if group:
             yield group, before_ms
 
-    def _run(self, attempt: Attempts) -> None:
+    def _run(self, attempt: RepeatedWork) -> None:
         try:
             while not self._stop.is_set():
                 self._look()

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from sqlalchemy import select
 
 from fraud_ops.control_plane.domain.rule_input import Reader
 from fraud_ops.control_plane.domain.views import RuleChanged
-from fraud_ops.control_plane.retries import Attempts
 from fraud_ops.control_plane.service.changes import Work
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
@@ -27,6 +27,7 @@ from fraud_ops.control_plane.sync.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_
 from fraud_ops.control_plane.sync.topic_consumer import Follower
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
+from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["Publisher"]
 
@@ -60,7 +61,12 @@ class Publisher:
         self._tell = tell
         self._store = store_id(database).encode()
         self._woken = threading.Event()
-        self.failure: str | None = None
+        self._attempts = RepeatedWork("the outbox")
+
+    @property
+    def failure(self) -> str | None:
+        """The reason why publishing fails at the moment; None while it succeeds."""
+        return self._attempts.failure
 
     def wake(self, changed: RuleChanged | None = None) -> None:
         """Wake the publisher, because the outbox has a new record."""
@@ -68,22 +74,20 @@ class Publisher:
 
     def run(self, stop: threading.Event) -> None:
         """Publish until `stop` is set, in one process at a time. After an error, try again."""
-        attempts = Attempts("the outbox")
-        while not stop.is_set():
-            with attempts.another() as attempt, self._database.leadership("publisher") as lead:
-                if lead:
-                    self._publish(stop, attempt, lead)
-                else:
-                    attempt.stands_by()
-            self.failure = attempts.failure
-            stop.wait(attempts.pause_s)
+        self._attempts.run(partial(self._lead, stop), stop)
 
-    def _publish(self, stop: threading.Event, attempt: Attempts, lead: Leadership) -> None:
+    def _lead(self, stop: threading.Event, attempt: RepeatedWork) -> None:
+        with self._database.leadership("publisher") as lead:
+            if lead:
+                self._publish(stop, attempt, lead)
+            else:
+                attempt.stands_by()
+
+    def _publish(self, stop: threading.Event, attempt: RepeatedWork, lead: Leadership) -> None:
         writer = BatchWriter(self._kafka, self._settings.name, timeout_s=_OPEN_S)
         writer.open()
         self._mirror.each_unread(lambda work, record: mark_arrived(work, record, self._store))
         attempt.succeeds()
-        self.failure = None
         while not stop.is_set():
             lead.check()
             rows = self._waiting()

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from sqlalchemy.exc import DataError
@@ -16,7 +17,6 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.rule_input import Reader
 from fraud_ops.control_plane.domain.views import RuleChanged
-from fraud_ops.control_plane.retries import Attempts
 from fraud_ops.control_plane.service.audit import Deed
 from fraud_ops.control_plane.service.changes import Work
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -28,6 +28,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import follow, settled_end
 from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason, skip
 from fraud_rules.kafka.reader import Record, TopicReader, topic_ids, uncommitted_end
+from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["Follower", "Source"]
 
@@ -77,7 +78,12 @@ class Follower:
         self._clock_ms = clock_ms
         self._take_in = take_in
         self._tell = tell
-        self.failure: str | None = None
+        self._attempts = RepeatedWork(source.name)
+
+    @property
+    def failure(self) -> str | None:
+        """The reason why reading fails at the moment; None while it succeeds."""
+        return self._attempts.failure
 
     @property
     def name(self) -> str:
@@ -91,15 +97,14 @@ class Follower:
 
     def run(self, stop: threading.Event) -> None:
         """Consume the topic until `stop` is set, in one process at a time. After an error, try again."""
-        attempts = Attempts(self._source.name)
-        while not stop.is_set():
-            with attempts.another() as attempt, self._database.leadership(self._source.name) as lead:
-                if lead:
-                    self._follow(stop, attempt, lead)
-                else:
-                    attempt.stands_by()
-            self.failure = attempts.failure
-            stop.wait(attempts.pause_s)
+        self._attempts.run(partial(self._lead, stop), stop)
+
+    def _lead(self, stop: threading.Event, attempt: RepeatedWork) -> None:
+        with self._database.leadership(self._source.name) as lead:
+            if lead:
+                self._follow(stop, attempt, lead)
+            else:
+                attempt.stands_by()
 
     def catch_up(self) -> int:
         """Wait until open transactions have ended, apply all records that the topic has then, and return the offset
@@ -149,11 +154,10 @@ class Follower:
         known = self._position()
         return 0 if known is None else known.offset
 
-    def _follow(self, stop: threading.Event, attempt: Attempts, lead: Leadership) -> None:
+    def _follow(self, stop: threading.Event, attempt: RepeatedWork, lead: Leadership) -> None:
         kafka, topic = self._source.kafka, self._source.topic
         start = self.catch_up()
         attempt.succeeds()
-        self.failure = None
         batch: list[Record] = []
         for received in follow(kafka, {topic: {0: start}}, wanted=lambda: not stop.is_set(), poll_s=_LOOK_S):
             lead.check()

@@ -16,10 +16,10 @@ from fraud_ops.control_plane.domain.flood import FloodWatch, Turn
 from fraud_ops.control_plane.domain.lifecycle import State
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.control_plane.retries import Attempts
 from fraud_ops.control_plane.service.service import ControlDesk
 from fraud_ops.control_plane.settings import Flood
 from fraud_ops.control_plane.store.locks import Leadership
+from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["ALARM", "GUARD", "FloodGuard"]
 
@@ -65,7 +65,7 @@ class FloodGuard(BackgroundThread):
             if acts:
                 self._act(turn)
 
-    def _run(self, attempt: Attempts) -> None:
+    def _run(self, attempt: RepeatedWork) -> None:
         with self._lead() as lead:
             attempt.succeeds()
             self._watch_over(lead)

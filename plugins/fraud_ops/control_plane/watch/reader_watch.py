@@ -7,9 +7,9 @@ from typing import Final
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.background_thread import BackgroundThread
-from fraud_ops.control_plane.retries import Attempts
 from fraud_ops.control_plane.sync.reader_state import ReaderProgress, ReaderState, Reading
 from fraud_rules.kafka.unread import Unread
+from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["ALARM", "ReaderWatch"]
 
@@ -66,7 +66,7 @@ class ReaderWatch(BackgroundThread):
         else:
             del self._raised[key]
 
-    def _run(self, attempt: Attempts) -> None:
+    def _run(self, attempt: RepeatedWork) -> None:
         while not self._stop.wait(_LOOK_S):
             self.look()
             attempt.succeeds()

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.feed.events import Event, RuleTouched
-from fraud_ops.control_plane.retries import Attempts
 from fraud_ops.control_plane.service.service import ControlDesk
+from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["ChangesWatch"]
 
@@ -46,7 +46,7 @@ class ChangesWatch(BackgroundThread):
             self._heard.append(changed)
         self._wake.set()
 
-    def _run(self, attempt: Attempts) -> None:
+    def _run(self, attempt: RepeatedWork) -> None:
         while not self._stop.is_set():
             self._look()
             attempt.succeeds()

@@ -12,10 +12,10 @@ from typing import Final
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.views import ChainVerdict, OutboxState
-from fraud_ops.control_plane.retries import Attempts
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.sync.drift import Drift
 from fraud_rules.errors import FraudError
+from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["Checks", "StoreAlarm", "StoreWatch"]
 
@@ -108,7 +108,7 @@ class StoreWatch(BackgroundThread):
         self._alarm(Alarm(name, self._detector, said, resolved=not holds))
         (self._raised.add if holds else self._raised.discard)(name)
 
-    def _run(self, attempt: Attempts) -> None:
+    def _run(self, attempt: RepeatedWork) -> None:
         with self._lead() as lead:
             if not lead:
                 attempt.stands_by()

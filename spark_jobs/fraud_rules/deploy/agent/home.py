@@ -134,10 +134,10 @@ class AttemptFolder:
         """Make `started`, `ready` or `running` true."""
         (self.path / what).touch()
 
-    def lock(self) -> FileLock | None:
+    def lock(self, wait_s: float = 0.0) -> FileLock | None:
         """Lock the attempt, so that no process of it can start. None while one runs."""
         lock = FileLock(self.path / "lock")
-        if lock.acquire():
+        if lock.acquire(wait_s):
             return lock
         lock.close()
         return None

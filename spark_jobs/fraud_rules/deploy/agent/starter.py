@@ -11,7 +11,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import FrameType
 from typing import IO, Final
@@ -35,7 +34,8 @@ _LINE_BYTES = 2_000
 def main(path: str) -> int:
     """Run the detector to its end and record the end. Return 0, or 1 if the attempt must not start."""
     folder = AttemptFolder(Path(path))
-    order, lock = folder.order(), _lock(folder)
+    # A test of the lock by another process also holds it for a moment.
+    order, lock = folder.order(), folder.lock(_LOCK_S)
     if order is None or lock is None or folder.end() is not None:
         return 1
     folder.note("started")
@@ -56,14 +56,6 @@ def main(path: str) -> int:
         pass
     folder.write_end(AttemptEnd(now_ms(), child.returncode, log.said))
     return 0
-
-
-def _lock(folder: AttemptFolder) -> FileLock | None:
-    """Take the attempt's lock. Retry, because a test of the lock by another process also holds it for a moment."""
-    deadline = time.monotonic() + _LOCK_S
-    while (lock := folder.lock()) is None and time.monotonic() < deadline:
-        time.sleep(_LOCK_S / 100)
-    return lock
 
 
 def _start(order: AttemptOrder, lock: FileLock) -> subprocess.Popen[bytes]:

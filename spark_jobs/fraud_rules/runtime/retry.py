@@ -1,0 +1,128 @@
+"""Repeats work that has failed and questions that have no answer yet, on tenacity. Every wait has a limit or an end.
+
+tenacity is imported where it is needed, so that a process whose work succeeds at once does not load it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from fraud_rules.errors import FraudError
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
+
+__all__ = ["RepeatedWork", "retried", "wait_for"]
+
+_PAUSE_S: Final = 0.2
+_LONGEST_PAUSE_S: Final = 5.0
+_STAND_BY_S: Final = 1.0
+_T = TypeVar("_T")
+
+_log = logging.getLogger(__name__)
+
+
+def wait_for(
+    condition: Callable[[], _T | None],
+    *,
+    within_s: float,
+    every_s: float,
+    late: Callable[[], Exception],
+    sleep: Callable[[float], None] = time.sleep,
+) -> _T:
+    """The first true answer of `condition`. Raises `late()` if there is none within the time, and what it raises."""
+    from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+    def expired(state: RetryCallState) -> _T:
+        raise late()
+
+    answer = Retrying(
+        retry=retry_if_result(lambda found: not found),
+        stop=stop_after_delay(within_s),
+        wait=wait_fixed(every_s),
+        sleep=sleep,
+        retry_error_callback=expired,
+    )(condition)
+    assert answer is not None
+    return answer
+
+
+def retried(
+    call: Callable[[], _T],
+    *,
+    is_transient: Callable[[BaseException], bool],
+    within_s: float,
+    every_s: float,
+    sleep: Callable[[float], None] = time.sleep,
+) -> _T:
+    """The result of `call`, which is repeated after a transient error. Raises the last error after the time."""
+    from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
+
+    retrying = Retrying(
+        retry=retry_if_exception(is_transient),
+        stop=stop_after_delay(within_s),
+        wait=wait_fixed(every_s),
+        sleep=sleep,
+        reraise=True,
+    )
+    return retrying(call)
+
+
+class RepeatedWork:
+    """Work that starts again when it raises or returns, until it is stopped.
+
+    The pause grows with each error in a row. The log names a reason once. `failure` is the reason why the work fails at
+    the moment; None while it succeeds.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.failure: str | None = None
+        self.pause_s = _PAUSE_S
+
+    def run(self, work: Callable[[Self], None], stop: threading.Event) -> None:
+        """Do the work until `stop` is set. `work` gets this object and calls `succeeds` or `stands_by`."""
+        from tenacity import (
+            Retrying,
+            retry_if_exception_type,
+            retry_if_result,
+            sleep_using_event,
+            stop_when_event_set,
+        )
+
+        if stop.is_set():
+            return
+        Retrying(
+            retry=retry_if_exception_type(Exception) | retry_if_result(lambda _: True),
+            after=self._record,
+            stop=stop_when_event_set(stop),
+            wait=lambda state: self.pause_s,
+            sleep=sleep_using_event(stop),
+            retry_error_callback=lambda state: None,
+        )(work, self)
+
+    def stands_by(self) -> None:
+        """Another process does the work. Check again after a second."""
+        self.failure, self.pause_s = None, _STAND_BY_S
+
+    def succeeds(self) -> None:
+        """The work succeeds. The next pause is short again."""
+        self.failure, self.pause_s = None, _PAUSE_S
+
+    def _record(self, state: RetryCallState) -> None:
+        error = None if state.outcome is None else state.outcome.exception()
+        if error is None:
+            return
+        if isinstance(error, FraudError):
+            reason = " ".join(str(error).split())
+            if reason != self.failure:
+                _log.warning("%s waits: %s", self._name, reason)
+        else:
+            reason = f"{type(error).__name__}: see the log"
+            _log.error("%s failed", self._name, exc_info=error)
+        self.failure = reason
+        self.pause_s = min(2 * self.pause_s, _LONGEST_PAUSE_S)
