@@ -7,7 +7,7 @@ environment. They are `Secrets`: no argument, log, record or output shows them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -29,20 +29,61 @@ _JAAS: Final = MappingProxyType(
         "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
     }
 )
-_KAFKA_PYTHON: Final = MappingProxyType(
+_Properties = Mapping[str, str]
+_CHECKS_NAME: Final = "ssl.endpoint.identification.algorithm"
+
+
+def _jaas(known: _Properties) -> _Properties:
+    module = _JAAS[known.get("sasl.mechanism", "PLAIN")]
+    user, password = (_quoted(known.get(name, "")) for name in ("sasl.username", "sasl.password"))
+    return {"sasl.jaas.config": f"{module} required username={user} password={password};"}
+
+
+def _unchanged(name: str) -> Callable[[_Properties], _Properties]:
+    return lambda known: {name: known[name]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialects:
+    """The translation of one security property, which has librdkafka's name.
+
+    kafka-python has the value under another name. `java` gives the settings of the Java client from all properties.
+    """
+
+    kafka_python: str
+    java: Callable[[_Properties], _Properties]
+
+
+_DIALECTS: Final[Mapping[str, _Dialects]] = MappingProxyType(
     {
-        "security.protocol": "security_protocol",
-        "sasl.mechanism": "sasl_mechanism",
-        "sasl.username": "sasl_plain_username",
-        "sasl.password": "sasl_plain_password",
-        "ssl.ca.location": "ssl_cafile",
-        "ssl.certificate.location": "ssl_certfile",
-        "ssl.key.location": "ssl_keyfile",
-        "ssl.key.password": "ssl_password",
+        "security.protocol": _Dialects("security_protocol", _unchanged("security.protocol")),
+        "sasl.mechanism": _Dialects("sasl_mechanism", _unchanged("sasl.mechanism")),
+        "sasl.username": _Dialects("sasl_plain_username", _jaas),
+        "sasl.password": _Dialects("sasl_plain_password", _jaas),
+        "ssl.ca.location": _Dialects(
+            "ssl_cafile",
+            lambda known: {
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.certificates": _pem(known["ssl.ca.location"]),
+            },
+        ),
+        "ssl.certificate.location": _Dialects(
+            "ssl_certfile",
+            lambda known: {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": _pem(known["ssl.certificate.location"]),
+            },
+        ),
+        "ssl.key.location": _Dialects(
+            "ssl_keyfile",
+            lambda known: {"ssl.keystore.type": "PEM", "ssl.keystore.key": _pem(known["ssl.key.location"])},
+        ),
+        "ssl.key.password": _Dialects("ssl_password", _unchanged("ssl.key.password")),
+        _CHECKS_NAME: _Dialects(
+            "ssl_check_hostname", lambda known: {_CHECKS_NAME: ""} if known[_CHECKS_NAME] == "none" else {}
+        ),
     }
 )
-_CHECKS_NAME: Final = "ssl.endpoint.identification.algorithm"
-_KNOWN = (*_KAFKA_PYTHON, _CHECKS_NAME)
 
 
 _NO_SECRETS: Final = Secrets()
@@ -64,7 +105,7 @@ class KafkaConnection:
         """
         named = environ.get(PROPERTIES_VARIABLE)
         properties = dict(_properties(Path(named))) if named else {}
-        for name in _KNOWN:
+        for name in _DIALECTS:
             variable = ENV_PREFIX + name.upper().replace(".", "_")
             if variable in environ:
                 properties[name] = environ[variable]
@@ -88,31 +129,17 @@ class KafkaConnection:
     def kafka_python(self) -> dict[str, Any]:
         """The settings for kafka-python."""
         known = self.security.reveal()
-        settings: dict[str, Any] = {_KAFKA_PYTHON[name]: value for name, value in known.items() if name != _CHECKS_NAME}
-        settings["ssl_check_hostname"] = known.get(_CHECKS_NAME) != "none"
+        settings: dict[str, Any] = {_DIALECTS[name].kafka_python: value for name, value in known.items()}
+        # A switch, where the other clients have the name of an algorithm.
+        settings[_DIALECTS[_CHECKS_NAME].kafka_python] = known.get(_CHECKS_NAME) != "none"
         return {"bootstrap_servers": self.bootstrap.split(","), **settings}
 
     def spark(self) -> dict[str, str]:
         """The options for Spark's Kafka source, a Java client. Raises ConfigError if a PEM file cannot be read."""
         known = self.security.reveal()
         settings = {"bootstrap.servers": self.bootstrap}
-        settings |= {name: known[name] for name in ("security.protocol", "sasl.mechanism") if name in known}
-        if "sasl.username" in known:
-            module = _JAAS[known.get("sasl.mechanism", "PLAIN")]
-            user, password = (_quoted(known.get(name, "")) for name in ("sasl.username", "sasl.password"))
-            settings["sasl.jaas.config"] = f"{module} required username={user} password={password};"
-        if "ssl.ca.location" in known:
-            settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _pem(known["ssl.ca.location"])}
-        if "ssl.key.location" in known:
-            settings |= {
-                "ssl.keystore.type": "PEM",
-                "ssl.keystore.key": _pem(known["ssl.key.location"]),
-                "ssl.keystore.certificate.chain": _pem(known["ssl.certificate.location"]),
-            }
-        if "ssl.key.password" in known:
-            settings["ssl.key.password"] = known["ssl.key.password"]
-        if known.get(_CHECKS_NAME) == "none":
-            settings[_CHECKS_NAME] = ""
+        for name in known:
+            settings |= _DIALECTS[name].java(known)
         return {f"kafka.{name}": value for name, value in settings.items()}
 
 
@@ -133,8 +160,8 @@ def _properties(path: Path) -> Iterable[tuple[str, str]]:
 
 def _faults(properties: Mapping[str, str]) -> Iterable[str]:
     for name in properties:
-        if name not in _KNOWN:
-            yield f"{name} is unknown; the known properties are {', '.join(_KNOWN)}"
+        if name not in _DIALECTS:
+            yield f"{name} is unknown; the known properties are {', '.join(_DIALECTS)}"
     if properties.get("security.protocol", _PROTOCOLS[0]) not in _PROTOCOLS:
         yield f"security.protocol must be one of {', '.join(_PROTOCOLS)}"
     if properties.get("sasl.mechanism", "PLAIN") not in _JAAS:

@@ -83,3 +83,65 @@ def test_a_file_that_is_none_is_named(text: str | None, tmp_path: Path) -> None:
         file.write_text(text)
     with pytest.raises(ConfigError, match=r"kafka\.properties"):
         KafkaConnection.load("a:1", {"FRAUD_KAFKA_PROPERTIES": str(file)})
+
+
+JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+NO_CHECK = "ssl.endpoint.identification.algorithm"
+
+
+@pytest.mark.parametrize(
+    ("properties", "kafka_python", "java"),
+    [
+        ({"security.protocol": "SASL_SSL"}, {"security_protocol": "SASL_SSL"}, {"security.protocol": "SASL_SSL"}),
+        ({"sasl.mechanism": "PLAIN"}, {"sasl_mechanism": "PLAIN"}, {"sasl.mechanism": "PLAIN"}),
+        (
+            {"sasl.username": "me", "sasl.password": "x"},
+            {"sasl_plain_username": "me", "sasl_plain_password": "x"},
+            {"sasl.jaas.config": f'{JAAS} username="me" password="x";'},
+        ),
+        (
+            {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "me", "sasl.password": "x"},
+            {"sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": "me", "sasl_plain_password": "x"},
+            {
+                "sasl.mechanism": "SCRAM-SHA-512",
+                "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required"
+                ' username="me" password="x";',
+            },
+        ),
+        (
+            {"ssl.ca.location": "ca"},
+            {"ssl_cafile": "ca"},
+            {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": "PEM of ca"},
+        ),
+        (
+            {"ssl.certificate.location": "cert", "ssl.key.location": "key", "ssl.key.password": "x"},
+            {"ssl_certfile": "cert", "ssl_keyfile": "key", "ssl_password": "x"},
+            {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": "PEM of cert",
+                "ssl.keystore.key": "PEM of key",
+                "ssl.key.password": "x",
+            },
+        ),
+        ({NO_CHECK: "https"}, {}, {}),
+        ({NO_CHECK: "none"}, {"ssl_check_hostname": False}, {NO_CHECK: ""}),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, dict) else None,
+)
+def test_each_property_is_translated_for_each_client(
+    properties: dict[str, str],
+    kafka_python: dict[str, str],
+    java: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("ca", "cert", "key"):
+        (tmp_path / name).write_text(f"PEM of {name}")
+    kafka = KafkaConnection.of("a:1", properties)
+    assert kafka.confluent({}) == {"bootstrap.servers": "a:1", **properties}
+    assert kafka.kafka_python() == {"bootstrap_servers": ["a:1"], "ssl_check_hostname": True, **kafka_python}
+    assert kafka.spark() == {
+        "kafka.bootstrap.servers": "a:1",
+        **{f"kafka.{name}": value for name, value in java.items()},
+    }
