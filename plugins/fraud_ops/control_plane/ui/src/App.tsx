@@ -6,8 +6,8 @@ import { BrowserRouter, Navigate, Route, Routes } from "react-router";
 import { AlertsPage } from "./alerts/AlertsPage";
 import { Problem } from "./api/http";
 import { airflowColorScheme } from "./colorScheme";
-import { Crash } from "./parts/Crash";
-import { Nothing } from "./parts/Told";
+import { ErrorBoundary } from "./components/ErrorBoundary";
+import { EmptyState } from "./components/EmptyState";
 import { RulesPage } from "./rules/RulesPage";
 import { Shell } from "./Shell";
 import { theme, variables } from "./theme";
@@ -20,10 +20,10 @@ const DemoPage = lazy(() => import("./detector/DemoPage"));
 const AuditPage = lazy(() => import("./admin/AuditPage"));
 const AdminPage = lazy(() => import("./admin/AdminPage"));
 
-const schemes = airflowColorScheme();
+const colorSchemes = airflowColorScheme();
 
-/** Errors that asking again cannot mend are shown at once. */
-function mayMend(failures: number, error: Error): boolean {
+/** Whether to send a failed read again. A 4xx answer is final. */
+function shouldRetry(failures: number, error: Error): boolean {
   return failures < 2 && !(error instanceof Problem && error.status >= 400 && error.status < 500);
 }
 
@@ -31,7 +31,7 @@ export function App() {
   const [client] = useState(
     () =>
       new QueryClient({
-        defaultOptions: { queries: { retry: mayMend, staleTime: 5_000 }, mutations: { retry: false } },
+        defaultOptions: { queries: { retry: shouldRetry, staleTime: 5_000 }, mutations: { retry: false } },
       }),
   );
   return (
@@ -39,15 +39,15 @@ export function App() {
       theme={theme}
       cssVariablesResolver={variables}
       defaultColorScheme="auto"
-      colorSchemeManager={schemes}
+      colorSchemeManager={colorSchemes}
     >
       <QueryClientProvider client={client}>
         <BrowserRouter basename="/fraud/control">
-          <Crash>
+          <ErrorBoundary>
             <Suspense>
-              <Pages />
+              <PageRoutes />
             </Suspense>
-          </Crash>
+          </ErrorBoundary>
         </BrowserRouter>
         <Notifications position="bottom-right" aria-live="polite" />
       </QueryClientProvider>
@@ -55,7 +55,7 @@ export function App() {
   );
 }
 
-function Pages() {
+function PageRoutes() {
   return (
     <Routes>
       <Route element={<Shell />}>
@@ -70,7 +70,7 @@ function Pages() {
         <Route path="audit" element={<AuditPage />} />
         <Route path="admin" element={<AdminPage />} />
         <Route path="demo" element={<DemoPage />} />
-        <Route path="*" element={<Nothing>Page not found</Nothing>} />
+        <Route path="*" element={<EmptyState>Page not found</EmptyState>} />
       </Route>
     </Routes>
   );

@@ -6,13 +6,13 @@ import { useCan, useMe } from "./api/hooks";
 import { get } from "./api/http";
 import { keys } from "./api/keys";
 import type { Approvals, Me } from "./api/types";
-import { LiveProvider, useLive } from "./live/LiveProvider";
-import { OutageBanner } from "./live/OutageBanner";
-import { Chip, type Tone } from "./parts/Chip";
-import { Crash } from "./parts/Crash";
-import { Shown } from "./parts/Told";
+import { StreamProvider, useStream } from "./stream/StreamProvider";
+import { OutageBanner } from "./outage/OutageBanner";
+import { Chip, type Tone } from "./components/Chip";
+import { ErrorBoundary } from "./components/ErrorBoundary";
+import { QueryResult } from "./components/QueryResult";
 
-/** The frame of every page: navigation, the user, the outage banner, and whether the page is up to date. */
+/** The frame of every page: navigation, user, outage banner, and the state of the event stream. */
 export function Shell() {
   const me = useMe();
   return (
@@ -21,20 +21,20 @@ export function Shell() {
         Skip to content
       </a>
       {me.data?.role ? (
-        <LiveProvider>
-          <Bar me={me.data} />
+        <StreamProvider>
+          <NavigationBar me={me.data} />
           <Content />
-        </LiveProvider>
+        </StreamProvider>
       ) : (
         <main className="page" id="content">
-          <Shown of={me}>{(data) => <NoRole user={data.user} />}</Shown>
+          <QueryResult query={me}>{(data) => <NoRole user={data.user} />}</QueryResult>
         </main>
       )}
     </>
   );
 }
 
-function Bar({ me }: { me: Me }) {
+function NavigationBar({ me }: { me: Me }) {
   const can = useCan();
   const { data } = useQuery({
     queryKey: keys.approvals,
@@ -42,31 +42,31 @@ function Bar({ me }: { me: Me }) {
     refetchInterval: 60_000,
   });
   const waiting = data?.items.length ?? 0;
-  const shown = `${waiting}${data?.next ? "+" : ""}`;
+  const countText = `${waiting}${data?.next ? "+" : ""}`;
   return (
     <header className="bar">
       <div className="bar-inside">
         <nav aria-label="Fraud rules">
           <ul>
-            <Way to="/rules">Rules</Way>
-            <Way to="/alerts">Alerts</Way>
-            <Way to="/approvals">
+            <NavigationLink to="/rules">Rules</NavigationLink>
+            <NavigationLink to="/alerts">Alerts</NavigationLink>
+            <NavigationLink to="/approvals">
               Approvals
               {waiting > 0 && (
-                <span className="count" aria-label={`${shown} awaiting approval`}>
-                  {shown}
+                <span className="count" aria-label={`${countText} awaiting approval`}>
+                  {countText}
                 </span>
               )}
-            </Way>
-            <Way to="/quality">Quality</Way>
-            <Way to="/detector">Detector</Way>
-            {can("readAudit") && <Way to="/audit">Audit</Way>}
-            {can("control") && <Way to="/admin">Roles & controls</Way>}
-            {me.demo && <Way to="/demo">Demo</Way>}
+            </NavigationLink>
+            <NavigationLink to="/quality">Quality</NavigationLink>
+            <NavigationLink to="/detector">Detector</NavigationLink>
+            {can("readAudit") && <NavigationLink to="/audit">Audit</NavigationLink>}
+            {can("control") && <NavigationLink to="/admin">Roles & controls</NavigationLink>}
+            {me.demo && <NavigationLink to="/demo">Demo</NavigationLink>}
           </ul>
         </nav>
         <Group gap="xs" wrap="nowrap">
-          <Updates />
+          <StreamStatus />
           <Text
             size="xs"
             c="dimmed"
@@ -84,13 +84,13 @@ function Bar({ me }: { me: Me }) {
   );
 }
 
-function Way({ to, children }: { to: string; children: React.ReactNode }) {
+function NavigationLink({ to, children }: { to: string; children: React.ReactNode }) {
   const link = useRef<HTMLAnchorElement>(null);
-  const here = useMatch({ path: to, end: false }) !== null;
-  // In a narrow window the bar scrolls: where one is, is in sight.
+  const isCurrent = useMatch({ path: to, end: false }) !== null;
+  // The bar scrolls in a narrow window. Keep the current link visible.
   useEffect(() => {
-    if (here) link.current?.scrollIntoView({ block: "nearest", inline: "center" });
-  }, [here]);
+    if (isCurrent) link.current?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [isCurrent]);
   return (
     <li>
       <NavLink ref={link} to={to}>
@@ -100,7 +100,7 @@ function Way({ to, children }: { to: string; children: React.ReactNode }) {
   );
 }
 
-const STREAM: Record<ReturnType<typeof useLive>["state"], [Tone, string, string]> = {
+const STREAM_STATES: Record<ReturnType<typeof useStream>["state"], [Tone, string, string]> = {
   open: [
     "quiet",
     "Live updates",
@@ -111,9 +111,9 @@ const STREAM: Record<ReturnType<typeof useLive>["state"], [Tone, string, string]
   refused: ["bad", "Logged out", "Session expired. Log in again."],
 };
 
-/** Whether the page is up to date. Whether the detector works is the banner's business. */
-function Updates() {
-  const [tone, word, title] = STREAM[useLive().state];
+/** The state of the event stream. The banner shows the state of the detector. */
+function StreamStatus() {
+  const [tone, word, title] = STREAM_STATES[useStream().state];
   return (
     <span role="status">
       <Chip tone={tone} title={title}>
@@ -127,19 +127,19 @@ function Updates() {
 function Content() {
   const { pathname } = useLocation();
   const main = useRef<HTMLElement>(null);
-  const first = useRef(true);
+  const isFirstPage = useRef(true);
   useEffect(() => {
-    // A reader by keyboard or by ear continues at the content, not at the link that led here.
-    if (!first.current) main.current?.focus({ preventScroll: true });
-    first.current = false;
+    // Moves the focus to the content for keyboard and screen reader users.
+    if (!isFirstPage.current) main.current?.focus({ preventScroll: true });
+    isFirstPage.current = false;
     window.scrollTo(0, 0);
   }, [pathname]);
   return (
     <main className="page" id="content" ref={main} tabIndex={-1}>
       <Suspense fallback={<Loader size="sm" aria-label="Loading" />}>
-        <Crash key={pathname}>
+        <ErrorBoundary key={pathname}>
           <Outlet />
-        </Crash>
+        </ErrorBoundary>
       </Suspense>
     </main>
   );

@@ -13,7 +13,7 @@ test.each([
   expect(airflowColorScheme().get("auto")).toBe(here);
 });
 
-test("without a choice the system decides, and a later choice is followed", () => {
+test("without a stored theme the system decides, and a later choice takes effect", () => {
   const schemes = airflowColorScheme();
   expect(schemes.get("auto")).toBe("auto");
   const update = vi.fn();

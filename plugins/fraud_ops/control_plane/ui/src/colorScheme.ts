@@ -1,17 +1,17 @@
 import type { MantineColorScheme, MantineColorSchemeManager } from "@mantine/core";
 
-/** Where Airflow's UI keeps its choice of light, dark or system; pages of one origin share it. */
+/** The local storage key of Airflow's theme: light, dark or system. All pages of one origin share the storage. */
 export const THEME_KEY = "theme";
 
-/** Follows the theme of Airflow's UI, also while it changes; without a choice there, the system's. */
+/** Follows the theme of Airflow's UI and its changes. Without a stored theme, follows the operating system. */
 export function airflowColorScheme(): MantineColorSchemeManager {
   let stop: (() => void) | undefined;
   return {
-    get: (fallback) => chosen() ?? fallback,
+    get: (fallback) => storedScheme() ?? fallback,
     set: () => undefined,
     subscribe: (update) => {
       const changed = (event: StorageEvent) => {
-        if (event.key === THEME_KEY || event.key === null) update(chosen() ?? "auto");
+        if (event.key === THEME_KEY || event.key === null) update(storedScheme() ?? "auto");
       };
       window.addEventListener("storage", changed);
       stop = () => window.removeEventListener("storage", changed);
@@ -21,7 +21,7 @@ export function airflowColorScheme(): MantineColorSchemeManager {
   };
 }
 
-function chosen(): MantineColorScheme | undefined {
+function storedScheme(): MantineColorScheme | undefined {
   try {
     const theme = window.localStorage.getItem(THEME_KEY);
     if (theme === "light" || theme === "dark") return theme;

@@ -2,13 +2,14 @@ import { ActionIcon, Button, Group, Modal, Select, Table, Text, TextInput } from
 import { IconTrash } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useChange, useMe } from "../api/hooks";
+import { useApiMutation, useMe } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Bindings, ControlName } from "../api/types";
-import { At } from "../parts/At";
-import { Head, useTitle } from "../parts/Head";
-import { Shown, Trouble } from "../parts/Told";
+import { Timestamp } from "../components/Timestamp";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { ErrorAlert } from "../components/ErrorAlert";
+import { QueryResult } from "../components/QueryResult";
 
 const ROLES = [
   { value: "viewer", label: "viewer: read only" },
@@ -17,36 +18,37 @@ const ROLES = [
   { value: "admin", label: "admin: roles and controls" },
 ];
 
-const CONTROLS: Record<ControlName, { title: string; about: string; typed: boolean }> = {
+const CONTROLS: Record<ControlName, { title: string; description: string; confirmByTyping: boolean }> = {
   EXPORT_RULES_CURRENT: {
     title: "Export rules in force",
-    about: "The detector writes its current rules to the topic current-rules. No rule changes.",
-    typed: false,
+    description: "The detector writes its current rules to the topic current-rules. No rule changes.",
+    confirmByTyping: false,
   },
   CLEAR_STATE_ALL: {
     title: "Clear all state",
-    about: "Every window restarts empty: earlier transactions do not count. Frauds in progress can go undetected.",
-    typed: true,
+    description:
+      "Every window restarts empty: earlier transactions do not count. Frauds in progress can go undetected.",
+    confirmByTyping: true,
   },
   CLEAR_STATE_ALL_STOP: {
     title: "Clear all state and stop",
-    about:
+    description:
       "Every window restarts empty and the detector stops. Nothing is detected until you start the detector again.",
-    typed: true,
+    confirmByTyping: true,
   },
   DELETE_RULES_ALL: {
     title: "Delete all rules",
-    about: "Every rule ends. Nothing is detected until new rules are active. The revisions stay here.",
-    typed: true,
+    description: "Every rule ends. Nothing is detected until new rules are active. The revisions stay here.",
+    confirmByTyping: true,
   },
 };
 
-/** Who has which role, and the commands about everything. */
+/** The roles of users, and the controls that concern all rules. */
 export default function AdminPage() {
-  useTitle("Roles & controls");
+  usePageTitle("Roles & controls");
   return (
     <>
-      <Head title="Roles & controls" />
+      <PageHeader title="Roles & controls" />
       <div style={{ display: "grid", gap: "1rem" }}>
         <Roles />
         <Controls />
@@ -58,22 +60,25 @@ export default function AdminPage() {
 function Roles() {
   const me = useMe();
   const bindings = useQuery({ queryKey: keys.bindings, queryFn: ({ signal }) => get<Bindings>("/bindings", signal) });
-  const affects = [keys.bindings, keys.me];
-  const bind = useChange<{ user: string; role: string }>(
+  const invalidates = [keys.bindings, keys.me];
+  const assign = useApiMutation<{ user: string; role: string }>(
     ({ user, role }) => ({ path: `/bindings/${encodeURIComponent(user)}`, method: "PUT", body: { role } }),
-    { said: "Role assigned", affects },
+    { successMessage: "Role assigned", invalidates },
   );
-  const unbind = useChange<string>((user) => ({ path: `/bindings/${encodeURIComponent(user)}`, method: "DELETE" }), {
-    said: "Role removed",
-    affects,
-  });
+  const remove = useApiMutation<string>(
+    (user) => ({ path: `/bindings/${encodeURIComponent(user)}`, method: "DELETE" }),
+    {
+      successMessage: "Role removed",
+      invalidates,
+    },
+  );
   return (
     <section className="panel" aria-label="Roles">
       <h2>Roles</h2>
       <Text size="sm" c="dimmed" mb="sm">
         Users are Airflow login names. Each role includes the roles before it.
       </Text>
-      <Shown of={bindings}>
+      <QueryResult query={bindings}>
         {({ items }) => (
           <div className="wide">
             <Table className="rows" aria-label="Roles">
@@ -101,7 +106,7 @@ function Roles() {
                         allowDeselect={false}
                         disabled={user === me.data?.user}
                         onChange={(value) => {
-                          if (value && value !== role) bind.mutate({ user, role: value });
+                          if (value && value !== role) assign.mutate({ user, role: value });
                         }}
                         miw="12rem"
                       />
@@ -110,7 +115,7 @@ function Roles() {
                       {by ?? "settings file"}
                       {at !== null && (
                         <>
-                          , <At ms={at} />
+                          , <Timestamp ms={at} />
                         </>
                       )}
                     </Table.Td>
@@ -120,7 +125,7 @@ function Roles() {
                         color="red"
                         aria-label={`Remove role of ${user}`}
                         disabled={user === me.data?.user}
-                        onClick={() => unbind.mutate(user)}
+                        onClick={() => remove.mutate(user)}
                       >
                         <IconTrash size={16} aria-hidden />
                       </ActionIcon>
@@ -131,20 +136,20 @@ function Roles() {
             </Table>
           </div>
         )}
-      </Shown>
-      <NewBinding bind={(user, role) => bind.mutate({ user, role })} />
+      </QueryResult>
+      <RoleForm assign={(user, role) => assign.mutate({ user, role })} />
     </section>
   );
 }
 
-function NewBinding({ bind }: { bind: (user: string, role: string) => void }) {
+function RoleForm({ assign }: { assign: (user: string, role: string) => void }) {
   const [user, setUser] = useState("");
   const [role, setRole] = useState("viewer");
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        bind(user.trim(), role);
+        assign(user.trim(), role);
         setUser("");
       }}
     >
@@ -167,7 +172,7 @@ function NewBinding({ bind }: { bind: (user: string, role: string) => void }) {
 }
 
 function Controls() {
-  const [chosen, setChosen] = useState<ControlName | null>(null);
+  const [selected, setSelected] = useState<ControlName | null>(null);
   return (
     <section className="panel" aria-label="Controls">
       <h2>Controls</h2>
@@ -178,13 +183,13 @@ function Controls() {
               <div style={{ flex: "1 1 16rem" }}>
                 <strong>{CONTROLS[control].title}</strong>
                 <Text size="sm" c="dimmed">
-                  {CONTROLS[control].about}
+                  {CONTROLS[control].description}
                 </Text>
               </div>
               <Button
                 variant="default"
-                {...(CONTROLS[control].typed ? { c: "var(--bad)" } : {})}
-                onClick={() => setChosen(control)}
+                {...(CONTROLS[control].confirmByTyping ? { c: "var(--bad)" } : {})}
+                onClick={() => setSelected(control)}
               >
                 {CONTROLS[control].title} …
               </Button>
@@ -192,20 +197,23 @@ function Controls() {
           </li>
         ))}
       </ul>
-      {chosen && <Confirm control={chosen} close={() => setChosen(null)} />}
+      {selected && <ControlDialog control={selected} close={() => setSelected(null)} />}
     </section>
   );
 }
 
-function Confirm({ control, close }: { control: ControlName; close: () => void }) {
-  const { title, about, typed } = CONTROLS[control];
+function ControlDialog({ control, close }: { control: ControlName; close: () => void }) {
+  const { title, description, confirmByTyping } = CONTROLS[control];
   const [confirm, setConfirm] = useState("");
   const [comment, setComment] = useState("");
-  const send = useChange<null>(() => ({ path: "/controls", method: "POST", body: { control, confirm, comment } }), {
-    said: `${control} sent`,
-    affects: [keys.rules],
-    quiet: true,
-  });
+  const send = useApiMutation<null>(
+    () => ({ path: "/controls", method: "POST", body: { control, confirm, comment } }),
+    {
+      successMessage: `${control} sent`,
+      invalidates: [keys.rules],
+      quiet: true,
+    },
+  );
   return (
     <Modal opened onClose={close} title={title}>
       <form
@@ -215,9 +223,9 @@ function Confirm({ control, close }: { control: ControlName; close: () => void }
         }}
       >
         <Text size="sm" mb="sm">
-          {about}
+          {description}
         </Text>
-        {typed && (
+        {confirmByTyping && (
           <TextInput
             label={`Type ${control} to confirm`}
             data-autofocus
@@ -233,16 +241,16 @@ function Confirm({ control, close }: { control: ControlName; close: () => void }
           maxLength={500}
           onChange={(event) => setComment(event.currentTarget.value)}
         />
-        {send.error && <Trouble error={send.error} />}
+        {send.error && <ErrorAlert error={send.error} />}
         <Group justify="flex-end" mt="md">
           <Button variant="default" onClick={close}>
             Cancel
           </Button>
           <Button
             type="submit"
-            color={typed ? "red.9" : "indigo"}
+            color={confirmByTyping ? "red.9" : "indigo"}
             loading={send.isPending}
-            disabled={typed && confirm !== control}
+            disabled={confirmByTyping && confirm !== control}
           >
             {title}
           </Button>

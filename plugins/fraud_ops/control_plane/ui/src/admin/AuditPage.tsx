@@ -3,51 +3,54 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
-import { shown, stringifyExactly } from "../api/exactJson";
-import { useChange } from "../api/hooks";
-import { get, query } from "../api/http";
+import { toText, stringifyExactly } from "../api/exactJson";
+import { useApiMutation } from "../api/hooks";
+import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { Audits, AuditRow, AuditVerdict } from "../api/types";
-import { At } from "../parts/At";
-import { Changes } from "../parts/Changes";
-import { Chip } from "../parts/Chip";
-import { number } from "../parts/format";
-import { Further } from "../parts/Further";
-import { Head, useTitle } from "../parts/Head";
-import { Nothing, Shown } from "../parts/Told";
+import { Timestamp } from "../components/Timestamp";
+import { ChangeTable } from "../components/ChangeTable";
+import { Chip } from "../components/Chip";
+import { formatNumber } from "../format";
+import { LoadMore } from "../components/LoadMore";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { EmptyState } from "../components/EmptyState";
+import { QueryResult } from "../components/QueryResult";
 import { changesBetween } from "../rules/changes";
 
-/** Everything that was done, by whom, and whether the record of it is whole. */
+/** The audit log, and the check of its hash chain. */
 export default function AuditPage() {
-  useTitle("Audit");
+  usePageTitle("Audit");
   const [params, setParams] = useSearchParams();
   const [rule] = useDebouncedValue(params.get("rule") ?? "", 250);
   const audit = useInfiniteQuery({
     queryKey: [...keys.audit, rule],
     queryFn: ({ pageParam, signal }) =>
       get<Audits>(
-        `/audit${query({ limit: 100, before: pageParam, ruleId: /^\d+$/u.test(rule) ? rule : null })}`,
+        `/audit${queryString({ limit: 100, before: pageParam, ruleId: /^\d+$/u.test(rule) ? rule : null })}`,
         signal,
       ),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   });
-  const verify = useChange<null, AuditVerdict>(() => ({ path: "/audit/verify" }));
+  const verify = useApiMutation<null, AuditVerdict>(() => ({ path: "/audit/verify" }));
   const verdict = verify.data?.body;
   return (
     <>
-      <Head title="Audit" about="Each row contains the hash of the previous row.">
+      <PageHeader title="Audit" subtitle="Each row contains the hash of the previous row.">
         <span role="status">
           {verdict && (
             <Chip tone={verdict.whole ? "good" : "bad"}>
-              {verdict.whole ? `Intact: ${number(verdict.rows)} rows` : `Broken at row ${number(verdict.brokenAt)}`}
+              {verdict.whole
+                ? `Intact: ${formatNumber(verdict.rows)} rows`
+                : `Broken at row ${formatNumber(verdict.brokenAt)}`}
             </Chip>
           )}
         </span>
         <Button variant="default" loading={verify.isPending} onClick={() => verify.mutate(null)}>
           Verify hash chain
         </Button>
-      </Head>
+      </PageHeader>
       <TextInput
         type="search"
         inputMode="numeric"
@@ -60,11 +63,11 @@ export default function AuditPage() {
         mb="sm"
         maw="12rem"
       />
-      <Shown of={audit}>
+      <QueryResult query={audit}>
         {({ pages }) => {
           const rows = pages.flatMap((page) => page.items);
           return rows.length === 0 ? (
-            <Nothing>No audit entries</Nothing>
+            <EmptyState>No audit entries</EmptyState>
           ) : (
             <>
               <div className="wide">
@@ -85,7 +88,7 @@ export default function AuditPage() {
                           {row.seq}
                         </Table.Td>
                         <Table.Td style={{ whiteSpace: "nowrap" }}>
-                          <At ms={row.at} />
+                          <Timestamp ms={row.at} />
                         </Table.Td>
                         <Table.Td className="wrap" style={{ minWidth: "6rem" }}>
                           {row.who}
@@ -94,40 +97,40 @@ export default function AuditPage() {
                           {row.action} <span className="code">{row.subject}</span>
                         </Table.Td>
                         <Table.Td style={{ minWidth: "14rem" }}>
-                          <What row={row} />
+                          <AuditChanges row={row} />
                         </Table.Td>
                       </Table.Tr>
                     ))}
                   </Table.Tbody>
                 </Table>
               </div>
-              <Further of={audit} label="Load older entries" />
+              <LoadMore query={audit} label="Load older entries" />
             </>
           );
         }}
-      </Shown>
+      </QueryResult>
     </>
   );
 }
 
-function What({ row }: { row: AuditRow }) {
+function AuditChanges({ row }: { row: AuditRow }) {
   const [open, setOpen] = useState(false);
   if (row.before === null && row.after === null) return null;
-  const changes = changesBetween(flat(row.before), flat(row.after));
+  const changes = changesBetween(flatten(row.before), flatten(row.after));
   return (
     <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary className="wrap">
         {changes.length === 0 ? "no changes" : changes.map((change) => change.field).join(", ")}
       </summary>
-      {open && <Changes changes={changes} />}
+      {open && <ChangeTable changes={changes} />}
     </details>
   );
 }
 
-/** An object's members, those of its inner objects by a dotted name; another value under the name `value`. */
-function flat(value: unknown): Record<string, unknown> {
+/** The members of an object, with those of inner objects under dotted names. Any other value has the name `value`. */
+function flatten(value: unknown): Record<string, unknown> {
   if (value === null || value === undefined) return {};
-  if (typeof value !== "object" || Array.isArray(value)) return { value: shown(value) };
+  if (typeof value !== "object" || Array.isArray(value)) return { value: toText(value) };
   const members = Object.entries(value as Record<string, unknown>).flatMap(([name, inner]) =>
     typeof inner === "object" && inner !== null && !Array.isArray(inner) && !("isLosslessNumber" in inner)
       ? Object.entries(inner as Record<string, unknown>).map(([within, each]) => [`${name}.${within}`, each] as const)

@@ -1,12 +1,13 @@
 import { Button, Group } from "@mantine/core";
 import { memo } from "react";
 import { Link } from "react-router";
-import { shown } from "../api/exactJson";
-import { useChange, useCan } from "../api/hooks";
-import { query } from "../api/http";
-import { At } from "../parts/At";
-import { Chip } from "../parts/Chip";
-import { duration, formula, keyText, number } from "../parts/format";
+import { toText } from "../api/exactJson";
+import { useApiMutation, useCan } from "../api/hooks";
+import { queryString } from "../api/http";
+import { Timestamp } from "../components/Timestamp";
+import { Fact } from "../components/Fact";
+import { Chip } from "../components/Chip";
+import { formatDuration, ruleFormula, formatKey, formatNumber } from "../format";
 import { EvidencePanel } from "./EvidencePanel";
 import { SnoozeButton } from "./SnoozeButton";
 import type { Alert, Mark } from "./types";
@@ -14,37 +15,37 @@ import type { Alert, Mark } from "./types";
 interface Props {
   alert: Alert;
   name: string;
-  fresh: boolean;
-  open: boolean;
-  toggle: () => void;
-  mark: (alertId: string, mark: Mark | null) => void;
-  /** Called once alerts like this one are snoozed. */
-  snoozed: () => void;
+  isNew: boolean;
+  isOpen: boolean;
+  onToggle: () => void;
+  onMark: (alertId: string, onMark: Mark | null) => void;
+  /** Called after alerts like this one are snoozed. */
+  onSnoozed: () => void;
 }
 
-/** One alert: what fired, for whom, and by how much; opened, everything about it. */
-export const AlertItem = memo(function AlertItem({ alert, name, fresh, open, toggle, mark, snoozed }: Props) {
+/** One alert: rule, key and value. When open, it shows all fields, actions and evidence. */
+export const AlertItem = memo(function AlertItem({ alert, name, isNew, isOpen, onToggle, onMark, onSnoozed }: Props) {
   const rule = alert.violatedRule;
   return (
     <li
-      className={fresh ? "alert fresh" : "alert"}
+      className={isNew ? "alert fresh" : "alert"}
       data-shadow={alert.shadow}
       data-retracted={alert.correction?.kind === "RETRACTED"}
     >
-      <button type="button" className="alert-head" aria-expanded={open} onClick={toggle}>
-        <At ms={alert.appendTime} />
+      <button type="button" className="alert-head" aria-expanded={isOpen} onClick={onToggle}>
+        <Timestamp ms={alert.appendTime} />
         <span className="wrap alert-what">
           <strong>
-            {alert.ruleId} {shown(rule["name"]) || name}
+            {alert.ruleId} {toText(rule["name"]) || name}
           </strong>
         </span>
-        <span className="wrap number">{keyText(alert.key)}</span>
+        <span className="wrap number">{formatKey(alert.key)}</span>
         <span className="number wrap">
-          <strong>{alert.triggeringValue}</strong> {shown(rule["limitOperatorType"])} {shown(rule["limit"])}
+          <strong>{alert.triggeringValue}</strong> {toText(rule["limitOperatorType"])} {toText(rule["limit"])}
         </span>
         <Badges alert={alert} />
       </button>
-      {open && <Details alert={alert} mark={mark} snoozed={snoozed} />}
+      {isOpen && <Details alert={alert} onMark={onMark} onSnoozed={onSnoozed} />}
     </li>
   );
 });
@@ -78,60 +79,51 @@ function Badges({ alert }: { alert: Alert }) {
   );
 }
 
-type Acted = Pick<Props, "alert" | "mark" | "snoozed">;
+type DetailsProps = Pick<Props, "alert" | "onMark" | "onSnoozed">;
 
-function Details({ alert, mark, snoozed }: Acted) {
+function Details({ alert, onMark, onSnoozed }: DetailsProps) {
   return (
     <div className="alert-body">
       <p className="code" style={{ margin: "0 0 0.75rem" }}>
-        {formula(alert.violatedRule)}
-        {alert.violatedRule["filter"] ? `, where ${shown(alert.violatedRule["filter"])}` : ""} ·{" "}
+        {ruleFormula(alert.violatedRule)}
+        {alert.violatedRule["filter"] ? `, where ${toText(alert.violatedRule["filter"])}` : ""} ·{" "}
         <Link to={`/rules/${alert.ruleId}?tab=versions&log=${alert.ruleVersion}`}>
           Rule version that fired ({alert.ruleVersion})
         </Link>
       </p>
       <dl className="facts">
         <Fact name="Window">
-          <At ms={alert.windowStart} /> to <At ms={alert.windowEnd} />
+          <Timestamp ms={alert.windowStart} /> to <Timestamp ms={alert.windowEnd} />
         </Fact>
-        <Fact name="Transactions in window">{number(alert.windowCount)}</Fact>
-        {alert.suppressed > 0 && <Fact name="Suppressed since previous alert">{number(alert.suppressed)}</Fact>}
-        <Fact name="Arrival to alert">{duration(Math.max(0, alert.appendTime - alert.ingestionTime))}</Fact>
+        <Fact name="Transactions in window">{formatNumber(alert.windowCount)}</Fact>
+        {alert.suppressed > 0 && <Fact name="Suppressed since previous alert">{formatNumber(alert.suppressed)}</Fact>}
+        <Fact name="Arrival to alert">{formatDuration(Math.max(0, alert.appendTime - alert.ingestionTime))}</Fact>
         {Object.entries(alert.triggeringEvent).map(([field, value]) => (
           <Fact key={field} name={field}>
-            {/Time(stamp)?$/u.test(field) && typeof value === "number" ? <At ms={value} /> : shown(value)}
+            {/Time(stamp)?$/u.test(field) && typeof value === "number" ? <Timestamp ms={value} /> : toText(value)}
           </Fact>
         ))}
       </dl>
-      <Actions alert={alert} mark={mark} snoozed={snoozed} />
+      <Actions alert={alert} onMark={onMark} onSnoozed={onSnoozed} />
       <EvidencePanel alertId={alert.alertId} position={alert.position} />
     </div>
   );
 }
 
-function Fact({ name, children }: { name: string; children: React.ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
-}
-
-function Actions({ alert, mark, snoozed }: Acted) {
+function Actions({ alert, onMark, onSnoozed }: DetailsProps) {
   const can = useCan();
-  const change = useChange<Mark["verdict"] | null, Mark | null>((verdict) => ({
+  const saveMark = useApiMutation<Mark["verdict"] | null, Mark | null>((verdict) => ({
     ...(verdict === null
       ? { path: `/alerts/${alert.alertId}/mark`, method: "DELETE" as const }
       : {
-          path: `/alerts/${alert.alertId}/mark${query({ position: alert.position })}`,
+          path: `/alerts/${alert.alertId}/mark${queryString({ position: alert.position })}`,
           method: "PUT" as const,
           body: { verdict },
         }),
   }));
-  const say = (verdict: Mark["verdict"]) => {
+  const toggleVerdict = (verdict: Mark["verdict"]) => {
     const next = alert.mark?.verdict === verdict ? null : verdict;
-    change.mutate(next, { onSuccess: ({ body }) => mark(alert.alertId, next === null ? null : body) });
+    saveMark.mutate(next, { onSuccess: ({ body }) => onMark(alert.alertId, next === null ? null : body) });
   };
   return (
     <Group gap="xs" my="sm">
@@ -141,8 +133,8 @@ function Actions({ alert, mark, snoozed }: Acted) {
             variant={alert.mark?.verdict === "FRAUD" ? "filled" : "default"}
             color="red.9"
             aria-pressed={alert.mark?.verdict === "FRAUD"}
-            disabled={change.isPending}
-            onClick={() => say("FRAUD")}
+            disabled={saveMark.isPending}
+            onClick={() => toggleVerdict("FRAUD")}
           >
             Fraud
           </Button>
@@ -150,17 +142,17 @@ function Actions({ alert, mark, snoozed }: Acted) {
             variant={alert.mark?.verdict === "NOT_FRAUD" ? "filled" : "default"}
             color="teal.9"
             aria-pressed={alert.mark?.verdict === "NOT_FRAUD"}
-            disabled={change.isPending}
-            onClick={() => say("NOT_FRAUD")}
+            disabled={saveMark.isPending}
+            onClick={() => toggleVerdict("NOT_FRAUD")}
           >
             Not fraud
           </Button>
         </>
       )}
-      {can("snooze") && <SnoozeButton ruleId={alert.ruleId} alertKey={alert.key} snoozed={snoozed} />}
+      {can("snooze") && <SnoozeButton ruleId={alert.ruleId} alertKey={alert.key} onSnoozed={onSnoozed} />}
       {alert.mark && (
         <span style={{ color: "var(--mantine-color-dimmed)", fontSize: "0.75rem" }}>
-          Marked by {alert.mark.who}, <At ms={alert.mark.at} />
+          Marked by {alert.mark.who}, <Timestamp ms={alert.mark.at} />
         </span>
       )}
     </Group>

@@ -5,14 +5,14 @@ import { http, HttpResponse } from "msw";
 import { afterEach, expect, test } from "vitest";
 import { API } from "../api/http";
 import { alert, ANALYST, rule } from "../testing/samples";
-import { serve } from "../testing/serve";
-import { show } from "../testing/show";
+import { mockServer } from "../testing/mockServer";
+import { renderPage } from "../testing/renderPage";
 import { AlertsPage } from "./AlertsPage";
 
 const END = { next: null, searchedTo: null, missing: null };
 let snoozed: object[] = [];
 
-const server = serve(
+const server = mockServer(
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
   http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
   http.get(`*${API}/snoozes`, () => HttpResponse.json({ items: [] })),
@@ -36,13 +36,13 @@ function answers(pages: Record<string, object>) {
 
 const items = async () => within(await screen.findByRole("list", { name: "Alerts" })).queryAllByRole("listitem");
 
-test("the list goes on where a search has ended, and says what is no longer kept", async () => {
+test("the list continues after a bounded search, and shows the limit of retention", async () => {
   answers({
     first: { items: [alert("a")], ...END, next: "p1" },
     p1: { items: [], next: "p2", searchedTo: Date.UTC(2026, 0, 2), missing: null },
     p2: { items: [alert("b")], ...END, missing: "what is older is no longer in alerts" },
   });
-  show(<AlertsPage />);
+  renderPage(<AlertsPage />);
   expect(await items()).toHaveLength(1);
   const older = () => userEvent.click(screen.getByRole("button", { name: "Load older alerts" }));
   await older();
@@ -53,19 +53,19 @@ test("the list goes on where a search has ended, and says what is no longer kept
   expect(screen.queryByRole("button", { name: "Load older alerts" })).toBeNull();
 });
 
-test("a search that has found nothing yet can go on", async () => {
+test("a search without a result can continue", async () => {
   answers({
     first: { items: [], next: "p1", searchedTo: Date.UTC(2026, 0, 2), missing: null },
     p1: { items: [alert("b")], ...END },
   });
-  show(<AlertsPage />);
+  renderPage(<AlertsPage />);
   await userEvent.click(await screen.findByRole("button", { name: "Load older alerts" }));
   await waitFor(async () => expect(await items()).toHaveLength(1));
 });
 
-test("what is snoozed is read out of the list at once", async () => {
+test("a snoozed alert leaves the list at once", async () => {
   answers({ first: { items: [alert("a")], ...END } });
-  show(<AlertsPage />);
+  renderPage(<AlertsPage />);
   await userEvent.click(within(await screen.findByRole("listitem")).getByRole("button", { expanded: false }));
   await userEvent.click(await screen.findByRole("button", { name: "Snooze …" }));
   answers({});

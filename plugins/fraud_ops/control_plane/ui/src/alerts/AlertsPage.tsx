@@ -4,26 +4,27 @@ import { IconPlayerPause, IconPlayerPlay } from "@tabler/icons-react";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
 import { useRuleNames } from "../api/hooks";
-import { useOutage } from "../live/useLiveness";
-import { At } from "../parts/At";
-import { number } from "../parts/format";
-import { Head, useTitle } from "../parts/Head";
-import { Nothing, Shown } from "../parts/Told";
+import { useOutage } from "../outage/useLiveness";
+import { Timestamp } from "../components/Timestamp";
+import { formatNumber } from "../format";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { EmptyState } from "../components/EmptyState";
+import { QueryResult } from "../components/QueryResult";
 import { AlertItem } from "./AlertItem";
 import type { AlertFilter } from "./alertList";
 import { SnoozeList } from "./SnoozeList";
-import { type AlertView, useAlerts } from "./useAlerts";
+import { type AlertListView, useAlerts } from "./useAlerts";
 
-/** Alerts as they come, newest first. The list pauses while an alert is open. */
+/** New alerts as they arrive, newest first. The list pauses while an alert is open. */
 export function AlertsPage() {
-  useTitle("Alerts");
+  usePageTitle("Alerts");
   const [params, setParams] = useSearchParams();
   const names = useRuleNames();
   const outage = useOutage();
   const [paused, setPaused] = useState(false);
   const [open, setOpen] = useState<string | null>(null);
-  const [typed, setTyped] = useState(params.get("key") ?? "");
-  const [key] = useDebouncedValue(typed, 250);
+  const [keyInput, setKeyInput] = useState(params.get("key") ?? "");
+  const [key] = useDebouncedValue(keyInput, 250);
   const filter: AlertFilter = {
     ruleId: Number(params.get("rule")) || null,
     key,
@@ -44,8 +45,8 @@ export function AlertsPage() {
 
   return (
     <>
-      <Head title="Alerts">
-        {view.heldBack > 0 && (
+      <PageHeader title="Alerts">
+        {view.newCount > 0 && (
           <Button
             variant="light"
             onClick={() => {
@@ -53,7 +54,7 @@ export function AlertsPage() {
               setPaused(false);
             }}
           >
-            Show {number(view.heldBack)} new {view.heldBack === 1 ? "alert" : "alerts"}
+            Show {formatNumber(view.newCount)} new {view.newCount === 1 ? "alert" : "alerts"}
           </Button>
         )}
         <Button
@@ -64,7 +65,7 @@ export function AlertsPage() {
         >
           {paused ? "Resume" : "Pause"}
         </Button>
-      </Head>
+      </PageHeader>
       <Group mb="sm" gap="xs" align="center">
         <Select
           aria-label="Rule"
@@ -82,9 +83,9 @@ export function AlertsPage() {
           type="search"
           aria-label="Search by ID"
           placeholder="Search by ID"
-          value={typed}
+          value={keyInput}
           onChange={(event) => {
-            setTyped(event.currentTarget.value.trim());
+            setKeyInput(event.currentTarget.value.trim());
             set("key", event.currentTarget.value.trim());
           }}
           style={{ flex: "1 1 9rem", maxWidth: "14rem" }}
@@ -113,22 +114,22 @@ export function AlertsPage() {
           onChange={(event) => set("corrections", event.currentTarget.checked ? null : "0")}
         />
       </Group>
-      <SnoozeList ended={view.again} />
-      <Shown
-        of={{
+      <SnoozeList onEnd={view.reload} />
+      <QueryResult
+        query={{
           data: view.loading && view.alerts.length === 0 ? undefined : view.alerts,
           error: view.error,
           isPending: view.loading,
-          refetch: view.again,
+          refetch: view.reload,
         }}
       >
         {(alerts) =>
-          alerts.length === 0 && view.rest.next === null ? (
-            <Nothing>
+          alerts.length === 0 && view.continuation.next === null ? (
+            <EmptyState>
               {outage
                 ? "No alerts. The detector is not evaluating payments."
                 : "No alerts yet. New alerts appear here."}
-            </Nothing>
+            </EmptyState>
           ) : (
             <>
               <ol
@@ -140,41 +141,41 @@ export function AlertsPage() {
                     key={alert.alertId}
                     alert={alert}
                     name={names.get(alert.ruleId) ?? ""}
-                    fresh={view.fresh.has(alert.alertId)}
-                    open={open === alert.alertId}
-                    toggle={() => setOpen(open === alert.alertId ? null : alert.alertId)}
-                    mark={view.mark}
-                    snoozed={() => {
+                    isNew={view.newIds.has(alert.alertId)}
+                    isOpen={open === alert.alertId}
+                    onToggle={() => setOpen(open === alert.alertId ? null : alert.alertId)}
+                    onMark={view.setMark}
+                    onSnoozed={() => {
                       setOpen(null);
-                      view.again();
+                      view.reload();
                     }}
                   />
                 ))}
               </ol>
-              <Further view={view} />
+              <OlderAlerts view={view} />
             </>
           )
         }
-      </Shown>
+      </QueryResult>
     </>
   );
 }
 
-/** How the list goes on: by asking for more, or not, and why. */
-function Further({ view }: { view: AlertView }) {
-  const { next, searchedTo, missing } = view.rest;
+/** The end of the list: the button for older alerts, and how far back the search went. */
+function OlderAlerts({ view }: { view: AlertListView }) {
+  const { next, searchedTo, missing } = view.continuation;
   return (
     <Group justify="center" mt="md" gap="sm">
       <Text size="sm" c="dimmed" role="status">
         {searchedTo !== null && (
           <>
-            Searched back to <At ms={searchedTo} />
+            Searched back to <Timestamp ms={searchedTo} />
           </>
         )}
         {missing}
       </Text>
       {next !== null && (
-        <Button variant="default" loading={view.searching} onClick={view.older}>
+        <Button variant="default" loading={view.loadingOlder} onClick={view.loadOlder}>
           Load older alerts
         </Button>
       )}

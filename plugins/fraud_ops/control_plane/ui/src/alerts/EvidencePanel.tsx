@@ -1,32 +1,32 @@
 import { Button, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { shown } from "../api/exactJson";
-import { get, query } from "../api/http";
+import { toText } from "../api/exactJson";
+import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { Evidence } from "../api/types";
-import { time } from "../parts/format";
-import { ScrolledTable } from "../parts/ScrolledTable";
-import { Shown } from "../parts/Told";
+import { formatTime } from "../format";
+import { ScrollableTable } from "../components/ScrollableTable";
+import { QueryResult } from "../components/QueryResult";
 import type { Alert } from "./types";
 
-/** The transactions that made up an alert's window, read when asked for. */
+/** The transactions in an alert's window, read on request. */
 export function EvidencePanel({ alertId, position }: Pick<Alert, "alertId" | "position">) {
-  const [asked, setAsked] = useState(false);
+  const [isOpen, setIsOpen] = useState(false);
   const evidence = useQuery({
     queryKey: keys.evidence(alertId),
-    queryFn: ({ signal }) => get<Evidence>(`/alerts/${alertId}/evidence${query({ position })}`, signal),
-    enabled: asked,
+    queryFn: ({ signal }) => get<Evidence>(`/alerts/${alertId}/evidence${queryString({ position })}`, signal),
+    enabled: isOpen,
     staleTime: Infinity,
   });
-  if (!asked) {
+  if (!isOpen) {
     return (
-      <Button variant="default" onClick={() => setAsked(true)}>
+      <Button variant="default" onClick={() => setIsOpen(true)}>
         Show transactions in window
       </Button>
     );
   }
-  return <Shown of={evidence}>{(data) => <Transactions evidence={data} />}</Shown>;
+  return <QueryResult query={evidence}>{(data) => <Transactions evidence={data} />}</QueryResult>;
 }
 
 function Transactions({ evidence }: { evidence: Evidence }) {
@@ -38,22 +38,22 @@ function Transactions({ evidence }: { evidence: Evidence }) {
         {evidence.missing && `: ${evidence.missing}`}
       </Text>
       {evidence.transactions.length > 0 && (
-        <ScrolledTable label="Transactions in window" columns={fields}>
+        <ScrollableTable label="Transactions in window" columns={fields}>
           {evidence.transactions.map((transaction, i) => (
             <Table.Tr key={i}>
               {fields.map((field) => (
                 <Table.Td key={field} className="number">
-                  {cell(field, transaction[field])}
+                  {cellText(field, transaction[field])}
                 </Table.Td>
               ))}
             </Table.Tr>
           ))}
-        </ScrolledTable>
+        </ScrollableTable>
       )}
     </>
   );
 }
 
-function cell(field: string, value: unknown): string {
-  return typeof value === "number" && /Time(stamp)?$/u.test(field) ? time(value) : shown(value);
+function cellText(field: string, value: unknown): string {
+  return typeof value === "number" && /Time(stamp)?$/u.test(field) ? formatTime(value) : toText(value);
 }

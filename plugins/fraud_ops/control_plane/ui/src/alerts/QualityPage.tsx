@@ -5,14 +5,15 @@ import { useRuleNames } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { QualityTable } from "../api/types";
-import { Chip } from "../parts/Chip";
-import { number, percent } from "../parts/format";
-import { Head, useTitle } from "../parts/Head";
-import { Nothing, Shown } from "../parts/Told";
+import { Chip } from "../components/Chip";
+import { formatNumber, formatPercent } from "../format";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { EmptyState } from "../components/EmptyState";
+import { QueryResult } from "../components/QueryResult";
 
-/** How each rule does: how often it fires, how often it is right, and which others say the same. */
+/** The quality of each rule: alert rate, precision, and overlap with other rules. */
 export default function QualityPage() {
-  useTitle("Quality");
+  usePageTitle("Quality");
   const names = useRuleNames();
   const quality = useQuery({
     queryKey: keys.quality,
@@ -21,11 +22,11 @@ export default function QualityPage() {
   });
   return (
     <>
-      <Head title="Quality" about="Precision: share of frauds among marked alerts" />
-      <Shown of={quality}>
+      <PageHeader title="Quality" subtitle="Precision: share of frauds among marked alerts" />
+      <QueryResult query={quality}>
         {({ items }) =>
           items.length === 0 ? (
-            <Nothing>No alerts yet</Nothing>
+            <EmptyState>No alerts yet</EmptyState>
           ) : (
             <div className="wide">
               <Table className="rows" aria-label="Quality of rules">
@@ -55,23 +56,23 @@ export default function QualityPage() {
                           )}
                         </Table.Td>
                         <Table.Td ta="right" className="number">
-                          {number(row.alerts)}
+                          {formatNumber(row.alerts)}
                         </Table.Td>
                         <Table.Td ta="right" className="number">
-                          {number(row.perHour)}
+                          {formatNumber(row.perHour)}
                         </Table.Td>
                         <Table.Td ta="right" className="number">
-                          {percent(row.precision)}
+                          {formatPercent(row.precision)}
                         </Table.Td>
                         <Table.Td>
-                          <Marks fraud={row.fraud} notFraud={row.notFraud} />
+                          <MarkCounts fraud={row.fraud} notFraud={row.notFraud} />
                         </Table.Td>
                         <Table.Td className="wrap">
                           {row.overlap.length === 0
                             ? "–"
                             : row.overlap.map(({ ruleId, share }) => (
                                 <div key={ruleId}>
-                                  {percent(share)} with{" "}
+                                  {formatPercent(share)} with{" "}
                                   <Link to={`/rules/${ruleId}`}>{`${ruleId} ${names.get(ruleId) ?? ""}`}</Link>
                                 </div>
                               ))}
@@ -83,20 +84,20 @@ export default function QualityPage() {
             </div>
           )
         }
-      </Shown>
+      </QueryResult>
     </>
   );
 }
 
-/** What was said of its alerts: a bar in two colours, and the counts. */
-function Marks({ fraud, notFraud }: { fraud: number; notFraud: number }) {
-  const all = fraud + notFraud;
-  if (all === 0) return <span style={{ color: "var(--mantine-color-dimmed)" }}>none</span>;
+/** The marks of a rule's alerts: a bar in two colours, and the counts. */
+function MarkCounts({ fraud, notFraud }: { fraud: number; notFraud: number }) {
+  const total = fraud + notFraud;
+  if (total === 0) return <span style={{ color: "var(--mantine-color-dimmed)" }}>none</span>;
   return (
     <span className="number" style={{ whiteSpace: "nowrap" }}>
       <svg width={80} height={10} aria-hidden style={{ marginRight: "0.5rem" }}>
         <rect width={80} height={10} fill="var(--quiet-soft)" />
-        <rect width={(80 * fraud) / all} height={10} fill="var(--bad)" />
+        <rect width={(80 * fraud) / total} height={10} fill="var(--bad)" />
       </svg>
       {fraud} fraud, {notFraud} not fraud
     </span>

@@ -1,11 +1,11 @@
 import { Button, Group, Modal, Radio, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { useChange } from "../api/hooks";
+import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
-import { keyText } from "../parts/format";
-import { Trouble } from "../parts/Told";
+import { formatKey } from "../format";
+import { ErrorAlert } from "../components/ErrorAlert";
 
-const SPANS = [
+const DURATIONS = [
   { value: "15", label: "15 minutes" },
   { value: "60", label: "1 hour" },
   { value: "480", label: "8 hours" },
@@ -16,23 +16,23 @@ const SPANS = [
 interface Props {
   ruleId: number;
   alertKey: Record<string, unknown>;
-  /** Called once they are. */
-  snoozed: () => void;
+  /** Called after the snooze is saved. */
+  onSnoozed: () => void;
 }
 
-/** Keep alerts of a rule, or of one key of it, out of sight for a time. The detector goes on writing them. */
-export function SnoozeButton({ ruleId, alertKey, snoozed }: Props) {
+/** Hides the alerts of a rule, or of one key, for a time. The detector continues to write them. */
+export function SnoozeButton({ ruleId, alertKey, onSnoozed }: Props) {
   const [open, setOpen] = useState(false);
-  const [whole, setWhole] = useState("key");
+  const [scope, setScope] = useState("key");
   const [minutes, setMinutes] = useState("60");
   const [reason, setReason] = useState("");
-  const snooze = useChange<number>(
+  const snooze = useApiMutation<number>(
     (until) => ({
       path: "/snoozes",
       method: "POST",
-      body: { ruleId, key: whole === "rule" ? null : alertKey, until, reason },
+      body: { ruleId, key: scope === "rule" ? null : alertKey, until, reason },
     }),
-    { said: "Snoozed", affects: [keys.snoozes], quiet: true },
+    { successMessage: "Snoozed", invalidates: [keys.snoozes], quiet: true },
   );
   return (
     <>
@@ -46,18 +46,18 @@ export function SnoozeButton({ ruleId, alertKey, snoozed }: Props) {
             snooze.mutate(Date.now() + Number(minutes) * 60_000, {
               onSuccess: () => {
                 setOpen(false);
-                snoozed();
+                onSnoozed();
               },
             });
           }}
         >
-          <Radio.Group label="Scope" value={whole} onChange={setWhole}>
-            <Radio value="key" label={`Alerts for ${keyText(alertKey)}`} my={6} />
+          <Radio.Group label="Scope" value={scope} onChange={setScope}>
+            <Radio value="key" label={`Alerts for ${formatKey(alertKey)}`} my={6} />
             <Radio value="rule" label="All alerts of the rule" />
           </Radio.Group>
           <Select
             label="Duration"
-            data={SPANS}
+            data={DURATIONS}
             value={minutes}
             allowDeselect={false}
             onChange={(value) => setMinutes(value ?? "60")}
@@ -70,7 +70,7 @@ export function SnoozeButton({ ruleId, alertKey, snoozed }: Props) {
             onChange={(event) => setReason(event.currentTarget.value)}
             mt="sm"
           />
-          {snooze.error && <Trouble error={snooze.error} />}
+          {snooze.error && <ErrorAlert error={snooze.error} />}
           <Group justify="flex-end" mt="md">
             <Button variant="default" onClick={() => setOpen(false)}>
               Cancel

@@ -1,21 +1,23 @@
 import { Anchor } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useCan, useChange } from "../api/hooks";
+import { useCan, useApiMutation } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Snoozes } from "../api/types";
-import { At } from "../parts/At";
-import { keyText } from "../parts/format";
+import { Timestamp } from "../components/Timestamp";
+import { formatKey } from "../format";
 
-/** What is kept out of sight, and until when; `ended` is called when one ends before its time. */
-export function SnoozeList({ ended }: { ended: () => void }) {
+/** The active snoozes. `onEnd` is called after the user ends one. */
+export function SnoozeList({ onEnd }: { onEnd: () => void }) {
   const can = useCan();
   const { data } = useQuery({
     queryKey: keys.snoozes,
     queryFn: ({ signal }) => get<Snoozes>("/snoozes", signal),
     refetchInterval: 60_000,
   });
-  const end = useChange<number>((id) => ({ path: `/snoozes/${id}`, method: "DELETE" }), { affects: [keys.snoozes] });
+  const end = useApiMutation<number>((id) => ({ path: `/snoozes/${id}`, method: "DELETE" }), {
+    invalidates: [keys.snoozes],
+  });
   if (!data || data.items.length === 0) return null;
   return (
     <details className="panel" style={{ marginBottom: "0.75rem", padding: "0.5rem 0.75rem" }}>
@@ -23,14 +25,14 @@ export function SnoozeList({ ended }: { ended: () => void }) {
       <ul style={{ margin: "0.5rem 0 0", paddingLeft: "1.1rem" }}>
         {data.items.map((snooze) => (
           <li key={snooze.id} className="wrap">
-            Rule {snooze.ruleId}, {keyText(snooze.key)}, until <At ms={snooze.until} /> ({snooze.who}
+            Rule {snooze.ruleId}, {formatKey(snooze.key)}, until <Timestamp ms={snooze.until} /> ({snooze.who}
             {snooze.reason && `: ${snooze.reason}`}){" "}
             {can("snooze") && (
               <Anchor
                 component="button"
                 type="button"
                 size="sm"
-                onClick={() => end.mutate(snooze.id, { onSuccess: ended })}
+                onClick={() => end.mutate(snooze.id, { onSuccess: onEnd })}
               >
                 End snooze
               </Anchor>

@@ -1,8 +1,8 @@
-import { shown } from "../api/exactJson";
+import { toText } from "../api/exactJson";
 import type { Alerts } from "../api/types";
 import type { Alert, CorrectionEvent, Mark } from "./types";
 
-/** Which alerts are shown; empty or null means any. */
+/** The filter of the list; an empty or null member matches every alert. */
 export interface AlertFilter {
   ruleId: number | null;
   key: string;
@@ -11,65 +11,65 @@ export interface AlertFilter {
   snoozed: boolean;
 }
 
-/** What follows a list: how it goes on, how far back it was searched, what is no longer kept. */
-export type Rest = Pick<Alerts, "next" | "searchedTo" | "missing">;
+/** The continuation of a list: the next page, how far back the server searched, and what retention removed. */
+export type Continuation = Pick<Alerts, "next" | "searchedTo" | "missing">;
 
-/** The alerts on the page; `fresh` are the ids of those that came last. */
-export interface Listed {
+/** The alerts on the page. `newIds` are the ids of those that arrived last. */
+export interface AlertList {
   alerts: readonly Alert[];
-  fresh: ReadonlySet<string>;
-  rest: Rest;
+  newIds: ReadonlySet<string>;
+  continuation: Continuation;
 }
 
-/** So many are kept on the page; older ones are read again when asked for. */
-export const KEPT = 400;
+/** The maximum number of alerts on the page. Older ones are read again on request. */
+export const MAX_ALERTS = 400;
 
-/** Whether an alert that comes in belongs to what is shown. */
-export function wanted(alert: Alert, filter: AlertFilter): boolean {
+/** Whether an alert matches the filter. */
+export function matches(alert: Alert, filter: AlertFilter): boolean {
   if (filter.ruleId !== null && alert.ruleId !== filter.ruleId) return false;
   if (filter.shadow !== null && alert.shadow !== filter.shadow) return false;
   if (!filter.snoozed && alert.snoozed) return false;
   if (!filter.corrections && alert.correction !== null) return false;
   const key = filter.key.toLowerCase();
-  return key === "" || Object.values(alert.key).some((value) => shown(value).toLowerCase().includes(key));
+  return key === "" || Object.values(alert.key).some((value) => toText(value).toLowerCase().includes(key));
 }
 
-/** The list with new alerts at its head: each once, newest first, bounded. */
-export function withNews(old: readonly Alert[], news: readonly Alert[]): Alert[] {
-  const ids = new Set(news.map((alert) => alert.alertId));
-  const all = [...news, ...old.filter((alert) => !ids.has(alert.alertId))];
-  return all.sort((a, b) => b.appendTime - a.appendTime).slice(0, KEPT);
+/** Merges new alerts into the list: each once, newest first, at most `MAX_ALERTS`. */
+export function mergeAlerts(old: readonly Alert[], added: readonly Alert[]): Alert[] {
+  const ids = new Set(added.map((alert) => alert.alertId));
+  const all = [...added, ...old.filter((alert) => !ids.has(alert.alertId))];
+  return all.sort((a, b) => b.appendTime - a.appendTime).slice(0, MAX_ALERTS);
 }
 
-/** The page with new alerts; where that leaves out the last ones, they are what follows. */
-export function shownToo(old: Listed, news: readonly Alert[]): Listed {
-  const alerts = withNews(old.alerts, news);
+/** Adds new alerts to the page. If that cuts off the oldest ones, the list continues with them. */
+export function addAlerts(old: AlertList, added: readonly Alert[]): AlertList {
+  const alerts = mergeAlerts(old.alerts, added);
   const last = alerts.at(-1);
-  const isCut = last !== undefined && old.alerts.length > 0 && last !== old.alerts.at(-1);
+  const isTruncated = last !== undefined && old.alerts.length > 0 && last !== old.alerts.at(-1);
   return {
     alerts,
-    fresh: new Set(news.map((alert) => alert.alertId)),
-    rest: isCut ? { next: last.position, searchedTo: null, missing: null } : old.rest,
+    newIds: new Set(added.map((alert) => alert.alertId)),
+    continuation: isTruncated ? { next: last.position, searchedTo: null, missing: null } : old.continuation,
   };
 }
 
-/** The list with older alerts at its end, each once. */
-export function withOlder(old: readonly Alert[], older: readonly Alert[]): Alert[] {
+/** Adds older alerts at the end of the list, each once. */
+export function appendOlder(old: readonly Alert[], older: readonly Alert[]): Alert[] {
   const ids = new Set(old.map((alert) => alert.alertId));
   return [...old, ...older.filter((alert) => !ids.has(alert.alertId))];
 }
 
-/** The list after a correction: its alert says so in place; one that was missing is added. */
-export function corrected(old: readonly Alert[], event: CorrectionEvent, filter: AlertFilter): readonly Alert[] {
+/** Applies a correction: marks its alert in place, or adds an alert that was missing. */
+export function applyCorrection(old: readonly Alert[], event: CorrectionEvent, filter: AlertFilter): readonly Alert[] {
   const correction = { kind: event.kind, time: event.time };
   if (old.some((alert) => alert.alertId === event.alertId)) {
     return old.map((alert) => (alert.alertId === event.alertId ? { ...alert, correction } : alert));
   }
   const added = event.alert && { ...event.alert, correction };
-  return added && wanted(added, filter) ? withNews(old, [added]) : old;
+  return added && matches(added, filter) ? mergeAlerts(old, [added]) : old;
 }
 
-/** The list with what somebody says of one of its alerts. */
-export function marked(old: readonly Alert[], alertId: string, mark: Mark | null): readonly Alert[] {
+/** Sets or removes the mark of one alert. */
+export function applyMark(old: readonly Alert[], alertId: string, mark: Mark | null): readonly Alert[] {
   return old.map((alert) => (alert.alertId === alertId ? { ...alert, mark } : alert));
 }

@@ -1,8 +1,8 @@
-import type { Alert as Sent } from "../api/types";
+import type { Alert as ApiAlert } from "../api/types";
 
 export type { CorrectionEvent } from "../api/types";
 
-/** An alert with the members that its shape declares, without those that are let through. */
+/** An alert with the members of its schema, without additional ones. */
 export interface Alert {
   alertId: string;
   ruleId: number;
@@ -22,9 +22,9 @@ export interface Alert {
   shadow: boolean;
   appendTime: number;
   position: string;
-  correction: Sent["correction"];
+  correction: ApiAlert["correction"];
   mark: Mark | null;
   snoozed: boolean;
 }
 
-export type Mark = NonNullable<Sent["mark"]>;
+export type Mark = NonNullable<ApiAlert["mark"]>;

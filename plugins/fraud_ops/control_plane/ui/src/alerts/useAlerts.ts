@@ -1,53 +1,57 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { get, query } from "../api/http";
+import { get, queryString } from "../api/http";
 import type { Alerts } from "../api/types";
-import { useLive } from "../live/LiveProvider";
+import { useStream } from "../stream/StreamProvider";
 import {
   type AlertFilter,
-  corrected,
-  type Listed,
-  marked,
-  type Rest,
-  shownToo,
-  wanted,
-  withNews,
-  withOlder,
+  applyCorrection,
+  type AlertList,
+  applyMark,
+  type Continuation,
+  addAlerts,
+  matches,
+  mergeAlerts,
+  appendOlder,
 } from "./alertList";
 import type { Alert, Mark } from "./types";
 
-const PAGE = 50;
-/** News that is not shown yet is bounded too. */
-const MOST_HELD = 400;
+const PAGE_SIZE = 50;
+/** The maximum number of alerts that wait while the list is paused. */
+const MAX_WAITING = 400;
 
-export interface AlertView {
+export interface AlertListView {
   alerts: readonly Alert[];
-  /** Ids of those that came while one looked. */
-  fresh: ReadonlySet<string>;
-  /** How many came while the list was held. */
-  heldBack: number;
+  /** The ids of the alerts that arrived last. */
+  newIds: ReadonlySet<string>;
+  /** The number of alerts that arrived while the list was paused. */
+  newCount: number;
   loading: boolean;
   error: unknown;
-  /** What follows the list, and whether it is being read. */
-  rest: Rest;
-  searching: boolean;
-  older: () => void;
-  again: () => void;
-  mark: (alertId: string, mark: Mark | null) => void;
+  /** The position at which the list continues. */
+  continuation: Continuation;
+  loadingOlder: boolean;
+  loadOlder: () => void;
+  reload: () => void;
+  setMark: (alertId: string, setMark: Mark | null) => void;
 }
 
-const NONE: Listed = { alerts: [], fresh: new Set(), rest: { next: null, searchedTo: null, missing: null } };
+const EMPTY: AlertList = {
+  alerts: [],
+  newIds: new Set(),
+  continuation: { next: null, searchedTo: null, missing: null },
+};
 
-/** The alerts that a filter wants: a page of them, then what comes. While `held`, what comes waits. */
-export function useAlerts(filter: AlertFilter, held: boolean): AlertView {
-  const { subscribe } = useLive();
-  const [listed, setListed] = useState<Listed>(NONE);
+/** The alerts that match a filter: the newest page, then each new alert. While `paused`, new alerts wait. */
+export function useAlerts(filter: AlertFilter, paused: boolean): AlertListView {
+  const { subscribe } = useStream();
+  const [list, setList] = useState<AlertList>(EMPTY);
   const [waiting, setWaiting] = useState<readonly Alert[]>([]);
-  const [heldBack, setHeldBack] = useState(0);
-  const [settled, setSettled] = useState<object | null>(null);
+  const [newCount, setNewCount] = useState(0);
+  const [finishedRequest, setFinishedRequest] = useState<object | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const [searching, setSearching] = useState(false);
-  const [round, setRound] = useState(0);
-  const holding = useRef(held);
+  const [loadingOlder, setLoadingOlder] = useState(false);
+  const [reloads, setReloads] = useState(0);
+  const pausedRef = useRef(paused);
   const parameters = useMemo(
     () => ({
       ruleId: filter.ruleId,
@@ -58,91 +62,102 @@ export function useAlerts(filter: AlertFilter, held: boolean): AlertView {
     }),
     [filter.ruleId, filter.key, filter.shadow, filter.corrections, filter.snoozed],
   );
-  // Another one for each reading: of another filter, or of the same once more.
-  const asked = useMemo(() => ({ parameters, round }), [parameters, round]);
-  const loading = settled !== asked;
-  const again = useCallback(() => setRound((old) => old + 1), []);
+  // A new object for each read: after a change of the filter, or after a reload.
+  const request = useMemo(() => ({ parameters, reloads }), [parameters, reloads]);
+  const loading = finishedRequest !== request;
+  const reload = useCallback(() => setReloads((old) => old + 1), []);
 
   useEffect(() => {
-    holding.current = held;
-  }, [held]);
+    pausedRef.current = paused;
+  }, [paused]);
 
   useEffect(() => {
-    const ended = new AbortController();
-    // What comes while the page is being read must not be lost, nor be shown for another filter.
-    let early: Alert[] | null = [];
-    const came = (alerts: readonly Alert[], count: number) => {
-      const news = alerts.filter((alert) => wanted(alert, parameters));
-      if (news.length === 0) return;
-      if (early !== null) early = withNews(early, news);
-      else if (holding.current) {
-        setWaiting((old) => withNews(old, news).slice(0, MOST_HELD));
-        setHeldBack((old) => old + Math.max(news.length, alerts.length === news.length ? count : 0));
-      } else setListed((old) => shownToo(old, news));
+    const controller = new AbortController();
+    // Alerts that arrive during the read are added to its result. They belong to this filter only.
+    let received: Alert[] | null = [];
+    const receive = (alerts: readonly Alert[], count: number) => {
+      const added = alerts.filter((alert) => matches(alert, parameters));
+      if (added.length === 0) return;
+      if (received !== null) received = mergeAlerts(received, added);
+      else if (pausedRef.current) {
+        setWaiting((old) => mergeAlerts(old, added).slice(0, MAX_WAITING));
+        setNewCount((old) => old + Math.max(added.length, alerts.length === added.length ? count : 0));
+      } else setList((old) => addAlerts(old, added));
     };
     const stop = subscribe({
-      alerts: came,
-      correction: (event) => setListed((old) => ({ ...old, alerts: corrected(old.alerts, event, parameters) })),
-      missed: again,
+      alerts: receive,
+      correction: (event) => setList((old) => ({ ...old, alerts: applyCorrection(old.alerts, event, parameters) })),
+      gap: reload,
     });
-    void get<Alerts>(`/alerts${query({ ...parameters, ...correctionsOf(parameters), limit: PAGE })}`, ended.signal)
+    void get<Alerts>(
+      `/alerts${queryString({ ...parameters, ...correctionsParameter(parameters), limit: PAGE_SIZE })}`,
+      controller.signal,
+    )
       .then(
         (page) => {
-          setListed({ alerts: withNews(page.items, early ?? []), fresh: new Set(), rest: restOf(page) });
+          setList({
+            alerts: mergeAlerts(page.items, received ?? []),
+            newIds: new Set(),
+            continuation: continuationOf(page),
+          });
           setWaiting([]);
-          setHeldBack(0);
+          setNewCount(0);
           setError(null);
         },
-        (fault: unknown) => {
-          if (!ended.signal.aborted) setError(fault);
+        (failure: unknown) => {
+          if (!controller.signal.aborted) setError(failure);
         },
       )
       .finally(() => {
-        early = null;
-        if (!ended.signal.aborted) setSettled(asked);
+        received = null;
+        if (!controller.signal.aborted) setFinishedRequest(request);
       });
     return () => {
       stop();
-      ended.abort();
+      controller.abort();
     };
-  }, [asked, parameters, subscribe, again]);
+  }, [request, parameters, subscribe, reload]);
 
-  // Let go: what waited is shown at once.
-  if (!held && waiting.length > 0) {
-    setListed(shownToo(listed, waiting));
+  // The list resumes: show the alerts that waited.
+  if (!paused && waiting.length > 0) {
+    setList(addAlerts(list, waiting));
     setWaiting([]);
-    setHeldBack(0);
+    setNewCount(0);
   }
 
-  const older = useCallback(() => {
-    const before = listed.rest.next;
+  const loadOlder = useCallback(() => {
+    const before = list.continuation.next;
     if (before === null) return;
-    setSearching(true);
-    void get<Alerts>(`/alerts${query({ ...parameters, ...correctionsOf(parameters), limit: PAGE, before })}`)
+    setLoadingOlder(true);
+    void get<Alerts>(
+      `/alerts${queryString({ ...parameters, ...correctionsParameter(parameters), limit: PAGE_SIZE, before })}`,
+    )
       .then(
         (page) =>
-          // Another list may be there by now, or a reader who asked twice.
-          setListed((old) =>
-            old.rest.next === before ? { ...old, alerts: withOlder(old.alerts, page.items), rest: restOf(page) } : old,
+          // The list can have changed since the request, or the user clicked twice.
+          setList((old) =>
+            old.continuation.next === before
+              ? { ...old, alerts: appendOlder(old.alerts, page.items), continuation: continuationOf(page) }
+              : old,
           ),
         setError,
       )
-      .finally(() => setSearching(false));
-  }, [listed.rest.next, parameters]);
+      .finally(() => setLoadingOlder(false));
+  }, [list.continuation.next, parameters]);
 
-  const mark = useCallback(
-    (alertId: string, given: Mark | null) =>
-      setListed((old) => ({ ...old, alerts: marked(old.alerts, alertId, given) })),
+  const setMark = useCallback(
+    (alertId: string, mark: Mark | null) =>
+      setList((old) => ({ ...old, alerts: applyMark(old.alerts, alertId, mark) })),
     [],
   );
-  return { ...listed, heldBack, loading, error, searching, older, again, mark };
+  return { ...list, newCount, loading, error, loadingOlder, loadOlder, reload, setMark };
 }
 
-/** The server leaves corrected alerts out for `false`, and all others for `true`. */
-function correctionsOf({ corrections }: AlertFilter): { corrections: false | null } {
+/** The server omits corrected alerts for `false`, and all other alerts for `true`. */
+function correctionsParameter({ corrections }: AlertFilter): { corrections: false | null } {
   return { corrections: corrections ? null : false };
 }
 
-function restOf({ next, searchedTo, missing }: Alerts): Rest {
+function continuationOf({ next, searchedTo, missing }: Alerts): Continuation {
   return { next, searchedTo, missing };
 }

@@ -1,22 +1,22 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
-import { done, failed } from "../parts/notices";
-import { type Answer, call, get, type Options, Problem } from "./http";
+import { notifySuccess, notifyError } from "../notifications";
+import { type ApiResponse, call, get, type CallOptions, Problem } from "./http";
 import { keys } from "./keys";
 import type { Me, Rules, Schema } from "./types";
 
-/** Who asks, and what they may do. */
+/** The user with their role and permissions. */
 export function useMe() {
   return useQuery({ queryKey: keys.me, queryFn: ({ signal }) => get<Me>("/me", signal), staleTime: 60_000 });
 }
 
-/** Whether who asks may do this; the server decides again. */
+/** Returns a check of the user's permissions. The server checks them again. */
 export function useCan(): (permission: Me["can"][number]) => boolean {
   const { data } = useMe();
   return (permission) => data?.can.includes(permission) ?? false;
 }
 
-/** What rules may be made of. */
+/** The schema of rules: fields, aggregates, operators, actions and states. */
 export function useSchema() {
   return useQuery({
     queryKey: keys.schema,
@@ -25,16 +25,16 @@ export function useSchema() {
   });
 }
 
-const MOST_AT_ONCE = 1_000;
+const PAGE_SIZE = 1_000;
 
-/** Every rule. */
+/** All rules, read page by page. */
 export function useRules() {
   return useQuery({
     queryKey: keys.ruleList,
     queryFn: async ({ signal }) => {
-      const all = await get<Rules>(`/rules?limit=${MOST_AT_ONCE}`, signal);
+      const all = await get<Rules>(`/rules?limit=${PAGE_SIZE}`, signal);
       while (all.next !== null) {
-        const more = await get<Rules>(`/rules?limit=${MOST_AT_ONCE}&cursor=${encodeURIComponent(all.next)}`, signal);
+        const more = await get<Rules>(`/rules?limit=${PAGE_SIZE}&cursor=${encodeURIComponent(all.next)}`, signal);
         all.items.push(...more.items);
         all.next = more.next;
       }
@@ -44,44 +44,45 @@ export function useRules() {
   });
 }
 
-/** The names of rules by id, as far as they are known. */
+/** The names of all loaded rules by id. */
 export function useRuleNames(): ReadonlyMap<number, string> {
   const { data } = useRules();
   return new Map(data?.items.map((row) => [row.ruleId, row.name ?? ""]));
 }
 
-/** The statuses of what somebody else was quicker with. */
-const OVERTAKEN = [409, 412];
+/** The statuses of a request that lost against another user's change. */
+const CONFLICT_STATUSES = [409, 412];
 
 /**
- * Something that changes the server: says how it went, and has what it affects read again, also where somebody else
- * was quicker. The answer is kept as what it `renews`; `said` may depend on it and, for what is new, `renews` too. A
- * `quiet` failure is shown by whoever asked. All of it is so as well where they have closed the dialog since, and then
- * the failure is said too.
+ * A request that changes the server. A success shows `successMessage`, stores the response under the query key `updates`
+ * and refetches the keys in `invalidates`. A conflict with another user's change refetches them too.
+ *
+ * A failure shows a notification. With `quiet` the caller shows the error instead, as long as it is mounted. All of this
+ * also happens after the caller has unmounted, for example because the user closed the dialog.
  */
-export function useChange<V, T = unknown>(
-  request: (variables: V) => { path: string } & Options,
+export function useApiMutation<V, T = unknown>(
+  request: (variables: V) => { path: string } & CallOptions,
   {
-    said,
-    affects = [],
-    renews,
+    successMessage,
+    invalidates = [],
+    updates,
     quiet = false,
   }: {
-    said?: string | ((answer: Answer<T>) => string | null);
-    affects?: readonly (readonly unknown[])[];
-    renews?: readonly unknown[] | ((body: T) => readonly unknown[]);
+    successMessage?: string | ((answer: ApiResponse<T>) => string | null);
+    invalidates?: readonly (readonly unknown[])[];
+    updates?: readonly unknown[] | ((body: T) => readonly unknown[]);
     quiet?: boolean;
   } = {},
 ) {
   const client = useQueryClient();
-  const here = useRef(true);
+  const mounted = useRef(true);
   useEffect(() => {
-    here.current = true;
+    mounted.current = true;
     return () => {
-      here.current = false;
+      mounted.current = false;
     };
   }, []);
-  const reread = (names: readonly (readonly unknown[])[]) =>
+  const invalidate = (names: readonly (readonly unknown[])[]) =>
     names.forEach((queryKey) => void client.invalidateQueries({ queryKey }));
   return useMutation({
     mutationFn: (variables: V) => {
@@ -89,15 +90,15 @@ export function useChange<V, T = unknown>(
       return call<T>(path, options);
     },
     onSuccess: (answer) => {
-      const text = typeof said === "function" ? said(answer) : said;
-      if (text) done(text);
-      if (renews) client.setQueryData(typeof renews === "function" ? renews(answer.body) : renews, answer.body);
-      reread(affects);
+      const text = typeof successMessage === "function" ? successMessage(answer) : successMessage;
+      if (text) notifySuccess(text);
+      if (updates) client.setQueryData(typeof updates === "function" ? updates(answer.body) : updates, answer.body);
+      invalidate(invalidates);
     },
     onError: (error) => {
-      if (!quiet || !here.current) failed(error);
-      if (error instanceof Problem && OVERTAKEN.includes(error.status)) {
-        reread(renews && typeof renews !== "function" ? [...affects, renews] : affects);
+      if (!quiet || !mounted.current) notifyError(error);
+      if (error instanceof Problem && CONFLICT_STATUSES.includes(error.status)) {
+        invalidate(updates && typeof updates !== "function" ? [...invalidates, updates] : invalidates);
       }
     },
   });

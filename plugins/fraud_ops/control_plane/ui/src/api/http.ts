@@ -3,7 +3,7 @@ import type { Reason } from "./types";
 
 export const API = "/fraud/control/api";
 
-/** An answer that is an error: its status, what is wrong in a sentence, and the reasons by field. */
+/** An error response (RFC 9457): status, title, detail, and reasons by field. */
 export class Problem extends Error {
   constructor(
     readonly status: number,
@@ -15,32 +15,32 @@ export class Problem extends Error {
   }
 }
 
-export interface Answer<T> {
+export interface ApiResponse<T> {
   status: number;
   body: T;
 }
 
-export interface Options {
+export interface CallOptions {
   method?: "GET" | "POST" | "PUT" | "DELETE";
   body?: unknown;
   revision?: number;
   signal?: AbortSignal;
 }
 
-/** One call of the API. Throws a Problem for an error, and one of status 0 where the server cannot be reached. */
-export async function call<T>(path: string, options: Options = {}): Promise<Answer<T>> {
+/** Calls the API. Throws a `Problem` for an error response, and one with status 0 if the server cannot be reached. */
+export async function call<T>(path: string, options: CallOptions = {}): Promise<ApiResponse<T>> {
   const response = await send(path, options);
   const text = await response.text();
   if (!response.ok) throw problemOf(response, text);
   return { status: response.status, body: (text === "" ? null : parseExactly(text)) as T };
 }
 
-/** The body of one call of the API. */
+/** Calls the API with GET and returns the body. */
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await call<T>(path, signal ? { signal } : {})).body;
 }
 
-/** The text of a file that the API makes. */
+/** Returns the text of a file that the API generates. */
 export async function getText(path: string): Promise<string> {
   const response = await send(path, {});
   const text = await response.text();
@@ -48,14 +48,14 @@ export async function getText(path: string): Promise<string> {
   return text;
 }
 
-/** A query string of what is there. */
-export function query(members: Record<string, string | number | boolean | null | undefined>): string {
-  const given = Object.entries(members).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+/** Builds a query string from the members that have a value. */
+export function queryString(members: Record<string, string | number | boolean | null | undefined>): string {
+  const present = Object.entries(members).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const text = new URLSearchParams(present.map(([name, value]) => [name, String(value)])).toString();
   return text === "" ? "" : `?${text}`;
 }
 
-async function send(path: string, { method = "GET", body, revision, signal }: Options): Promise<Response> {
+async function send(path: string, { method = "GET", body, revision, signal }: CallOptions): Promise<Response> {
   const headers: Record<string, string> = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (revision !== undefined) headers["If-Match"] = `"${revision}"`;
@@ -75,12 +75,12 @@ async function send(path: string, { method = "GET", body, revision, signal }: Op
 
 function problemOf(response: Response, text: string): Problem {
   try {
-    const told = parseExactly(text) as Partial<Problem> | null;
-    if (told && typeof told.title === "string") {
-      return new Problem(response.status, told.title, told.detail ?? "", told.reasons ?? []);
+    const body = parseExactly(text) as Partial<Problem> | null;
+    if (body && typeof body.title === "string") {
+      return new Problem(response.status, body.title, body.detail ?? "", body.reasons ?? []);
     }
   } catch {
-    // Not ours: an error page of something in between.
+    // The body is not ours: for example the error page of a proxy.
   }
   return new Problem(response.status, `HTTP ${response.status}`, `The server returned HTTP ${response.status}.`, []);
 }

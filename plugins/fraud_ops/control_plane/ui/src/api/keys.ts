@@ -1,4 +1,4 @@
-/** Under which names answers are kept. */
+/** The query keys of the React Query cache. */
 export const keys = {
   me: ["me"] as const,
   schema: ["schema"] as const,

@@ -43,10 +43,10 @@ export type Versions = Schemas["Versions"];
 export type WhatIf = Schemas["WhatIf"];
 export type WhatIfStarted = Schemas["WhatIfStarted"];
 
-/** A rule as the rule log takes it. Its numbers may be more exact than JavaScript's: see `exactJson`. */
+/** A rule in the format of the rule log. Its numbers can be more precise than JavaScript's: see `exactJson`. */
 export type RuleDocument = Record<string, unknown>;
 
-/** What `fraud_rules.batch.whatif.result` says. */
+/** The JSON of `fraud_rules.batch.whatif.result`. */
 export interface WhatIfResult {
   days: string[];
   transactions: number;

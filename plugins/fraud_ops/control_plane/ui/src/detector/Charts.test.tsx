@@ -3,7 +3,7 @@ import { screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Progress, ProgressPoint } from "../api/types";
 import { liveness, SINCE } from "../testing/samples";
-import { show } from "../testing/show";
+import { renderPage } from "../testing/renderPage";
 import { Charts } from "./Charts";
 
 const WIDTH = 600;
@@ -23,7 +23,7 @@ function point(secondsBefore: number, p99: number): ProgressPoint {
   return { time: SINCE - secondsBefore * 1_000, rowsPerS: 50, lag: 126, p50: 200, p99, batchMs: 150 };
 }
 
-/** The path of the p99 line, as lists of its points. */
+/** The path of the p99 line: a list of points for each unbroken line. */
 async function drawn(points: ProgressPoint[], at: number): Promise<number[][][]> {
   const progress: Progress = {
     status: null,
@@ -36,7 +36,7 @@ async function drawn(points: ProgressPoint[], at: number): Promise<number[][][]>
     faults: [],
     unreadable: {},
   };
-  show(<Charts progress={progress} minutes={15} />);
+  renderPage(<Charts progress={progress} minutes={15} />);
   const chart = screen.getByRole("region", { name: "Latency" });
   await expect.poll(() => chart.querySelectorAll("path.recharts-line-curve")).toHaveLength(2);
   const path = chart.querySelectorAll("path.recharts-line-curve")[1]?.getAttribute("d") ?? "";
@@ -47,7 +47,7 @@ async function drawn(points: ProgressPoint[], at: number): Promise<number[][][]>
     .map((line) => line.split("L").map((pair) => pair.split(",").map(Number)));
 }
 
-test("a chart runs to the present, so that an outage is a gap at its right edge", async () => {
+test("a chart ends now, so that an outage is a gap at its right edge", async () => {
   const [line] = await drawn([point(20, 400), point(10, 500), point(0, 400)], SINCE + 450_000);
   const right = line?.at(-1)?.[0] ?? WIDTH;
   expect(right).toBeGreaterThan(WIDTH * 0.4);

@@ -2,15 +2,15 @@ import { Button, Group, NumberInput, Slider, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
-import { useCan, useChange } from "../api/hooks";
+import { useCan, useApiMutation } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Demo, PlantedFraud } from "../api/types";
-import { At } from "../parts/At";
-import { Head, useTitle } from "../parts/Head";
-import { Shown } from "../parts/Told";
+import { Timestamp } from "../components/Timestamp";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { QueryResult } from "../components/QueryResult";
 
-const ABOUT: Record<string, string> = {
+const DESCRIPTIONS: Record<string, string> = {
   "emptied-account": "One payer moves more than 20,000 to one beneficiary in four payments.",
   "huge-payment": "A single payment far above all others.",
   "mule-fan-out": "One payer sends 1,000 to 1,900 to each of seven beneficiaries.",
@@ -20,32 +20,35 @@ const ABOUT: Record<string, string> = {
   "tested-cards": "A dozen card payments below 2.00.",
 };
 
-/** The demo's traffic: how fast it comes, and a fraud to put into it. */
+/** The demo's traffic: its rate, and frauds to plant. */
 export default function DemoPage() {
-  useTitle("Demo");
+  usePageTitle("Demo");
   const demo = useQuery({ queryKey: keys.demo, queryFn: ({ signal }) => get<Demo>("/demo", signal) });
   return (
     <>
-      <Head title="Demo" about="Synthetic traffic. Plant a fraud and watch the Alerts page." />
-      <Shown of={demo}>
+      <PageHeader title="Demo" subtitle="Synthetic traffic. Plant a fraud and watch the Alerts page." />
+      <QueryResult query={demo}>
         {(data) => (
           <div style={{ display: "grid", gap: "1rem" }}>
-            <Speed key={data.perS} demo={data} />
-            <Plant patterns={data.patterns} />
+            <TrafficRate key={data.perS} demo={data} />
+            <FraudPatterns patterns={data.patterns} />
           </div>
         )}
-      </Shown>
+      </QueryResult>
     </>
   );
 }
 
-function Speed({ demo }: { demo: Demo }) {
+function TrafficRate({ demo }: { demo: Demo }) {
   const can = useCan();
   const [perS, setPerS] = useState(demo.perS);
-  const set = useChange<number, Demo>((value) => ({ path: "/demo/speed", method: "POST", body: { perS: value } }), {
-    said: "Traffic rate changed",
-    renews: keys.demo,
-  });
+  const setRate = useApiMutation<number, Demo>(
+    (value) => ({ path: "/demo/speed", method: "POST", body: { perS: value } }),
+    {
+      successMessage: "Traffic rate changed",
+      updates: keys.demo,
+    },
+  );
   return (
     <section className="panel" aria-label="Traffic rate">
       <h2>Transactions per second</h2>
@@ -57,7 +60,7 @@ function Speed({ demo }: { demo: Demo }) {
           step={Math.max(1, Math.round(demo.maxPerS / 100))}
           value={perS}
           onChange={setPerS}
-          onChangeEnd={(value) => set.mutate(value)}
+          onChangeEnd={(value) => setRate.mutate(value)}
           disabled={!can("steerDemo")}
           thumbLabel="Transactions per second"
           label={null}
@@ -69,12 +72,12 @@ function Speed({ demo }: { demo: Demo }) {
           value={perS}
           onChange={(value) => setPerS(Number(value) || 0)}
           onBlur={() => {
-            if (perS !== demo.perS) set.mutate(perS);
+            if (perS !== demo.perS) setRate.mutate(perS);
           }}
           disabled={!can("steerDemo")}
           w="7rem"
         />
-        <Button variant="default" disabled={!can("steerDemo")} onClick={() => set.mutate(0)}>
+        <Button variant="default" disabled={!can("steerDemo")} onClick={() => setRate.mutate(0)}>
           Stop traffic
         </Button>
       </Group>
@@ -82,10 +85,10 @@ function Speed({ demo }: { demo: Demo }) {
   );
 }
 
-function Plant({ patterns }: { patterns: readonly string[] }) {
+function FraudPatterns({ patterns }: { patterns: readonly string[] }) {
   const can = useCan();
   const [planted, setPlanted] = useState<(PlantedFraud & { at: number })[]>([]);
-  const plant = useChange<string, PlantedFraud>((pattern) => ({
+  const plant = useApiMutation<string, PlantedFraud>((pattern) => ({
     path: "/demo/fraud",
     method: "POST",
     body: { pattern },
@@ -112,7 +115,7 @@ function Plant({ patterns }: { patterns: readonly string[] }) {
             <div>
               <strong>{pattern.replaceAll("-", " ")}</strong>
               <Text size="sm" c="dimmed">
-                {ABOUT[pattern] ?? ""}
+                {DESCRIPTIONS[pattern] ?? ""}
               </Text>
             </div>
             <Button
@@ -135,7 +138,7 @@ function Plant({ patterns }: { patterns: readonly string[] }) {
           <ul>
             {planted.map((fraud) => (
               <li key={fraud.label}>
-                <At ms={fraud.at} /> {fraud.pattern.replaceAll("-", " ")} ({fraud.label}) sent:{" "}
+                <Timestamp ms={fraud.at} /> {fraud.pattern.replaceAll("-", " ")} ({fraud.label}) sent:{" "}
                 <Link to="/alerts">Show alerts</Link>
               </li>
             ))}

@@ -4,13 +4,13 @@ import { http, HttpResponse } from "msw";
 import { expect, test } from "vitest";
 import { API } from "../api/http";
 import type { Liveness, Progress, ProgressPoint } from "../api/types";
-import { time } from "../parts/format";
+import { formatTime } from "../format";
 import { liveness, SINCE } from "../testing/samples";
-import { serve } from "../testing/serve";
-import { show } from "../testing/show";
+import { mockServer } from "../testing/mockServer";
+import { renderPage } from "../testing/renderPage";
 import DetectorPage from "./DetectorPage";
 
-const server = serve(
+const server = mockServer(
   http.get(`*${API}/drift`, () =>
     HttpResponse.json({
       inStep: false,
@@ -57,20 +57,20 @@ function page(now: Liveness, members: Partial<Progress> = {}) {
     ...members,
   };
   server.use(http.get(`*${API}/progress`, () => HttpResponse.json(progress)));
-  show(<DetectorPage />);
+  renderPage(<DetectorPage />);
 }
 
-test("during an outage the figures are old, and the lag of the last batch is not shown as now", async () => {
+test("during an outage the metrics are dimmed, and the lag of the last batch is not shown as current", async () => {
   page(liveness());
   const figures = await screen.findByRole("region", { name: "Metrics" });
   expect(figures).toHaveTextContent("Waiting payments: 52,310");
-  expect(figures).toHaveTextContent(`Metrics of the last batch, as of ${time(SINCE, SINCE)}`);
+  expect(figures).toHaveTextContent(`Metrics of the last batch, as of ${formatTime(SINCE, SINCE)}`);
   expect(figures.querySelector("dl")).toHaveClass("old");
   expect(figures).not.toHaveTextContent("126");
   expect(screen.getByText("STARTING")).toHaveAttribute("data-tone", "bad");
 });
 
-test("while payments are evaluated the figures are current", async () => {
+test("without an outage the metrics are current", async () => {
   page(liveness({ severity: "NONE", waiting: 12, verdict: { ...liveness().verdict, name: "HEALTHY", tone: "good" } }));
   const figures = await screen.findByRole("region", { name: "Metrics" });
   expect(figures).toHaveTextContent("Waiting payments: 12");
@@ -79,7 +79,7 @@ test("while payments are evaluated the figures are current", async () => {
   expect(figures).not.toHaveTextContent("as of");
 });
 
-test("a reader that stands still is named, and so is the log it has not read", async () => {
+test("a stuck topic consumer and the unread part of the rule log are shown", async () => {
   const reader = { name: "mirror", topic: "rules", position: 4, end: 9, behind: 5, since: SINCE, fault: null };
   page(liveness({ severity: "NONE" }), {
     readers: [

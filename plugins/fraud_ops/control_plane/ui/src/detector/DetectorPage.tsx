@@ -1,25 +1,27 @@
 import { Group, SegmentedControl, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { shown } from "../api/exactJson";
+import { toText } from "../api/exactJson";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Drift, Liveness, Progress } from "../api/types";
-import { At } from "../parts/At";
-import { Chip } from "../parts/Chip";
-import { bytes, duration, number, share, time, verdictName } from "../parts/format";
-import { Head, useTitle } from "../parts/Head";
-import { ScrolledTable } from "../parts/ScrolledTable";
-import { Nothing, Shown } from "../parts/Told";
+import { Timestamp } from "../components/Timestamp";
+import { Chip } from "../components/Chip";
+import { formatBytes, formatDuration, formatNumber, formatShare, formatTime, verdictText } from "../format";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { ScrollableTable } from "../components/ScrollableTable";
+import { Fact } from "../components/Fact";
+import { EmptyState } from "../components/EmptyState";
+import { QueryResult } from "../components/QueryResult";
 import { Charts } from "./Charts";
-import { Readers } from "./Readers";
+import { TopicConsumers } from "./TopicConsumers";
 
 const MINUTES = ["5", "15", "60"];
 const POLL_MS = 5_000;
 
-/** The detector: verdict with runbook, figures, charts, late payments, quarantine, and drift. */
+/** The detector: verdict with runbook, metrics, charts, late payments, quarantine and drift. */
 export default function DetectorPage() {
-  useTitle("Detector");
+  usePageTitle("Detector");
   const [minutes, setMinutes] = useState("15");
   const progress = useQuery({
     queryKey: [...keys.progress, minutes],
@@ -28,7 +30,7 @@ export default function DetectorPage() {
   });
   return (
     <>
-      <Head title="Detector">
+      <PageHeader title="Detector">
         <SegmentedControl
           size="xs"
           aria-label="Chart time range"
@@ -36,20 +38,22 @@ export default function DetectorPage() {
           onChange={setMinutes}
           data={MINUTES.map((value) => ({ value, label: `${value} min` }))}
         />
-      </Head>
-      <Shown of={progress}>{(data) => <Panel progress={data} minutes={Number(minutes)} />}</Shown>
+      </PageHeader>
+      <QueryResult query={progress}>
+        {(data) => <DetectorSections progress={data} minutes={Number(minutes)} />}
+      </QueryResult>
     </>
   );
 }
 
-function Panel({ progress, minutes }: { progress: Progress; minutes: number }) {
+function DetectorSections({ progress, minutes }: { progress: Progress; minutes: number }) {
   const { status, liveness } = progress;
   const { verdict } = liveness;
   return (
     <div style={{ display: "grid", gap: "1rem" }}>
       <section className="panel" aria-label="Verdict" style={{ borderLeft: `4px solid var(--${verdict.tone})` }}>
         <Group gap="sm" align="baseline">
-          <Chip tone={verdict.tone}>{verdictName(liveness)}</Chip>
+          <Chip tone={verdict.tone}>{verdictText(liveness)}</Chip>
           <a href={verdict.runbook}>Runbook</a>
         </Group>
         {verdict.reasons.map((reason) => (
@@ -58,47 +62,46 @@ function Panel({ progress, minutes }: { progress: Progress; minutes: number }) {
           </Text>
         ))}
       </section>
-      <Figures status={status} liveness={liveness} />
+      <Metrics status={status} liveness={liveness} />
       <Charts progress={progress} minutes={minutes} />
-      <Late rows={progress.late} />
+      <LatePayments rows={progress.late} />
       <Quarantine rows={progress.quarantine} />
-      <Readers progress={progress} />
+      <TopicConsumers progress={progress} />
       <DriftPanel />
     </div>
   );
 }
 
-/** How many payments wait now, and the figures of the last batch. During an outage those are old, and look so. */
-function Figures({ status, liveness }: { status: Progress["status"]; liveness: Liveness }) {
-  const isOld = liveness.severity !== "NONE";
+/** The waiting payments now, and the metrics of the last batch. During an outage the metrics are dimmed. */
+function Metrics({ status, liveness }: { status: Progress["status"]; liveness: Liveness }) {
+  const isStale = liveness.severity !== "NONE";
   return (
     <section className="panel" aria-label="Metrics">
       <p style={{ marginTop: 0 }}>
-        Waiting payments: <strong className="number">{number(liveness.waiting)}</strong>
+        Waiting payments: <strong className="number">{formatNumber(liveness.waiting)}</strong>
       </p>
       {status && (
         <>
-          {isOld && liveness.since !== null && (
+          {isStale && liveness.since !== null && (
             <Text size="sm" c="dimmed" mb={6}>
-              Metrics of the last batch, as of {time(liveness.since, liveness.at)}
+              Metrics of the last batch, as of {formatTime(liveness.since, liveness.at)}
             </Text>
           )}
-          <dl className={isOld ? "facts old" : "facts"}>
-            <Fact name="Transactions per second" value={number(status.rowsPerS)} />
-            <Fact name="Latency p50" value={status.latencyP50Ms === null ? "–" : duration(status.latencyP50Ms)} />
-            <Fact name="Latency p99" value={status.latencyP99Ms === null ? "–" : duration(status.latencyP99Ms)} />
-            <Fact name="Batch duration" value={status.batchMs === null ? "–" : duration(status.batchMs)} />
-            <Fact name="Last batch" value={`${duration(status.lastBatchAgeMs)} ago`} />
-            <Fact name="Rules in force" value={number(status.rulesInForce)} />
-            <Fact name="Events in state" value={`${number(status.retainedEvents)} (${bytes(status.retainedBytes)})`} />
-            <Fact name="Watermark" value={status.watermark === null ? "–" : time(status.watermark)} />
+          <dl className={isStale ? "facts old" : "facts"}>
+            <Fact name="Transactions per second">{formatNumber(status.rowsPerS)}</Fact>
+            <Fact name="Latency p50">{status.latencyP50Ms === null ? "–" : formatDuration(status.latencyP50Ms)}</Fact>
+            <Fact name="Latency p99">{status.latencyP99Ms === null ? "–" : formatDuration(status.latencyP99Ms)}</Fact>
+            <Fact name="Batch duration">{status.batchMs === null ? "–" : formatDuration(status.batchMs)}</Fact>
+            <Fact name="Last batch">{`${formatDuration(status.lastBatchAgeMs)} ago`}</Fact>
+            <Fact name="Rules in force">{formatNumber(status.rulesInForce)}</Fact>
+            <Fact name="Events in state">{`${formatNumber(status.retainedEvents)} (${formatBytes(status.retainedBytes)})`}</Fact>
+            <Fact name="Watermark">{status.watermark === null ? "–" : formatTime(status.watermark)}</Fact>
             {status.recent && (
               <>
-                <Fact name="Late (last 5 min)" value={share(status.recent.late, status.recent.rows)} />
-                <Fact
-                  name="Unreadable (last 5 min)"
-                  value={share(status.recent.quarantined, status.recent.rows + status.recent.quarantined)}
-                />
+                <Fact name="Late (last 5 min)">{formatShare(status.recent.late, status.recent.rows)}</Fact>
+                <Fact name="Unreadable (last 5 min)">
+                  {formatShare(status.recent.quarantined, status.recent.rows + status.recent.quarantined)}
+                </Fact>
               </>
             )}
           </dl>
@@ -108,38 +111,29 @@ function Figures({ status, liveness }: { status: Progress["status"]; liveness: L
   );
 }
 
-function Fact({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
-  );
-}
-
-function Late({ rows }: { rows: Progress["late"] }) {
+function LatePayments({ rows }: { rows: Progress["late"] }) {
   return (
     <section className="panel" aria-label="Late payments">
       <h2>Late payments (counted in later windows, never alerted)</h2>
       {rows.length === 0 ? (
-        <Nothing>None.</Nothing>
+        <EmptyState>None.</EmptyState>
       ) : (
-        <ScrolledTable label="Late payments" columns={["Time", "Lateness", "Grouping keys", "Transaction"]}>
+        <ScrollableTable label="Late payments" columns={["Time", "Lateness", "Grouping keys", "Transaction"]}>
           {rows.map((row, i) => (
             <Table.Tr key={i}>
               <Table.Td>
-                <At ms={row.time} />
+                <Timestamp ms={row.time} />
               </Table.Td>
-              <Table.Td className="number">{duration(row.latenessMs)}</Table.Td>
+              <Table.Td className="number">{formatDuration(row.latenessMs)}</Table.Td>
               <Table.Td>{row.groupings.map((each) => each.fields.join(" & ")).join("; ")}</Table.Td>
               <Table.Td className="code" style={{ minWidth: "14rem" }}>
                 {Object.entries(row.transaction)
-                  .map(([name, value]) => `${name} ${shown(value)}`)
+                  .map(([name, value]) => `${name} ${toText(value)}`)
                   .join(", ")}
               </Table.Td>
             </Table.Tr>
           ))}
-        </ScrolledTable>
+        </ScrollableTable>
       )}
     </section>
   );
@@ -150,13 +144,13 @@ function Quarantine({ rows }: { rows: Progress["quarantine"] }) {
     <section className="panel" aria-label="Quarantine">
       <h2>Quarantine: unreadable records</h2>
       {rows.length === 0 ? (
-        <Nothing>None.</Nothing>
+        <EmptyState>None.</EmptyState>
       ) : (
-        <ScrolledTable label="Quarantined records" columns={["Time", "Reason", "Position", "Content"]}>
+        <ScrollableTable label="Quarantined records" columns={["Time", "Reason", "Position", "Content"]}>
           {rows.map((row) => (
             <Table.Tr key={`${row.topic} ${row.partition} ${row.offset}`}>
               <Table.Td>
-                <At ms={row.time} />
+                <Timestamp ms={row.time} />
               </Table.Td>
               <Table.Td style={{ minWidth: "12rem" }} className="wrap">
                 <strong>{row.reason}</strong>
@@ -170,7 +164,7 @@ function Quarantine({ rows }: { rows: Progress["quarantine"] }) {
               </Table.Td>
             </Table.Tr>
           ))}
-        </ScrolledTable>
+        </ScrollableTable>
       )}
     </section>
   );
@@ -185,7 +179,7 @@ function DriftPanel() {
   return (
     <section className="panel" aria-label="Store and rule log">
       <h2>Store and rule log</h2>
-      <Shown of={drift}>
+      <QueryResult query={drift}>
         {(data) => (
           <>
             <Chip tone={data.inStep ? "good" : data.settled ? "bad" : "warn"}>
@@ -194,15 +188,15 @@ function DriftPanel() {
             <Text span size="sm">
               {data.outboxPending === 0
                 ? "All changes are in the rule log."
-                : `Changes waiting for the rule log: ${number(data.outboxPending)}. Oldest: ${duration(data.oldestPendingMs ?? 0)}.`}
+                : `Changes waiting for the rule log: ${formatNumber(data.outboxPending)}. Oldest: ${formatDuration(data.oldestPendingMs ?? 0)}.`}
             </Text>
             {data.behind > 0 && (
               <Text size="sm">
-                Rule log records not yet applied: {number(data.behind)}.
+                Rule log records not yet applied: {formatNumber(data.behind)}.
                 {data.behindSince !== null && (
                   <>
                     {" "}
-                    Oldest: <At ms={data.behindSince} />.
+                    Oldest: <Timestamp ms={data.behindSince} />.
                   </>
                 )}
               </Text>
@@ -211,14 +205,14 @@ function DriftPanel() {
               <ul>
                 {data.differences.map(({ ruleId, store, log }) => (
                   <li key={ruleId} className="code">
-                    rule {ruleId}: store {store ? shown(store) : "missing"}; rule log {log ? shown(log) : "missing"}
+                    rule {ruleId}: store {store ? toText(store) : "missing"}; rule log {log ? toText(log) : "missing"}
                   </li>
                 ))}
               </ul>
             )}
           </>
         )}
-      </Shown>
+      </QueryResult>
     </section>
   );
 }

@@ -5,11 +5,11 @@ import { http, HttpResponse } from "msw";
 import { expect, test } from "vitest";
 import { API } from "../api/http";
 import { ANALYST, approval, rule } from "../testing/samples";
-import { serve } from "../testing/serve";
-import { show } from "../testing/show";
+import { mockServer } from "../testing/mockServer";
+import { renderPage } from "../testing/renderPage";
 import ApprovalsPage from "./ApprovalsPage";
 
-serve(
+mockServer(
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
   http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
   http.get(`*${API}/approvals`, ({ request }) => {
@@ -22,17 +22,17 @@ serve(
 
 const listed = () => screen.getAllByRole("article").length;
 
-test("what waits is listed page by page", async () => {
-  show(<ApprovalsPage />);
+test("pending requests are listed page by page", async () => {
+  renderPage(<ApprovalsPage />);
   await waitFor(() => expect(listed()).toBe(2));
-  expect(screen.queryByText("No differences"), "a move is no change of the document").toBeNull();
+  expect(screen.queryByText("No differences"), "a transition does not change the document").toBeNull();
   await userEvent.click(screen.getByRole("button", { name: "Load older requests" }));
   await waitFor(() => expect(listed()).toBe(3));
   expect(screen.queryByRole("button", { name: "Load older requests" })).toBeNull();
 });
 
-test("what was decided is another list", async () => {
-  show(<ApprovalsPage />);
+test("decided requests are a separate list", async () => {
+  renderPage(<ApprovalsPage />);
   await waitFor(() => expect(listed()).toBe(2));
   await userEvent.click(screen.getByRole("switch", { name: "Show decided" }));
   await waitFor(() => expect(listed()).toBe(1));

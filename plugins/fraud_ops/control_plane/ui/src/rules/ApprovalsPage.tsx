@@ -3,24 +3,25 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
 import { useMe, useRuleNames, useRules } from "../api/hooks";
-import { get, query } from "../api/http";
+import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { Approval, Approvals, Me, RuleRow } from "../api/types";
-import { At } from "../parts/At";
-import { Changes } from "../parts/Changes";
-import { Chip, StateChip } from "../parts/Chip";
-import { formula } from "../parts/format";
-import { Further } from "../parts/Further";
-import { Head, useTitle } from "../parts/Head";
-import { Nothing, Shown } from "../parts/Told";
+import { Timestamp } from "../components/Timestamp";
+import { ChangeTable } from "../components/ChangeTable";
+import { Chip, StateChip } from "../components/Chip";
+import { ruleFormula } from "../format";
+import { LoadMore } from "../components/LoadMore";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { EmptyState } from "../components/EmptyState";
+import { QueryResult } from "../components/QueryResult";
 import { changesBetween } from "./changes";
-import { askedFor, Decide } from "./PendingApproval";
+import { requestText, DecisionForm } from "./PendingApproval";
 
 const PAGE = 50;
 
-/** What waits for a second person; on request also what was decided. */
+/** Requests that await approval; with the switch, decided requests too. */
 export default function ApprovalsPage() {
-  useTitle("Approvals");
+  usePageTitle("Approvals");
   const me = useMe();
   const rules = useRules();
   const names = useRuleNames();
@@ -28,7 +29,7 @@ export default function ApprovalsPage() {
   const approvals = useInfiniteQuery({
     queryKey: [...keys.approvals, all ? "all" : "listed"],
     queryFn: ({ pageParam, signal }) =>
-      get<Approvals>(`/approvals${query({ open: !all, limit: PAGE, before: pageParam })}`, signal),
+      get<Approvals>(`/approvals${queryString({ open: !all, limit: PAGE, before: pageParam })}`, signal),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   });
@@ -36,19 +37,19 @@ export default function ApprovalsPage() {
   const rowOf = (id: number) => rules.data?.items.find((row) => row.ruleId === id);
   return (
     <>
-      <Head title="Approvals">
+      <PageHeader title="Approvals">
         <Switch label="Show decided" checked={all} onChange={(event) => setAll(event.currentTarget.checked)} />
-      </Head>
-      <Shown of={approvals}>
+      </PageHeader>
+      <QueryResult query={approvals}>
         {() =>
           items.length === 0 ? (
-            <Nothing>{all ? "No requests yet" : "No requests awaiting approval"}</Nothing>
+            <EmptyState>{all ? "No requests yet" : "No requests awaiting approval"}</EmptyState>
           ) : (
             <>
               <ul style={{ listStyle: "none", margin: 0, padding: 0, display: "grid", gap: "0.75rem" }}>
                 {items.map((approval) => (
                   <li key={approval.id} className="panel">
-                    <One
+                    <ApprovalItem
                       approval={approval}
                       row={rowOf(approval.ruleId)}
                       name={names.get(approval.ruleId) ?? ""}
@@ -57,16 +58,16 @@ export default function ApprovalsPage() {
                   </li>
                 ))}
               </ul>
-              <Further of={approvals} label="Load older requests" />
+              <LoadMore query={approvals} label="Load older requests" />
             </>
           )
         }
-      </Shown>
+      </QueryResult>
     </>
   );
 }
 
-function One({
+function ApprovalItem({
   approval,
   row,
   name,
@@ -84,30 +85,30 @@ function One({
           {approval.ruleId} {name}
         </Link>
         {row && <StateChip state={row.state} />}
-        <Chip tone="warn">{askedFor(approval)}</Chip>
+        <Chip tone="warn">{requestText(approval)}</Chip>
         <span
           style={{ color: "var(--mantine-color-dimmed)", fontSize: "var(--mantine-font-size-sm)" }}
           className="wrap"
         >
-          {approval.requestedBy}, <At ms={approval.requestedAt} />
+          {approval.requestedBy}, <Timestamp ms={approval.requestedAt} />
           {approval.comment && `: ${approval.comment}`}
         </span>
       </div>
       <div className="code" style={{ margin: "0.375rem 0" }}>
-        {formula(approval.document)}
+        {ruleFormula(approval.document)}
       </div>
       {row && approval.decision === null && approval.action !== "state" && (
-        <Changes changes={changesBetween(row.document, approval.document)} />
+        <ChangeTable changes={changesBetween(row.document, approval.document)} />
       )}
       {approval.decision === null ? (
-        me && <Decide approval={approval} me={me} />
+        me && <DecisionForm approval={approval} me={me} />
       ) : (
         <p style={{ margin: "0.375rem 0 0" }}>
           <Chip tone={approval.decision === "APPROVED" ? "good" : "bad"}>{approval.decision.toLowerCase()}</Chip>{" "}
           {approval.decidedBy}
           {approval.decidedAt !== null && (
             <>
-              , <At ms={approval.decidedAt} />
+              , <Timestamp ms={approval.decidedAt} />
             </>
           )}
         </p>

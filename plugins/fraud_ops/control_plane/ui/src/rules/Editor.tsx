@@ -2,12 +2,12 @@ import { Alert, Button, Group, Loader, SegmentedControl, Text, TextInput } from 
 import { useHotkeys } from "@mantine/hooks";
 import { lazy, Suspense, useRef } from "react";
 import type { Me, RuleDetail, Schema } from "../api/types";
-import { Changes } from "../parts/Changes";
-import { Reasons, Trouble } from "../parts/Told";
-import { offers } from "./editor/completion";
-import { editAsks } from "./lifecycle";
-import type { Writing } from "./useRuleDraft";
-import type { Saving } from "./useSaving";
+import { ChangeTable } from "../components/ChangeTable";
+import { ErrorAlert, ReasonList } from "../components/ErrorAlert";
+import { suggestions } from "./editor/completion";
+import { editNeedsApproval } from "./lifecycle";
+import type { RuleEdit } from "./useRuleEdit";
+import type { RuleSave } from "./useRuleSave";
 
 const CodeEditor = lazy(() => import("./editor/CodeEditor").then((module) => ({ default: module.CodeEditor })));
 const RuleForm = lazy(() => import("./editor/RuleForm").then((module) => ({ default: module.RuleForm })));
@@ -16,29 +16,29 @@ interface Props {
   rule: RuleDetail | null;
   me: Me;
   schema: Schema;
-  writing: Writing;
-  saving: Saving;
+  edit: RuleEdit;
+  save: RuleSave;
 }
 
-/** The rule as a form and as text, side by side; what is wrong with it; and its saving. */
-export function Editor({ rule, me, schema, writing, saving }: Props) {
-  const { draft, judged } = writing;
+/** The editor of a rule: form and text side by side, validation errors, and the save button. */
+export function Editor({ rule, me, schema, edit, save }: Props) {
+  const { draft, validation } = edit;
   const readOnly = !me.can.includes("draft") || rule?.state === "DELETE";
-  // What is written while it is being saved would be lost: it goes on from what is stored then.
-  const fixed = readOnly || saving.busy;
-  const asks = rule !== null && editAsks(rule.state, me);
-  const nothingNew = rule !== null && !writing.dirty;
-  const wrong = useRef<HTMLDivElement>(null);
-  const reasons = draft.fault ? [{ field: "record", message: draft.fault }] : judged.reasons;
+  // A save replaces the draft with the stored rule, so the editor is locked until it ends.
+  const isLocked = readOnly || save.busy;
+  const needsApproval = rule !== null && editNeedsApproval(rule.state, me);
+  const isUnchanged = rule !== null && !edit.dirty;
+  const resultRef = useRef<HTMLDivElement>(null);
+  const reasons = draft.parseError ? [{ field: "record", message: draft.parseError }] : validation.reasons;
 
   const submit = () => {
-    if (readOnly || nothingNew) return;
-    saving.save(() => {
-      wrong.current?.focus();
-      return wrong.current !== null;
+    if (readOnly || isUnchanged) return;
+    save.save(() => {
+      resultRef.current?.focus();
+      return resultRef.current !== null;
     });
   };
-  // In the text editor, too, which is no input to a browser.
+  // Also inside the text editor, which the browser does not treat as an input.
   useHotkeys([["mod+S", submit]], [], true);
 
   return (
@@ -49,16 +49,16 @@ export function Editor({ rule, me, schema, writing, saving }: Props) {
       }}
       noValidate
     >
-      {writing.overtaken && !saving.busy && rule && <Overtaken rule={rule} writing={writing} />}
+      {edit.outdated && !save.busy && rule && <ConflictAlert rule={rule} edit={edit} />}
       <Suspense fallback={<Loader size="sm" aria-label="Loading" />}>
         <div className="sides">
           <section className="panel" aria-label="Form">
             <RuleForm
-              document={writing.document}
+              document={edit.document}
               schema={schema}
               reasons={reasons}
-              readOnly={fixed}
-              change={writing.change}
+              readOnly={isLocked}
+              change={edit.setMembers}
             />
           </section>
           <section
@@ -70,67 +70,69 @@ export function Editor({ rule, me, schema, writing, saving }: Props) {
               <SegmentedControl
                 size="xs"
                 aria-label="Text format"
-                value={writing.form}
-                readOnly={saving.busy}
-                onChange={(value) => writing.show(value)}
+                value={edit.format}
+                readOnly={save.busy}
+                onChange={(value) => edit.setFormat(value)}
                 data={[
                   { value: "yaml", label: "YAML" },
                   { value: "json", label: "JSON" },
-                  { value: "line", label: "One line", disabled: writing.form !== "line" && writing.line === null },
+                  { value: "line", label: "One line", disabled: edit.format !== "line" && edit.line === null },
                 ]}
               />
               <Text size="xs" c="dimmed">
-                {writing.form === "line"
+                {edit.format === "line"
                   ? "id, state, per, distinct, field, aggregate, comparison, limit, minutes"
                   : "Ctrl Space: complete a name"}
               </Text>
             </Group>
             <CodeEditor
               label="Rule text"
-              value={writing.text}
-              onChange={writing.type}
-              offers={(before) => offers(writing.form, before, schema)}
+              value={edit.text}
+              onChange={edit.setText}
+              suggest={(before) => suggestions(edit.format, before, schema)}
               reasons={reasons}
               invalid={reasons.length > 0}
-              readOnly={fixed}
-              {...(writing.form === "line" ? {} : { language: writing.form })}
+              readOnly={isLocked}
+              {...(edit.format === "line" ? {} : { language: edit.format })}
             />
-            <div ref={wrong} tabIndex={-1} role="status" aria-label="Validation">
-              {!readOnly && <Verdict writing={writing} reasons={reasons} />}
+            <div ref={resultRef} tabIndex={-1} role="status" aria-label="Validation">
+              {!readOnly && <ValidationResult edit={edit} reasons={reasons} />}
             </div>
-            {!readOnly && judged.current?.valid && rule && judged.current.changes.length > 0 && (
+            {!readOnly && validation.current?.valid && rule && validation.current.changes.length > 0 && (
               <details>
                 <summary>
-                  {judged.current.changes.length === 1 ? "1 change" : `${judged.current.changes.length} changes`} from
-                  the stored revision
+                  {validation.current.changes.length === 1
+                    ? "1 change"
+                    : `${validation.current.changes.length} changes`}{" "}
+                  from the stored revision
                 </summary>
-                <Changes changes={judged.current.changes} />
+                <ChangeTable changes={validation.current.changes} />
               </details>
             )}
           </section>
         </div>
       </Suspense>
-      {saving.error && <Trouble error={saving.error} />}
+      {save.error && <ErrorAlert error={save.error} />}
       {!readOnly && (
         <Group mt="md" gap="xs" align="flex-end">
           <TextInput
             label="Comment"
             placeholder="Reason for the change"
-            value={saving.comment}
+            value={save.comment}
             maxLength={500}
-            readOnly={saving.busy}
-            onChange={(event) => saving.setComment(event.currentTarget.value)}
+            readOnly={save.busy}
+            onChange={(event) => save.setComment(event.currentTarget.value)}
             style={{ flex: "1 1 14rem", maxWidth: "32rem" }}
           />
-          <Button type="submit" size="sm" loading={saving.busy} disabled={nothingNew}>
-            {rule === null ? "Save as draft" : asks ? "Request change" : "Save"}
+          <Button type="submit" size="sm" loading={save.busy} disabled={isUnchanged}>
+            {rule === null ? "Save as draft" : needsApproval ? "Request change" : "Save"}
           </Button>
-          {rule && writing.dirty && (
-            <Button variant="subtle" size="sm" disabled={saving.busy} onClick={() => writing.reset(rule)}>
+          {rule && edit.dirty && (
+            <Button variant="subtle" size="sm" disabled={save.busy} onClick={() => edit.reset(rule)}>
               Discard
             </Button>
           )}
-          {rule?.state === "ACTIVE" && !asks && writing.dirty && (
+          {rule?.state === "ACTIVE" && !needsApproval && edit.dirty && (
             <Text size="sm" c="dimmed">
               Takes effect immediately: the rule is active.
             </Text>
@@ -141,21 +143,27 @@ export function Editor({ rule, me, schema, writing, saving }: Props) {
   );
 }
 
-function Verdict({ writing, reasons }: { writing: Writing; reasons: readonly { field: string; message: string }[] }) {
-  const { judged, draft } = writing;
-  if (judged.error && !judged.current) return <Trouble error={judged.error} />;
+function ValidationResult({
+  edit,
+  reasons,
+}: {
+  edit: RuleEdit;
+  reasons: readonly { field: string; message: string }[];
+}) {
+  const { validation, draft } = edit;
+  if (validation.error && !validation.current) return <ErrorAlert error={validation.error} />;
   if (reasons.length > 0) {
     return (
       <div style={{ color: "var(--mantine-color-error)", fontSize: "var(--mantine-font-size-sm)" }}>
         {reasons.length === 1 ? "1 error:" : `${reasons.length} errors:`}
-        <Reasons reasons={reasons} />
+        <ReasonList reasons={reasons} />
       </div>
     );
   }
-  if (draft.fault === null && judged.current?.valid) {
+  if (draft.parseError === null && validation.current?.valid) {
     return (
       <Text size="sm">
-        <strong style={{ color: "var(--good)" }}>Valid.</strong> {judged.current.says}
+        <strong style={{ color: "var(--good)" }}>Valid.</strong> {validation.current.says}
       </Text>
     );
   }
@@ -166,7 +174,7 @@ function Verdict({ writing, reasons }: { writing: Writing; reasons: readonly { f
   );
 }
 
-function Overtaken({ rule, writing }: { rule: RuleDetail; writing: Writing }) {
+function ConflictAlert({ rule, edit }: { rule: RuleDetail; edit: RuleEdit }) {
   return (
     <Alert
       color="yellow"
@@ -175,12 +183,12 @@ function Overtaken({ rule, writing }: { rule: RuleDetail; writing: Writing }) {
       mb="md"
       role="alert"
     >
-      <Text size="sm">Your edit starts from revision {writing.base}.</Text>
+      <Text size="sm">Your edit starts from revision {edit.baseRevision}.</Text>
       <Group gap="xs" mt="xs">
-        <Button variant="default" onClick={() => writing.reset(rule)}>
+        <Button variant="default" onClick={() => edit.reset(rule)}>
           Discard my edit
         </Button>
-        <Button variant="default" onClick={() => writing.rebase(rule)}>
+        <Button variant="default" onClick={() => edit.rebase(rule)}>
           Keep my edit and overwrite
         </Button>
       </Group>

@@ -1,11 +1,11 @@
 import { Button, Menu } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
 import { getText } from "../api/http";
-import { failed } from "../parts/notices";
+import { notifyError } from "../notifications";
 
-const FORMS = { yaml: "YAML", json: "JSON", text: "One line per rule" } as const;
+const FORMATS = { yaml: "YAML", json: "JSON", text: "One line per rule" } as const;
 
-/** Every rule that is not a draft, as a file. */
+/** Downloads all rules except drafts. */
 export function ExportMenu() {
   return (
     <Menu position="bottom-end">
@@ -15,7 +15,7 @@ export function ExportMenu() {
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        {Object.entries(FORMS).map(([form, name]) => (
+        {Object.entries(FORMATS).map(([form, name]) => (
           <Menu.Item key={form} onClick={() => void save(form)}>
             {name}
           </Menu.Item>
@@ -35,6 +35,6 @@ async function save(form: string): Promise<void> {
     link.click();
     URL.revokeObjectURL(url);
   } catch (error) {
-    failed(error);
+    notifyError(error);
   }
 }

@@ -6,8 +6,8 @@ import { http, HttpResponse } from "msw";
 import { afterEach, expect, test, vi } from "vitest";
 import { API } from "../api/http";
 import type { ImportResult } from "../api/types";
-import { serve } from "../testing/serve";
-import { show } from "../testing/show";
+import { mockServer } from "../testing/mockServer";
+import { renderPage } from "../testing/renderPage";
 import { ImportDialog } from "./ImportDialog";
 
 type Item = ImportResult["items"][number];
@@ -24,36 +24,36 @@ const REJECTED: Item = {
   ],
 };
 
-/** What was sent: looks, and imports. */
-let looks: unknown[] = [];
+/** The requests that the server received: previews and imports. */
+let previews: unknown[] = [];
 let imports: unknown[] = [];
 
-const server = serve();
+const server = mockServer();
 
 afterEach(() => {
   notifications.clean();
-  looks = [];
+  previews = [];
   imports = [];
 });
 
-/** The server says of each file that it does this; and of the doing of it `when`, where that is something else. */
-function does(items: Item[], when: ImportResult = { items, applied: true }) {
+/** The server answers a preview with `items`, and an import with `onImport`. */
+function answer(items: Item[], onImport: ImportResult = { items, applied: true }) {
   server.use(
     http.post(`*${API}/import`, async ({ request }) => {
       const dry = new URL(request.url).searchParams.get("dryRun") === "true";
-      (dry ? looks : imports).push(await request.json());
-      return HttpResponse.json(dry ? { items, applied: false } : when);
+      (dry ? previews : imports).push(await request.json());
+      return HttpResponse.json(dry ? { items, applied: false } : onImport);
     }),
   );
 }
 
-function refuses(status: number, problem: { title: string; detail: string; reasons?: Item["reasons"] }) {
+function refuse(status: number, problem: { title: string; detail: string; reasons?: Item["reasons"] }) {
   server.use(http.post(`*${API}/import`, () => HttpResponse.json(problem, { status })));
 }
 
 function open() {
   const close = vi.fn();
-  show(
+  renderPage(
     <>
       <ImportDialog close={close} />
       <Notifications />
@@ -64,13 +64,13 @@ function open() {
 
 const content = () => screen.getByRole("textbox", { name: /^Rules \(JSON/u });
 const button = (name: string) => screen.getByRole("button", { name });
-const look = () => userEvent.click(button("Preview"));
+const preview = () => userEvent.click(button("Preview"));
 const effects = async () =>
   within(await screen.findByRole("table", { name: "Import preview" }))
     .getAllByRole("row")
     .slice(1);
 
-/** It has no role: what people press is the button before it. */
+/** The file input has no role; users press the button in front of it. */
 function fileInput(): HTMLInputElement {
   const input = document.querySelector<HTMLInputElement>("input[type=file]");
   if (input === null) throw new Error("no file can be chosen");
@@ -84,13 +84,13 @@ async function type(text: string) {
   await userEvent.paste(text);
 }
 
-test("a file is shown, looked at and taken in, with the comment", async () => {
-  does([ADDED, CHANGED]);
+test("a file is shown, previewed and imported, with the comment", async () => {
+  answer([ADDED, CHANGED]);
   const close = open();
   await choose('[{"ruleId": 7}, {"ruleId": 8}]');
   await waitFor(() => expect(content()).toHaveValue('[{"ruleId": 7}, {"ruleId": 8}]'));
-  expect(button("Import"), "nobody has looked yet").toBeDisabled();
-  await look();
+  expect(button("Import"), "there is no preview yet").toBeDisabled();
+  await preview();
   const [first, second] = await effects();
   expect(first).toHaveTextContent(/rule 1.*7.*added/u);
   expect(second).toHaveTextContent(/rule 2.*8.*changed/u);
@@ -102,11 +102,11 @@ test("a file is shown, looked at and taken in, with the comment", async () => {
   expect(await screen.findByText("File imported")).toBeVisible();
 });
 
-test("what is wrong is said by rule and member, and keeps all of it out", async () => {
-  does([ADDED, REJECTED]);
+test("errors are listed by rule and field, and prevent the import", async () => {
+  answer([ADDED, REJECTED]);
   open();
   await type("some rules");
-  await look();
+  await preview();
   const [fine, wrong] = await effects();
   expect(fine && within(fine).queryAllByRole("listitem")).toEqual([]);
   expect(wrong).toHaveTextContent("rejected");
@@ -121,65 +121,65 @@ test("what is wrong is said by rule and member, and keeps all of it out", async 
   expect(imports).toEqual([]);
 });
 
-test("what is written after the look has to be looked at again", async () => {
-  does([ADDED]);
+test("an edit after the preview requires another preview", async () => {
+  answer([ADDED]);
   open();
   await type("one rule");
-  await look();
+  await preview();
   await effects();
   expect(button("Import")).toBeEnabled();
   await type(" more");
   expect(screen.queryByRole("table")).toBeNull();
   expect(button("Import")).toBeDisabled();
-  await look();
+  await preview();
   await effects();
-  expect(looks).toMatchObject([{ content: "one rule" }, { content: "one rule more" }]);
+  expect(previews).toMatchObject([{ content: "one rule" }, { content: "one rule more" }]);
 });
 
-test("nothing is looked at where there is nothing", () => {
+test("empty content cannot be previewed", () => {
   open();
   expect(button("Preview")).toBeDisabled();
   expect(button("Import")).toBeDisabled();
 });
 
-test("content that cannot be read is refused with the reasons", async () => {
-  refuses(422, {
+test("unreadable content is refused with reasons", async () => {
+  refuse(422, {
     title: "Something in it is not valid",
     detail: "it holds no rules",
     reasons: [{ field: "content", message: "is not JSON" }],
   });
   open();
   await type("no rule");
-  await look();
+  await preview();
   const trouble = await screen.findByRole("alert");
   expect(trouble).toHaveTextContent("it holds no rules");
   expect(within(trouble).getByRole("listitem")).toHaveTextContent("content is not JSON");
   expect(button("Import")).toBeDisabled();
 });
 
-test("an import that fails says so, and can be tried again", async () => {
-  does([ADDED]);
+test("a failed import shows the error and can be repeated", async () => {
+  answer([ADDED]);
   const close = open();
   await type("one rule");
-  await look();
+  await preview();
   await effects();
-  refuses(503, { title: "Not available at the moment", detail: "the database cannot be reached" });
+  refuse(503, { title: "Not available at the moment", detail: "the database cannot be reached" });
   await userEvent.click(button("Import"));
   expect(await screen.findByRole("alert")).toHaveTextContent("the database cannot be reached");
   expect(close).not.toHaveBeenCalled();
-  does([ADDED]);
-  await look();
-  await waitFor(() => expect(looks).toHaveLength(2));
-  expect(screen.queryByRole("alert"), "what failed is no longer said").toBeNull();
+  answer([ADDED]);
+  await preview();
+  await waitFor(() => expect(previews).toHaveLength(2));
+  expect(screen.queryByRole("alert"), "the old error is gone").toBeNull();
   await userEvent.click(button("Import"));
   await waitFor(() => expect(close).toHaveBeenCalledOnce());
 });
 
-test("a file that became wrong after the look is not said to be taken in", async () => {
-  does([ADDED, CHANGED], { items: [ADDED, REJECTED], applied: false });
+test("a file that became invalid after the preview is not imported", async () => {
+  answer([ADDED, CHANGED], { items: [ADDED, REJECTED], applied: false });
   const close = open();
   await type("some rules");
-  await look();
+  await preview();
   await effects();
   await userEvent.click(button("Import"));
   expect(await screen.findByRole("alert")).toHaveTextContent("Nothing imported");
@@ -190,11 +190,11 @@ test("a file that became wrong after the look is not said to be taken in", async
   expect(screen.queryByText("File imported")).toBeNull();
 });
 
-test("a file that was corrected is read when it is chosen again", async () => {
+test("a corrected file can be chosen again", async () => {
   open();
   await choose("wrong");
   await waitFor(() => expect(content()).toHaveValue("wrong"));
-  // A browser tells of a choice only where its name is not the one chosen already; here any file is another one.
+  // A browser reports a choice only if the file name differs from the chosen one; in jsdom every file differs.
   expect(fileInput()).toHaveValue("");
   await choose("right");
   await waitFor(() => expect(content()).toHaveValue("right"));

@@ -1,12 +1,12 @@
 import { Button, FileButton, Group, Modal, Table, Textarea, TextInput } from "@mantine/core";
 import { useRef, useState } from "react";
-import { useChange } from "../api/hooks";
+import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { ImportResult } from "../api/types";
-import { failed } from "../parts/notices";
-import { Chip, type Tone } from "../parts/Chip";
-import { ScrolledTable } from "../parts/ScrolledTable";
-import { Reasons, Trouble } from "../parts/Told";
+import { notifyError } from "../notifications";
+import { Chip, type Tone } from "../components/Chip";
+import { ScrollableTable } from "../components/ScrollableTable";
+import { ErrorAlert, ReasonList } from "../components/ErrorAlert";
 
 const TONES: Record<string, Tone> = {
   added: "good",
@@ -16,12 +16,12 @@ const TONES: Record<string, Tone> = {
   rejected: "bad",
 };
 
-/** A file of rules: first what it would do, then the doing of it. */
+/** Imports a file of rules, after a preview of its effects. */
 export function ImportDialog({ close }: { close: () => void }) {
   const [content, setContent] = useState("");
   const [comment, setComment] = useState("");
-  const forgetFile = useRef<() => void>(null);
-  const look = useChange<string, ImportResult>(
+  const resetFileInput = useRef<() => void>(null);
+  const preview = useApiMutation<string, ImportResult>(
     (text) => ({
       path: "/import?dryRun=true",
       method: "POST",
@@ -29,33 +29,33 @@ export function ImportDialog({ close }: { close: () => void }) {
     }),
     { quiet: true },
   );
-  const apply = useChange<string, ImportResult>(
+  const apply = useApiMutation<string, ImportResult>(
     (text) => ({ path: "/import?dryRun=false", method: "POST", body: { content: text, comment } }),
     {
-      said: ({ body }) => (body.applied ? "File imported" : null),
-      affects: [keys.rules, keys.approvals],
+      successMessage: ({ body }) => (body.applied ? "File imported" : null),
+      invalidates: [keys.rules, keys.approvals],
       quiet: true,
     },
   );
-  // A file can have become wrong since it was looked at: then nothing of it is taken in.
-  const result = apply.data?.body ?? look.data?.body;
-  const refused = result?.items.some((item) => item.reasons.length > 0) ?? true;
+  // The import validates again. If it fails, its result replaces that of the preview.
+  const result = apply.data?.body ?? preview.data?.body;
+  const isInvalid = result?.items.some((item) => item.reasons.length > 0) ?? true;
   const change = (text: string) => {
     setContent(text);
-    look.reset();
+    preview.reset();
     apply.reset();
   };
   const choose = (file: File | null) => {
-    // Or a file that was corrected could not be chosen again: a browser tells only of another choice.
-    forgetFile.current?.();
-    void file?.text().then(change, failed);
+    // A browser does not report the same file twice. The reset lets the user choose a corrected file again.
+    resetFileInput.current?.();
+    void file?.text().then(change, notifyError);
   };
-  const error = look.error ?? apply.error;
+  const error = preview.error ?? apply.error;
 
   return (
     <Modal opened onClose={close} title="Import rules" size="xl">
       <Group mb="xs" align="flex-end">
-        <FileButton onChange={choose} resetRef={forgetFile} accept=".json,.yaml,.yml,.txt,.jsonl">
+        <FileButton onChange={choose} resetRef={resetFileInput} accept=".json,.yaml,.yml,.txt,.jsonl">
           {(props) => (
             <Button variant="default" {...props}>
               Choose file …
@@ -79,28 +79,28 @@ export function ImportDialog({ close }: { close: () => void }) {
         maxLength={500}
         mt="xs"
       />
-      {error && <Trouble error={error} />}
+      {error && <ErrorAlert error={error} />}
       {apply.data?.body.applied === false && (
-        <Trouble
+        <ErrorAlert
           title="Nothing imported"
           error="The rules changed after the preview, and the file is not valid for them."
         />
       )}
-      {result && <Effects result={result} />}
+      {result && <ImportPreview result={result} />}
       <Group justify="flex-end" mt="md">
         <Button
           variant="default"
           disabled={content === ""}
-          loading={look.isPending}
+          loading={preview.isPending}
           onClick={() => {
             apply.reset();
-            look.mutate(content);
+            preview.mutate(content);
           }}
         >
           Preview
         </Button>
         <Button
-          disabled={refused}
+          disabled={isInvalid}
           loading={apply.isPending}
           onClick={() => apply.mutate(content, { onSuccess: ({ body }) => body.applied && close() })}
         >
@@ -111,19 +111,19 @@ export function ImportDialog({ close }: { close: () => void }) {
   );
 }
 
-function Effects({ result }: { result: ImportResult }) {
+function ImportPreview({ result }: { result: ImportResult }) {
   return (
-    <ScrolledTable label="Import preview" columns={["Entry", "Rule", "Effect"]}>
+    <ScrollableTable label="Import preview" columns={["Entry", "Rule", "Effect"]}>
       {result.items.map((item, i) => (
         <Table.Tr key={i}>
           <Table.Td>{item.where}</Table.Td>
           <Table.Td className="number">{item.ruleId ?? "–"}</Table.Td>
           <Table.Td>
             <Chip tone={TONES[item.effect] ?? "quiet"}>{item.effect}</Chip>
-            <Reasons reasons={item.reasons} />
+            <ReasonList reasons={item.reasons} />
           </Table.Td>
         </Table.Tr>
       ))}
-    </ScrolledTable>
+    </ScrollableTable>
   );
 }

@@ -9,27 +9,27 @@ import { API, get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Approval, Me, RuleDetail } from "../api/types";
 import { ANALYST, APPROVER, approval, detail, VIEWER } from "../testing/samples";
-import { serve } from "../testing/serve";
-import { newClient, show } from "../testing/show";
+import { mockServer } from "../testing/mockServer";
+import { newClient, renderPage } from "../testing/renderPage";
 import { PendingApproval } from "./PendingApproval";
 
-/** What waits on the server, who asks it, and what it was sent. */
-let waits: Approval | null = null;
-let asking = ANALYST;
+/** The pending request on the server, the current user, and the requests that the server received. */
+let pending: Approval | null = null;
+let currentUser = ANALYST;
 let sent: { decision: unknown; body: unknown }[] = [];
 
-serve(
-  http.get(`*${API}/rules/1`, () => HttpResponse.json(detail({ pendingApproval: waits }))),
+mockServer(
+  http.get(`*${API}/rules/1`, () => HttpResponse.json(detail({ pendingApproval: pending }))),
   http.post(`*${API}/approvals/5/:decision`, async ({ request, params }) => {
     sent.push({ decision: params.decision, body: await request.json() });
-    if (waits === null) {
+    if (pending === null) {
       const title = "This cannot be done now";
       return HttpResponse.json({ title, detail: "approval 5 has been approved by 'pat' already" }, { status: 409 });
     }
-    const own = waits.requestedBy === asking.user;
+    const own = pending.requestedBy === currentUser.user;
     const decision = params.decision === "approve" ? "APPROVED" : own ? "WITHDRAWN" : "REJECTED";
-    const decided = { ...waits, decision, decidedBy: asking.user };
-    waits = null;
+    const decided = { ...pending, decision, decidedBy: currentUser.user };
+    pending = null;
     return HttpResponse.json(decided);
   }),
 );
@@ -39,8 +39,8 @@ afterEach(() => {
   notifications.clean();
 });
 
-/** What waits about rule 1, as its page has it. */
-function OfTheRule({ me }: { me: Me }) {
+/** The pending request of rule 1, with the query of its page. */
+function RuleFixture({ me }: { me: Me }) {
   const { data } = useQuery({ queryKey: keys.rule(1), queryFn: ({ signal }) => get<RuleDetail>("/rules/1", signal) });
   return (
     <>
@@ -50,47 +50,56 @@ function OfTheRule({ me }: { me: Me }) {
   );
 }
 
-/** Approval 5, asked for by this person, as `me` sees it. */
+/** Opens approval 5 of this requester as the user `me`. */
 function open(requestedBy: string, me: Me, author = requestedBy) {
-  waits = approval(5, { requestedBy, author });
-  asking = me;
+  pending = approval(5, { requestedBy, author });
+  currentUser = me;
   const client = newClient();
-  client.setQueryData(keys.rule(1), detail({ pendingApproval: waits }));
-  show(<OfTheRule me={me} />, { client });
+  client.setQueryData(keys.rule(1), detail({ pendingApproval: pending }));
+  renderPage(<RuleFixture me={me} />, { client });
 }
 
-const offered = () => screen.queryAllByRole("button").map((each) => each.textContent);
+const buttonTexts = () => screen.queryAllByRole("button").map((each) => each.textContent);
 const press = (name: string) => userEvent.click(screen.getByRole("button", { name }));
 
-describe("what is offered", () => {
+describe("buttons", () => {
   const fourEyes = (me: Me): Me => ({ ...me, fourEyes: true });
   test.each<[string, string, Me, string[], RegExp | null]>([
-    ["an analyst who asked", "ann", ANALYST, ["Withdraw"], /^An approver must decide/u],
-    ["an analyst who did not ask", "abe", ANALYST, [], /^An approver must decide/u],
-    ["who asked and may only read since", "vera", VIEWER, [], /^An approver must decide/u],
-    ["an approver who did not ask", "abe", fourEyes(APPROVER), ["Approve", "Reject"], null],
-    ["an approver who asked", "ben", APPROVER, ["Approve", "Withdraw"], null],
-    ["an approver who asked, with four eyes", "ben", fourEyes(APPROVER), ["Withdraw"], /you requested this change\.$/u],
-  ])("to %s", (_, requestedBy, me, buttons, told) => {
+    ["an analyst who is the requester", "ann", ANALYST, ["Withdraw"], /^An approver must decide/u],
+    ["another analyst", "abe", ANALYST, [], /^An approver must decide/u],
+    ["a requester who is now a viewer", "vera", VIEWER, [], /^An approver must decide/u],
+    ["another approver", "abe", fourEyes(APPROVER), ["Approve", "Reject"], null],
+    ["an approver who is the requester", "ben", APPROVER, ["Approve", "Withdraw"], null],
+    [
+      "an approver who is the requester, with four eyes",
+      "ben",
+      fourEyes(APPROVER),
+      ["Withdraw"],
+      /you requested this change\.$/u,
+    ],
+  ])("for %s", (_, requestedBy, me, buttons, note) => {
     open(requestedBy, me);
-    expect(offered()).toEqual(buttons);
+    expect(buttonTexts()).toEqual(buttons);
     expect(screen.queryAllByText(/must decide/u).map((each) => each.textContent)).toEqual(
-      told ? [expect.stringMatching(told)] : [],
+      note ? [expect.stringMatching(note)] : [],
     );
   });
 
   test.each([
     [true, ["Reject"], ["Another approver must decide: you wrote this change."]],
     [false, ["Approve", "Reject"], []],
-  ])("to an approver who wrote what another asks for, with four eyes: %s", (fourEyes, buttons, told) => {
-    open("abe", { ...APPROVER, fourEyes }, APPROVER.user);
-    expect(offered()).toEqual(buttons);
-    expect(screen.queryAllByText(/must decide/u).map((each) => each.textContent)).toEqual(told);
-  });
+  ])(
+    "for an approver who wrote the change of another user's request, with four eyes: %s",
+    (fourEyes, buttons, note) => {
+      open("abe", { ...APPROVER, fourEyes }, APPROVER.user);
+      expect(buttonTexts()).toEqual(buttons);
+      expect(screen.queryAllByText(/must decide/u).map((each) => each.textContent)).toEqual(note);
+    },
+  );
 });
 
-describe("what is done", () => {
-  test("a request is withdrawn with the reason; it says so, and nothing waits any more", async () => {
+describe("decisions", () => {
+  test("a request is withdrawn with the comment, and disappears", async () => {
     open("ann", ANALYST);
     await userEvent.type(screen.getByRole("textbox", { name: "Comment" }), "the limit is too low");
     await press("Withdraw");
@@ -109,9 +118,9 @@ describe("what is done", () => {
     expect(sent).toEqual([{ decision, body: { comment: "" } }]);
   });
 
-  test("what somebody has decided meanwhile is told, and waits here no longer", async () => {
+  test("a decision by another user is reported, and the request disappears", async () => {
     open("ann", ANALYST);
-    waits = null;
+    pending = null;
     await press("Withdraw");
     expect(await screen.findByText("approval 5 has been approved by 'pat' already")).toBeVisible();
     await waitFor(() => expect(screen.queryByText(/^Awaiting approval/u)).toBeNull());

@@ -1,53 +1,53 @@
 import { Alert, Button, Group, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { useChange } from "../api/hooks";
+import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { Approval, Me } from "../api/types";
-import { stateName } from "../parts/Chip";
-import { ago } from "../parts/format";
+import { stateName } from "../components/Chip";
+import { formatAge } from "../format";
 
 const DECISIONS = { APPROVED: "Approved", REJECTED: "Rejected", WITHDRAWN: "Withdrawn" };
 
-/** Something asked for, in words. */
-export function askedFor({ action, target }: Approval): string {
+/** A request in words. */
+export function requestText({ action, target }: Approval): string {
   if (target !== null) return `change to ${stateName(target).toLowerCase()}`;
   return action === "rollback" ? "rollback" : "edited rule";
 }
 
-/** A change that waits for a second person, where it can be decided. */
+/** A pending request, with the buttons to decide it. */
 export function PendingApproval({ approval, me }: { approval: Approval; me: Me }) {
   return (
-    <Alert color="yellow" variant="outline" mb="md" title={`Awaiting approval: ${askedFor(approval)}`}>
+    <Alert color="yellow" variant="outline" mb="md" title={`Awaiting approval: ${requestText(approval)}`}>
       <Text size="sm" className="wrap">
-        Requested by {approval.requestedBy} {ago(approval.requestedAt)}
+        Requested by {approval.requestedBy} {formatAge(approval.requestedAt)}
         {approval.comment && `: ${approval.comment}`}
       </Text>
-      <Decide approval={approval} me={me} />
+      <DecisionForm approval={approval} me={me} />
     </Alert>
   );
 }
 
-/** Approve or reject, or take back what one has asked for oneself; with a reason. */
-export function Decide({ approval, me }: { approval: Approval; me: Me }) {
+/** Approves or rejects a request, or withdraws one's own, with a comment. */
+export function DecisionForm({ approval, me }: { approval: Approval; me: Me }) {
   const [comment, setComment] = useState("");
-  const decide = useChange<"approve" | "reject", Approval>(
+  const decide = useApiMutation<"approve" | "reject", Approval>(
     (decision) => ({ path: `/approvals/${approval.id}/${decision}`, method: "POST", body: { comment } }),
     {
-      said: ({ body }) => (body.decision === null ? null : DECISIONS[body.decision]),
-      affects: [keys.approvals, keys.rules, keys.versions(approval.ruleId)],
+      successMessage: ({ body }) => (body.decision === null ? null : DECISIONS[body.decision]),
+      invalidates: [keys.approvals, keys.rules, keys.versions(approval.ruleId)],
     },
   );
-  const decides = me.can.includes("decide");
-  // Whoever rejects what they asked for themselves withdraws it, as the server sees it.
-  const own = approval.requestedBy === me.user;
-  const part = own ? "requested" : approval.author === me.user ? "wrote" : null;
-  const mayApprove = decides && !(part !== null && me.fourEyes);
-  const mayEnd = decides || (own && me.can.includes("request"));
+  const canDecide = me.can.includes("decide");
+  // The server records a rejection by the requester as a withdrawal.
+  const isOwn = approval.requestedBy === me.user;
+  const involvement = isOwn ? "requested" : approval.author === me.user ? "wrote" : null;
+  const canApprove = canDecide && !(involvement !== null && me.fourEyes);
+  const canClose = canDecide || (isOwn && me.can.includes("request"));
   return (
     <>
-      {!decides && <Text size="sm">An approver must decide.</Text>}
-      {decides && !mayApprove && <Text size="sm">Another approver must decide: you {part} this change.</Text>}
-      {mayEnd && (
+      {!canDecide && <Text size="sm">An approver must decide.</Text>}
+      {canDecide && !canApprove && <Text size="sm">Another approver must decide: you {involvement} this change.</Text>}
+      {canClose && (
         <Group gap="xs" mt="xs" align="flex-end">
           <TextInput
             label="Comment"
@@ -56,13 +56,13 @@ export function Decide({ approval, me }: { approval: Approval; me: Me }) {
             onChange={(event) => setComment(event.currentTarget.value)}
             style={{ flex: "1 1 10rem", maxWidth: "24rem" }}
           />
-          {mayApprove && (
+          {canApprove && (
             <Button loading={decide.isPending} onClick={() => decide.mutate("approve")}>
               Approve
             </Button>
           )}
           <Button variant="default" disabled={decide.isPending} onClick={() => decide.mutate("reject")}>
-            {own ? "Withdraw" : "Reject"}
+            {isOwn ? "Withdraw" : "Reject"}
           </Button>
         </Group>
       )}

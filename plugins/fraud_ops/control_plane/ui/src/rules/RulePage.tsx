@@ -5,21 +5,22 @@ import { useMe, useSchema } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Me, RuleDetail, Schema } from "../api/types";
-import { At } from "../parts/At";
-import { Chip, LiveMark, StateChip } from "../parts/Chip";
-import { number, percent } from "../parts/format";
-import { Head, useTitle } from "../parts/Head";
-import { Sparkline } from "../parts/Sparkline";
-import { Reasons, Shown } from "../parts/Told";
+import { Timestamp } from "../components/Timestamp";
+import { Chip, ActivationChip, StateChip } from "../components/Chip";
+import { formatNumber, formatPercent } from "../format";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { Sparkline } from "../components/Sparkline";
+import { ReasonList } from "../components/ErrorAlert";
+import { QueryResult } from "../components/QueryResult";
 import { Editor } from "./Editor";
 import { PendingApproval } from "./PendingApproval";
 import { StateButtons } from "./StateButtons";
-import { useRuleDraft } from "./useRuleDraft";
-import { useSaving } from "./useSaving";
-import { VersionsPanel } from "./VersionsPanel";
+import { useRuleEdit } from "./useRuleEdit";
+import { useRuleSave } from "./useRuleSave";
+import { RevisionsPanel } from "./RevisionsPanel";
 import { WhatIfPanel } from "./WhatIfPanel";
 
-/** One rule, or a new one (perhaps a copy, `?from=`). */
+/** The page of one rule, of a new rule, or of a copy (`?from=`). */
 export default function RulePage() {
   const { id } = useParams();
   const [params] = useSearchParams();
@@ -31,18 +32,18 @@ export default function RulePage() {
     queryFn: ({ signal }) => get<RuleDetail>(`/rules/${encodeURIComponent(from ?? "")}`, signal),
     enabled: from !== null,
   });
-  useTitle(id ? `Rule ${id}` : "New rule");
+  usePageTitle(id ? `Rule ${id}` : "New rule");
   return (
-    <Shown of={me}>
+    <QueryResult query={me}>
       {(who) => (
-        <Shown of={schema}>
+        <QueryResult query={schema}>
           {(fields) =>
             from === null ? (
-              <OneRule key="new" me={who} schema={fields} rule={null} template={null} />
+              <RuleView key="new" me={who} schema={fields} rule={null} template={null} />
             ) : (
-              <Shown of={read}>
+              <QueryResult query={read}>
                 {(rule) => (
-                  <OneRule
+                  <RuleView
                     key={id ?? `copy of ${from}`}
                     me={who}
                     schema={fields}
@@ -50,12 +51,12 @@ export default function RulePage() {
                     template={id ? null : rule}
                   />
                 )}
-              </Shown>
+              </QueryResult>
             )
           }
-        </Shown>
+        </QueryResult>
       )}
-    </Shown>
+    </QueryResult>
   );
 }
 
@@ -66,20 +67,22 @@ interface Props {
   template: RuleDetail | null;
 }
 
-function OneRule({ me, schema, rule, template }: Props) {
+function RuleView({ me, schema, rule, template }: Props) {
   const [params, setParams] = useSearchParams();
   const tab = params.get("tab") ?? "rule";
-  const writing = useRuleDraft(rule, template, me.can.includes("draft") && rule?.state !== "DELETE");
-  const saving = useSaving(rule, writing, tab === "rule");
+  const edit = useRuleEdit(rule, template, me.can.includes("draft") && rule?.state !== "DELETE");
+  const save = useRuleSave(rule, edit, tab === "rule");
   return (
     <>
-      <Head
+      <PageHeader
         title={rule ? `${rule.ruleId} ${rule.name || "(unnamed)"}` : "New rule"}
-        about={rule ? <About rule={rule} /> : "New rules start as drafts. The detector does not evaluate drafts."}
+        subtitle={
+          rule ? <RuleSummary rule={rule} /> : "New rules start as drafts. The detector does not evaluate drafts."
+        }
       >
         {rule && (
           <>
-            <StateButtons rule={rule} me={me} unsaved={writing.dirty} />
+            <StateButtons rule={rule} me={me} unsaved={edit.dirty} />
             {me.can.includes("draft") && (
               <Button component={Link} variant="subtle" to={`/rules/new?from=${rule.ruleId}`}>
                 Copy
@@ -87,11 +90,11 @@ function OneRule({ me, schema, rule, template }: Props) {
             )}
           </>
         )}
-      </Head>
+      </PageHeader>
       {rule?.activation?.status === "REJECTED" && (
         <div className="panel" role="alert" style={{ marginBottom: "1rem", borderColor: "var(--bad)" }}>
           <strong>The detector rejected this revision. The previous one stays in force.</strong>
-          <Reasons reasons={rule.activation.reasons} />
+          <ReasonList reasons={rule.activation.reasons} />
         </div>
       )}
       {rule?.pendingApproval && <PendingApproval approval={rule.pendingApproval} me={me} />}
@@ -101,19 +104,19 @@ function OneRule({ me, schema, rule, template }: Props) {
         keepMounted={false}
       >
         <Tabs.List mb="md">
-          <Tabs.Tab value="rule">Rule{writing.dirty && " (unsaved)"}</Tabs.Tab>
+          <Tabs.Tab value="rule">Rule{edit.dirty && " (unsaved)"}</Tabs.Tab>
           {me.can.includes("whatIf") && <Tabs.Tab value="whatif">What-if</Tabs.Tab>}
           {rule && <Tabs.Tab value="versions">Revisions</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="rule">
-          <Editor rule={rule} me={me} schema={schema} writing={writing} saving={saving} />
+          <Editor rule={rule} me={me} schema={schema} edit={edit} save={save} />
         </Tabs.Panel>
         <Tabs.Panel value="whatif">
-          <WhatIfPanel writing={writing} busy={saving.busy} />
+          <WhatIfPanel edit={edit} busy={save.busy} />
         </Tabs.Panel>
         {rule && (
           <Tabs.Panel value="versions">
-            <VersionsPanel rule={rule} me={me} />
+            <RevisionsPanel rule={rule} me={me} />
           </Tabs.Panel>
         )}
       </Tabs>
@@ -121,18 +124,18 @@ function OneRule({ me, schema, rule, template }: Props) {
   );
 }
 
-function About({ rule }: { rule: RuleDetail }) {
+function RuleSummary({ rule }: { rule: RuleDetail }) {
   const { quality } = rule;
   return (
     <Group gap="xs" mt={4}>
       <StateChip state={rule.state} />
-      <LiveMark activation={rule.activation} state={rule.state} />
+      <ActivationChip activation={rule.activation} state={rule.state} />
       <Text size="sm" span>
         revision {rule.revision}
         {rule.activation && ` (rule version ${rule.activation.logVersion})`}
       </Text>
       <Text size="sm" span>
-        changed <At ms={rule.updatedAt} /> by {rule.updatedBy}
+        changed <Timestamp ms={rule.updatedAt} /> by {rule.updatedBy}
       </Text>
       {rule.source !== "ui" && rule.source !== "" && <Chip title="Source of the latest revision">{rule.source}</Chip>}
       <Sparkline counts={rule.alertsLastHour} label="alerts in the last hour" />
@@ -141,7 +144,7 @@ function About({ rule }: { rule: RuleDetail }) {
       </Anchor>
       {quality.precision !== null && (
         <Text size="sm" span>
-          precision {percent(quality.precision)} ({number(quality.fraud + quality.notFraud)} marked alerts)
+          precision {formatPercent(quality.precision)} ({formatNumber(quality.fraud + quality.notFraud)} marked alerts)
         </Text>
       )}
     </Group>

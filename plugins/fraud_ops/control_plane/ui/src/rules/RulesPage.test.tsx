@@ -5,13 +5,13 @@ import { expect, test } from "vitest";
 import { API } from "../api/http";
 import { keys } from "../api/keys";
 import type { Liveness } from "../api/types";
-import { time } from "../parts/format";
+import { formatTime } from "../format";
 import { liveness, rule, SINCE, VIEWER } from "../testing/samples";
-import { serve } from "../testing/serve";
-import { newClient, show } from "../testing/show";
+import { mockServer } from "../testing/mockServer";
+import { newClient, renderPage } from "../testing/renderPage";
 import { RulesPage } from "./RulesPage";
 
-const server = serve(
+const server = mockServer(
   http.get(`*${API}/me`, () => HttpResponse.json(VIEWER)),
   http.get(`*${API}/rules`, () =>
     HttpResponse.json({ items: [rule(), rule({ ruleId: 2, state: "PAUSE" })], next: null }),
@@ -22,7 +22,7 @@ const server = serve(
 function rules(known: Liveness) {
   const client = newClient();
   client.setQueryData(keys.liveness, known);
-  show(<RulesPage />, { client });
+  renderPage(<RulesPage />, { client });
 }
 
 test("rules are live while payments are evaluated", async () => {
@@ -33,15 +33,15 @@ test("rules are live while payments are evaluated", async () => {
   expect(screen.queryByRole("region", { name: "Rejected records" })).toBeNull();
 });
 
-test("no rule is live while nothing is evaluated", async () => {
+test("no rule is live during an outage", async () => {
   rules(liveness({ severity: "RED" }));
-  const since = time(SINCE, SINCE);
+  const since = formatTime(SINCE, SINCE);
   expect(await screen.findByText(new RegExp(`1 loaded, none evaluated since ${since}$`, "u"))).toBeVisible();
   expect(screen.queryByText("Live")).toBeNull();
   expect(screen.getByText("Not evaluated")).toHaveAttribute("data-tone", "warn");
 });
 
-test("refused records are listed with their reasons", async () => {
+test("rejected records are listed with their reasons", async () => {
   const refused = { status: "REJECTED", batchId: 2, time: SINCE };
   const reasons = [{ field: "windowMinutes", message: "is required" }];
   server.use(

@@ -6,38 +6,39 @@ import { useDeferredValue, useLayoutEffect, useRef, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { useCan, useRules } from "../api/hooks";
 import type { RuleRow, StateName } from "../api/types";
-import { useOutage } from "../live/useLiveness";
-import { At } from "../parts/At";
-import { Chip, LiveMark, StateChip, stateName } from "../parts/Chip";
-import { formula, number, percent, time } from "../parts/format";
-import { Head, useTitle } from "../parts/Head";
-import { Sparkline } from "../parts/Sparkline";
-import { Nothing, Shown } from "../parts/Told";
+import { useOutage } from "../outage/useLiveness";
+import { Timestamp } from "../components/Timestamp";
+import { Chip, ActivationChip, StateChip, stateName } from "../components/Chip";
+import { ruleFormula, formatNumber, formatPercent, formatTime } from "../format";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
+import { Sparkline } from "../components/Sparkline";
+import { EmptyState } from "../components/EmptyState";
+import { QueryResult } from "../components/QueryResult";
 import { ExportMenu } from "./ExportMenu";
 import { ImportDialog } from "./ImportDialog";
-import { askedFor } from "./PendingApproval";
-import { RefusedRecords } from "./RefusedRecords";
-import { type Column, found, sorted } from "./ruleList";
+import { requestText } from "./PendingApproval";
+import { RejectedRecords } from "./RejectedRecords";
+import { type Column, filterRules, sortRules } from "./ruleList";
 
 const STATES: StateName[] = ["ACTIVE", "SHADOW", "PAUSE", "DRAFT"];
 
-/** Every rule, in the order and with the filter of the address. */
+/** All rules, sorted and filtered by the parameters in the URL. */
 export function RulesPage() {
-  useTitle("Rules");
+  usePageTitle("Rules");
   const rules = useRules();
   const can = useCan();
   const navigate = useNavigate();
   const [params, setParams] = useSearchParams();
   const search = useRef<HTMLInputElement>(null);
   const [importing, setImporting] = useState(false);
-  // The address follows in its own time; what is typed must not wait for it.
+  // The text field has its own state, because the URL updates too slowly for typing.
   const [text, setText] = useState(params.get("q") ?? "");
   const state = params.get("state");
   const column = (params.get("sort") ?? "ruleId") as Column;
   const descending = params.get("desc") === "1";
-  const wanted = useDeferredValue(text);
+  const deferredText = useDeferredValue(text);
 
-  const set = (members: Record<string, string | null>) =>
+  const setParameters = (members: Record<string, string | null>) =>
     setParams(
       (old) => {
         for (const [name, value] of Object.entries(members)) {
@@ -48,13 +49,13 @@ export function RulesPage() {
       },
       { replace: true },
     );
-  const sort = (by: Column) => set({ sort: by, desc: by === column && !descending ? "1" : null });
+  const sort = (by: Column) => setParameters({ sort: by, desc: by === column && !descending ? "1" : null });
 
   useHotkeys([["mod+K", () => search.current?.focus()]], []);
 
   return (
     <>
-      <Head title="Rules" about={rules.data && <Counts rows={rules.data.items} />}>
+      <PageHeader title="Rules" subtitle={rules.data && <RuleCounts rows={rules.data.items} />}>
         <ExportMenu />
         {can("import") && (
           <Button
@@ -70,7 +71,7 @@ export function RulesPage() {
             New rule
           </Button>
         )}
-      </Head>
+      </PageHeader>
       <Group mb="sm" gap="xs" align="center">
         <TextInput
           ref={search}
@@ -83,7 +84,7 @@ export function RulesPage() {
           value={text}
           onChange={(event) => {
             setText(event.currentTarget.value);
-            set({ q: event.currentTarget.value });
+            setParameters({ q: event.currentTarget.value });
           }}
           style={{ flex: "1 1 14rem", maxWidth: "26rem" }}
         />
@@ -94,22 +95,22 @@ export function RulesPage() {
           clearButtonProps={{ "aria-label": "Any state" }}
           data={STATES.map((each) => ({ value: each, label: stateName(each) }))}
           value={state}
-          onChange={(value) => set({ state: value })}
+          onChange={(value) => setParameters({ state: value })}
           w="9rem"
         />
       </Group>
-      <Shown of={rules}>
+      <QueryResult query={rules}>
         {(data) => {
-          const rows = sorted(found(data.items, wanted, state), column, descending);
+          const rows = sortRules(filterRules(data.items, deferredText, state), column, descending);
           if (data.items.length === 0) {
             return (
-              <Nothing>
+              <EmptyState>
                 No rules yet.{" "}
                 {can("draft") ? <Link to="/rules/new">Create the first rule.</Link> : "Analysts can create rules."}
-              </Nothing>
+              </EmptyState>
             );
           }
-          if (rows.length === 0) return <Nothing>No matching rules</Nothing>;
+          if (rows.length === 0) return <EmptyState>No matching rules</EmptyState>;
           return (
             <RuleTable
               rows={rows}
@@ -120,15 +121,15 @@ export function RulesPage() {
             />
           );
         }}
-      </Shown>
-      <RefusedRecords />
+      </QueryResult>
+      <RejectedRecords />
       {importing && <ImportDialog close={() => setImporting(false)} />}
     </>
   );
 }
 
-function Counts({ rows }: { rows: readonly RuleRow[] }) {
-  const of = (state: StateName) => rows.filter((row) => row.state === state).length;
+function RuleCounts({ rows }: { rows: readonly RuleRow[] }) {
+  const countOf = (state: StateName) => rows.filter((row) => row.state === state).length;
   const live = rows.filter(
     (row) => row.activation?.status === "LIVE" && (row.state === "ACTIVE" || row.state === "SHADOW"),
   ).length;
@@ -136,11 +137,11 @@ function Counts({ rows }: { rows: readonly RuleRow[] }) {
   const evaluated =
     outage === undefined
       ? `${live} live in the detector`
-      : `${live} loaded, none evaluated${outage.since === null ? "" : ` since ${time(outage.since, outage.at)}`}`;
+      : `${live} loaded, none evaluated${outage.since === null ? "" : ` since ${formatTime(outage.since, outage.at)}`}`;
   return (
     <>
-      {number(rows.length)} rules: {STATES.map((state) => `${of(state)} ${stateName(state).toLowerCase()}`).join(", ")}{" "}
-      · {evaluated}
+      {formatNumber(rows.length)} rules:{" "}
+      {STATES.map((state) => `${countOf(state)} ${stateName(state).toLowerCase()}`).join(", ")} · {evaluated}
     </>
   );
 }
@@ -153,14 +154,14 @@ interface TableProps {
   open: (id: number) => void;
 }
 
-/** So many rows are simply there; of more, only those in sight. */
-const ALL_THERE = 120;
+/** The table renders up to this many rows at once. Of a longer list it renders the visible rows only. */
+const MAX_PLAIN_ROWS = 120;
 const ROW_PX = 52;
 
 function RuleTable({ rows, column, descending, sort, open }: TableProps) {
   const body = useRef<HTMLTableSectionElement>(null);
   const [top, setTop] = useState(0);
-  const virtual = rows.length > ALL_THERE;
+  const virtual = rows.length > MAX_PLAIN_ROWS;
   useLayoutEffect(() => {
     setTop(body.current ? body.current.getBoundingClientRect().top + window.scrollY : 0);
   }, []);
@@ -178,7 +179,7 @@ function RuleTable({ rows, column, descending, sort, open }: TableProps) {
     ? items.map((item) => ({ row: rows[item.index], index: item.index }))
     : rows.map((row, index) => ({ row, index }));
 
-  const move = (event: React.KeyboardEvent, index: number) => {
+  const moveFocus = (event: React.KeyboardEvent, index: number) => {
     const to = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: rows.length - 1 }[event.key];
     if (to === undefined || to < 0 || to >= rows.length) return;
     event.preventDefault();
@@ -192,30 +193,30 @@ function RuleTable({ rows, column, descending, sort, open }: TableProps) {
     <Table className="rows" aria-rowcount={rows.length + 1} aria-label="Rules">
       <Table.Thead>
         <Table.Tr>
-          <Sortable name="ruleId" {...{ column, descending, sort }}>
+          <SortableHeader name="ruleId" {...{ column, descending, sort }}>
             Rule
-          </Sortable>
-          <Sortable name="state" {...{ column, descending, sort }}>
+          </SortableHeader>
+          <SortableHeader name="state" {...{ column, descending, sort }}>
             State
-          </Sortable>
-          <Sortable name="alerts" from="sm" {...{ column, descending, sort }}>
+          </SortableHeader>
+          <SortableHeader name="alerts" from="sm" {...{ column, descending, sort }}>
             Alerts (last hour)
-          </Sortable>
-          <Sortable name="precision" from="md" {...{ column, descending, sort }}>
+          </SortableHeader>
+          <SortableHeader name="precision" from="md" {...{ column, descending, sort }}>
             Precision
-          </Sortable>
-          <Sortable name="severity" from="lg" {...{ column, descending, sort }}>
+          </SortableHeader>
+          <SortableHeader name="severity" from="lg" {...{ column, descending, sort }}>
             Severity
-          </Sortable>
-          <Sortable name="owner" from="lg" {...{ column, descending, sort }}>
+          </SortableHeader>
+          <SortableHeader name="owner" from="lg" {...{ column, descending, sort }}>
             Owner
-          </Sortable>
-          <Sortable name="revision" from="md" {...{ column, descending, sort }}>
+          </SortableHeader>
+          <SortableHeader name="revision" from="md" {...{ column, descending, sort }}>
             Revision
-          </Sortable>
-          <Sortable name="updatedAt" from="sm" {...{ column, descending, sort }}>
+          </SortableHeader>
+          <SortableHeader name="updatedAt" from="sm" {...{ column, descending, sort }}>
             Changed
-          </Sortable>
+          </SortableHeader>
         </Table.Tr>
       </Table.Thead>
       <Table.Tbody ref={body}>
@@ -223,12 +224,12 @@ function RuleTable({ rows, column, descending, sort, open }: TableProps) {
         {visible.map(
           ({ row, index }) =>
             row && (
-              <Row
+              <RuleTableRow
                 key={row.ruleId}
                 row={row}
                 index={index}
                 measure={virtual ? virtualizer.measureElement : undefined}
-                onKeyDown={move}
+                onKeyDown={moveFocus}
                 open={open}
               />
             ),
@@ -249,8 +250,8 @@ interface RowProps {
   open: (id: number) => void;
 }
 
-function Row({ row, index, measure, onKeyDown, open }: RowProps) {
-  const marked = row.quality.fraud + row.quality.notFraud;
+function RuleTableRow({ row, index, measure, onKeyDown, open }: RowProps) {
+  const markCount = row.quality.fraud + row.quality.notFraud;
   return (
     <Table.Tr
       ref={measure}
@@ -271,7 +272,7 @@ function Row({ row, index, measure, onKeyDown, open }: RowProps) {
           <span className="number">{row.ruleId}</span> {row.name || "(unnamed)"}
         </Link>
         <div className="code" style={{ color: "var(--mantine-color-dimmed)" }}>
-          {formula(row.document)}
+          {ruleFormula(row.document)}
         </div>
         <Box hiddenFrom="sm" mt={4}>
           <Sparkline counts={row.alertsLastHour} label="alerts in the last hour" />
@@ -280,11 +281,11 @@ function Row({ row, index, measure, onKeyDown, open }: RowProps) {
       <Table.Td>
         <Group gap={4}>
           <StateChip state={row.state} />
-          <LiveMark activation={row.activation} state={row.state} />
+          <ActivationChip activation={row.activation} state={row.state} />
           {row.pendingApproval && (
             <Chip
               tone="warn"
-              title={`Requested by ${row.pendingApproval.requestedBy}: ${askedFor(row.pendingApproval)}`}
+              title={`Requested by ${row.pendingApproval.requestedBy}: ${requestText(row.pendingApproval)}`}
             >
               Awaiting approval
             </Chip>
@@ -298,7 +299,7 @@ function Row({ row, index, measure, onKeyDown, open }: RowProps) {
         <Tooltip
           label={`${row.quality.fraud} fraud, ${row.quality.notFraud} not fraud, of ${row.quality.alerts} alerts`}
         >
-          <span className="number">{marked > 0 ? percent(row.quality.precision) : "–"}</span>
+          <span className="number">{markCount > 0 ? formatPercent(row.quality.precision) : "–"}</span>
         </Tooltip>
       </Table.Td>
       <Table.Td visibleFrom="lg">{row.severity}</Table.Td>
@@ -313,7 +314,7 @@ function Row({ row, index, measure, onKeyDown, open }: RowProps) {
         {row.revision}
       </Table.Td>
       <Table.Td visibleFrom="sm" style={{ whiteSpace: "nowrap" }}>
-        <At ms={row.updatedAt} />
+        <Timestamp ms={row.updatedAt} />
         <div style={{ color: "var(--mantine-color-dimmed)", fontSize: "0.75rem", maxWidth: "12rem" }} className="clip">
           {row.updatedBy}
         </div>
@@ -331,15 +332,15 @@ interface SortableProps {
   children: React.ReactNode;
 }
 
-function Sortable({ name, column, descending, sort, from, children }: SortableProps) {
-  const here = name === column;
+function SortableHeader({ name, column, descending, sort, from, children }: SortableProps) {
+  const isSorted = name === column;
   const direction = descending ? "descending" : "ascending";
   const Arrow = descending ? IconArrowDown : IconArrowUp;
   return (
-    <Table.Th {...(from ? { visibleFrom: from } : {})} aria-sort={here ? direction : "none"}>
+    <Table.Th {...(from ? { visibleFrom: from } : {})} aria-sort={isSorted ? direction : "none"}>
       <UnstyledButton onClick={() => sort(name)}>
         {children}
-        {here && <Arrow size={12} aria-hidden />}
+        {isSorted && <Arrow size={12} aria-hidden />}
       </UnstyledButton>
     </Table.Th>
   );

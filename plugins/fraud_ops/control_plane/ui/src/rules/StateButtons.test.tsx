@@ -9,13 +9,13 @@ import { API, get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Me, RuleDetail, StateName } from "../api/types";
 import { ANALYST, APPROVER, approval, detail, VIEWER } from "../testing/samples";
-import { serve } from "../testing/serve";
-import { newClient, show } from "../testing/show";
+import { mockServer } from "../testing/mockServer";
+import { newClient, renderPage } from "../testing/renderPage";
 import { StateButtons } from "./StateButtons";
 
 const ADMIN: Me = { ...APPROVER, user: "ada", role: "admin", can: [...APPROVER.can, "control", "bind"] };
 
-/** What the server lets follow each state. */
+/** The next states that the server allows for each state. */
 const NEXT: Record<StateName, StateName[]> = {
   DRAFT: ["SHADOW", "ACTIVE", "DELETE"],
   SHADOW: ["ACTIVE", "DELETE"],
@@ -29,11 +29,11 @@ const inState = (state: StateName, members: Partial<RuleDetail> = {}) =>
 
 const CHANGED = { title: "Somebody else has changed it", detail: "rule 1 has been changed by 'abe'" };
 
-/** The rule that the server has, and what it was sent. */
+/** The rule on the server, and the requests that it received. */
 let stored = inState("SHADOW");
 let sent: { ifMatch: string | null; body: unknown }[] = [];
 
-const server = serve(
+const server = mockServer(
   http.get(`*${API}/rules/1`, () => HttpResponse.json(stored)),
   http.post(`*${API}/rules/1/state`, async ({ request }) => {
     const body = (await request.json()) as { state: StateName };
@@ -51,8 +51,8 @@ afterEach(() => {
   notifications.clean();
 });
 
-/** Rule 1, read as its page reads it, and its buttons. */
-function OfTheRule({ me, unsaved }: { me: Me; unsaved: boolean }) {
+/** Rule 1 and its buttons, with the query of its page. */
+function RuleFixture({ me, unsaved }: { me: Me; unsaved: boolean }) {
   const { data } = useQuery({ queryKey: keys.rule(1), queryFn: ({ signal }) => get<RuleDetail>("/rules/1", signal) });
   return (
     <>
@@ -69,23 +69,23 @@ function open(rule: RuleDetail, me: Me, { unsaved = false } = {}) {
   stored = rule;
   const client = newClient();
   client.setQueryData(keys.rule(1), rule);
-  return show(<OfTheRule me={me} unsaved={unsaved} />, { client });
+  return renderPage(<RuleFixture me={me} unsaved={unsaved} />, { client });
 }
 
-/** The server answers so once what this returns is called. */
-function answersLater(body: object, status: number) {
+/** Delays the answer until the test calls the returned function. */
+function delayAnswer(body: object, status: number) {
   let answer: () => void = () => undefined;
-  const told = new Promise<void>((done) => (answer = done));
+  const released = new Promise<void>((done) => (answer = done));
   server.use(
     http.post(`*${API}/rules/1/state`, async () => {
-      await told;
+      await released;
       return HttpResponse.json(body, { status });
     }),
   );
   return answer;
 }
 
-const offered = () =>
+const buttonTexts = () =>
   within(screen.getByRole("main"))
     .queryAllByRole("button")
     .map((each) => each.textContent);
@@ -93,7 +93,7 @@ const press = (name: string) => userEvent.click(screen.getByRole("button", { nam
 const dialog = () => screen.findByRole("dialog");
 const confirm = async (name: string) => userEvent.click(within(await dialog()).getByRole("button", { name }));
 
-describe("what is offered", () => {
+describe("buttons", () => {
   const fourEyes = (me: Me): Me => ({ ...me, fourEyes: true });
   test.each<[string, StateName, Me, string[]]>([
     ["a viewer", "ACTIVE", VIEWER, []],
@@ -113,10 +113,10 @@ describe("what is offered", () => {
     ["an admin", "DELETE", ADMIN, []],
   ])("%s, %s", (_, state, me, buttons) => {
     open(inState(state), me);
-    expect(offered()).toEqual(buttons);
+    expect(buttonTexts()).toEqual(buttons);
   });
 
-  test("nothing while something written is not saved", async () => {
+  test("unsaved changes block every transition", async () => {
     open(inState("ACTIVE"), APPROVER, { unsaved: true });
     const pause = screen.getByRole("button", { name: "Pause" });
     expect(pause).toHaveAttribute("aria-disabled", "true");
@@ -126,7 +126,7 @@ describe("what is offered", () => {
     expect(screen.queryByRole("dialog")).toBeNull();
   });
 
-  test("no second wish while something waits for approval", async () => {
+  test("a pending request blocks another request", async () => {
     open(inState("ACTIVE", { pendingApproval: approval(1, { target: "SHADOW" }) }), ANALYST);
     const pause = screen.getByRole("button", { name: "Request pause" });
     expect(pause).toHaveAttribute("aria-disabled", "true");
@@ -134,7 +134,7 @@ describe("what is offered", () => {
     expect(screen.queryByRole("dialog")).toBeNull();
   });
 
-  test("what ends harm also while something waits for approval, which lapses", async () => {
+  test("a pending request does not block a pause, and lapses", async () => {
     open(inState("ACTIVE", { pendingApproval: approval(1, { action: "edit", target: null }) }), APPROVER);
     await press("Pause");
     expect(await dialog()).toHaveTextContent("The pending request lapses.");
@@ -143,8 +143,8 @@ describe("what is offered", () => {
   });
 });
 
-describe("what is done", () => {
-  test("a deletion is asked about first, and can be left", async () => {
+describe("transitions", () => {
+  test("a deletion asks for confirmation and can be cancelled", async () => {
     open(inState("ACTIVE"), APPROVER);
     await press("Delete");
     expect(await dialog()).toHaveTextContent("Delete: rule 1");
@@ -154,17 +154,17 @@ describe("what is done", () => {
     expect(sent).toEqual([]);
   });
 
-  test("a step is sent with the reason and the revision seen, and the next ones are offered", async () => {
+  test("a transition sends the comment and the revision, and offers the next transitions", async () => {
     open(inState("SHADOW", { revision: 3 }), APPROVER);
     await press("Activate");
     await userEvent.type(within(await dialog()).getByRole("textbox", { name: "Comment" }), "three frauds found");
     await confirm("Activate");
-    await waitFor(() => expect(offered()).toEqual(["Pause", "Move to shadow", "Delete"]));
+    await waitFor(() => expect(buttonTexts()).toEqual(["Pause", "Move to shadow", "Delete"]));
     expect(sent).toEqual([{ ifMatch: '"3"', body: { state: "ACTIVE", comment: "three frauds found" } }]);
     expect(await screen.findByText("Rule 1: active")).toBeVisible();
   });
 
-  test("what becomes a request says so, and nothing more can be asked for", async () => {
+  test("a transition that becomes a request shows a notification and blocks further requests", async () => {
     server.use(
       http.post(`*${API}/rules/1/state`, () =>
         HttpResponse.json(inState("SHADOW", { pendingApproval: approval(1) }), { status: 202 }),
@@ -179,9 +179,9 @@ describe("what is done", () => {
     );
   });
 
-  test("how it went is said also when the dialog was closed meanwhile", async () => {
+  test("the notification appears even if the dialog was closed", async () => {
     open(inState("ACTIVE"), APPROVER);
-    const answer = answersLater(inState("PAUSE"), 200);
+    const answer = delayAnswer(inState("PAUSE"), 200);
     await press("Pause");
     await confirm("Pause");
     await confirm("Cancel");
@@ -191,9 +191,9 @@ describe("what is done", () => {
   });
 });
 
-describe("when somebody was quicker", () => {
-  test("it is said also when the dialog was closed meanwhile, and the rule is read again", async () => {
-    const answer = answersLater(CHANGED, 412);
+describe("a change by another user", () => {
+  test("is reported even if the dialog was closed, and the rule is read again", async () => {
+    const answer = delayAnswer(CHANGED, 412);
     open(inState("ACTIVE", { revision: 3 }), APPROVER);
     stored = inState("ACTIVE", { revision: 4 });
     await press("Pause");
@@ -205,7 +205,7 @@ describe("when somebody was quicker", () => {
     expect(await screen.findByText("version 4")).toBeVisible();
   });
 
-  test("it is refused and says so; what they saved can be moved once it was seen", async () => {
+  test("refuses the transition, which succeeds after the new revision was shown", async () => {
     open(inState("SHADOW", { revision: 3 }), APPROVER);
     stored = inState("SHADOW", { revision: 4 });
     await press("Activate");
@@ -217,11 +217,11 @@ describe("when somebody was quicker", () => {
     await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
     await press("Activate");
     await confirm("Activate");
-    await waitFor(() => expect(offered()).toContain("Pause"));
+    await waitFor(() => expect(buttonTexts()).toContain("Pause"));
     expect(sent.map(({ ifMatch }) => ifMatch)).toEqual(['"3"', '"4"']);
   });
 
-  test("what is saved while the dialog is open is not moved unseen", async () => {
+  test("made while the dialog is open refuses the transition", async () => {
     const client = open(inState("SHADOW", { revision: 3 }), APPROVER);
     await press("Activate");
     await dialog();

@@ -1,13 +1,13 @@
 import { Button, Group, Modal, Text, TextInput, Tooltip } from "@mantine/core";
 import { useState } from "react";
-import { useChange } from "../api/hooks";
+import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { Me, RuleDetail, StateName } from "../api/types";
-import { stateName } from "../parts/Chip";
-import { Trouble } from "../parts/Told";
-import { type Step, stepsFor } from "./lifecycle";
+import { stateName } from "../components/Chip";
+import { ErrorAlert } from "../components/ErrorAlert";
+import { type Transition, transitionsFor } from "./lifecycle";
 
-const MEANING: Record<StateName, string> = {
+const DESCRIPTIONS: Record<StateName, string> = {
   DRAFT: "",
   SHADOW: "The detector evaluates the rule and writes its alerts to a separate topic. No customer is affected.",
   ACTIVE: "The detector evaluates the rule and publishes its alerts.",
@@ -15,71 +15,87 @@ const MEANING: Record<StateName, string> = {
   DELETE: "The rule ends. Its revisions stay here.",
 };
 
-/** Where the rule can go from here, as far as one may, or may ask for. */
+/** The transitions that the user may make or request, as buttons. */
 export function StateButtons({ rule, me, unsaved }: { rule: RuleDetail; me: Me; unsaved: boolean }) {
-  const [chosen, setChosen] = useState<(Step & { asks: boolean }) | null>(null);
+  const [chosen, setChosen] = useState<(Transition & { needsApproval: boolean }) | null>(null);
   return (
     <>
-      {stepsFor(rule, me).map((step) => {
-        const blocked = blockedBy(rule, step.asks, unsaved);
+      {transitionsFor(rule, me).map((transition) => {
+        const blocked = blockedReason(rule, transition.needsApproval, unsaved);
         return (
-          <Tooltip key={step.to} label={blocked ?? MEANING[step.to]}>
+          <Tooltip key={transition.to} label={blocked ?? DESCRIPTIONS[transition.to]}>
             <Button
-              variant={step.to === "ACTIVE" || (rule.state === "DRAFT" && step.to === "SHADOW") ? "filled" : "default"}
+              variant={
+                transition.to === "ACTIVE" || (rule.state === "DRAFT" && transition.to === "SHADOW")
+                  ? "filled"
+                  : "default"
+              }
               {...(blocked === null ? {} : { "data-disabled": true })}
               aria-disabled={blocked !== null}
               onClick={() => {
-                if (blocked === null) setChosen(step);
+                if (blocked === null) setChosen(transition);
               }}
             >
-              {step.asks ? step.ask : step.label}
+              {transition.needsApproval ? transition.requestLabel : transition.label}
             </Button>
           </Tooltip>
         );
       })}
-      {chosen && <Move rule={rule} step={chosen} close={() => setChosen(null)} />}
+      {chosen && <TransitionDialog rule={rule} transition={chosen} close={() => setChosen(null)} />}
     </>
   );
 }
 
-/** Why a step cannot be taken now. What waits for approval keeps nobody from ending harm: it lapses with the step. */
-function blockedBy(rule: RuleDetail, asks: boolean, unsaved: boolean): string | null {
+/** The reason why a transition is blocked. A pending request never blocks a pause or deletion: the request lapses. */
+function blockedReason(rule: RuleDetail, needsApproval: boolean, unsaved: boolean): string | null {
   if (unsaved) return "Save or discard your edit first";
-  return asks && rule.pendingApproval ? "A request is already awaiting approval" : null;
+  return needsApproval && rule.pendingApproval ? "A request is already awaiting approval" : null;
 }
 
-function Move({ rule, step, close }: { rule: RuleDetail; step: Step & { asks: boolean }; close: () => void }) {
+function TransitionDialog({
+  rule,
+  transition,
+  close,
+}: {
+  rule: RuleDetail;
+  transition: Transition & { needsApproval: boolean };
+  close: () => void;
+}) {
   const [comment, setComment] = useState("");
-  // What somebody saves while this is open has not been looked at, and is not moved.
-  const [seen] = useState(rule.revision);
-  const move = useChange<string, RuleDetail>(
-    (why) => ({
+  // The user has seen this revision. A newer one makes the request fail, instead of changing state unseen.
+  const [baseRevision] = useState(rule.revision);
+  const save = useApiMutation<string, RuleDetail>(
+    (text) => ({
       path: `/rules/${rule.ruleId}/state`,
       method: "POST",
-      body: { state: step.to, comment: why },
-      revision: seen,
+      body: { state: transition.to, comment: text },
+      revision: baseRevision,
     }),
     {
-      said: ({ status, body }) =>
+      successMessage: ({ status, body }) =>
         status === 202
           ? "Requested: another user must approve"
           : `Rule ${rule.ruleId}: ${stateName(body.state).toLowerCase()}`,
-      affects: [keys.approvals, keys.versions(rule.ruleId), keys.ruleList],
-      renews: keys.rule(rule.ruleId),
+      invalidates: [keys.approvals, keys.versions(rule.ruleId), keys.ruleList],
+      updates: keys.rule(rule.ruleId),
       quiet: true,
     },
   );
   return (
-    <Modal opened onClose={close} title={`${step.asks ? step.ask : step.label}: rule ${rule.ruleId}`}>
+    <Modal
+      opened
+      onClose={close}
+      title={`${transition.needsApproval ? transition.requestLabel : transition.label}: rule ${rule.ruleId}`}
+    >
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          move.mutate(comment, { onSuccess: close });
+          save.mutate(comment, { onSuccess: close });
         }}
       >
         <Text size="sm" mb="sm">
-          {MEANING[step.to]}
-          {!step.asks && rule.pendingApproval && " The pending request lapses."}
+          {DESCRIPTIONS[transition.to]}
+          {!transition.needsApproval && rule.pendingApproval && " The pending request lapses."}
         </Text>
         <TextInput
           label="Comment"
@@ -88,13 +104,13 @@ function Move({ rule, step, close }: { rule: RuleDetail; step: Step & { asks: bo
           maxLength={500}
           onChange={(event) => setComment(event.currentTarget.value)}
         />
-        {move.error && <Trouble error={move.error} />}
+        {save.error && <ErrorAlert error={save.error} />}
         <Group justify="flex-end" mt="md" gap="xs">
           <Button variant="default" onClick={close}>
             Cancel
           </Button>
-          <Button type="submit" loading={move.isPending} color={step.to === "DELETE" ? "red.9" : "indigo"}>
-            {step.asks ? step.ask : step.label}
+          <Button type="submit" loading={save.isPending} color={transition.to === "DELETE" ? "red.9" : "indigo"}>
+            {transition.needsApproval ? transition.requestLabel : transition.label}
           </Button>
         </Group>
       </form>

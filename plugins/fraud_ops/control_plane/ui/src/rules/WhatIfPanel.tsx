@@ -2,27 +2,30 @@ import { LineChart } from "@mantine/charts";
 import { Button, Group, NumberInput, Progress, Slider, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { numberOf, shown } from "../api/exactJson";
-import { useChange } from "../api/hooks";
+import { parseNumber, toText } from "../api/exactJson";
+import { useApiMutation } from "../api/hooks";
 import { get } from "../api/http";
 import type { RuleDocument, WhatIf, WhatIfResult, WhatIfStarted } from "../api/types";
-import { duration, formula, keyText, number } from "../parts/format";
-import { Nothing, Shown, Trouble } from "../parts/Told";
-import type { Writing } from "./useRuleDraft";
+import { formatDuration, ruleFormula, formatKey, formatNumber } from "../format";
+import { EmptyState } from "../components/EmptyState";
+import { Fact } from "../components/Fact";
+import { ErrorAlert } from "../components/ErrorAlert";
+import { QueryResult } from "../components/QueryResult";
+import type { RuleEdit } from "./useRuleEdit";
 
 const POLL_MS = 700;
 
 interface Props {
-  writing: Writing;
-  /** It is being saved: what is stored then is what is written on, so nothing is changed meanwhile. */
+  edit: RuleEdit;
+  /** A save is running. It replaces the draft, so the panel changes nothing meanwhile. */
   busy: boolean;
 }
 
-/** What the rule as it is being written would have done on past days, and with other limits. Publishes nothing. */
-export function WhatIfPanel({ writing, busy }: Props) {
-  const { judged } = writing;
+/** The alerts of the edited rule on past days, also with other limits and windows. Publishes nothing. */
+export function WhatIfPanel({ edit, busy }: Props) {
+  const { validation } = edit;
   const [days, setDays] = useState<number | string>(7);
-  const start = useChange<RuleDocument, WhatIfStarted>(
+  const start = useApiMutation<RuleDocument, WhatIfStarted>(
     (document) => ({ path: "/whatif", method: "POST", body: { document, days: Number(days), windows: true } }),
     { quiet: true },
   );
@@ -31,11 +34,11 @@ export function WhatIfPanel({ writing, busy }: Props) {
     queryKey: ["whatif", id],
     queryFn: ({ signal }) => get<WhatIf>(`/whatif/${id ?? ""}`, signal),
     enabled: id !== undefined,
-    // A run that the server has forgotten does not come back: after an error only people ask again.
+    // The server does not restore a run that it has forgotten, so polling stops after an error.
     refetchInterval: ({ state: { data, error } }) =>
       error !== null || data?.status === "DONE" || data?.status === "FAILED" ? false : POLL_MS,
   });
-  const document = judged.current?.valid ? (judged.current.document ?? writing.document) : null;
+  const document = validation.current?.valid ? (validation.current.document ?? edit.document) : null;
   return (
     <section aria-label="What-if">
       <Group align="flex-end" gap="xs" mb="md">
@@ -63,23 +66,23 @@ export function WhatIfPanel({ writing, busy }: Props) {
           </Text>
         ) : (
           <Text size="sm" className="code">
-            {formula(document)}
+            {ruleFormula(document)}
           </Text>
         )}
       </Group>
-      {start.error && <Trouble error={start.error} />}
+      {start.error && <ErrorAlert error={start.error} />}
       {id === undefined ? (
-        <Nothing>
+        <EmptyState>
           Evaluates the edited rule on past days: alerts, keys, and alerts by limit and window. Nothing is published.
-        </Nothing>
+        </EmptyState>
       ) : (
-        <Shown of={answer}>{(data) => <Answered answer={data} writing={writing} busy={busy} />}</Shown>
+        <QueryResult query={answer}>{(data) => <WhatIfRun answer={data} edit={edit} busy={busy} />}</QueryResult>
       )}
     </section>
   );
 }
 
-function Answered({ answer, ...taking }: { answer: WhatIf } & Props) {
+function WhatIfRun({ answer, ...panelProps }: { answer: WhatIf } & Props) {
   if (answer.status === "FAILED") {
     return (
       <div className="panel" role="alert">
@@ -95,62 +98,51 @@ function Answered({ answer, ...taking }: { answer: WhatIf } & Props) {
       </div>
     );
   }
-  return <Found result={answer.result as unknown as WhatIfResult} report={answer.report} {...taking} />;
+  return <WhatIfReport result={answer.result as unknown as WhatIfResult} report={answer.report} {...panelProps} />;
 }
 
-function Found({ result, report, ...taking }: { result: WhatIfResult; report: string | null } & Props) {
+function WhatIfReport({ result, report, ...panelProps }: { result: WhatIfResult; report: string | null } & Props) {
   const perDay = result.fires / Math.max(1, result.days.length);
   return (
     <div style={{ display: "grid", gap: "1rem" }}>
       <dl className="facts panel">
-        <Fact name="Total alerts" value={number(result.fires)} />
-        <Fact name="Alerts per day" value={number(perDay)} />
-        <Fact name="Keys" value={number(result.keys)} />
-        <Fact name="Suppressed by cool-down" value={number(result.suppressed)} />
-        <Fact name="Transactions evaluated" value={number(result.transactions)} />
-        <Fact
-          name="Days"
-          value={
-            result.days.length === 1 ? (result.days[0] ?? "") : `${result.days[0] ?? ""} to ${result.days.at(-1) ?? ""}`
-          }
-        />
+        <Fact name="Total alerts">{formatNumber(result.fires)}</Fact>
+        <Fact name="Alerts per day">{formatNumber(perDay)}</Fact>
+        <Fact name="Keys">{formatNumber(result.keys)}</Fact>
+        <Fact name="Suppressed by cool-down">{formatNumber(result.suppressed)}</Fact>
+        <Fact name="Transactions evaluated">{formatNumber(result.transactions)}</Fact>
+        <Fact name="Days">
+          {result.days.length === 1 ? result.days[0] : `${result.days[0] ?? ""} to ${result.days.at(-1) ?? ""}`}
+        </Fact>
       </dl>
       <div className="sides">
-        <Limits result={result} {...taking} />
+        <LimitChart result={result} {...panelProps} />
         <section className="panel" aria-label="Alerts by window and key">
-          <Windows result={result} />
-          <Busiest result={result} />
+          <WindowTable result={result} />
+          <TopKeys result={result} />
         </section>
       </div>
-      <Overlaps result={result} />
+      <OverlapTable result={result} />
       {report && (
         <Text size="sm">
-          <a href={report}>Full report</a> (evaluated in {number(result.seconds)} s)
+          <a href={report}>Full report</a> (evaluated in {formatNumber(result.seconds)} s)
         </Text>
       )}
     </div>
   );
 }
 
-function Fact({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
-  );
-}
-
-/** How many alerts each limit would have given; the slider picks one for the rule. */
-function Limits({ result, writing, busy }: { result: WhatIfResult } & Props) {
-  const points = result.limits.map(([limit, fires]) => ({ limit: Number(shown(limit)), exact: shown(limit), fires }));
-  const own = Number(shown(writing.document?.["limit"]));
+/** The number of alerts by limit. The slider selects a limit for the rule. */
+function LimitChart({ result, edit, busy }: { result: WhatIfResult } & Props) {
+  const points = result.limits.map(([limit, fires]) => ({ limit: Number(toText(limit)), exact: toText(limit), fires }));
+  const currentLimit = Number(toText(edit.document?.["limit"]));
   const nearest = points.reduce(
-    (best, point, i) => (Math.abs(point.limit - own) < Math.abs((points[best]?.limit ?? 0) - own) ? i : best),
+    (best, point, i) =>
+      Math.abs(point.limit - currentLimit) < Math.abs((points[best]?.limit ?? 0) - currentLimit) ? i : best,
     0,
   );
-  const [at, setAt] = useState(nearest);
-  const point = points[at];
+  const [selected, setSelected] = useState(nearest);
+  const point = points[selected];
   if (!point) return null;
   return (
     <section className="panel" aria-label="Alerts by limit">
@@ -168,17 +160,17 @@ function Limits({ result, writing, busy }: { result: WhatIfResult } & Props) {
           curveType="monotone"
           xAxisProps={{
             type: "number",
-            scale: own > 0 ? "log" : "linear",
+            scale: currentLimit > 0 ? "log" : "linear",
             domain: ["dataMin", "dataMax"],
-            tickFormatter: compact,
+            tickFormatter: formatCompact,
           }}
-          yAxisProps={{ tickFormatter: compact, width: 44 }}
+          yAxisProps={{ tickFormatter: formatCompact, width: 44 }}
           referenceLines={[
-            { x: own, label: "current", color: "var(--mantine-color-dimmed)" },
-            ...(at === nearest ? [] : [{ x: point.limit, label: "selected", color: "var(--mark-second)" }]),
+            { x: currentLimit, label: "current", color: "var(--mantine-color-dimmed)" },
+            ...(selected === nearest ? [] : [{ x: point.limit, label: "selected", color: "var(--mark-second)" }]),
           ]}
           textColor="var(--mantine-color-dimmed)"
-          valueFormatter={(value) => number(value)}
+          valueFormatter={(value) => formatNumber(value)}
         />
       </div>
       <Group gap="md" mt="sm" wrap="nowrap">
@@ -186,22 +178,22 @@ function Limits({ result, writing, busy }: { result: WhatIfResult } & Props) {
           style={{ flex: 1 }}
           min={0}
           max={points.length - 1}
-          value={at}
-          onChange={setAt}
+          value={selected}
+          onChange={setSelected}
           label={null}
           thumbLabel="Limit"
           thumbValueText={`limit ${point.exact}: ${point.fires} alerts`}
         />
         <Text size="sm" className="number" style={{ whiteSpace: "nowrap" }} aria-live="polite">
-          limit <strong>{point.exact}</strong>: {number(point.fires)} alerts
+          limit <strong>{point.exact}</strong>: {formatNumber(point.fires)} alerts
         </Text>
       </Group>
       <Button
         mt="sm"
         variant="default"
         loading={busy}
-        disabled={point.limit === own}
-        onClick={() => writing.change({ limit: numberOf(point.exact) })}
+        disabled={point.limit === currentLimit}
+        onClick={() => edit.setMembers({ limit: parseNumber(point.exact) })}
       >
         Use this limit
       </Button>
@@ -209,13 +201,13 @@ function Limits({ result, writing, busy }: { result: WhatIfResult } & Props) {
   );
 }
 
-const compactly = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const compactNumbers = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-function compact(value: number): string {
-  return compactly.format(value);
+function formatCompact(value: number): string {
+  return compactNumbers.format(value);
 }
 
-function Windows({ result }: { result: WhatIfResult }) {
+function WindowTable({ result }: { result: WhatIfResult }) {
   if (result.windowsMs.length === 0) return null;
   return (
     <Table aria-label="Alerts by window" mb="sm">
@@ -228,9 +220,9 @@ function Windows({ result }: { result: WhatIfResult }) {
       <Table.Tbody>
         {result.windowsMs.map(([ms, fires]) => (
           <Table.Tr key={ms}>
-            <Table.Td>{duration(ms)}</Table.Td>
+            <Table.Td>{formatDuration(ms)}</Table.Td>
             <Table.Td ta="right" className="number">
-              {number(fires)}
+              {formatNumber(fires)}
             </Table.Td>
           </Table.Tr>
         ))}
@@ -239,7 +231,7 @@ function Windows({ result }: { result: WhatIfResult }) {
   );
 }
 
-function Busiest({ result }: { result: WhatIfResult }) {
+function TopKeys({ result }: { result: WhatIfResult }) {
   if (result.busiest.length === 0) return <Text size="sm">No alerts for any key</Text>;
   return (
     <Table aria-label="Keys with the most alerts">
@@ -251,10 +243,10 @@ function Busiest({ result }: { result: WhatIfResult }) {
       </Table.Thead>
       <Table.Tbody>
         {result.busiest.slice(0, 6).map(([key, fires]) => (
-          <Table.Tr key={keyText(key)}>
-            <Table.Td className="wrap">{keyText(key)}</Table.Td>
+          <Table.Tr key={formatKey(key)}>
+            <Table.Td className="wrap">{formatKey(key)}</Table.Td>
             <Table.Td ta="right" className="number">
-              {number(fires)}
+              {formatNumber(fires)}
             </Table.Td>
           </Table.Tr>
         ))}
@@ -263,7 +255,7 @@ function Busiest({ result }: { result: WhatIfResult }) {
   );
 }
 
-function Overlaps({ result }: { result: WhatIfResult }) {
+function OverlapTable({ result }: { result: WhatIfResult }) {
   const overlapping = result.overlap.filter((each) => each.both > 0);
   if (overlapping.length === 0) return null;
   return (
@@ -283,10 +275,10 @@ function Overlaps({ result }: { result: WhatIfResult }) {
                 {each.ruleId} {each.name}
               </Table.Td>
               <Table.Td ta="right" className="number">
-                {number(each.alerts)}
+                {formatNumber(each.alerts)}
               </Table.Td>
               <Table.Td ta="right" className="number">
-                {number(each.both)}
+                {formatNumber(each.both)}
               </Table.Td>
             </Table.Tr>
           ))}

@@ -1,7 +1,7 @@
 import { stringifyExactly } from "../api/exactJson";
 import type { Change, RuleDocument } from "../api/types";
 
-/** What differs between two documents, member by member. */
+/** The differences between two documents, by member. */
 export function changesBetween(before: RuleDocument, after: RuleDocument): Change[] {
   const members = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   return members

@@ -1,64 +1,77 @@
 import type { Me, RuleDetail, StateName } from "../api/types";
 
-/** What a role can allow, as the server names it. */
+/** A permission of a role, as the server names it. */
 export type Permission = Me["can"][number];
 
-/** Whether somebody may do this; the server decides again. */
+/** Whether the user has a permission. The server checks it again. */
 export function allows(me: Me | undefined, permission: Permission): boolean {
   return me?.can.includes(permission) ?? false;
 }
 
-export interface Step {
+export interface Transition {
   to: StateName;
   label: string;
-  ask: string;
-  /** What one must be allowed to do to take it alone; others may ask for it. */
-  needs: Permission;
-  /** Whether it takes a second person where four eyes are asked for. */
-  weighty?: boolean;
-  /** Nobody can ask for it. */
-  alone?: boolean;
-  /** What the author of the document must be allowed to do for it, where that is less. */
-  own?: Permission;
+  requestLabel: string;
+  /** The permission to make the transition alone. Other users can request it. */
+  permission: Permission;
+  /** Whether four eyes require a second person. */
+  fourEyes?: boolean;
+  /** Whether the transition cannot be requested. */
+  cannotBeRequested?: boolean;
+  /** A lesser permission that is enough for the author of the document. */
+  authorPermission?: Permission;
 }
 
-const ACTIVATE: Step = { to: "ACTIVE", label: "Activate", ask: "Request activation", needs: "activate", weighty: true };
-const DELETE: Step = { to: "DELETE", label: "Delete", ask: "Request deletion", needs: "delete" };
+const ACTIVATE: Transition = {
+  to: "ACTIVE",
+  label: "Activate",
+  requestLabel: "Request activation",
+  permission: "activate",
+  fourEyes: true,
+};
+const DELETE: Transition = { to: "DELETE", label: "Delete", requestLabel: "Request deletion", permission: "delete" };
 
-const STEPS: Record<StateName, Step[]> = {
+const TRANSITIONS: Record<StateName, Transition[]> = {
   DRAFT: [
-    { to: "SHADOW", label: "Move to shadow", ask: "", needs: "shadow", alone: true },
-    { ...ACTIVATE, needs: "control", alone: true },
-    { ...DELETE, own: "draft" },
+    { to: "SHADOW", label: "Move to shadow", requestLabel: "", permission: "shadow", cannotBeRequested: true },
+    { ...ACTIVATE, permission: "control", cannotBeRequested: true },
+    { ...DELETE, authorPermission: "draft" },
   ],
-  SHADOW: [ACTIVATE, { ...DELETE, needs: "shadow", alone: true }],
+  SHADOW: [ACTIVATE, { ...DELETE, permission: "shadow", cannotBeRequested: true }],
   ACTIVE: [
-    { to: "PAUSE", label: "Pause", ask: "Request pause", needs: "pause" },
-    { to: "SHADOW", label: "Move to shadow", ask: "Request move to shadow", needs: "pause" },
+    { to: "PAUSE", label: "Pause", requestLabel: "Request pause", permission: "pause" },
+    { to: "SHADOW", label: "Move to shadow", requestLabel: "Request move to shadow", permission: "pause" },
     DELETE,
   ],
   PAUSE: [
-    { ...ACTIVATE, label: "Resume", ask: "Request resume" },
-    { to: "SHADOW", label: "Move to shadow", ask: "Request move to shadow", needs: "activate" },
+    { ...ACTIVATE, label: "Resume", requestLabel: "Request resume" },
+    { to: "SHADOW", label: "Move to shadow", requestLabel: "Request move to shadow", permission: "activate" },
     DELETE,
   ],
   DELETE: [],
 };
 
-/** What can be offered to somebody for a rule; the server decides. `asks`: it would become a request. */
-export function stepsFor(
+/** The transitions that a user may make or request. `needsApproval`: the transition becomes a request. */
+export function transitionsFor(
   { state, nextStates, author }: Pick<RuleDetail, "state" | "nextStates" | "author">,
   me: Me,
-): (Step & { asks: boolean })[] {
-  return STEPS[state].flatMap((step) => {
-    const may = allows(me, step.own && author === me.user ? step.own : step.needs);
-    if (!nextStates.includes(step.to) || (!may && (step.alone === true || !allows(me, "request")))) return [];
-    return [{ ...step, asks: !may || (step.weighty === true && me.fourEyes) }];
+): (Transition & { needsApproval: boolean })[] {
+  return TRANSITIONS[state].flatMap((transition) => {
+    const isAllowed = allows(
+      me,
+      transition.authorPermission && author === me.user ? transition.authorPermission : transition.permission,
+    );
+    if (
+      !nextStates.includes(transition.to) ||
+      (!isAllowed && (transition.cannotBeRequested === true || !allows(me, "request")))
+    )
+      return [];
+    return [{ ...transition, needsApproval: !isAllowed || (transition.fourEyes === true && me.fourEyes) }];
   });
 }
 
-/** Whether a new document for a rule in this state would become a request. */
-export function editAsks(state: StateName, me: Me): boolean {
+/** Whether an edit of a rule in this state becomes a request. */
+export function editNeedsApproval(state: StateName, me: Me): boolean {
   if (state === "ACTIVE") return me.fourEyes || !allows(me, "editLive");
   return state === "PAUSE" && !allows(me, "editLive");
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { rule } from "../testing/samples";
-import { found, sorted } from "./ruleList";
+import { filterRules, sortRules } from "./ruleList";
 
 const ROWS = [
   rule({ ruleId: 1, name: "Mule fan-out", severity: "high", updatedAt: 1, alertsLastHour: [1, 0] }),
@@ -17,18 +17,18 @@ const ROWS = [
 ];
 const ids = (rows: readonly { ruleId: number }[]) => rows.map((row) => row.ruleId);
 
-test("every word has to be somewhere in the rule, whatever its case", () => {
-  expect(ids(found(ROWS, "MULE fan", null))).toEqual([1]);
-  expect(ids(found(ROWS, "laundering", null))).toEqual([3]);
-  expect(ids(found(ROWS, "paymentamount", null))).toEqual([1, 2, 3]);
-  expect(ids(found(ROWS, "mule velocity", null))).toEqual([]);
-  expect(ids(found(ROWS, "", "SHADOW"))).toEqual([2]);
+test("every word must occur in the rule, in any case", () => {
+  expect(ids(filterRules(ROWS, "MULE fan", null))).toEqual([1]);
+  expect(ids(filterRules(ROWS, "laundering", null))).toEqual([3]);
+  expect(ids(filterRules(ROWS, "paymentamount", null))).toEqual([1, 2, 3]);
+  expect(ids(filterRules(ROWS, "mule velocity", null))).toEqual([]);
+  expect(ids(filterRules(ROWS, "", "SHADOW"))).toEqual([2]);
 });
 
-test("order by column, equal ones by id", () => {
-  expect(ids(sorted(ROWS, "alerts", false))).toEqual([2, 1, 3]);
-  expect(ids(sorted(ROWS, "severity", false))).toEqual([2, 1, 3]);
-  expect(ids(sorted(ROWS, "updatedAt", false))).toEqual([2, 3, 1]);
-  expect(ids(sorted(ROWS, "revision", true))).toEqual([1, 2, 3]);
-  expect(ids(sorted(ROWS, "ruleId", true))).toEqual([3, 2, 1]);
+test("rows are sorted by column, then by id", () => {
+  expect(ids(sortRules(ROWS, "alerts", false))).toEqual([2, 1, 3]);
+  expect(ids(sortRules(ROWS, "severity", false))).toEqual([2, 1, 3]);
+  expect(ids(sortRules(ROWS, "updatedAt", false))).toEqual([2, 3, 1]);
+  expect(ids(sortRules(ROWS, "revision", true))).toEqual([1, 2, 3]);
+  expect(ids(sortRules(ROWS, "ruleId", true))).toEqual([3, 2, 1]);
 });

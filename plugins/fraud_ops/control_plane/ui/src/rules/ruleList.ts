@@ -1,4 +1,4 @@
-import { shown } from "../api/exactJson";
+import { toText } from "../api/exactJson";
 import type { RuleRow } from "../api/types";
 
 export type Column = "ruleId" | "state" | "alerts" | "precision" | "severity" | "owner" | "revision" | "updatedAt";
@@ -6,21 +6,21 @@ export type Column = "ruleId" | "state" | "alerts" | "precision" | "severity" | 
 const STATES = ["ACTIVE", "SHADOW", "PAUSE", "DRAFT", "DELETE"];
 const SEVERITIES = ["critical", "high", "medium", "low", ""];
 
-/** The rows in a state that hold every word of a text: in id, name, description, owner, or the rule itself. */
-export function found(rows: readonly RuleRow[], text: string, state: string | null): readonly RuleRow[] {
+/** The rows in a state that contain every word of a text: in id, name, description, owner or the rule itself. */
+export function filterRules(rows: readonly RuleRow[], text: string, state: string | null): readonly RuleRow[] {
   const words = text.toLowerCase().split(/\s+/u).filter(Boolean);
   if (words.length === 0 && !state) return rows;
   return rows.filter((row) => {
     if (state && row.state !== state) return false;
-    const all = haystack(row);
+    const all = searchText(row);
     return words.every((word) => all.includes(word));
   });
 }
 
-const known = new WeakMap<RuleRow, string>();
+const searchTexts = new WeakMap<RuleRow, string>();
 
-function haystack(row: RuleRow): string {
-  let text = known.get(row);
+function searchText(row: RuleRow): string {
+  let text = searchTexts.get(row);
   if (text === undefined) {
     text = [
       row.ruleId,
@@ -29,22 +29,24 @@ function haystack(row: RuleRow): string {
       row.owner,
       row.severity,
       row.updatedBy,
-      ...Object.values(row.document).map(shown),
+      ...Object.values(row.document).map(toText),
     ]
       .join(" ")
       .toLowerCase();
-    known.set(row, text);
+    searchTexts.set(row, text);
   }
   return text;
 }
 
-/** In the order of a column; equal ones by id. */
-export function sorted(rows: readonly RuleRow[], column: Column, descending: boolean): readonly RuleRow[] {
-  const way = descending ? -1 : 1;
-  return [...rows].sort((a, b) => way * compared(value(a, column), value(b, column)) || a.ruleId - b.ruleId);
+/** Sorts by a column, and by id within equal values. */
+export function sortRules(rows: readonly RuleRow[], column: Column, descending: boolean): readonly RuleRow[] {
+  const direction = descending ? -1 : 1;
+  return [...rows].sort(
+    (a, b) => direction * compare(sortValue(a, column), sortValue(b, column)) || a.ruleId - b.ruleId,
+  );
 }
 
-function value(row: RuleRow, column: Column): number | string {
+function sortValue(row: RuleRow, column: Column): number | string {
   switch (column) {
     case "alerts":
       return -row.alertsLastHour.reduce((sum, each) => sum + each, 0);
@@ -65,7 +67,7 @@ function value(row: RuleRow, column: Column): number | string {
   }
 }
 
-function compared(a: number | string, b: number | string): number {
+function compare(a: number | string, b: number | string): number {
   if (typeof a === "number" && typeof b === "number") return a - b;
   return String(a).localeCompare(String(b));
 }

@@ -102,7 +102,7 @@ export function alert(id: string, members: Partial<Alert> = {}): Alert {
   };
 }
 
-/** A version; its place in the rule log is 100 after its number. */
+/** A revision. Its rule version is 100 more than its number. */
 export function version(revision: number, members: Partial<Version> = {}): Version {
   const logVersion = 100 + revision;
   return {
@@ -119,7 +119,7 @@ export function version(revision: number, members: Partial<Version> = {}): Versi
   };
 }
 
-/** Something asked for about rule 1. */
+/** A request about rule 1. */
 export function approval(id: number, members: Partial<Approval> = {}): Approval {
   return {
     id,
@@ -140,10 +140,10 @@ export function approval(id: number, members: Partial<Approval> = {}): Approval 
   };
 }
 
-/** When the last batch of these tests ended. */
+/** The end of the last batch in the tests. */
 export const SINCE = 1_795_350_418_000;
 
-/** Whether payments are evaluated, a minute and a half after the last batch. */
+/** The liveness 90 s after the last batch. */
 export function liveness(members: Partial<Liveness> = {}): Liveness {
   return {
     severity: "RED",

@@ -5,7 +5,7 @@ import { afterEach } from "vitest";
 if (typeof window !== "undefined") {
   afterEach(cleanup);
 
-  // What jsdom lacks and the components ask of every browser.
+  // Browser functions that the components call and jsdom lacks.
   const nothing = () => undefined;
   window.matchMedia = (query: string) =>
     ({

@@ -9,14 +9,14 @@ import { EditorView, keymap, placeholder as placeholderOf } from "@codemirror/vi
 import { tags } from "@lezer/highlight";
 import { useEffect, useEffectEvent, useRef } from "react";
 import type { Reason } from "../../api/types";
-import type { Offer } from "./completion";
+import type { Suggestion } from "./completion";
 
 interface Props {
   label: string;
   value: string;
   onChange: (value: string) => void;
-  /** What can be meant at the end of a text. */
-  offers: (before: string) => Offer[];
+  /** Returns the completions at the end of a text. */
+  suggest: (before: string) => Suggestion[];
   language?: "yaml" | "json";
   reasons?: readonly Reason[];
   invalid?: boolean;
@@ -25,9 +25,9 @@ interface Props {
   placeholder?: string;
 }
 
-const fromOutside = Annotation.define<boolean>();
+const externalChange = Annotation.define<boolean>();
 
-const look = EditorView.theme({
+const editorTheme = EditorView.theme({
   "&": { fontSize: "0.8125rem", backgroundColor: "transparent", color: "var(--mantine-color-text)" },
   ".cm-content": {
     fontFamily: "var(--mantine-font-family-monospace)",
@@ -45,14 +45,14 @@ const look = EditorView.theme({
   ".cm-scroller": { overflow: "auto" },
 });
 
-const colours = HighlightStyle.define([
+const highlightColors = HighlightStyle.define([
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--mark)" },
   { tag: [tags.string, tags.special(tags.string)], color: "var(--good)" },
   { tag: [tags.number, tags.bool, tags.null], color: "var(--shadow-rule)" },
   { tag: tags.comment, color: "var(--mantine-color-dimmed)", fontStyle: "italic" },
 ]);
 
-/** A text editor with completion, and with marks where the server finds something wrong. */
+/** A text editor with completion and with the server's errors as marks. */
 export function CodeEditor(props: Props) {
   const {
     label,
@@ -68,7 +68,7 @@ export function CodeEditor(props: Props) {
   const view = useRef<EditorView>(null);
   const compartment = useRef(new Compartment());
   const changed = useEffectEvent((text: string) => props.onChange(text));
-  const offered = useEffectEvent((before: string) => props.offers(before));
+  const suggested = useEffectEvent((before: string) => props.suggest(before));
   const initial = useEffectEvent(() => value);
 
   useEffect(() => {
@@ -82,9 +82,9 @@ export function CodeEditor(props: Props) {
           history(),
           closeBrackets(),
           keymap.of([...completionKeymap, ...defaultKeymap, ...historyKeymap]),
-          syntaxHighlighting(colours),
+          syntaxHighlighting(highlightColors),
           syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
-          look,
+          editorTheme,
           EditorView.lineWrapping,
           autocompletion({
             icons: false,
@@ -92,13 +92,13 @@ export function CodeEditor(props: Props) {
               (context) => {
                 const word = context.matchBefore(/[\w<>=!]*/u);
                 if (!word || (word.from === word.to && !context.explicit)) return null;
-                const options = offered(context.state.sliceDoc(0, word.from)).map(completion);
+                const options = suggested(context.state.sliceDoc(0, word.from)).map(completion);
                 return options.length > 0 ? { from: word.from, options, validFor: /^[\w<>=!]*$/u } : null;
               },
             ],
           }),
           EditorView.updateListener.of((update) => {
-            if (!update.docChanged || update.transactions.some((each) => each.annotation(fromOutside))) return;
+            if (!update.docChanged || update.transactions.some((each) => each.annotation(externalChange))) return;
             changed(update.state.doc.toString());
           }),
         ],
@@ -117,7 +117,7 @@ export function CodeEditor(props: Props) {
         "aria-label": label,
         "aria-invalid": String(invalid),
         "aria-readonly": String(readOnly),
-        // Keeps the focus where it cannot be written in, be it for a moment.
+        // Keeps the focus in the editor while it is read-only, for example during a save.
         tabindex: "0",
       }),
       EditorState.readOnly.of(readOnly),
@@ -133,28 +133,29 @@ export function CodeEditor(props: Props) {
 
   useEffect(() => {
     const editor = view.current;
-    const there = editor?.state.doc.toString();
-    if (!editor || there === value) return;
+    const current = editor?.state.doc.toString();
+    if (!editor || current === value) return;
     editor.dispatch({
       changes: { from: 0, to: editor.state.doc.length, insert: value },
-      annotations: fromOutside.of(true),
+      annotations: externalChange.of(true),
     });
   }, [value]);
 
   useEffect(() => {
     const editor = view.current;
-    if (editor && !oneLine) editor.dispatch(setDiagnostics(editor.state, marks(editor.state.doc.toString(), reasons)));
+    if (editor && !oneLine)
+      editor.dispatch(setDiagnostics(editor.state, diagnostics(editor.state.doc.toString(), reasons)));
   }, [reasons, value, oneLine]);
 
   return <div ref={host} className="editor" data-invalid={invalid} />;
 }
 
-function completion({ label, detail }: Offer): Completion {
+function completion({ label, detail }: Suggestion): Completion {
   return { label, detail };
 }
 
-/** Where in the text each reason belongs: the member it names, else the beginning. */
-export function marks(text: string, reasons: readonly Reason[]): Diagnostic[] {
+/** The position of each error in the text: at the field that it names, otherwise at the start. */
+export function diagnostics(text: string, reasons: readonly Reason[]): Diagnostic[] {
   return reasons.map(({ field, message }) => {
     const member = field.replace(/[^\w]/gu, "");
     const found = member === "" ? null : new RegExp(`^[\\s{,]*"?(${member})"?\\s*:.*$`, "mu").exec(text);

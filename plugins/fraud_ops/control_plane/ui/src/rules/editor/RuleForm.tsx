@@ -9,9 +9,9 @@ import {
   Textarea,
   TextInput,
 } from "@mantine/core";
-import { isNumeric, numberOf, shown } from "../../api/exactJson";
+import { isNumeric, parseNumber, toText } from "../../api/exactJson";
 import type { Reason, RuleDocument, Schema } from "../../api/types";
-import { filterOffers } from "./completion";
+import { filterSuggestions } from "./completion";
 import { CodeEditor } from "./CodeEditor";
 
 interface Props {
@@ -23,31 +23,31 @@ interface Props {
 }
 
 const SEVERITIES = ["low", "medium", "high", "critical"];
-// Beside what is chosen there is room to type; a line of its own would stay empty.
+// Leaves room to type beside the selected values; a separate input line would stay empty.
 const NARROW_FIELD = { inputField: { minWidth: "2rem", flexBasis: "2rem" } };
 const NUMERIC = new Set(["long", "decimal"]);
 
-/** A rule by its members. Says what it is in any of the forms; what it does not show stays as it is. */
+/** A form for the members of a rule. It works with every text format, and keeps members without a field here. */
 export function RuleForm({ document, schema, reasons, readOnly, change }: Props) {
   const rule = document ?? {};
   const disabled = readOnly || document === null;
   const grouping = rule["groupingKeyNames"];
   const isOneGroup = Array.isArray(grouping) && grouping.length === 0;
-  const wrong = (...members: string[]) =>
+  const errorOf = (...members: string[]) =>
     reasons
       .filter((reason) => members.includes(reason.field))
       .map((reason) => reason.message)
       .join("; ") || null;
   const text = (name: string) => ({
-    value: shown(rule[name]),
-    error: wrong(name),
+    value: toText(rule[name]),
+    error: errorOf(name),
     readOnly: disabled,
     onChange: (event: { currentTarget: { value: string } }) =>
       change({ [name]: event.currentTarget.value || undefined }),
   });
   const fields = schema.fields.map((field) => field.name);
   const numeric = schema.fields.filter((field) => NUMERIC.has(field.type)).map((field) => field.name);
-  const aggregator = shown(rule["aggregatorFunctionType"]);
+  const aggregator = toText(rule["aggregatorFunctionType"]);
   const counts = aggregator.startsWith("COUNT");
   const inSeconds = rule["windowSeconds"] !== undefined;
 
@@ -64,8 +64,8 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
         <Autocomplete
           label="Severity"
           data={SEVERITIES}
-          value={shown(rule["severity"])}
-          error={wrong("severity")}
+          value={toText(rule["severity"])}
+          error={errorOf("severity")}
           readOnly={disabled}
           onChange={(value) => change({ severity: value || undefined })}
           style={{ flexBasis: "7rem" }}
@@ -78,7 +78,7 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
           label="Grouping keys"
           data={choices(fields, grouping)}
           value={list(grouping)}
-          error={wrong("groupingKeyNames")}
+          error={errorOf("groupingKeyNames")}
           readOnly={disabled || isOneGroup}
           onChange={(value) => change({ groupingKeyNames: value.length > 0 ? value : null })}
           searchable
@@ -97,7 +97,7 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
           label="Aggregate"
           data={choices(schema.aggregators, aggregator)}
           value={aggregator || null}
-          error={wrong("aggregatorFunctionType")}
+          error={errorOf("aggregatorFunctionType")}
           readOnly={disabled}
           allowDeselect={false}
           searchable
@@ -109,7 +109,7 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
             label="Distinct fields"
             data={choices(fields, rule["unique"])}
             value={list(rule["unique"])}
-            error={wrong("unique")}
+            error={errorOf("unique")}
             readOnly={disabled}
             searchable
             onChange={(value) => change({ unique: value })}
@@ -120,8 +120,8 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
           <Select
             label="Aggregated field"
             data={choices(numeric, rule["aggregateFieldName"])}
-            value={shown(rule["aggregateFieldName"]) || null}
-            error={wrong("aggregateFieldName")}
+            value={toText(rule["aggregateFieldName"]) || null}
+            error={errorOf("aggregateFieldName")}
             readOnly={disabled}
             disabled={counts}
             searchable
@@ -136,19 +136,26 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
         <Select
           label="Comparison"
           data={choices(schema.operators, rule["limitOperatorType"])}
-          value={shown(rule["limitOperatorType"]) || null}
-          error={wrong("limitOperatorType")}
+          value={toText(rule["limitOperatorType"]) || null}
+          error={errorOf("limitOperatorType")}
           readOnly={disabled}
           allowDeselect={false}
           onChange={(value) => change({ limitOperatorType: value ?? undefined })}
           style={{ flexBasis: "6rem" }}
         />
-        <Decimal name="limit" label="Limit" rule={rule} error={wrong("limit")} readOnly={disabled} change={change} />
-        <Decimal
+        <DecimalInput
+          name="limit"
+          label="Limit"
+          rule={rule}
+          error={errorOf("limit")}
+          readOnly={disabled}
+          change={change}
+        />
+        <DecimalInput
           name={inSeconds ? "windowSeconds" : "windowMinutes"}
           label="Window"
           rule={rule}
-          error={wrong("windowMinutes", "windowSeconds")}
+          error={errorOf("windowMinutes", "windowSeconds")}
           readOnly={disabled}
           change={change}
         />
@@ -165,32 +172,32 @@ export function RuleForm({ document, schema, reasons, readOnly, change }: Props)
           style={{ flexBasis: "6rem" }}
         />
       </Group>
-      <InputWrapper label="Filter" error={wrong("filter")} labelElement="div">
+      <InputWrapper label="Filter" error={errorOf("filter")} labelElement="div">
         <CodeEditor
           label="Filter"
-          value={shown(rule["filter"])}
+          value={toText(rule["filter"])}
           onChange={(value) => change({ filter: value || undefined })}
-          offers={() => filterOffers(schema)}
-          invalid={wrong("filter") !== null}
+          suggest={() => filterSuggestions(schema)}
+          invalid={errorOf("filter") !== null}
           readOnly={disabled}
           oneLine
           placeholder="paymentType = 'CSH' and paymentAmount >= 10"
         />
       </InputWrapper>
       <Group grow gap="sm" align="flex-start" preventGrowOverflow={false}>
-        <Decimal
+        <DecimalInput
           name="cooldownSeconds"
           label="Cool-down (s)"
           rule={rule}
-          error={wrong("cooldownSeconds")}
+          error={errorOf("cooldownSeconds")}
           readOnly={disabled}
           change={change}
         />
         <Select
           label="Action"
           data={choices(schema.actions, rule["action"])}
-          value={shown(rule["action"]) || "ALERT"}
-          error={wrong("action")}
+          value={toText(rule["action"]) || "ALERT"}
+          error={errorOf("action")}
           readOnly={disabled}
           allowDeselect={false}
           onChange={(value) => change({ action: value === "ALERT" ? undefined : (value ?? undefined) })}
@@ -210,35 +217,35 @@ interface DecimalProps {
   change: (members: Record<string, unknown>) => void;
 }
 
-/** A number as people type it: kept as text until it is one, so that a trailing point is not eaten. */
-function Decimal({ name, label, rule, error, readOnly, change }: DecimalProps) {
+/** An input for a decimal. It keeps the text until the text is a number, so that a trailing point survives. */
+function DecimalInput({ name, label, rule, error, readOnly, change }: DecimalProps) {
   return (
     <TextInput
       label={label}
       inputMode="decimal"
-      value={shown(rule[name])}
+      value={toText(rule[name])}
       error={error}
       readOnly={readOnly}
-      onChange={(event) => change({ [name]: typed(event.currentTarget.value) })}
+      onChange={(event) => change({ [name]: parseTyped(event.currentTarget.value) })}
       style={{ flexBasis: "7rem" }}
     />
   );
 }
 
-/** A number where the text is one that comes back as it was typed; else the text, for the server to judge. */
-export function typed(text: string): unknown {
+/** A number if it prints as the typed text; otherwise the text, which the server then validates. */
+export function parseTyped(text: string): unknown {
   if (text === "") return undefined;
   if (!/^-?(0|[1-9]\d*)(\.\d+)?$/u.test(text)) return text;
-  const value = numberOf(text);
-  return isNumeric(value) && shown(value) === text ? value : text;
+  const value = parseNumber(text);
+  return isNumeric(value) && toText(value) === text ? value : text;
 }
 
 function list(value: unknown): string[] {
-  return Array.isArray(value) ? [...new Set(value.map(shown))] : [];
+  return Array.isArray(value) ? [...new Set(value.map(toText))] : [];
 }
 
-/** What can be chosen, and what is there already, whether it can be chosen or not. */
+/** The options of a list, including the current values even if they are not allowed. */
 function choices(offered: readonly string[], there: unknown): string[] {
-  const given = Array.isArray(there) ? there.map(shown) : [shown(there)];
-  return [...new Set([...offered, ...given])].filter(Boolean);
+  const current = Array.isArray(there) ? there.map(toText) : [toText(there)];
+  return [...new Set([...offered, ...current])].filter(Boolean);
 }

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { SCHEMA } from "../../testing/samples";
-import { offers } from "./completion";
+import { suggestions } from "./completion";
 
 const labels = (form: "yaml" | "json" | "line", before: string) =>
-  offers(form, before, SCHEMA).map((offer) => offer.label);
+  suggestions(form, before, SCHEMA).map((offer) => offer.label);
 
 test.each([
   ["yaml", "ruleId: 1\n"],
@@ -26,7 +26,7 @@ test.each([
   expect(labels(form, before)).not.toContain("limit");
 });
 
-test("what else can be chosen", () => {
+test("other completions", () => {
   expect(labels("yaml", "aggregatorFunctionType: ")).toEqual(SCHEMA.aggregators);
   expect(labels("yaml", "limitOperatorType: ")).toEqual(SCHEMA.operators);
   expect(labels("yaml", "filter: paymentType = 'CSH' ")).toEqual(

@@ -1,48 +1,48 @@
 import type { Schema } from "../../api/types";
-import type { Form } from "./draft";
+import type { TextFormat } from "./draft";
 
-export interface Offer {
+export interface Suggestion {
   label: string;
   detail: string;
 }
 
 const FIELD_MEMBERS = new Set(["groupingKeyNames", "unique", "aggregateFieldName"]);
-const WORDS = ["and", "or", "not", "in", "between", "is null", "is not null"];
+const KEYWORDS = ["and", "or", "not", "in", "between", "is null", "is not null"];
 const SEVERITIES = ["critical", "high", "medium", "low"];
 
-/** What can be meant at the end of `before`, the text from the beginning of the rule to the cursor. */
-export function offers(form: Form, before: string, schema: Schema): Offer[] {
-  return form === "line" ? inLine(before, schema) : inDocument(before, schema);
+/** The completions at the end of `before`, the text from the start of the rule to the cursor. */
+export function suggestions(form: TextFormat, before: string, schema: Schema): Suggestion[] {
+  return form === "line" ? lineSuggestions(before, schema) : documentSuggestions(before, schema);
 }
 
-/** What a filter can go on with. */
-export function filterOffers(schema: Schema): Offer[] {
-  return [...fields(schema), ...WORDS.map((label) => ({ label, detail: "" }))];
+/** The completions inside a filter. */
+export function filterSuggestions(schema: Schema): Suggestion[] {
+  return [...fields(schema), ...KEYWORDS.map((label) => ({ label, detail: "" }))];
 }
 
-function inLine(before: string, schema: Schema): Offer[] {
-  const place = before.split(",").length - 1;
-  if (place === 1) return states(schema);
-  if (place === 2 || place === 3 || place === 4) return fields(schema);
-  if (place === 5) return aggregators(schema);
-  return place === 6 ? operators(schema) : [];
+function lineSuggestions(before: string, schema: Schema): Suggestion[] {
+  const position = before.split(",").length - 1;
+  if (position === 1) return states(schema);
+  if (position === 2 || position === 3 || position === 4) return fields(schema);
+  if (position === 5) return aggregators(schema);
+  return position === 6 ? operators(schema) : [];
 }
 
-function inDocument(before: string, schema: Schema): Offer[] {
+function documentSuggestions(before: string, schema: Schema): Suggestion[] {
   const line = before.slice(before.lastIndexOf("\n") + 1);
   const member = /^[\s{,]*"?(\w+)"?\s*:/u.exec(line)?.[1];
-  if (member !== undefined) return valuesOf(member, schema);
+  if (member !== undefined) return valueSuggestions(member, schema);
   if (/^\s*-\s/u.test(line) || /^\s*"\w*$/u.test(line)) {
-    // An item of a list: that of the last member before it that has begun one.
-    const opened = /(\w+)"?\s*:\s*\[?\s*(?:\n\s*(?:-\s*)?["\w]*,?\s*)*$/u.exec(before)?.[1];
-    if (opened !== undefined && FIELD_MEMBERS.has(opened)) return fields(schema);
+    // The cursor is in a list item, which belongs to the last member that opened a list.
+    const listMember = /(\w+)"?\s*:\s*\[?\s*(?:\n\s*(?:-\s*)?["\w]*,?\s*)*$/u.exec(before)?.[1];
+    if (listMember !== undefined && FIELD_MEMBERS.has(listMember)) return fields(schema);
   }
   return /^[\s{,]*"?\w*$/u.test(line) ? schema.members.map((label) => ({ label, detail: "rule field" })) : [];
 }
 
-function valuesOf(member: string, schema: Schema): Offer[] {
+function valueSuggestions(member: string, schema: Schema): Suggestion[] {
   if (FIELD_MEMBERS.has(member)) return fields(schema);
-  if (member === "filter") return filterOffers(schema);
+  if (member === "filter") return filterSuggestions(schema);
   if (member === "aggregatorFunctionType") return aggregators(schema);
   if (member === "limitOperatorType") return operators(schema);
   if (member === "action") return schema.actions.map((label) => ({ label, detail: "action" }));
@@ -50,7 +50,7 @@ function valuesOf(member: string, schema: Schema): Offer[] {
   return member === "severity" ? SEVERITIES.map((label) => ({ label, detail: "severity" })) : [];
 }
 
-function fields(schema: Schema): Offer[] {
+function fields(schema: Schema): Suggestion[] {
   return schema.fields.flatMap(({ name, type, nullable, aliases }) => [
     { label: name, detail: nullable ? `${type}, nullable` : type },
     ...aliases.map((label) => ({ label, detail: `${type}, alias of ${name}` })),

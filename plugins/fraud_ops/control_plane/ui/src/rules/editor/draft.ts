@@ -1,46 +1,46 @@
 import { LosslessNumber } from "lossless-json";
 import { type Document, isMap, isScalar, isSeq, parseDocument, Scalar, stringify, visit } from "yaml";
-import { numberOf, parseExactly, stringifyExactly } from "../../api/exactJson";
+import { parseNumber, parseExactly, stringifyExactly } from "../../api/exactJson";
 import type { RuleDocument } from "../../api/types";
 
-/** How a rule is written: YAML, JSON, or the one-line text form. */
-export type Form = "yaml" | "json" | "line";
+/** The text format of a rule: YAML, JSON or the one-line form. */
+export type TextFormat = "yaml" | "json" | "line";
 
 /**
- * A rule being written. `text` is the truth and is kept as typed, comments included; `document` is what it says, and null
- * while it does not parse (`fault` says why) or, for a line, until the server has read it.
+ * A rule during an edit. `text` is the source, with comments, exactly as typed. `document` is the parsed rule. It is null
+ * if the text does not parse (see `parseError`), and for the one-line form until the server has parsed it.
  */
 export interface Draft {
-  readonly form: Form;
+  readonly format: TextFormat;
   readonly text: string;
   readonly document: RuleDocument | null;
-  readonly fault: string | null;
+  readonly parseError: string | null;
 }
 
-// As the server reads it, so that what looks like a word or a number here is one there.
+// The server's YAML dialect, so that a value has the same type here and there.
 const YAML = { version: "1.1", intAsBigInt: true, prettyErrors: false } as const;
 
-/** A draft of a text. */
-export function written(form: Form, text: string): Draft {
-  if (form === "line") return { form, text, document: null, fault: null };
+/** A draft from a text. */
+export function draftOfText(format: TextFormat, text: string): Draft {
+  if (format === "line") return { format, text, document: null, parseError: null };
   try {
-    const document = form === "json" ? parseExactly(text) : plainYaml(text);
+    const document = format === "json" ? parseExactly(text) : parseYaml(text);
     if (typeof document !== "object" || document === null || Array.isArray(document)) {
-      return { form, text, document: null, fault: "must be a mapping of rule fields" };
+      return { format, text, document: null, parseError: "must be a mapping of rule fields" };
     }
-    return { form, text, document: document as RuleDocument, fault: null };
+    return { format, text, document: document as RuleDocument, parseError: null };
   } catch (error) {
-    return { form, text, document: null, fault: error instanceof Error ? error.message : String(error) };
+    return { format, text, document: null, parseError: error instanceof Error ? error.message : String(error) };
   }
 }
 
-/** A draft of a document. */
-export function drafted(form: "yaml" | "json", document: RuleDocument): Draft {
-  const text = form === "json" ? stringifyExactly(document, 2) : yamlOf(document);
-  return { form, text, document, fault: null };
+/** A draft from a document. */
+export function draftOfDocument(format: "yaml" | "json", document: RuleDocument): Draft {
+  const text = format === "json" ? stringifyExactly(document, 2) : toYaml(document);
+  return { format, text, document, parseError: null };
 }
 
-/** The draft with other members (undefined takes one away), its text changed only there. */
+/** Sets members of the draft (undefined removes one). The rest of the text stays as it is. */
 export function withMembers(draft: Draft, members: Record<string, unknown>): Draft {
   if (draft.document === null) return draft;
   const document = { ...draft.document };
@@ -48,28 +48,29 @@ export function withMembers(draft: Draft, members: Record<string, unknown>): Dra
     if (value === undefined) Reflect.deleteProperty(document, name);
     else document[name] = value;
   }
-  if (draft.form === "json") return { ...draft, document, text: stringifyExactly(document, 2) };
-  if (draft.form === "yaml") return { ...draft, document, text: patched(draft.text, members) };
-  return drafted("yaml", document);
+  if (draft.format === "json") return { ...draft, document, text: stringifyExactly(document, 2) };
+  if (draft.format === "yaml") return { ...draft, document, text: patchYaml(draft.text, members) };
+  return draftOfDocument("yaml", document);
 }
 
-/** The same rule written in another way; `line` is its one-line form, where it has one. */
-export function inForm(draft: Draft, form: Form, line: string | null): Draft {
-  if (form === draft.form) return draft;
-  if (form === "line") return line === null ? draft : { form, text: line, document: draft.document, fault: null };
-  return draft.document === null ? draft : drafted(form, draft.document);
+/** Converts the draft to another format. `line` is its one-line form, or null if it has none. */
+export function inFormat(draft: Draft, format: TextFormat, line: string | null): Draft {
+  if (format === draft.format) return draft;
+  if (format === "line")
+    return line === null ? draft : { format, text: line, document: draft.document, parseError: null };
+  return draft.document === null ? draft : draftOfDocument(format, draft.document);
 }
 
-/** What the server is asked to look at, or to save. */
-export function request(draft: Draft): { yaml: string } | { text: string } {
-  return draft.form === "yaml" ? { yaml: draft.text } : { text: draft.text };
+/** The request body for validation and saving. */
+export function requestBody(draft: Draft): { yaml: string } | { text: string } {
+  return draft.format === "yaml" ? { yaml: draft.text } : { text: draft.text };
 }
 
-function yamlOf(document: RuleDocument): string {
+function toYaml(document: RuleDocument): string {
   return stringify(yamlValue(document), { ...YAML, lineWidth: 0 });
 }
 
-function patched(text: string, members: Record<string, unknown>): string {
+function patchYaml(text: string, members: Record<string, unknown>): string {
   const parsed = parseDocument(text, YAML);
   keepExact(parsed);
   for (const [name, value] of Object.entries(members)) {
@@ -80,11 +81,11 @@ function patched(text: string, members: Record<string, unknown>): string {
   return parsed.toString({ lineWidth: 0, flowCollectionPadding: false });
 }
 
-/** A decimal that JavaScript would round is written as text, which means the same in a rule. */
+/** Writes a decimal that JavaScript would round as a string, which a rule accepts as a number. */
 function keepExact(parsed: Document): void {
   visit(parsed, {
     Scalar: (_, node) => {
-      const exact = typeof node.value === "number" && node.source !== undefined ? numberOf(decimal(node)) : null;
+      const exact = typeof node.value === "number" && node.source !== undefined ? parseNumber(decimal(node)) : null;
       if (exact instanceof LosslessNumber) node.value = exact.toString();
     },
   });
@@ -102,19 +103,20 @@ function yamlValue(value: unknown): unknown {
   return value;
 }
 
-function plainYaml(text: string): unknown {
+function parseYaml(text: string): unknown {
   const parsed = parseDocument(text, YAML);
   const [error] = parsed.errors;
   if (error) throw error;
-  return plain(parsed.contents);
+  return toPlain(parsed.contents);
 }
 
-function plain(node: unknown): unknown {
-  if (isMap(node)) return Object.fromEntries(node.items.map((pair) => [String(plain(pair.key)), plain(pair.value)]));
-  if (isSeq(node)) return node.items.map(plain);
+function toPlain(node: unknown): unknown {
+  if (isMap(node))
+    return Object.fromEntries(node.items.map((pair) => [String(toPlain(pair.key)), toPlain(pair.value)]));
+  if (isSeq(node)) return node.items.map(toPlain);
   if (!isScalar(node)) return null;
-  if (typeof node.value === "bigint") return numberOf(node.value.toString());
-  if (typeof node.value === "number") return numberOf(decimal(node));
+  if (typeof node.value === "bigint") return parseNumber(node.value.toString());
+  if (typeof node.value === "number") return parseNumber(decimal(node));
   return node.value instanceof Date ? (node.source ?? null) : node.value;
 }
 

@@ -1,0 +1,95 @@
+import { toText } from "./api/exactJson";
+import type { Liveness, RuleDocument } from "./api/types";
+
+const whole = new Intl.NumberFormat("en");
+const short = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
+/** 12,345 or 12.3; a dash for an unknown value. */
+export function formatNumber(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  return Number.isInteger(value) ? whole.format(value) : short.format(value);
+}
+
+/** A fraction as a percentage. */
+export function formatPercent(formatShare: number | null | undefined): string {
+  return formatShare === null || formatShare === undefined ? "–" : `${Math.round(formatShare * 100)} %`;
+}
+
+/** The verdict in words. Its limits exceed those of an outage, so a verdict can be HEALTHY during an outage. */
+export function verdictText({ severity, verdict }: Liveness): string {
+  return severity !== "NONE" && verdict.name === "HEALTHY" ? "DELAYED" : verdict.name.replaceAll("_", " ");
+}
+
+/** A part of a whole: 12.5 % of 2,000. */
+export function formatShare(part: number, whole: number): string {
+  return whole === 0 ? "–" : `${formatNumber(Math.round((1_000 * part) / whole) / 10)} % of ${formatNumber(whole)}`;
+}
+
+/** The local time of day, with the date for another day than today's. */
+export function formatTime(ms: number, now = Date.now()): string {
+  const at = new Date(ms);
+  if (Number.isNaN(at.getTime())) return "–";
+  return at.toDateString() === new Date(now).toDateString()
+    ? clock.format(at)
+    : `${day.format(at)}, ${clock.format(at)}`;
+}
+
+/** 850 ms, 12 s, 3 min, 2 h, 4 d. */
+export function formatDuration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 120_000) return `${formatNumber(Math.round(ms / 100) / 10)} s`;
+  if (ms < 7_200_000) return `${Math.round(ms / 60_000)} min`;
+  return ms < 172_800_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} d`;
+}
+
+/** The age of a time: 3 min ago. */
+export function formatAge(ms: number, now = Date.now()): string {
+  return now - ms < 5_000 ? "just now" : `${formatDuration(now - ms)} ago`;
+}
+
+/** A byte count with a decimal unit: 1.2 GB. */
+export function formatBytes(count: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let value = count;
+  let unit = 0;
+  while (value >= 1_000 && unit < units.length - 1) {
+    value /= 1_000;
+    unit += 1;
+  }
+  return `${formatNumber(Math.round(value * 10) / 10)} ${units[unit] ?? ""}`;
+}
+
+/** A rule as a formula: SUM(paymentAmount) > 20000 in 20 min per payeeId. */
+export function ruleFormula(rule: RuleDocument): string {
+  const aggregator = aggregateName(rule);
+  const counted = toText(rule["unique"]) || (aggregator.startsWith("COUNT") ? "" : toText(rule["aggregateFieldName"]));
+  const compared = `${toText(rule["limitOperatorType"]) || "?"} ${toText(rule["limit"]) || "?"}`;
+  return `${aggregator}(${counted}) ${compared} in ${windowText(rule)} ${groupingText(rule["groupingKeyNames"])}`;
+}
+
+/** The grouping of a rule. A rule without grouping keys has one group for all payments. */
+function groupingText(names: unknown): string {
+  return Array.isArray(names) && names.length === 0 ? "over all payments" : `per ${toText(names) || "?"}`;
+}
+
+/** The aggregate of a rule. Rules of the Flink demo encode a count as the name of the summed field. */
+function aggregateName(rule: RuleDocument): string {
+  const [, count] = /^(COUNT|COUNT_WITH_RESET)_FLINK$/u.exec(toText(rule["aggregateFieldName"])) ?? [];
+  return count ?? (toText(rule["aggregatorFunctionType"]) || "?");
+}
+
+/** The window of a rule, with its unit. */
+export function windowText(rule: RuleDocument): string {
+  if (rule["windowSeconds"] !== undefined) return `${toText(rule["windowSeconds"])} s`;
+  return `${toText(rule["windowMinutes"]) || "?"} min`;
+}
+
+/** A grouping key as text: payeeId 12 · beneficiaryId 7. */
+export function formatKey(key: Record<string, unknown> | null): string {
+  if (key === null) return "all keys";
+  return Object.entries(key)
+    .map(([name, value]) => `${name} ${toText(value)}`)
+    .join(" · ");
+}

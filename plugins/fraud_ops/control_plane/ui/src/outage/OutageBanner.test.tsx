@@ -1,0 +1,56 @@
+// @vitest-environment jsdom
+import { screen } from "@testing-library/react";
+import { http, HttpResponse } from "msw";
+import { expect, test } from "vitest";
+import { API } from "../api/http";
+import { keys } from "../api/keys";
+import { liveness, SINCE } from "../testing/samples";
+import { mockServer } from "../testing/mockServer";
+import { newClient, renderPage } from "../testing/renderPage";
+import { formatTime } from "../format";
+import { OutageBanner } from "./OutageBanner";
+
+const server = mockServer();
+
+function answers(members: Parameters<typeof liveness>[0]) {
+  server.use(http.get(`*${API}/liveness`, () => HttpResponse.json(liveness(members))));
+}
+
+test("an outage shows its start and the number of waiting payments", async () => {
+  answers({ severity: "RED", waiting: 52_310, starts: 2 });
+  renderPage(<OutageBanner />);
+  const banner = await screen.findByRole("region", { name: "Outage" });
+  expect(banner).toHaveTextContent(
+    `No payment evaluated since ${formatTime(SINCE, SINCE)}. 52,310 payments waiting. 2 restarts requested. Starting for 6 s.`,
+  );
+  expect(banner).toHaveAttribute("data-severity", "RED");
+  expect(screen.getByRole("status")).not.toHaveTextContent("52,310");
+  expect(screen.getByRole("link", { name: "Runbook" })).toHaveAttribute("href", "/fraud-runbooks/starting");
+});
+
+test.each([
+  [{ waiting: 0 }, /No payments waiting\.$/u],
+  [{ waiting: 1 }, /1 payment waiting\.$/u],
+  [{ waiting: null }, /Number of waiting payments unknown\.$/u],
+  [{ since: null, waiting: 3 }, /^No payment evaluated yet\. 3 payments waiting\.$/u],
+] as const)("its sentence for %o", async (members, sentence) => {
+  answers({ severity: "AMBER", starts: 0, verdict: { ...liveness().verdict, reasons: [] }, ...members });
+  renderPage(<OutageBanner />);
+  const status = await screen.findByRole("status");
+  expect(status.parentElement?.textContent.trim()).toMatch(sentence);
+});
+
+test("an outage never shows the verdict HEALTHY", async () => {
+  answers({ severity: "AMBER", verdict: { ...liveness().verdict, name: "HEALTHY", tone: "warn" } });
+  renderPage(<OutageBanner />);
+  expect(await screen.findByText("DELAYED")).toHaveAttribute("data-tone", "warn");
+  expect(screen.queryByText("HEALTHY")).toBeNull();
+});
+
+test("without an outage there is no banner", async () => {
+  answers({ severity: "NONE", waiting: 126 });
+  const client = newClient();
+  renderPage(<OutageBanner />, { client });
+  await expect.poll(() => client.getQueryData(keys.liveness)).toBeTruthy();
+  expect(screen.queryByRole("region", { name: "Outage" })).toBeNull();
+});

@@ -1,0 +1,51 @@
+import { IconAlertTriangle } from "@tabler/icons-react";
+import { Link } from "react-router";
+import type { Liveness } from "../api/types";
+import { Chip } from "../components/Chip";
+import { formatNumber, formatTime, verdictText } from "../format";
+import { useLiveness } from "./useLiveness";
+
+/** A banner on every page while the detector evaluates no payment. */
+export function OutageBanner() {
+  const liveness = useLiveness({ polls: true });
+  if (!liveness || liveness.severity === "NONE") return null;
+  const { verdict } = liveness;
+  return (
+    <section className="outage" aria-label="Outage" data-severity={liveness.severity}>
+      <div className="outage-inside">
+        <IconAlertTriangle size={18} aria-hidden style={{ flex: "none" }} />
+        <p>
+          {/* Only what stays the same is announced: the count changes every few seconds. */}
+          <strong role="status">{lastEvaluationText(liveness)}</strong> <strong>{waitingText(liveness.waiting)}</strong>{" "}
+          <span>
+            {restartsText(liveness.starts)} {reasonText(verdict.reasons[0])}
+          </span>
+        </p>
+        <Chip tone={verdict.tone}>{verdictText(liveness)}</Chip>
+        <Link to="/detector">Detector</Link>
+        <a href={verdict.runbook}>Runbook</a>
+      </div>
+    </section>
+  );
+}
+
+export function lastEvaluationText({ since, at }: Liveness): string {
+  if (since === null) return "No payment evaluated yet.";
+  return `No payment evaluated since ${formatTime(since, at)}.`;
+}
+
+export function waitingText(count: number | null): string {
+  if (count === null) return "Number of waiting payments unknown.";
+  if (count === 0) return "No payments waiting.";
+  return count === 1 ? "1 payment waiting." : `${formatNumber(count)} payments waiting.`;
+}
+
+/** The reason of the verdict, as a sentence. */
+function reasonText(reason: string | undefined): string {
+  return reason ? `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.` : "";
+}
+
+function restartsText(starts: number): string {
+  if (starts === 0) return "";
+  return starts === 1 ? "1 restart requested." : `${formatNumber(starts)} restarts requested.`;
+}

@@ -1,0 +1,263 @@
+import { Anchor, Button, Group, Modal, Select, Table, Text, TextInput } from "@mantine/core";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useState } from "react";
+import { useSearchParams } from "react-router";
+import { useApiMutation } from "../api/hooks";
+import { get, queryString } from "../api/http";
+import { keys } from "../api/keys";
+import type { Diff, Me, RuleDetail, Version, Versions } from "../api/types";
+import { Timestamp } from "../components/Timestamp";
+import { ChangeTable } from "../components/ChangeTable";
+import { Chip, ActivationChip, StateChip, stateName } from "../components/Chip";
+import { ruleFormula } from "../format";
+import { LoadMore } from "../components/LoadMore";
+import { ErrorAlert } from "../components/ErrorAlert";
+import { QueryResult } from "../components/QueryResult";
+import { editNeedsApproval } from "./lifecycle";
+
+const PAGE = 50;
+
+/** All revisions of a rule, the differences between two of them, and rollback. */
+export function RevisionsPanel({ rule, me }: { rule: RuleDetail; me: Me }) {
+  const [params] = useSearchParams();
+  const log = params.get("log");
+  const versions = useInfiniteQuery({
+    queryKey: keys.versions(rule.ruleId),
+    queryFn: ({ pageParam, signal }) =>
+      get<Versions>(`/rules/${rule.ruleId}/versions${queryString({ limit: PAGE, before: pageParam })}`, signal),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next,
+  });
+  const items = versions.data?.pages.flatMap((page) => page.items) ?? [];
+  const fired = items.find((each) => each.logVersion !== null && String(each.logVersion) === log);
+  const { hasNextPage, isFetching, isError, fetchNextPage } = versions;
+  // The revision that fired can be far back. Load pages until it and the one before it are there.
+  const isFound = fired !== undefined && fired !== items.at(-1);
+  const isSearching = log !== null && !isFound && hasNextPage && !isFetching && !isError;
+  useEffect(() => {
+    if (isSearching) void fetchNextPage();
+  }, [isSearching, items.length, fetchNextPage]);
+  return (
+    <QueryResult query={versions}>
+      {() => (
+        <RevisionTable rule={rule} me={me} items={items} fired={fired}>
+          <LoadMore query={versions} label="Load older revisions" />
+        </RevisionTable>
+      )}
+    </QueryResult>
+  );
+}
+
+interface TableProps {
+  rule: RuleDetail;
+  me: Me;
+  items: readonly Version[];
+  fired: Version | undefined;
+  /** The content below the table. */
+  children: ReactNode;
+}
+
+function RevisionTable({ rule, me, items, fired, children }: TableProps) {
+  const [chosen, setChosen] = useState<{ from?: number; to?: number }>({});
+  const to = chosen.to ?? fired?.revision ?? items[0]?.revision ?? 0;
+  const from = chosen.from ?? items[items.findIndex((each) => each.revision === to) + 1]?.revision ?? to;
+  const [rollbackTo, setRollbackTo] = useState<Version | null>(null);
+  const canRollBack = me.can.includes("request") && rule.state !== "DELETE" && !rule.pendingApproval;
+  const choices = items.map((each) => ({ value: String(each.revision), label: `revision ${each.revision}` }));
+  return (
+    <>
+      <div className="wide">
+        <Table className="rows" aria-label="Revisions">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Revision</Table.Th>
+              <Table.Th>State</Table.Th>
+              <Table.Th>Rule</Table.Th>
+              <Table.Th>Author</Table.Th>
+              <Table.Th>Comment</Table.Th>
+              <Table.Th>
+                <span style={{ position: "absolute", width: 1, height: 1, overflow: "hidden" }}>Actions</span>
+              </Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {items.map((each, i) => (
+              <Table.Tr key={each.revision} {...(each === fired ? { bg: "var(--warn-soft)" } : {})}>
+                <Table.Td className="number" style={{ whiteSpace: "nowrap" }}>
+                  {each.revision}
+                  {each === fired && (
+                    <>
+                      {" "}
+                      <Chip tone="warn">Fired</Chip>
+                    </>
+                  )}
+                  <div style={{ color: "var(--mantine-color-dimmed)", fontSize: "0.75rem" }}>
+                    {each.logVersion === null ? "not in the rule log" : `rule version ${each.logVersion}`}
+                  </div>
+                </Table.Td>
+                <Table.Td>
+                  <Group gap={4}>
+                    <StateChip state={each.state} />
+                    <RevisionStatus version={each} newest={i === 0} />
+                  </Group>
+                </Table.Td>
+                <Table.Td className="code" style={{ minWidth: "12rem" }}>
+                  {ruleFormula(each.document)}
+                </Table.Td>
+                <Table.Td style={{ whiteSpace: "nowrap" }}>
+                  <span className="wrap">{each.author}</span>
+                  {each.source !== "ui" && (
+                    <>
+                      {" "}
+                      <Chip>{each.source}</Chip>
+                    </>
+                  )}
+                  <div style={{ fontSize: "0.75rem", color: "var(--mantine-color-dimmed)" }}>
+                    <Timestamp ms={each.at} />
+                  </div>
+                </Table.Td>
+                <Table.Td className="wrap">{each.comment}</Table.Td>
+                <Table.Td style={{ whiteSpace: "nowrap" }}>
+                  <Group gap="xs" wrap="nowrap" justify="flex-end">
+                    {i < items.length - 1 && (
+                      <Anchor
+                        component="button"
+                        type="button"
+                        size="sm"
+                        onClick={() => setChosen({ to: each.revision })}
+                      >
+                        Compare
+                      </Anchor>
+                    )}
+                    {i > 0 && canRollBack && (
+                      <Anchor component="button" type="button" size="sm" onClick={() => setRollbackTo(each)}>
+                        Roll back to {each.revision}
+                      </Anchor>
+                    )}
+                  </Group>
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </div>
+      {children}
+      {items.length > 1 && (
+        <section className="panel" aria-label="Comparison" style={{ marginTop: "1rem" }}>
+          <Group gap="xs" align="flex-end">
+            <Select
+              label="From"
+              data={choices}
+              value={String(from)}
+              allowDeselect={false}
+              onChange={(value) => setChosen({ from: Number(value), to })}
+              w="9rem"
+            />
+            <Select
+              label="To"
+              data={choices}
+              value={String(to)}
+              allowDeselect={false}
+              onChange={(value) => setChosen({ from, to: Number(value) })}
+              w="9rem"
+            />
+          </Group>
+          <RevisionDiff id={rule.ruleId} from={from} to={to} />
+        </section>
+      )}
+      {rollbackTo && (
+        <RollbackDialog
+          rule={rule}
+          to={rollbackTo}
+          needsApproval={editNeedsApproval(rule.state, me)}
+          close={() => setRollbackTo(null)}
+        />
+      )}
+    </>
+  );
+}
+
+/** The detector's answer to a revision. Only the newest revision can be live. */
+function RevisionStatus({ version, newest }: { version: Version; newest: boolean }) {
+  const status = version.activation?.status;
+  if (status === "REJECTED") return <Chip tone="bad">Rejected</Chip>;
+  if (status === "LIVE")
+    return newest ? <ActivationChip activation={version.activation} state={version.state} /> : <Chip>Superseded</Chip>;
+  return version.logVersion !== null && newest ? <Chip tone="warn">Pending</Chip> : null;
+}
+
+function RevisionDiff({ id, from, to }: { id: number; from: number; to: number }) {
+  const diff = useQuery({
+    queryKey: keys.diff(id, from, to),
+    queryFn: ({ signal }) => get<Diff>(`/rules/${id}/diff?from=${from}&to=${to}`, signal),
+    staleTime: Infinity,
+  });
+  return <QueryResult query={diff}>{({ changes }) => <ChangeTable changes={changes} />}</QueryResult>;
+}
+
+function RollbackDialog({
+  rule,
+  to,
+  needsApproval,
+  close,
+}: {
+  rule: RuleDetail;
+  to: Version;
+  needsApproval: boolean;
+  close: () => void;
+}) {
+  const [comment, setComment] = useState("");
+  // The user has seen this revision. A newer one makes the request fail, instead of being rolled back unseen.
+  const [baseRevision] = useState(rule.revision);
+  const rollback = useApiMutation<string, RuleDetail>(
+    (text) => ({
+      path: `/rules/${rule.ruleId}/rollback`,
+      method: "POST",
+      body: { revision: to.revision, comment: text },
+      revision: baseRevision,
+    }),
+    {
+      successMessage: ({ status, body }) =>
+        status === 202
+          ? "Requested: another user must approve"
+          : `Revision ${to.revision} restored as revision ${body.revision}`,
+      invalidates: [keys.versions(rule.ruleId), keys.approvals, keys.ruleList],
+      updates: keys.rule(rule.ruleId),
+      quiet: true,
+    },
+  );
+  const name = needsApproval ? "Request rollback" : "Roll back";
+  return (
+    <Modal opened onClose={close} size="lg" title={`Roll back rule ${rule.ruleId} to revision ${to.revision}`}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          rollback.mutate(comment, { onSuccess: close });
+        }}
+      >
+        <Text size="sm">
+          Saves the content of revision {to.revision} as a new revision. The state stays{" "}
+          {stateName(rule.state).toLowerCase()}.
+        </Text>
+        <RevisionDiff id={rule.ruleId} from={baseRevision} to={to.revision} />
+        <TextInput
+          label="Comment"
+          data-autofocus
+          mt="sm"
+          value={comment}
+          maxLength={500}
+          onChange={(event) => setComment(event.currentTarget.value)}
+        />
+        {rollback.error && <ErrorAlert error={rollback.error} />}
+        <Group justify="flex-end" mt="md" gap="xs">
+          <Button variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={rollback.isPending}>
+            {name}
+          </Button>
+        </Group>
+      </form>
+    </Modal>
+  );
+}

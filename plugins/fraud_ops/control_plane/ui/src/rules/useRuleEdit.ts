@@ -1,0 +1,101 @@
+import { useState } from "react";
+import type { RuleDetail, RuleDocument } from "../api/types";
+import { type Draft, draftOfDocument, type TextFormat, inFormat, withMembers, draftOfText } from "./editor/draft";
+import { type ValidationState, useValidation } from "./editor/useValidation";
+
+/** An edit of a rule, with the server's validation. */
+export interface RuleEdit {
+  draft: Draft;
+  validation: ValidationState;
+  /** The edited rule as a document, parsed here or by the server. */
+  document: RuleDocument | null;
+  /** The visible format. While the server converts the form's changes to a line, the draft itself is YAML. */
+  format: TextFormat;
+  text: string;
+  /** The one-line form of the rule; null if it has none. */
+  line: string | null;
+  dirty: boolean;
+  /** The revision on which the edit is based. */
+  baseRevision: number | null;
+  /** Whether another user saved a newer revision and this edit has changes. */
+  outdated: boolean;
+  setText: (text: string) => void;
+  setMembers: (members: Record<string, unknown>) => void;
+  setFormat: (format: TextFormat) => void;
+  /** Starts again from the stored rule. */
+  reset: (rule: RuleDetail) => void;
+  /** Keeps the edit, and bases it on a newer revision. */
+  rebase: (rule: RuleDetail) => void;
+}
+
+const EMPTY: RuleDocument = {
+  name: "",
+  groupingKeyNames: null,
+  aggregatorFunctionType: "SUM",
+  aggregateFieldName: "",
+  limitOperatorType: ">",
+  limit: "",
+  windowMinutes: 20,
+};
+
+/** The members that a copy leaves out: identity, state and source. */
+const NOT_COPIED = ["ruleId", "ruleState", "source", "disabled"];
+
+/** An edit of a stored rule, of a copy of another rule, or of a new rule. */
+export function useRuleEdit(rule: RuleDetail | null, template: RuleDetail | null, canWrite: boolean): RuleEdit {
+  const [start, setStart] = useState(() => ({
+    draft: initialDraft(rule, template),
+    baseRevision: rule?.revision ?? null,
+  }));
+  const [draft, setDraft] = useState(start.draft);
+  const [format, setShownFormat] = useState<TextFormat>("yaml");
+  const dirty = draft.text !== start.draft.text && !sameDocument(draft, start.draft);
+  const validation = useValidation(draft, rule, canWrite);
+  const line = validation.current ? validation.current.text : null;
+  const document =
+    draft.document ?? (draft.format === "line" ? (validation.current ?? validation.last)?.document : null) ?? null;
+  const isOutdated = rule !== null && start.baseRevision !== null && rule.revision > start.baseRevision;
+
+  const reset = (to: RuleDetail) => {
+    const initial = initialDraft(to, null);
+    const shown = format === "json" ? inFormat(initial, "json", null) : initial;
+    setStart({ draft: shown, baseRevision: to.revision });
+    setDraft(shown);
+    if (format === "line") setShownFormat("yaml");
+  };
+  // The edit has no changes to lose, so it continues from the newer revision.
+  if (isOutdated && !dirty) reset(rule);
+  // The server has converted the form's changes to a line.
+  if (format === "line" && draft.format === "yaml" && line !== null) setDraft(inFormat(draft, "line", line));
+
+  return {
+    draft,
+    validation,
+    document,
+    format,
+    text: format === "line" && draft.format !== "line" ? (validation.last?.text ?? "") : draft.text,
+    line,
+    dirty,
+    baseRevision: start.baseRevision,
+    outdated: isOutdated && dirty,
+    setText: (text) => setDraft(draftOfText(format, text)),
+    setMembers: (members) => setDraft(withMembers({ ...draft, document }, members)),
+    setFormat: (to) => {
+      setDraft(inFormat({ ...draft, document }, to, line));
+      setShownFormat(to);
+    },
+    reset,
+    rebase: (to) => setStart({ ...start, baseRevision: to.revision }),
+  };
+}
+
+function initialDraft(rule: RuleDetail | null, template: RuleDetail | null): Draft {
+  if (rule !== null) return draftOfDocument("yaml", rule.document);
+  if (template === null) return draftOfDocument("yaml", EMPTY);
+  const members = Object.entries(template.document).filter(([name]) => !NOT_COPIED.includes(name));
+  return draftOfDocument("yaml", Object.fromEntries(members));
+}
+
+function sameDocument(a: Draft, b: Draft): boolean {
+  return a.format !== b.format && a.document !== null && JSON.stringify(a.document) === JSON.stringify(b.document);
+}

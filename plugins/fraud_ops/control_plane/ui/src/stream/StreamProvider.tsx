@@ -1,0 +1,79 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from "react";
+import { parseExactly } from "../api/exactJson";
+import { API } from "../api/http";
+import type { Activation, Alert, AlertBatch, CorrectionEvent, ProgressPoint, RuleChanged } from "../api/types";
+import { countAlerts, applyActivation, appendProgress, refreshRule } from "./cacheUpdates";
+import { EventStream, type StreamEvent, type StreamState } from "./eventStream";
+
+/** The callbacks for alert events. `gap`: the server has dropped events, so read the alerts again. */
+export interface AlertSubscriber {
+  alerts: (alerts: readonly Alert[], count: number) => void;
+  correction: (correction: CorrectionEvent) => void;
+  gap: () => void;
+}
+
+interface Stream {
+  state: StreamState;
+  subscribe: (news: AlertSubscriber) => () => void;
+}
+
+const StreamContext = createContext<Stream>({ state: "connecting", subscribe: () => () => undefined });
+
+/** One event stream for all pages of a browser tab. It keeps the query cache current. */
+export function StreamProvider({ children }: { children: ReactNode }) {
+  const client = useQueryClient();
+  const [state, setState] = useState<StreamState>("connecting");
+  const subscribers = useRef(new Set<AlertSubscriber>());
+
+  useEffect(() => {
+    let wasLost = false;
+    const notify = (call: (news: AlertSubscriber) => void) => subscribers.current.forEach(call);
+    const addAlerts = (alerts: readonly Alert[], count: number) => {
+      countAlerts(
+        client,
+        alerts.map((alert) => alert.ruleId),
+      );
+      notify((news) => news.alerts(alerts, count));
+    };
+    const handle = ({ name, data }: StreamEvent) => {
+      const body = parseExactly(data);
+      if (name === "alert") addAlerts([body as Alert], 1);
+      else if (name === "alerts") addAlerts((body as AlertBatch).items, (body as AlertBatch).count);
+      else if (name === "correction") notify((news) => news.correction(body as CorrectionEvent));
+      else if (name === "operation") applyActivation(client, body as Activation);
+      else if (name === "rules") void refreshRule(client, body as RuleChanged);
+      else if (name === "progress") appendProgress(client, body as ProgressPoint);
+      else if (name === "gap") {
+        notify((news) => news.gap());
+        void client.invalidateQueries();
+      }
+    };
+    const stream = new EventStream(`${API}/alerts/stream`, {
+      event: handle,
+      state: (now) => {
+        if (now === "open" && wasLost) void client.invalidateQueries();
+        wasLost = now === "lost" || (wasLost && now !== "open");
+        setState(now);
+      },
+    });
+    return () => stream.close();
+  }, [client]);
+
+  const value = useMemo<Stream>(
+    () => ({
+      state,
+      subscribe: (news) => {
+        subscribers.current.add(news);
+        return () => subscribers.current.delete(news);
+      },
+    }),
+    [state],
+  );
+  return <StreamContext value={value}>{children}</StreamContext>;
+}
+
+/** The state of the stream, and the subscription to alert events. */
+export function useStream(): Stream {
+  return useContext(StreamContext);
+}
