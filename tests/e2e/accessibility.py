@@ -1,4 +1,4 @@
-"""What axe-core finds on the pages."""
+"""The pages of the control plane, and the accessibility violations that axe-core finds on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from fraud_rules.configuration.project import Project
 
-# By name: where it is, and what is there once it has what it shows.
+# By name: the path, and an element that appears when the page has loaded its data.
 PAGES = {
     "rules": ("/rules", "role=link[name=/Rapid transfers/]"),
     "new-rule": ("/rules/new", "role=textbox[name='Rule text']"),
@@ -28,7 +28,7 @@ STANDARD = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 
 def visit(page: Page, control: str, name: str, rule: int) -> None:
-    """Go to a page; return once it has what it shows."""
+    """Open a page and wait until it has loaded its data."""
     path, shown = PAGES[name]
     page.goto(control + path.format(rule=rule))
     expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -41,7 +41,7 @@ def visit(page: Page, control: str, name: str, rule: int) -> None:
 
 
 def violations(page: Page, project: Project) -> list[str]:
-    """What does not meet WCAG 2.2 AA on the page as it is now."""
+    """Return the violations of WCAG 2.2 AA on the current page."""
     source = project.root / "plugins/fraud_ops/control_plane/ui/node_modules/axe-core/axe.min.js"
     if not source.exists():
         pytest.skip("axe-core is not installed: bin/ui check")

@@ -1,4 +1,4 @@
-"""An installation that has been at work: rules in every state, alerts, something that waits, bad records."""
+"""Data for the pages: rules in several states, alerts, a pending request and an unreadable record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.waiting import until
 
 
 def put_to_work(running: World) -> int:
-    """Do all that; return the id of the rule that has fired."""
+    """Create all data. Return the id of a live rule that has fired."""
     rapid = running.rule(RAPID, "SHADOW")
     asked = running.rule(VELOCITY, "SHADOW")
     running.rule(CASH)
@@ -91,7 +91,7 @@ MULES: dict[str, Any] = {
     "limit": 25,
     "windowMinutes": 60,
 }
-# As the Flink demo writes a count.
+# A count in the notation of the Flink demo.
 DEMO_FORM: dict[str, Any] = {
     "name": "Card payments, counted anew after each alert",
     "severity": "low",

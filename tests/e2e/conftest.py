@@ -1,4 +1,4 @@
-"""A browser, and what it looks at."""
+"""Fixtures: the installation, a browser, and its users."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.at_work import put_to_work
 from tests.e2e.people import People
 from tests.e2e.world import World, world
 
-WAIT_MS = 120_000  # on a new machine the first detector compiles its kernel
+WAIT_MS = 120_000  # on a new machine, the first detector compiles its kernel
 
 
 @pytest.fixture(scope="package")
@@ -24,7 +24,7 @@ def running(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium."""
+    """Start Debian's Chromium."""
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("Chromium is not installed: as root, bin/bootstrap --browser")
@@ -39,13 +39,13 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def fired(running: World) -> int:
-    """A live rule that has fired, where all else has happened too that pages show."""
+    """Create data for every page. Return the id of a live rule that has fired."""
     return put_to_work(running)
 
 
 @pytest.fixture
 def people(running: World, browser: Browser) -> Iterator[People]:
-    """Whoever is asked for, each with a window of their own."""
+    """Open a window per user, and close all windows after the test."""
     found = People(running, browser)
     yield found
     found.leave()
@@ -53,5 +53,5 @@ def people(running: World, browser: Browser) -> Iterator[People]:
 
 @pytest.fixture
 def page(people: People) -> Page:
-    """The analyst's window."""
+    """Open the window of the analyst."""
     return people.page("ann")

@@ -1,4 +1,4 @@
-"""People at their browsers."""
+"""Browser windows of logged-in users."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NARROW = {"width": 400, "height": 860}
 
 
 class People:
-    """Windows by user. A page that reports an error, or that its policy has stopped, fails the test at its end."""
+    """Windows by user. An error on the console, also of the content security policy, fails the test at its end."""
 
     def __init__(self, running: World, browser: Browser) -> None:
         self._running = running
@@ -22,7 +22,7 @@ class People:
         self._faults: list[str] = []
 
     def page(self, user: str, size: dict[str, int] | None = None, theme: str = "light") -> Page:
-        """A window of somebody who is logged in; `theme` is what they have chosen in Airflow's UI."""
+        """Open a window of a logged-in user; `theme` is the theme that the user selected in Airflow's UI."""
         context: BrowserContext = self._browser.new_context(
             viewport=size or WIDE,  # type: ignore[arg-type]
             reduced_motion="reduce",
@@ -39,7 +39,7 @@ class People:
         return page
 
     def open(self, user: str, path: str, **options: Any) -> Page:
-        """The same, at a page of ours."""
+        """Open a window at a page of the control plane."""
         page = self.page(user, **options)
         page.goto(self._running.control + path)
         return page
@@ -50,6 +50,6 @@ class People:
         assert not self._faults, self._faults
 
     def _said(self, message: ConsoleMessage) -> None:
-        # That a request was refused is something pages show; the browser says it on the console too.
+        # The browser reports each refused request on the console. The pages show those errors themselves.
         if message.type == "error" and "Failed to load resource" not in message.text:
             self._faults.append(message.text)

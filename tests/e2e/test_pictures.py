@@ -1,4 +1,4 @@
-"""The pictures of the documentation: FRAUD_SCREENSHOTS=docs/images pytest -m long tests/e2e/test_pictures.py."""
+"""Takes the pictures of the documentation: FRAUD_SCREENSHOTS=docs/images pytest -m long tests/e2e/test_pictures.py."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def busy(running: World, fired: int) -> Iterator[int]:
-    """The detector has had payments for a while, and has more."""
+    """Send payments until the charts have enough points, and continue during the test."""
     enough = Event()
     beat = _agent(running)
 
@@ -62,7 +62,7 @@ def test_the_rules(busy: int, running: World, people: People) -> None:
     _keep(page, "rules")
 
 
-def test_the_editor_says_what_is_wrong(busy: int, running: World, people: People) -> None:
+def test_the_editor_with_errors(busy: int, running: World, people: People) -> None:
     page = people.page("ann")
     visit(page, running.control, "rule", busy)
     form = page.get_by_role("region", name="Form")
@@ -93,7 +93,7 @@ def test_the_detector(busy: int, running: World, people: People) -> None:
 
 
 def _agent(running: World) -> Callable[[], None]:
-    """Somebody has asked for the detector to run; what is returned says, as its agent does, that it runs."""
+    """Append an intent to run the detector. Return a function that reports it as running, in place of the agent."""
     kafka, names = running.topics.kafka, running.topics.names
     intent = Intent(DETECTOR, IntentKind.RUN, "a", NO_EPOCH, "", "start", "here", now_ms(), release=release())
     asked = append_intent(kafka, names.detector_intents, intent)

@@ -1,4 +1,4 @@
-"""What an analyst and an approver do with a rule, in a browser, over real Airflow, Kafka and detector."""
+"""The life of a rule, as an analyst and an approver see it: a browser with a real Airflow, broker and detector."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def choose(page: Page, field: str, option: str) -> None:
     page.get_by_role("option", name=option, exact=True).click()
 
 
-def test_a_rule_from_its_first_draft_to_the_way_back(running: World, people: People) -> None:
+def test_a_rule_from_its_first_draft_to_a_rollback(running: World, people: People) -> None:
     ann = people.open("ann", "/")
     ann.get_by_role("link", name="New rule").click()
     form = ann.get_by_role("region", name="Form")
@@ -127,7 +127,7 @@ def test_a_script_in_a_name_is_text(running: World, people: People) -> None:
     assert page.evaluate("window.__ran") is None
 
 
-def test_a_viewer_reads_and_is_offered_nothing_else(running: World, people: People) -> None:
+def test_a_viewer_can_only_read(running: World, people: People) -> None:
     rule_id = running.rule({"name": "A draft to look at", **MINIMAL})
     page = people.open("vera", "/rules")
     expect(page.get_by_role("link", name="New rule")).to_have_count(0)
@@ -167,13 +167,13 @@ def test_names_are_completed_from_the_schema(people: People) -> None:
     text.click()
     page.keyboard.press("Control+End")
     page.keyboard.type("unique: [benef")
-    # Enter is not taken in the first moments, so that a list that has just opened catches nobody unawares.
+    # A completion list that has just opened ignores Enter for a moment, which prevents accidental selections.
     page.get_by_role("option", name=re.compile("beneficiaryId")).click()
     expect(text).to_contain_text("beneficiaryId")
 
 
 def test_every_page_is_accessible(fired: int, running: World, people: People, project: Project) -> None:
-    """At one width and in one theme; test_accessibility.py has them all."""
+    """At one width and in one theme; test_accessibility.py covers all widths and themes."""
     page = people.page("admin")
     found = {}
     for name in PAGES:

@@ -1,4 +1,4 @@
-"""What people do besides the life of a rule, in a real browser over real Airflow, Kafka and detector."""
+"""The other tasks of users: what-if, demo, import, snooze, roles, outage and controls, in a real installation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WHAT_IF_MS = 180_000
 
 @pytest.fixture
 def traffic(running: World) -> Iterator[None]:
-    """Made-up traffic that may be steered, with no fraud in it but those that are planted."""
+    """Send synthetic traffic that the demo page can steer. It contains planted frauds only."""
     settings = TrafficSettings(rate_per_s=QUIET_PER_S, first_fraud_s=86_400)
     sender = Sender(running.topics.kafka, running.topics.names.transactions, settings, running.steering)
     sender.start()
@@ -38,7 +38,7 @@ def traffic(running: World) -> Iterator[None]:
     sender.stop()
 
 
-def test_a_draft_is_tried_on_past_days_and_takes_another_limit_over(running: World, people: People) -> None:
+def test_a_what_if_on_past_days_and_another_limit(running: World, people: People) -> None:
     rule_id = running.rule({**MINIMAL, "name": "To be tried", "limit": 150})
     page = people.open("ann", f"/rules/{rule_id}?tab=whatif")
     page.get_by_role("button", name="Run what-if").click()
@@ -140,7 +140,7 @@ def test_a_snooze_hides_one_key_until_it_ends(running: World, people: People) ->
     expect(one).to_have_count(2)
 
 
-def test_an_admin_gives_a_role_and_takes_it_back(running: World, people: People) -> None:
+def test_an_admin_assigns_a_role_and_removes_it(running: World, people: People) -> None:
     vera = people.open("vera", "/rules")
     expect(vera.get_by_role("heading", level=1, name="Rules")).to_be_visible()
     expect(vera.get_by_role("link", name="New rule")).to_have_count(0)
@@ -178,7 +178,7 @@ def test_a_name_is_completed_by_keyboard(people: People) -> None:
     page.keyboard.type("unique: [pay")
     offered = page.get_by_role("option", name=re.compile("^paymentType"))
     expect(offered).to_be_visible()
-    # At a person's pace: a list that has just opened takes no Enter, so that it catches nobody unawares.
+    # Type slowly: a completion list that has just opened ignores Enter for a moment.
     page.keyboard.type("mentT", delay=50)
     expect(offered).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Enter")
@@ -207,8 +207,8 @@ def test_a_dead_detector_shows_on_every_page(running: World, people: People, pro
     expect(page.get_by_role("region", name="Metrics")).to_contain_text("Waiting payments: 0")
 
 
-def test_what_concerns_all_rules_is_typed_first(running: World, people: People) -> None:
-    """The last test of the session's world: it ends every rule there."""
+def test_a_control_of_all_rules_needs_typed_confirmation(running: World, people: People) -> None:
+    """The last test in this installation: it deletes all rules."""
     page = people.open("admin", "/admin")
     for title, control in (("Clear all state", "CLEAR_STATE_ALL"), ("Delete all rules", "DELETE_RULES_ALL")):
         page.get_by_role("button", name=f"{title} …", exact=True).click()
@@ -230,7 +230,7 @@ def test_what_concerns_all_rules_is_typed_first(running: World, people: People) 
 
 
 def controls(running: World) -> list[str]:
-    """Those in the rule log."""
+    """Return the control types in the rule log."""
     records = read_topic(running.topics.kafka, running.topics.names.rules)[0]
-    said = [json.loads(record.value or b"{}") for record in records]
-    return [each["controlType"] for each in said if "controlType" in each]
+    bodies = [json.loads(record.value or b"{}") for record in records]
+    return [each["controlType"] for each in bodies if "controlType" in each]

@@ -1,4 +1,4 @@
-"""Airflow's API server, a broker and a detector, as a browser finds them; and the people who use it."""
+"""The installation for browser tests: Airflow's API server, a broker, a detector, and users with roles."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ARCHIVED = 1_000
 
 @dataclass
 class World:
-    """What runs. `control` is where the pages are."""
+    """A running installation. `control` is the URL of the pages."""
 
     airflow: LocalAirflow
     topics: OwnTopics
@@ -51,7 +51,7 @@ class World:
         return f"{self.airflow.site.url}/fraud/control"
 
     def token(self, user: str) -> str:
-        """What a login gives."""
+        """Log in; return the token."""
         answer = httpx.post(
             f"{self.airflow.site.url}/auth/token",
             json={"username": user, "password": PASSWORD},
@@ -62,14 +62,14 @@ class World:
         return str(answer.json()["access_token"])
 
     def ask(self, method: str, path: str, user: str = USER, **options: Any) -> httpx.Response:
-        """A request to the API, past the pages."""
+        """Send a request to the API directly."""
         headers = {"Authorization": f"Bearer {self.token(user)}", **options.pop("headers", {})}
         return httpx.request(
             method, f"{self.control}/api{path}", headers=headers, trust_env=False, timeout=60, **options
         )
 
     def rule(self, document: dict[str, Any], state: str | None = None, user: str = "ann") -> int:
-        """A rule that is there already, perhaps moved on; its id."""
+        """Create a rule and, with `state`, make a transition. Return its id."""
         made = self.ask("POST", "/rules", user, json={"document": document})
         assert made.status_code == 201, made.text
         rule_id: int = made.json()["ruleId"]
@@ -80,7 +80,7 @@ class World:
         return rule_id
 
     def await_live(self, rule_id: int) -> None:
-        """Return once the detector obeys the newest version of a rule."""
+        """Wait until the newest version of a rule is live."""
 
         def live() -> bool:
             activation = self.ask("GET", f"/rules/{rule_id}").json()["activation"]
@@ -89,7 +89,7 @@ class World:
         until(live, f"rule {rule_id} is live")
 
     def pay(self, payer: int, *amounts: float, beneficiary: int = 7, kind: str = "CRD") -> None:
-        """Payments of one payer, now."""
+        """Send payments of one payer with the current time."""
         now_ms = clock.now_ms()
         records = []
         for amount in amounts:
@@ -106,18 +106,18 @@ class World:
         append_records(self.topics.kafka, self.topics.names.transactions, records)
 
     def restart_detector(self) -> None:
-        """Start the detector again, after it was killed, where its checkpoint is."""
+        """Start the detector again from its checkpoint, after a kill."""
         self.detector = RunningDetector(self.detector.installation)
         self.detector.wait_ready()
 
     def garbage(self, text: str) -> None:
-        """A record that is no transaction."""
+        """Send an unreadable record."""
         append_records(self.topics.kafka, self.topics.names.transactions, [(b"0", text.encode())])
 
 
 @contextmanager
 def world(project: Project, folder: Path) -> Iterator[World]:
-    """Everything up, with four eyes asked for; over topics of the names that are configured."""
+    """Start everything, with four eyes required and the configured topic names."""
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("FRAUD_CONTROL_DATABASE", f"sqlite:///{folder / 'control.db'}")
@@ -167,7 +167,7 @@ def _site(project: Project, folder: Path, broker: Broker) -> AirflowSite:
 
 
 def archived(folder: Path, project: Project) -> None:
-    """Two days of the past: each minute one of ten payers pays 10, 20, ... 100 to somebody."""
+    """Write an archive of two past days: each minute one of ten payers makes a payment of 10, 20, ... 100."""
     yesterday = Day.of(clock.now_ms()).plus(-1)
     steps: list[dict[str, Any]] = []
     for number in range(ARCHIVED):

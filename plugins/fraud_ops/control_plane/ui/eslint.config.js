@@ -16,13 +16,13 @@ export default defineConfig(
       "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
       "@typescript-eslint/prefer-nullish-coalescing": ["error", { ignorePrimitives: { string: true } }],
-      // tsc wants brackets where a member may not be there.
+      // tsc requires brackets for optional members.
       "@typescript-eslint/dot-notation": "off",
-      // What somebody else wrote is shown as text; nothing may turn it into markup.
+      // Pages show foreign text as text and never as markup.
       "no-restricted-syntax": [
         "error",
-        { selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']", message: "strings are shown as text" },
-        { selector: "MemberExpression[property.name='innerHTML']", message: "strings are shown as text" },
+        { selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']", message: "render strings as text" },
+        { selector: "MemberExpression[property.name='innerHTML']", message: "render strings as text" },
       ],
     },
   },

@@ -2,7 +2,7 @@ import react from "@vitejs/plugin-react";
 import { loadEnv } from "vite";
 import { defineConfig } from "vitest/config";
 
-// Where the API server of a development Airflow is, for `npx vite`.
+// The API server of a development Airflow, for `npx vite`.
 const server = loadEnv("", ".", "FRAUD_")["FRAUD_AIRFLOW_URL"] ?? "http://127.0.0.1:8080";
 
 export default defineConfig({
@@ -12,7 +12,7 @@ export default defineConfig({
     outDir: "../static",
     emptyOutDir: true,
     target: "es2022",
-    // The pages' policy lets no inline script run, and a preload helper for modules would be one.
+    // The content security policy forbids inline scripts, and the preload helper for modules is one.
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 800,
@@ -22,7 +22,7 @@ export default defineConfig({
     proxy: { "/fraud/control/api": server, "/auth": server, "/fraud/runbooks": server },
   },
   test: {
-    // Tests of components say that they need a browser; starting one for each file is most of the time.
+    // Tests of components request jsdom themselves, because its start takes most of the time of a test file.
     environment: "node",
     setupFiles: ["src/testing/setup.ts"],
     include: ["src/**/*.test.{ts,tsx}"],

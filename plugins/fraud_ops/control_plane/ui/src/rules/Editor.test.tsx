@@ -21,9 +21,9 @@ import RulePage from "./RulePage";
 // A whole page renders slowly on a busy machine.
 configure({ asyncUtilTimeout: 5_000 });
 
-const CHANGED = { title: "Somebody else has changed it", detail: "rule 1 has been changed by 'abe'" };
+const CHANGED = { title: "Changed by another user", detail: "rule 1 has been changed by 'abe'" };
 const REFUSED = {
-  title: "Something in it is not valid",
+  title: "Invalid input",
   detail: "it is not valid",
   reasons: [{ field: "windowMinutes", message: "must be at most 1440" }],
 };
@@ -200,7 +200,7 @@ describe("an edit", () => {
     await press("Save");
     expect(await screen.findByText("Rule 1 saved as revision 4")).toBeVisible();
     expect(sent).toMatchObject([{ ifMatch: '"3"', body: { comment: "too many alerts" } }]);
-    expect(screen.queryByRole("alert", { name: /not valid/u })).toBeNull();
+    expect(screen.queryByRole("alert", { name: REFUSED.title })).toBeNull();
   });
 
   test("with an unreadable response shows an error", async () => {

@@ -144,7 +144,7 @@ test("empty content cannot be previewed", () => {
 
 test("unreadable content is refused with reasons", async () => {
   refuse(422, {
-    title: "Something in it is not valid",
+    title: "Invalid input",
     detail: "it holds no rules",
     reasons: [{ field: "content", message: "is not JSON" }],
   });
@@ -163,7 +163,7 @@ test("a failed import shows the error and can be repeated", async () => {
   await type("one rule");
   await preview();
   await effects();
-  refuse(503, { title: "Not available at the moment", detail: "the database cannot be reached" });
+  refuse(503, { title: "Temporarily unavailable", detail: "the database cannot be reached" });
   await userEvent.click(button("Import"));
   expect(await screen.findByRole("alert")).toHaveTextContent("the database cannot be reached");
   expect(close).not.toHaveBeenCalled();

@@ -23,7 +23,7 @@ mockServer(
   http.post(`*${API}/approvals/5/:decision`, async ({ request, params }) => {
     sent.push({ decision: params.decision, body: await request.json() });
     if (pending === null) {
-      const title = "This cannot be done now";
+      const title = "Not possible in the current state";
       return HttpResponse.json({ title, detail: "approval 5 has been approved by 'pat' already" }, { status: 409 });
     }
     const own = pending.requestedBy === currentUser.user;

@@ -15,7 +15,7 @@ import { RevisionsPanel } from "./RevisionsPanel";
 
 const NEWEST = 7;
 const A_PAGE = 3;
-const CHANGED = { title: "Somebody else has changed it", detail: "rule 1 has been changed by 'abe'" };
+const CHANGED = { title: "Changed by another user", detail: "rule 1 has been changed by 'abe'" };
 
 /** The rule on the server, and the requests that it received. */
 let stored = detail({ revision: NEWEST });
@@ -165,7 +165,7 @@ describe("a rollback", () => {
     stored = detail({ revision: 8 });
     await confirm("Roll back");
     const trouble = await within(await dialog()).findByRole("alert");
-    expect(trouble).toHaveTextContent("Somebody else has changed it");
+    expect(trouble).toHaveTextContent("Changed by another user");
     expect(trouble).toHaveTextContent("rule 1 has been changed by 'abe'");
     expect(screen.queryByText("Request failed"), "one error is shown").toBeNull();
     expect(await screen.findByText("the rule is at 8")).toBeInTheDocument();
@@ -184,7 +184,7 @@ describe("a rollback", () => {
     client.setQueryData(keys.rule(1), stored);
     expect(await screen.findByText("the rule is at 8")).toBeInTheDocument();
     await confirm("Roll back");
-    expect(await within(await dialog()).findByRole("alert")).toHaveTextContent("Somebody else has changed it");
+    expect(await within(await dialog()).findByRole("alert")).toHaveTextContent("Changed by another user");
     expect(sent).toMatchObject([{ ifMatch: '"7"' }]);
   });
 });

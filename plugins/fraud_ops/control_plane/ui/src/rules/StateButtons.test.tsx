@@ -27,7 +27,7 @@ const NEXT: Record<StateName, StateName[]> = {
 const inState = (state: StateName, members: Partial<RuleDetail> = {}) =>
   detail({ state, nextStates: NEXT[state], ...members });
 
-const CHANGED = { title: "Somebody else has changed it", detail: "rule 1 has been changed by 'abe'" };
+const CHANGED = { title: "Changed by another user", detail: "rule 1 has been changed by 'abe'" };
 
 /** The rule on the server, and the requests that it received. */
 let stored = inState("SHADOW");
@@ -211,7 +211,7 @@ describe("a change by another user", () => {
     await press("Activate");
     await confirm("Activate");
     const trouble = await within(await dialog()).findByRole("alert");
-    expect(trouble).toHaveTextContent("Somebody else has changed it");
+    expect(trouble).toHaveTextContent("Changed by another user");
     expect(trouble).toHaveTextContent("rule 1 has been changed by 'abe'");
     await confirm("Cancel");
     await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
@@ -229,7 +229,7 @@ describe("a change by another user", () => {
     client.setQueryData(keys.rule(1), stored);
     expect(await screen.findByText("version 4")).toBeInTheDocument();
     await confirm("Activate");
-    expect(await within(await dialog()).findByRole("alert")).toHaveTextContent("Somebody else has changed it");
+    expect(await within(await dialog()).findByRole("alert")).toHaveTextContent("Changed by another user");
     expect(sent).toMatchObject([{ ifMatch: '"3"' }]);
   });
 });

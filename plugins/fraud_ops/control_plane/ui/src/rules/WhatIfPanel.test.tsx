@@ -251,24 +251,26 @@ test("a failed run shows its reason, and another run can start", async () => {
 });
 
 test("a refused run shows its reason", async () => {
-  const detail = "10 what-ifs wait already: try again when they are done";
+  const detail = "10 what-ifs are already waiting: try again when they are done";
   server.use(
-    http.post(`*${API}/whatif`, () => HttpResponse.json({ title: "This cannot be done now", detail }, { status: 409 })),
+    http.post(`*${API}/whatif`, () =>
+      HttpResponse.json({ title: "Not possible in the current state", detail }, { status: 409 }),
+    ),
   );
   await runWhatIf();
   expect(await screen.findByRole("alert")).toHaveTextContent(detail);
 });
 
 test("a run that the server has forgotten shows an error and stops polling", async () => {
-  const title = "There is no such thing";
+  const title = "Not found";
   server.use(
     http.get(`*${API}/whatif/${RUN}`, () => {
       polls += 1;
-      return HttpResponse.json({ title, detail: "the API server may have been restarted since" }, { status: 404 });
+      return HttpResponse.json({ title, detail: "the API server may have restarted since" }, { status: 404 });
     }),
   );
   await runWhatIf();
-  expect(await screen.findByRole("alert")).toHaveTextContent("the API server may have been restarted since");
+  expect(await screen.findByRole("alert")).toHaveTextContent("the API server may have restarted since");
   await delay(1_600);
   expect(polls).toBe(1);
   finish();
