@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from bench import machine, report, results
+from bench import against, machine, report, results
 from bench.ending import ending_children
 from bench.figures import QUICK, Rows, Scale
 from bench.lab import Lab
@@ -29,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{rows.name:20} {rows.title}")
         return 0
     project = Project.find()
+    if given.against:
+        return _compare(chosen, given, project)
     page = project.root / "docs" / "benchmarks.md"
     # The package and the detector are found from the project's folder, whatever the current folder is.
     os.chdir(project.root)
@@ -45,6 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
+def _compare(chosen: Sequence[Rows], given: argparse.Namespace, project: Project) -> int:
+    """Print the ratios of two revisions' figures; exit code 1 when one could not be measured."""
+    try:
+        with ending_children():
+            lines = against.compare(project.root, given.against, chosen, given.runs)
+    except against.ComparisonFailed as failure:
+        print(f"FAILED: {failure}", file=sys.stderr)
+        return 1
+    print("\n".join(lines))
+    return 0
+
+
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     add = parser.add_argument
@@ -53,14 +67,23 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="NAMES",
-        help="names of groups of rows, or how they begin, with commas between; may be repeated; default: all but soak",
+        help="names of groups, or how they begin or end, with commas between; may be repeated; default: all but soak",
     )
     add("--runs", type=int, default=3, help="of each group, taking turns with the others")
     add("--list", action="store_true", help="name the groups and end")
     add("--quick", action="store_true", help="small loads, one run, results and page left alone: does everything work?")
     add("--render", action="store_true", help="only render the page from the results there are")
     add("--soak-minutes", type=float, default=0, help="also the steady run, for so long (30 is what the page is about)")
-    return parser.parse_args(arguments)
+    add(
+        "--against",
+        metavar="REVISION",
+        help="compare HEAD with this revision: both run the groups in turns, --runs times, each in its own worktree and"
+        " environment under var/bench/revisions; results and page are left alone",
+    )
+    given = parser.parse_args(arguments)
+    if given.against and (given.quick or given.render or given.soak_minutes):
+        parser.error("--against goes with --only and --runs alone")
+    return given
 
 
 def _is_wanted(rows: Rows, given: argparse.Namespace) -> bool:
@@ -68,7 +91,10 @@ def _is_wanted(rows: Rows, given: argparse.Namespace) -> bool:
         return False
     wanted = [name for names in given.only for name in names.split(",") if name]
     exact = {each.name for each in ALL}
-    return not wanted or any(rows.name == name or (name not in exact and rows.name.startswith(name)) for name in wanted)
+    return not wanted or any(
+        rows.name == name or (name not in exact and (rows.name.startswith(name) or rows.name.endswith(f"_{name}")))
+        for name in wanted
+    )
 
 
 def _measure_all(chosen: Sequence[Rows], given: argparse.Namespace, project: Project) -> list[str]:
