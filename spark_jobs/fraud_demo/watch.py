@@ -14,7 +14,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import Received, follow, topic_starts
 from fraud_rules.kafka.decoding import decode_or_skip
-from fraud_rules.logs.detector_status import DetectorStatus, Progress, decode_progress, detector_status
+from fraud_rules.logs.detector_status import BatchProgress, DetectorStatus, decode_progress, detector_status
 from fraud_rules.model.schema import ID_FIELD
 from fraud_rules.monitoring.liveness import Liveness
 from fraud_rules.monitoring.liveness_reader import LivenessWatch
@@ -69,7 +69,7 @@ class Watch:
         self._failure: Exception | None = None
         self._recent: deque[SeenAlert] = deque(maxlen=_RECENT_KEPT)
         self._latencies_ms: deque[int] = deque(maxlen=_LATENCIES_KEPT)
-        self._progress: deque[tuple[int, Progress]] = deque(maxlen=_PROGRESS_KEPT)
+        self._progress: deque[tuple[int, BatchProgress]] = deque(maxlen=_PROGRESS_KEPT)
         self._counts = {settings.topics.alerts: 0, settings.topics.shadow_alerts: 0}
         self._found: set[str] = set()
         self._liveness = LivenessWatch(kafka, settings)

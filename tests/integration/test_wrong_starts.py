@@ -26,7 +26,7 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.kafka.consume import read_topic, topic_ends
 from fraud_rules.kafka.declared import load_topics
-from fraud_rules.logs.detector_status import Progress, decode_progress
+from fraud_rules.logs.detector_status import BatchProgress, decode_progress
 from fraud_rules.runtime.clock import now_ms
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
@@ -217,6 +217,6 @@ def test_records_lost_before_they_were_read(lose: Callable[[World], str], world:
     world.drain()
 
 
-def progress_of(world: World) -> list[Progress]:
+def progress_of(world: World) -> list[BatchProgress]:
     records = read_topic(world.broker.kafka, world.topics.names.detector_progress)[0]
     return [decode_progress(record.value) for record in records if record.value is not None]

@@ -21,7 +21,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, newest_append_ms
 from fraud_rules.kafka.tail import TopicsTail
-from fraud_rules.logs.detector_status import Progress, decode_progress, traffic_since
+from fraud_rules.logs.detector_status import BatchProgress, decode_progress, traffic_since
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["DetectorWatch"]
@@ -111,7 +111,7 @@ class DetectorWatch:
         self._intents: list[Record] = []
         self._folded: tuple[int, IntentLog] = (0, IntentLog(self._settings.detector))
         self._deployment = DeploymentSeen()
-        self._progress: deque[tuple[int, Progress]] = deque()
+        self._progress: deque[tuple[int, BatchProgress]] = deque()
         self._writers: deque[str] = deque(maxlen=_WRITERS)
 
     def _opened(self) -> TopicsTail:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from fraud_rules.logs.detector_status import Traffic
+from fraud_rules.logs.detector_status import TrafficCounts
 
 __all__ = ["BlindLimits", "blindness"]
 
@@ -25,7 +25,9 @@ class BlindLimits(Protocol):
     def silent_ms(self) -> int: ...
 
 
-def blindness(traffic: Traffic | None, arrived_ms: int | None, limits: BlindLimits, now_ms: int) -> tuple[str, ...]:
+def blindness(
+    traffic: TrafficCounts | None, arrived_ms: int | None, limits: BlindLimits, now_ms: int
+) -> tuple[str, ...]:
     """The reasons, worst first; empty for a detector that is not blind.
 
     `arrived_ms` is the append time of the newest transaction. It is None if no transaction ever arrived, because a new
@@ -34,7 +36,7 @@ def blindness(traffic: Traffic | None, arrived_ms: int | None, limits: BlindLimi
     return tuple(filter(None, (*_shares(traffic, limits), _silence(arrived_ms, limits.silent_ms, now_ms))))
 
 
-def _shares(traffic: Traffic | None, limits: BlindLimits) -> tuple[str | None, ...]:
+def _shares(traffic: TrafficCounts | None, limits: BlindLimits) -> tuple[str | None, ...]:
     if traffic is None:
         return ()
     return (

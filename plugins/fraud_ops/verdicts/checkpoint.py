@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from fraud_ops.verdicts.health import Health
-from fraud_rules.logs.detector_status import Traffic
+from fraud_rules.logs.detector_status import TrafficCounts
 
 __all__ = [
     "HISTORY_AT_RISK",
@@ -81,7 +81,7 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointLimits:
-    """The limits of the findings. Rates refer to the recently read records (`Traffic`)."""
+    """The limits of the findings. Rates refer to the recently read records (`TrafficCounts`)."""
 
     commit_age_ms: int = 60_000
     lag: int = 100_000
@@ -108,7 +108,7 @@ class Finding:
 def findings(
     facts: CheckpointFacts,
     topics: TopicFacts,
-    traffic: Traffic | None,
+    traffic: TrafficCounts | None,
     limits: CheckpointLimits,
     size_before: int | None = None,
     *,
@@ -144,7 +144,7 @@ def _of_files(
 
 
 def _of_kafka(
-    facts: CheckpointFacts, topics: TopicFacts, traffic: Traffic | None, limits: CheckpointLimits
+    facts: CheckpointFacts, topics: TopicFacts, traffic: TrafficCounts | None, limits: CheckpointLimits
 ) -> Iterable[Finding]:
     if topics.fault is not None:
         return [Finding("source offsets", topics.fault, Grade.BAD, Health.BROKER_DOWN)]
@@ -239,7 +239,7 @@ def _retention(facts: CheckpointFacts, topics: TopicFacts, limits: CheckpointLim
     return Finding("source offsets", "all retained", Grade.OK)
 
 
-def _rates(traffic: Traffic | None, limits: CheckpointLimits) -> Iterable[Finding]:
+def _rates(traffic: TrafficCounts | None, limits: CheckpointLimits) -> Iterable[Finding]:
     """The shares of late and quarantined records. Far above these limits, the detector is BLIND."""
     if traffic is None:
         return

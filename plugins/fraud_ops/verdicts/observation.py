@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, DeploymentSeen
 from fraud_rules.deploy.intent import IntentKind, IntentLog, IntentRecord
-from fraud_rules.logs.detector_status import Progress, Traffic
+from fraud_rules.logs.detector_status import BatchProgress, TrafficCounts
 
 __all__ = ["DetectorObservation", "ProgressSeen"]
 
@@ -17,7 +17,7 @@ class ProgressSeen:
     """The newest progress record of the detector, with its append time."""
 
     append_ms: int
-    progress: Progress
+    progress: BatchProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class DetectorObservation:
     deployment: DeploymentSeen = field(default_factory=DeploymentSeen)
     progress: ProgressSeen | None = None
     queries: Sequence[str] = ()
-    traffic: Traffic | None = None
+    traffic: TrafficCounts | None = None
     arrived_ms: int | None = None
     skew_ms: int | None = None
     fault: str | None = None

@@ -12,9 +12,9 @@ from fraud_rules.model.lost_records import LostRecords
 
 __all__ = [
     "BatchLatency",
+    "BatchProgress",
     "DetectorStatus",
-    "Progress",
-    "Traffic",
+    "TrafficCounts",
     "decode_progress",
     "detector_status",
     "longest_silence_ms",
@@ -53,7 +53,7 @@ class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
         return self.pin_ms + self.evaluate_ms + self.write_ms
 
 
-class Traffic(msgspec.Struct, frozen=True, rename="camel"):
+class TrafficCounts(msgspec.Struct, frozen=True, rename="camel"):
     """Counts of the records that a detector has read since `since_ms`: transactions (`rows`), the transactions that
     were late in at least one grouping, and the records that went to quarantine, which `rows` does not include."""
 
@@ -74,7 +74,7 @@ class Traffic(msgspec.Struct, frozen=True, rename="camel"):
         return self.quarantined / records if records else None
 
 
-class Progress(msgspec.Struct, frozen=True, rename="camel"):
+class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     """The record of one batch in `detector-progress`. `end_offsets` are by topic and partition (as text).
 
     `late` counts a transaction once for each grouping in which it was late; `late_transactions` counts it once.
@@ -106,7 +106,7 @@ class Progress(msgspec.Struct, frozen=True, rename="camel"):
     rebuilt: bool = False
     attempt: str | None = None
     late_transactions: Whole = 0
-    since_start: Traffic | None = None
+    since_start: TrafficCounts | None = None
     lost: list[LostRecords] = []
     retained_marks: int = 0
 
@@ -115,7 +115,7 @@ class Progress(msgspec.Struct, frozen=True, rename="camel"):
         return {int(partition): end for partition, end in self.end_offsets.get(topic, {}).items()}
 
 
-decode_progress = msgspec.json.Decoder(Progress).decode
+decode_progress = msgspec.json.Decoder(BatchProgress).decode
 
 
 class DetectorStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -134,15 +134,15 @@ class DetectorStatus(msgspec.Struct, frozen=True, rename="camel"):
     retained_events: int
     retained_bytes: int
     watermark: int | None
-    recent: Traffic | None = None
-    since_start: Traffic | None = None
+    recent: TrafficCounts | None = None
+    since_start: TrafficCounts | None = None
 
 
-def traffic_since(records: Sequence[tuple[int, Progress]], since_ms: int) -> Traffic:
+def traffic_since(records: Sequence[tuple[int, BatchProgress]], since_ms: int) -> TrafficCounts:
     """Count the records of the batches written after `since_ms`. `records` are (append time, progress), ascending."""
     counted = [(at_ms, each) for at_ms, each in records if at_ms > since_ms]
     known_since_ms = max(since_ms, records[0][0]) if records else since_ms
-    return Traffic(
+    return TrafficCounts(
         known_since_ms,
         rows=sum(each.rows for _, each in counted),
         late=sum(each.late_transactions for _, each in counted),
@@ -155,7 +155,7 @@ def longest_silence_ms(tick_ms: int) -> int:
     return tick_ms + _GRACE_MS
 
 
-def detector_status(records: Sequence[tuple[int, Progress]], now_ms: int, tick_ms: int) -> DetectorStatus | None:
+def detector_status(records: Sequence[tuple[int, BatchProgress]], now_ms: int, tick_ms: int) -> DetectorStatus | None:
     """Summarize the newest (append time, progress) records, ascending. Returns None without records.
 
     A detector writes at least every `tick_ms`. If it has been silent much longer, it is not alive.

@@ -11,7 +11,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import read_topic
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import TopicReader
-from fraud_rules.logs.detector_status import Progress, decode_progress
+from fraud_rules.logs.detector_status import BatchProgress, decode_progress
 from fraud_rules.logs.rule_status import RuleOperation, read_operations
 from fraud_rules.replay.recording import RecordedBatch, RecordedRule, RecordedSettings, RecordedTransaction, Recording
 
@@ -22,7 +22,7 @@ __all__ = ["record_run"]
 class _Run:
     """The batches that made the detector's state, and the start offsets of the first one."""
 
-    batches: Sequence[Progress]
+    batches: Sequence[BatchProgress]
     starts: Mapping[int, int]
 
     def ends(self, topic: str) -> dict[int, int]:
@@ -75,7 +75,7 @@ def _last_run(kafka: KafkaConnection, settings: DetectorSettings) -> _Run:
     return _Run(batches[begin:], batches[begin - 1].ends_of(settings.topics.transactions) if begin else {})
 
 
-def _begins(before: Progress, progress: Progress) -> bool:
+def _begins(before: BatchProgress, progress: BatchProgress) -> bool:
     """Whether a batch starts without the state of the previous batch."""
     return progress.query_id != before.query_id and not progress.rebuilt
 
@@ -87,7 +87,7 @@ def _check_kept(topic: str, partition: int, first: int, start: int) -> None:
         )
 
 
-def _batch(progress: Progress, topic: str, operations: Mapping[int, RuleOperation]) -> RecordedBatch:
+def _batch(progress: BatchProgress, topic: str, operations: Mapping[int, RuleOperation]) -> RecordedBatch:
     refused = {version: _reasons(operations.get(version)) for version in progress.rules_refused}
     return RecordedBatch(progress.ends_of(topic), progress.rules_end, refused)
 

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from fraud_rules.deploy.intent import IntentKind, IntentLog
-from fraud_rules.logs.detector_status import Progress, longest_silence_ms
+from fraud_rules.logs.detector_status import BatchProgress, longest_silence_ms
 
 __all__ = ["AMBER_MS", "RED_MS", "Liveness", "PartitionEnds", "Severity", "liveness", "starts_since"]
 
@@ -72,7 +72,7 @@ class Liveness(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def liveness(
-    newest: tuple[int, Progress] | None,
+    newest: tuple[int, BatchProgress] | None,
     ends: Mapping[int, PartitionEnds] | None,
     topic: str,
     now_ms: int,

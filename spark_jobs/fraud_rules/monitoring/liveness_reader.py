@@ -15,7 +15,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.kafka.tail import TopicsTail
-from fraud_rules.logs.detector_status import Progress, decode_progress
+from fraud_rules.logs.detector_status import BatchProgress, decode_progress
 from fraud_rules.monitoring.liveness import Liveness, PartitionEnds, liveness, starts_since
 from fraud_rules.monitoring.partition_ends import read_partition_ends
 from fraud_rules.runtime import clock
@@ -40,7 +40,7 @@ class LivenessReader:
         self._clients: tuple[TopicsTail, TopicReader] | None = None
         self._records: list[Record] = []
         self._intents = IntentLog(settings.detector)
-        self._newest: tuple[int, Progress] | None = None
+        self._newest: tuple[int, BatchProgress] | None = None
         self._ends: tuple[int, Mapping[int, PartitionEnds]] | None = None
 
     def __enter__(self) -> Self:

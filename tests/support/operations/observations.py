@@ -10,7 +10,7 @@ from fraud_ops.verdicts.observation import DetectorObservation, ProgressSeen
 from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentSeen, Supervision
 from fraud_rules.deploy.intent import Intent, IntentKind, IntentLog, IntentRecord
 from fraud_rules.deploy.release import Release
-from fraud_rules.logs.detector_status import Progress, Traffic
+from fraud_rules.logs.detector_status import BatchProgress, TrafficCounts
 
 DETECTOR = "detector"
 NOW_MS = 1_790_000_000_000
@@ -35,7 +35,7 @@ class World:
     noted: tuple[Health, float] = (Health.HEALTHY, 0)
     batch: tuple[float, int] | None = None
     queries: tuple[str, ...] = ("query",)
-    traffic: Traffic | None = None
+    traffic: TrafficCounts | None = None
     arrived_age_s: float | None = None
     skew_s: float | None = 0
     agent_skew_s: float = 0
@@ -89,7 +89,7 @@ class World:
 
     def read(self, rows: int, *, late: int = 0, quarantined: int = 0) -> World:
         """What the detector has read lately."""
-        return replace(self, traffic=Traffic(ms_ago(300), rows, late, quarantined))
+        return replace(self, traffic=TrafficCounts(ms_ago(300), rows, late, quarantined))
 
     def arrived(self, ago_s: float) -> World:
         """When the newest transaction arrived."""
@@ -136,9 +136,9 @@ def running(**members: Any) -> World:
     return World().asked(release()).said(AttemptPhase.RUNNING, **members).wrote(ago_s=2)
 
 
-def progress(lag: int = 0) -> Progress:
+def progress(lag: int = 0) -> BatchProgress:
     """A batch without records."""
-    return Progress(
+    return BatchProgress(
         query_id="query",
         batch_id=7,
         end_offsets={},

@@ -17,7 +17,7 @@ import yaml
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
-from fraud_rules.logs.detector_status import Progress, decode_progress
+from fraud_rules.logs.detector_status import BatchProgress, decode_progress
 from fraud_rules.runtime.process import start_detached
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import read_all
@@ -73,7 +73,7 @@ class Installation:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("FRAUD_")}
         return {**inherited, "TMPDIR": str(self.home / "tmp"), **self.extra}
 
-    def progress(self) -> list[Progress]:
+    def progress(self) -> list[BatchProgress]:
         """Every batch whose outputs can be read."""
         messages = read_all(self.topics.bootstrap, self.topics.names.detector_progress)
         return [decode_progress(message.value()) for message in messages]
@@ -196,7 +196,7 @@ def _name(process: psutil.Process) -> str:
         return ""
 
 
-def covers(progress: Progress, ends: Mapping[int, int], topics: TopicNames, rules_end: int) -> bool:
+def covers(progress: BatchProgress, ends: Mapping[int, int], topics: TopicNames, rules_end: int) -> bool:
     """Whether a batch has read up to these ends of transactions and rules."""
     read = progress.ends_of(topics.transactions)
     return all(read.get(partition, 0) >= end for partition, end in ends.items()) and progress.rules_end >= rules_end

@@ -11,7 +11,7 @@ from confluent_kafka import Message
 
 from fraud_rules.engine.alert import alert_id
 from fraud_rules.kafka.consume import await_settled
-from fraud_rules.logs.detector_status import Progress
+from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.model.rule import Control, ControlType
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.replay import alert_members, decode_exactly
@@ -30,7 +30,7 @@ class Run:
 
     transactions: Sequence[Message]
     rules: Sequence[Message]
-    progress: Sequence[Progress]
+    progress: Sequence[BatchProgress]
     written: Mapping[str, Sequence[Message]]
 
     @classmethod

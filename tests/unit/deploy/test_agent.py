@@ -15,7 +15,7 @@ from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, Attem
 from fraud_rules.deploy.intent import SUPERVISOR, Intent, IntentLog, IntentRecord, read_intents
 from fraud_rules.deploy.work import Work, WorkPhase
 from fraud_rules.errors import Fenced
-from fraud_rules.logs.detector_status import Progress
+from fraud_rules.logs.detector_status import BatchProgress
 from tests.support.deployments import RELEASE, drain, run
 from tests.support.waiting import until
 
@@ -410,7 +410,7 @@ def test_another_agent_that_has_taken_over_fences_before_anything_is_started(sit
 
 def test_batches_are_counted_from_the_attempts_first(running: Site) -> None:
     for batch_id, attempt in ((6, "earlier"), (7, "a"), (8, "a"), (9, None)):
-        running.agent.note(Progress("q", batch_id, {}, 0, [], 0, 0, 0, 0, 0, 0, 0, 0, attempt=attempt))
+        running.agent.note(BatchProgress("q", batch_id, {}, 0, [], 0, 0, 0, 0, 0, 0, 0, 0, attempt=attempt))
     running.step(LIMITS.heartbeat_ms + 1)
     assert running.statuses["a"].batches_committed == 2
 

@@ -25,7 +25,7 @@ from fraud_ops.verdicts.checkpoint import (
     table,
 )
 from fraud_ops.verdicts.health import Health
-from fraud_rules.logs.detector_status import Traffic
+from fraud_rules.logs.detector_status import TrafficCounts
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 
@@ -189,7 +189,7 @@ FINDINGS = {
 def test_findings(harm: dict[str, object], topics: dict[str, object], grade: Grade, health: Health) -> None:
     changed = replace(FACTS, **harm)  # type: ignore[arg-type]
     found = findings(
-        changed, replace(TOPICS, **topics), Traffic(0, rows=1_000, late=0, quarantined=0), CheckpointLimits()
+        changed, replace(TOPICS, **topics), TrafficCounts(0, rows=1_000, late=0, quarantined=0), CheckpointLimits()
     )  # type: ignore[arg-type]
     assert overall(found) == (grade, health), table(found)
 
@@ -220,7 +220,7 @@ def test_the_oldest_unread_record_is_told_from_kafka(root: Path, topics: OwnTopi
 
 def test_many_late_or_quarantined_records_are_a_warning() -> None:
     def grade(late: int, quarantined: int) -> Grade:
-        traffic = Traffic(0, rows=1_000, late=late, quarantined=quarantined)
+        traffic = TrafficCounts(0, rows=1_000, late=late, quarantined=quarantined)
         return overall(findings(FACTS, TOPICS, traffic, CheckpointLimits()))[0]
 
     assert [grade(50, 0), grade(51, 0), grade(0, 52), grade(0, 53)] == [Grade.OK, Grade.WARN, Grade.OK, Grade.WARN]

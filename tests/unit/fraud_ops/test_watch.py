@@ -15,7 +15,7 @@ from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus,
 from fraud_rules.deploy.deployment_log import DeploymentLog, write_supervision
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
 from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.logs.detector_status import Progress
+from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.runtime.clock import now_ms
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
@@ -71,7 +71,7 @@ def test_an_unreadable_record_hides_none_before_or_behind_it(topics: OwnTopics, 
 def test_it_sums_up_what_was_read_and_when_the_newest_transaction_arrived(
     topics: OwnTopics, watch: DetectorWatch
 ) -> None:
-    def after(*batches: Progress) -> DetectorObservation:
+    def after(*batches: BatchProgress) -> DetectorObservation:
         values = [msgspec.json.encode(each) for each in batches]
         produce(topics.bootstrap, topics.names.detector_progress, values, key=DETECTOR.encode())
         newest = batches[-1].batch_id

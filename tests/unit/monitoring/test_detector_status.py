@@ -5,14 +5,20 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fraud_rules.logs.detector_status import BatchLatency, Progress, Traffic, decode_progress, detector_status
+from fraud_rules.logs.detector_status import (
+    BatchLatency,
+    BatchProgress,
+    TrafficCounts,
+    decode_progress,
+    detector_status,
+)
 
 TICK_MS = 10_000
 
 
-def progress(batch_id: int, rows: int = 100, p50_ms: int | None = 200) -> Progress:
+def progress(batch_id: int, rows: int = 100, p50_ms: int | None = 200) -> BatchProgress:
     before = BatchLatency(batch_id - 1, rows, 5, 150, 20, p50_ms, None if p50_ms is None else 2 * p50_ms, 500)
-    return Progress(
+    return BatchProgress(
         query_id="q", batch_id=batch_id, end_offsets={"transactions": {"0": 5, "1": 7}}, rules_end=3, rules_refused=[],
         rows=rows, quarantined=0, alerts=0, shadow_alerts=0, late=0, duplicates=0, rules_in_force=7, retained_events=9,
         lag=4, previous=before,
@@ -50,18 +56,18 @@ def test_idle_batches_have_no_latency() -> None:
 
 def test_shares_are_of_the_last_five_minutes_before_the_last_batch() -> None:
     late = msgspec.structs.replace(progress(1), late=90, late_transactions=46, quarantined=100)
-    total = Traffic(500, rows=900, late=46, quarantined=100)
+    total = TrafficCounts(500, rows=900, late=46, quarantined=100)
     newest = msgspec.structs.replace(progress(2), since_start=total)
     status = detector_status([(0, late), (200_000, late), (400_000, newest)], 400_000, TICK_MS)
     assert status is not None
-    assert status.recent == Traffic(100_000, rows=200, late=46, quarantined=100)
+    assert status.recent == TrafficCounts(100_000, rows=200, late=46, quarantined=100)
     assert (status.recent.late_share, status.recent.quarantined_share) == (0.23, 1 / 3)
     assert status.since_start == total
 
 
 def test_no_traffic_has_no_shares() -> None:
-    assert Traffic(0, 0, 0, 0).late_share is None
-    assert Traffic(0, 0, 0, 3).quarantined_share == 1.0
+    assert TrafficCounts(0, 0, 0, 0).late_share is None
+    assert TrafficCounts(0, 0, 0, 3).quarantined_share == 1.0
 
 
 def test_a_record_is_read_as_the_detector_writes_it() -> None:

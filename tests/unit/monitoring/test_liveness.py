@@ -8,7 +8,7 @@ import pytest
 
 from fraud_rules.deploy.intent import Intent, IntentKind, IntentLog, IntentRecord
 from fraud_rules.deploy.release import Release
-from fraud_rules.logs.detector_status import Progress
+from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.monitoring.liveness import Liveness, PartitionEnds, Severity, liveness, starts_since
 
 TICK_MS = 10_000
@@ -16,8 +16,8 @@ SINCE_MS = 1_795_350_418_000  # 2026-11-22 12:26:58 UTC
 TOPIC = "transactions"
 
 
-def progress(**ends: int) -> Progress:
-    return Progress(
+def progress(**ends: int) -> BatchProgress:
+    return BatchProgress(
         query_id="q", batch_id=4, end_offsets={TOPIC: {each[1:]: end for each, end in ends.items()}}, rules_end=3,
         rules_refused=[], rows=9, quarantined=0, alerts=0, shadow_alerts=0, late=0, duplicates=0, rules_in_force=7,
         retained_events=9, lag=126,

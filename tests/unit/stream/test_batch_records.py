@@ -14,7 +14,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import FraudError, Reason, RecordRejected, RuleRejected, StateDamaged
 from fraud_rules.kafka.writer import OutRecord
-from fraud_rules.logs.detector_status import Traffic, decode_progress
+from fraud_rules.logs.detector_status import TrafficCounts, decode_progress
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.ruleset import RuleLimits, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
@@ -163,7 +163,7 @@ def test_a_stray_event_time_does_not_widen_the_span_of_a_batch() -> None:
 
 
 def test_the_account_keeps_the_last_word_of_each_key_group() -> None:
-    account = Account(Traffic(0, 0, 0, 0))
+    account = Account(TrafficCounts(0, 0, 0, 0))
     account.note(BatchOutputs([output(0, alerts=[alert(1, 0, 1, 1)]), output(1)], []))
     account.note(BatchOutputs([msgspec.structs.replace(output(1), retained_events=50)], []))
     assert account.retained_events == 60
@@ -184,10 +184,10 @@ def test_a_late_transaction_counts_once_however_many_groupings_it_was_late_in() 
     refused = (Refused(0, 1, 1, "empty", "", b""),)
     groups = [output(0, late=[late(0, 7, "a"), late(1, 7, "a")]), output(1, late=[late(0, 7, "b")])]
     outputs = BatchOutputs(groups, [Aside(5, 0, (1,), refused=refused)])
-    account = Account(Traffic(1_000, 0, 0, 0))
+    account = Account(TrafficCounts(1_000, 0, 0, 0))
     account.note(outputs)
     account.note(outputs)
-    assert account.traffic == Traffic(1_000, rows=10, late=4, quarantined=2)
+    assert account.traffic == TrafficCounts(1_000, rows=10, late=4, quarantined=2)
     place = Place("q", 1, {}, Pin(1, 0))
     progress = decode_progress(progress_record(place, outputs, account, 0, 0, None))
     assert (progress.rows, progress.late, progress.late_transactions) == (5, 3, 2)

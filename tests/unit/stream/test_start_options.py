@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError, MasterUnavailable, PortInUse
-from fraud_rules.logs.detector_status import BatchLatency, Progress
+from fraud_rules.logs.detector_status import BatchLatency, BatchProgress
 from fraud_rules.runtime.metrics_server import serving
 from fraud_rules.spark.master import check_master
 from fraud_rules.spark.session import SparkOptions, check_options
@@ -69,7 +69,7 @@ def test_what_cannot_work_is_named(options: SparkOptions, change: dict[str, obje
 def test_metrics_are_served_where_they_should_be() -> None:
     metrics = DetectorMetrics("cards")
     latency = BatchLatency(6, 10, 1, 2, 3, p50_ms=200, p99_ms=400)
-    progress = Progress("q", 7, {}, 0, [], 10, 1, 2, 0, 0, 0, 3, 40, lag=5, watermark=9_000, previous=latency)
+    progress = BatchProgress("q", 7, {}, 0, [], 10, 1, 2, 0, 0, 0, 3, 40, lag=5, watermark=9_000, previous=latency)
     metrics.note(progress)
     metrics.note(progress)
     (port,) = free_ports(1)

@@ -15,7 +15,7 @@ import msgspec
 
 from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.place import Position, Source
-from fraud_rules.logs.detector_status import Progress
+from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.logs.rule_status import RuleOperation
 
 __all__ = [
@@ -133,7 +133,7 @@ class ProgressPassed:
     """The progress of a batch, with the append time of its record."""
 
     append_ms: int
-    progress: Progress
+    progress: BatchProgress
 
 
 class LateGrouping(msgspec.Struct, frozen=True, rename="camel"):

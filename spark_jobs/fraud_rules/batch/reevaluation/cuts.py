@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.errors import Reason
-from fraud_rules.logs.detector_status import Progress
+from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.transaction import TransactionBatch
 
@@ -31,7 +31,7 @@ class Cuts:
     refused: frozenset[int]
 
     @classmethod
-    def of(cls, batches: Sequence[Progress], topic: str) -> Cuts:
+    def of(cls, batches: Sequence[BatchProgress], topic: str) -> Cuts:
         """Build from progress records in log order. A batch that reads evaluated records again evaluates none."""
         return cls.of_ends(
             [batch.ends_of(topic) for batch in batches],

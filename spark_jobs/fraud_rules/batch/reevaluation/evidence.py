@@ -18,7 +18,7 @@ from fraud_rules.batch.reevaluation.feed import DayFeed
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import DayNotArchived, RuleLogForeign
-from fraud_rules.logs.detector_status import Progress, decode_progress
+from fraud_rules.logs.detector_status import BatchProgress, decode_progress
 from fraud_rules.model.day import Day
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
@@ -81,7 +81,7 @@ class Evidence:
         return RuleTimeline(refused_entries(self.entries(), cuts.refused))
 
 
-def _progress_or_skip(value: bytes | None) -> Progress | None:
+def _progress_or_skip(value: bytes | None) -> BatchProgress | None:
     """Decode a progress record. An unreadable record is logged and gives None."""
     try:
         return decode_progress(value or b"")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from fraud_rules.logs.detector_status import DetectorStatus, Traffic
+from fraud_rules.logs.detector_status import DetectorStatus, TrafficCounts
 from fraud_rules.logs.rule_status import RuleOperation
 from fraud_rules.monitoring.liveness import AMBER_MS, Liveness, Severity
 
@@ -67,7 +67,7 @@ def _latency(detector: DetectorStatus) -> str:
     return text if detector.latency_p50_ms <= AMBER_MS else f"{text} (backlog: payments waited before they were read)"
 
 
-def _shares(traffic: Traffic) -> str:
+def _shares(traffic: TrafficCounts) -> str:
     late = _percent(traffic.late_share)
     return f"{late} of {traffic.rows:,} payments late, {_percent(traffic.quarantined_share)} of the records unreadable"
 

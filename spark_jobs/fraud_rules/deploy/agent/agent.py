@@ -22,7 +22,7 @@ from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus,
 from fraud_rules.deploy.intent import NO_EPOCH, SUPERVISOR, IntentKind, IntentLog, IntentRecord
 from fraud_rules.deploy.work import Work, WorkPhase
 from fraud_rules.errors import FraudError, ReleaseInvalid, Stalled, error_name
-from fraud_rules.logs.detector_status import Progress
+from fraud_rules.logs.detector_status import BatchProgress
 
 __all__ = ["Agent", "AgentLimits", "Write"]
 
@@ -109,7 +109,7 @@ class Agent:
             self._unsaid[newest.intent.attempt_id] = lost
             self._executed = newest.epoch
 
-    def note(self, progress: Progress) -> None:
+    def note(self, progress: BatchProgress) -> None:
         """Count a batch that the detector has written."""
         if self._current is not None:
             self._current.note(progress)

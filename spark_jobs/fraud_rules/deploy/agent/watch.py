@@ -13,7 +13,7 @@ from fraud_rules.deploy.agent.patience import Patience
 from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus
 from fraud_rules.deploy.work import Work
 from fraud_rules.errors import DetectorStopped, Stalled, error_name
-from fraud_rules.logs.detector_status import Progress
+from fraud_rules.logs.detector_status import BatchProgress
 
 __all__ = ["AttemptWatch", "Self"]
 
@@ -74,7 +74,7 @@ class AttemptWatch:
         self.killed = True
         self.attempt.kill()
 
-    def note(self, progress: Progress) -> None:
+    def note(self, progress: BatchProgress) -> None:
         """Count a written batch of the detector, if this attempt wrote it."""
         if progress.attempt != self.attempt_id:
             return

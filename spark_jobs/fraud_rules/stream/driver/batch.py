@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
-from fraud_rules.logs.detector_status import Traffic, decode_progress
+from fraud_rules.logs.detector_status import TrafficCounts, decode_progress
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.runtime import clock
@@ -72,7 +72,7 @@ class BatchParts:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of a start's batches, see `detector_status.Progress`. `topics` are Kafka's ids of the input topics.
+    """The origin of a start's batches, see `detector_status.BatchProgress`. `topics` are Kafka's ids of the inputs.
     `loss` is the last accepted loss, which one batch reports."""
 
     rebuilt: bool = False
@@ -94,7 +94,7 @@ class BatchRunner:
         self._written = marker
         self._resumed_at = resumed_at
         self._origin = origin
-        self._account = Account(Traffic(clock.now_ms(), 0, 0, 0))
+        self._account = Account(TrafficCounts(clock.now_ms(), 0, 0, 0))
         self._before: Latency | None = None
         self._query_id: str | None = None
         self._busy = False

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
-from fraud_rules.logs.detector_status import Progress
+from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.runtime.metrics_server import serving
 from fraud_rules.stream.driver.job import DetectorJob
 
@@ -37,7 +37,7 @@ class DetectorMetrics:
             for name in ("p50", "p99")
         }
 
-    def note(self, progress: Progress) -> None:
+    def note(self, progress: BatchProgress) -> None:
         """Add a written batch."""
         self._batches.inc()
         for name, counter in self._counters.items():

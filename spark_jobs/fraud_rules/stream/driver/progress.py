@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from fraud_rules.logs.detector_status import Traffic
+from fraud_rules.logs.detector_status import TrafficCounts
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.stream.pins import Pin
@@ -77,13 +77,13 @@ class Latency(msgspec.Struct, frozen=True, rename="camel"):
 class Account:
     """The totals of this start: the state, by the newest output of each key group, and the traffic."""
 
-    traffic: Traffic
+    traffic: TrafficCounts
     groups: dict[int, KeyGroupOutput] = field(default_factory=dict)
 
     def note(self, outputs: BatchOutputs) -> None:
         """Add a batch."""
         before = self.traffic
-        self.traffic = Traffic(
+        self.traffic = TrafficCounts(
             before.since_ms,
             before.rows + outputs.rows,
             before.late + outputs.late,
@@ -117,7 +117,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The position of a batch in the logs, and its origin, see `detector_status.Progress`."""
+    """The position of a batch in the logs, and its origin, see `detector_status.BatchProgress`."""
 
     query_id: str
     batch_id: int
