@@ -31,8 +31,8 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 def judge(rule: Rule, window: Sequence[Values]) -> tuple[bool, str] | None:
     """Whether the aggregate of the window compares so with the rule's limit, and the aggregate as text.
 
-    None where the aggregate is of nothing: every row null in the aggregated field or, for COUNT_DISTINCT, in one of
-    the `unique` fields. A rule without a field (AVG, MIN, MAX of COUNT_FLINK) aggregates a 1 for each row.
+    None if every row is null in the aggregated field. COUNT_DISTINCT is 0 if every row is null in one of the `unique`
+    fields. A rule without a field (AVG, MIN, MAX of COUNT_FLINK) aggregates a 1 for each row.
     """
     compare = COMPARE[rule.operator.value]
     limit = Fraction(rule.limit)
@@ -41,7 +41,7 @@ def judge(rule: Rule, window: Sequence[Values]) -> tuple[bool, str] | None:
     if rule.aggregator is Aggregator.COUNT_DISTINCT:
         tuples = {tuple(row[name] for name in rule.unique) for row in window}
         distinct = sum(None not in members for members in tuples)
-        return (compare(distinct, limit), str(distinct)) if distinct else None
+        return compare(distinct, limit), str(distinct)
     field = rule.aggregate_field
     given = [1 if field is None else row[field] for row in window]
     values = [Fraction(value) for value in given if value is not None]

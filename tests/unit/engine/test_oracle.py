@@ -83,7 +83,7 @@ def test_aggregates_of_nothing_give_no_verdict() -> None:
     window: list[dict[str, Any]] = [{"v": None, "u": None}]
     for aggregator in ("SUM", "AVG", "MIN", "MAX", "STDDEV"):
         assert judge(_rule(aggregator, "<", "10"), window) is None
-    assert judge(_rule("COUNT_DISTINCT", "<", "10", ("u",)), window) is None
+    assert judge(_rule("COUNT_DISTINCT", "<", "10", ("u",)), window) == (True, "0")
     assert judge(_rule("COUNT", "<", "10"), window) == (True, "1")
 
 

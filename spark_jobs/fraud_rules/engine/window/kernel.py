@@ -310,12 +310,12 @@ def _evaluate(
         high = low >> 32
         low &= LOW_MASK
     else:
-        if kind == KIND_DISTINCT:
-            values = _shared(state, kept, rules.rows, results.shared, i, r, slot, first, last)
-        elif kind == KIND_RESET:
+        if kind == KIND_RESET:
             count = _count_since_reset(state, rules, r, slot, first, last, count)
             values = count
         low = values
+        if kind == KIND_DISTINCT:  # no tuple without a null is 0, which is compared like any other count
+            low = _shared(state, kept, rules.rows, results.shared, i, r, slot, first, last)
     s0 = s1 = s2 = s3 = 0
     if kind == KIND_STDDEV:
         s0 = _sum_between(pool, base, first, last, column + 2)
