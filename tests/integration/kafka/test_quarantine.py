@@ -149,7 +149,7 @@ def test_a_second_replay_takes_over_from_the_first(topics: OwnTopics, killed: bo
     refuse(topics, *(("missing_field", each) for each in payments))
     context = get_context("spawn")
     halfway, resume, ended = context.Event(), context.Event(), context.Queue()
-    first = context.Process(target=interrupted_replay, args=(topics, halfway, resume, ended))
+    first = context.Process(target=interrupted_replay, args=(topics, halfway, resume, ended), daemon=True)
     first.start()
     assert halfway.wait(60), "the first replay is in its transaction"
     if killed:
