@@ -60,7 +60,7 @@ RUNS = (
     Run(r"(docker|cp \.env\.example|mvn|java) .*", reason="needs Docker, or the Flink demo's sources"),
     Run(r"airflow backfill .*", reason="needs Airflow's database; tests/integration/test_reevaluation.py runs days"),
     Run(r"fraud (--help|archive import .*)"),
-    Run(r"python -m fraud_rules\.(cli|kernel_cache)", codes=(0, 2)),
+    Run(r"python -m fraud_rules\.(cli|replay\.kernel_cache)", codes=(0, 2)),
     Run(r"echo '\{\"steps\".*fraud replay -"),
     Run(r"fraud rules check .*"),
     Run(r"fraud whatif draft\.yaml --days 30"),
