@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bench.rulesets import Document, encoded
 from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file, write_transactions
-from fraud_rules.batch.archive.manifest import Batch, FileEntry, Source, Table
+from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, SourceQuery, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -72,7 +72,7 @@ class MadeArchive:
         files.append(self._log(Table.PROGRESS, told, self.settings.detector.encode(), days))
         ends = {topic: {"0": rows * days}}
         manifest = self.store.latest().with_batch(
-            Source("made", 0), ends, Batch(tuple(files), ((topic, 0, 0),), 0, began)
+            SourceQuery("made", 0), ends, BatchResult(tuple(files), ((topic, 0, 0),), 0, began)
         )
         self.store.commit(manifest)
         self.store.commit(manifest.complete(FIRST.plus(days + 1).end_ms))

@@ -28,10 +28,10 @@ from bench.loads import UNIFORM_500K, transactions
 from bench.producing import Backlog
 from bench.rulesets import RULES_10, rule
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.batch.reevaluation.published import Published
+from fraud_rules.batch.reevaluation.published import PublishedAlerts
 from fraud_rules.batch.reevaluation.run import DayOptions, evaluate, prepare
 from fraud_rules.batch.reevaluation.summing import differences
-from fraud_rules.batch.whatif.run import WhatIf, what_if
+from fraud_rules.batch.whatif.run import WhatIfQuestion, what_if
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TransactionSchema
@@ -90,7 +90,7 @@ def _evaluated(made: MadeArchive, rows: int) -> tuple[float, float]:
             started = time.monotonic()
             case = prepare(DayOptions(FIRST, made.store, made.settings, made.schema), 2**50)
             found, account = evaluate(case, spread, uuid.uuid4().hex)
-            differences(found, Published.archived(made.store, case.evidence.manifest, FIRST))
+            differences(found, PublishedAlerts.archived(made.store, case.evidence.manifest, FIRST))
             elapsed = time.monotonic() - started
         assert account.transactions == rows, f"{account.transactions} of {rows} evaluated"
         return rows / elapsed, memory.peak_mib
@@ -119,9 +119,11 @@ def _measure_whatif(_: Lab | None, scale: Scale) -> Mapping[str, float]:
     draft = rule(1, ("payeeId", "beneficiaryId"), "SUM", 1_500)
     with _folder() as home:
         made = MadeArchive.make(home, [draft], scale.of(_WEEK_DAY, 20_000), days=7)
-        asked = WhatIf("1", FIRST, FIRST.plus(6), (Decimal(1_500),), windows=False)
+        asked = WhatIfQuestion("1", FIRST, FIRST.plus(6), (Decimal(1_500),), windows=False)
         one = what_if(asked, made.store, made.schema, made.settings)
-        curve = what_if(WhatIf("1", FIRST, FIRST.plus(6), windows=False), made.store, made.schema, made.settings)
+        curve = what_if(
+            WhatIfQuestion("1", FIRST, FIRST.plus(6), windows=False), made.store, made.schema, made.settings
+        )
     assert len(curve.limits) >= 50, "the curve has fewer limits than it should"
     return {"week_s": one.seconds, "curve_s": curve.seconds, "curve_factor": curve.seconds / one.seconds}
 

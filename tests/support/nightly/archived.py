@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file, write_transactions
-from fraud_rules.batch.archive.manifest import Batch, FileEntry, Source, Table
+from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, SourceQuery, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
@@ -90,8 +90,8 @@ class Site:
         told = [_progress(i, cuts[i], pins[i], refused[i]) for i in range(done + 1, count)]
         progress = [(last_ms, b"detector", text) for text in told]
         files += self._log(Table.PROGRESS, progress, first_offset=done + 1)
-        batch = Batch(tuple(files), ((TRANSACTIONS, 0, 0),), 0, 0)
-        manifest = manifest.with_batch(Source(QUERY, count - 1), {TRANSACTIONS: ends}, batch)
+        batch = BatchResult(tuple(files), ((TRANSACTIONS, 0, 0),), 0, 0)
+        manifest = manifest.with_batch(SourceQuery(QUERY, count - 1), {TRANSACTIONS: ends}, batch)
         self.store.commit(manifest)
         self.store.commit(manifest.complete(until_ms))
         return sorted({Day(file.day) for file in files if file.table is Table.TRANSACTIONS})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import uuid
 
-from fraud_rules.batch.reevaluation.run import Case, DayOptions, evaluate, in_process, prepare
-from fraud_rules.batch.reevaluation.summing import Findings
+from fraud_rules.batch.reevaluation.run import DayCase, DayOptions, evaluate, in_process, prepare
+from fraud_rules.batch.reevaluation.summing import DayAlerts
 from fraud_rules.model.day import Day
 from tests.support.nightly.archived import Site
 
@@ -16,7 +16,7 @@ def options(site: Site, day: Day, tasks: int = 2) -> DayOptions:
     return DayOptions(day, site.store, site.settings, site.schema, tasks)
 
 
-def evaluated(site: Site, day: Day) -> tuple[Case, Findings]:
+def evaluated(site: Site, day: Day) -> tuple[DayCase, DayAlerts]:
     case = prepare(options(site, day), FAR_MS)
     found, _ = evaluate(case, in_process, uuid.uuid4().hex)
     return case, found

@@ -15,7 +15,7 @@ import pytest
 from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.reevaluation.run import days_due, evaluate, in_process, prepare
-from fraud_rules.batch.reevaluation.summing import Findings
+from fraud_rules.batch.reevaluation.summing import DayAlerts
 from fraud_rules.errors import ArchiveDamaged, DayBusy, DayEmpty, DayNotArchived, DayTooOld, HistoryLost
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
@@ -28,7 +28,7 @@ from tests.support.streams.runs import SHRINKS, STREAMS, check_stream, described
 NULLABLE = load_schema("nullable")
 
 
-def identities(found: Findings) -> set[tuple[Any, ...]]:
+def identities(found: DayAlerts) -> set[tuple[Any, ...]]:
     alerts = [json.loads(text) for text in (*found.live.values(), *found.shadow.values())]
     return {identity({**alert, "transactionId": alert["triggeringEvent"]["transactionId"]}) for alert in alerts}
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from fraud_rules.batch.reevaluation.compare import Verdict, compare
+from fraud_rules.batch.reevaluation.compare import AlertVerdict, compare
 from fraud_rules.batch.reevaluation.cuts import Cuts, PinnedTimeline
 from fraud_rules.batch.reevaluation.evaluate import DayRun
 from fraud_rules.batch.reevaluation.feed import arranged
@@ -85,8 +85,8 @@ def disagreement(document: Mapping[str, Any], slice_rows: int = 7) -> list[str]:
     """Where live alerts - RETRACTED + ADDED is not what the oracle says."""
     live, wanted = live_alerts(document), corrected(document, slice_rows)
     diff = compare(live.keys(), wanted.keys())
-    kept = {key: alert for key, alert in live.items() if diff.get(key) is not Verdict.RETRACTED}
-    kept |= {key: wanted[key] for key, verdict in diff.items() if verdict is Verdict.ADDED}
+    kept = {key: alert for key, alert in live.items() if diff.get(key) is not AlertVerdict.RETRACTED}
+    kept |= {key: wanted[key] for key, verdict in diff.items() if verdict is AlertVerdict.ADDED}
     oracle = {identity(alert) for alert in completed(document, NULLABLE)}
     got = of_transaction(kept)
     return [f"missing {each}" for each in sorted(oracle - got, key=str)] + [

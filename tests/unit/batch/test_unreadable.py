@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from fraud_rules.batch.archive.files import LOG_SCHEMA, write_file
-from fraud_rules.batch.archive.manifest import Batch, Manifest, Source, Table
+from fraud_rules.batch.archive.manifest import BatchResult, Manifest, SourceQuery, Table
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.batch.reevaluation.evidence import Evidence
-from fraud_rules.batch.reevaluation.published import Published
+from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
+from fraud_rules.batch.reevaluation.published import PublishedAlerts
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
@@ -49,7 +49,7 @@ def store(tmp_path: Path) -> ArchiveStore:
         Table.PROGRESS: [_progress(0, {"0": 5}, 0, ()).decode()],
     }
     files = [_write(store, table, [*UNREADABLE, *(each.encode() for each in good)]) for table, good in logs.items()]
-    store.commit(Manifest().with_batch(Source("q", 0), {}, Batch(tuple(files), (), 0)))
+    store.commit(Manifest().with_batch(SourceQuery("q", 0), {}, BatchResult(tuple(files), (), 0)))
     return store
 
 
@@ -66,7 +66,7 @@ def _write(store: ArchiveStore, table: Table, values: list[bytes | None]) -> Any
 def test_published_alerts_and_corrections_are_read_past_unreadable_records(
     store: ArchiveStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    published = Published.archived(store, store.latest(), DAY)
+    published = PublishedAlerts.archived(store, store.latest(), DAY)
     assert list(published.live.values()) == [json.dumps(ALERT).encode()]
     assert (list(published.corrected), list(published.added)) == (["half", "added"], ["added"])
     assert len(caplog.records) > 15
@@ -77,5 +77,5 @@ def test_published_alerts_and_corrections_are_read_past_unreadable_records(
 
 
 def test_batches_are_read_past_unreadable_records(store: ArchiveStore) -> None:
-    evidence = Evidence(store, store.latest(), load_schema("default"), DetectorSettings())
+    evidence = ArchivedLogs(store, store.latest(), load_schema("default"), DetectorSettings())
     assert evidence.cuts(DAY).judged_ends() == {0: 5}

@@ -20,7 +20,7 @@ import pyarrow as pa
 from fraud_rules.batch.archive.columns import table_of
 from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.files import QUARANTINE_SCHEMA, sorted_by_time, write_file
-from fraud_rules.batch.archive.manifest import FileEntry, Imported, Table
+from fraud_rules.batch.archive.manifest import FileEntry, ImportedFile, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.codec.transactions.codec import RejectedRecord, decode_transactions
 from fraud_rules.codec.transactions.history_files import digest_of, history_records
@@ -28,7 +28,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.day import DAY_MS, Day
 from fraud_rules.model.schema import TIME_FIELD, TransactionSchema
 
-__all__ = ["IMPORT_PARTITION", "ImportResult", "import_file"]
+__all__ = ["IMPORT_PARTITION", "FileImportResult", "import_file"]
 
 IMPORT_PARTITION = -1
 """The partition of imported records, which have no topic."""
@@ -36,7 +36,7 @@ IMPORT_PARTITION = -1
 CHUNK_RECORDS = 200_000
 
 
-class ImportResult(msgspec.Struct, frozen=True, rename="camel"):
+class FileImportResult(msgspec.Struct, frozen=True, rename="camel"):
     """The result of an import: imported rows, and refused records by reason. `known`: the file was imported before."""
 
     file: str
@@ -48,7 +48,7 @@ class ImportResult(msgspec.Struct, frozen=True, rename="camel"):
 
 def import_file(
     path: Path, store: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings, now_ms: int
-) -> ImportResult:
+) -> FileImportResult:
     """Import a file, unless its content was imported before.
 
     Raises InputInvalid, ArchiveBusy, ArchiveDamaged, StorageFull.
@@ -58,17 +58,17 @@ def import_file(
         manifest = store.latest()
         known = manifest.imports.get(digest)
         if known is not None:
-            return ImportResult(path.name, known.rows, dict(known.refused), [], known=True)
+            return FileImportResult(path.name, known.rows, dict(known.refused), [], known=True)
         first = sum(each.records for each in manifest.imports.values())
-        importing = _Importing(path.name, store, schema, settings, now_ms, first)
+        importing = _FileImport(path.name, store, schema, settings, now_ms, first)
         for chunk in _chunks(history_records(path, schema)):
             importing.write(chunk)
-        made = Imported(path.name, importing.end - first, importing.rows, dict(importing.refused), now_ms)
+        made = ImportedFile(path.name, importing.end - first, importing.rows, dict(importing.refused), now_ms)
         manifest = manifest.with_import(digest, made, importing.files)
         store.commit(manifest)
         compact(store, manifest, schema, now_ms)
     days = sorted({file.day for file in importing.files if file.table is Table.IMPORTED})
-    return ImportResult(path.name, made.rows, made.refused, [str(Day(day)) for day in days])
+    return FileImportResult(path.name, made.rows, made.refused, [str(Day(day)) for day in days])
 
 
 def _chunks(records: Iterator[bytes]) -> Iterator[list[bytes]]:
@@ -77,7 +77,7 @@ def _chunks(records: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 
 @dataclass(slots=True)
-class _Importing:
+class _FileImport:
     """The archive files of an input file so far. `end` is the offset after its last record, of all imported records."""
 
     name: str

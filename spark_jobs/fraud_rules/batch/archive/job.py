@@ -20,7 +20,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from fraud_rules.batch.archive.compaction import compact
-from fraud_rules.batch.archive.manifest import Manifest, Source, Table
+from fraud_rules.batch.archive.manifest import Manifest, SourceQuery, Table
 from fraud_rules.batch.archive.stage import ARCHIVE_ROW, ArchiveStage, decode_written
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
@@ -146,7 +146,9 @@ def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str,
 
     def on_batch(rows: DataFrame, batch_id: int) -> None:
         try:
-            _take_batch(job, stage, rows, Source(known_query(folder) or "", batch_id), end_offsets(folder, batch_id))
+            _take_batch(
+                job, stage, rows, SourceQuery(known_query(folder) or "", batch_id), end_offsets(folder, batch_id)
+            )
         except BaseException as error:
             failures.append(error)
             raise
@@ -161,7 +163,7 @@ def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str,
 
 
 def _take_batch(
-    job: ArchiveJob, stage: ArchiveStage, rows: DataFrame, source: Source, ends: dict[str, dict[str, int]]
+    job: ArchiveJob, stage: ArchiveStage, rows: DataFrame, source: SourceQuery, ends: dict[str, dict[str, int]]
 ) -> None:
     """Write and commit the files of a batch, unless it is committed already."""
     manifest = job.store.latest()

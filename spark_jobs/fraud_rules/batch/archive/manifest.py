@@ -13,7 +13,7 @@ import msgspec
 
 from fraud_rules.model.day import Day
 
-__all__ = ["FileEntry", "Imported", "Manifest", "Retired", "Source", "Table"]
+__all__ = ["FileEntry", "ImportedFile", "Manifest", "RetiredFile", "SourceQuery", "Table"]
 
 FORMAT = 1
 
@@ -50,21 +50,21 @@ class FileEntry(msgspec.Struct, frozen=True, rename="camel"):
     ends: dict[str, int]
 
 
-class Retired(msgspec.Struct, frozen=True, rename="camel"):
+class RetiredFile(msgspec.Struct, frozen=True, rename="camel"):
     """A file that a compaction has replaced. Readers of an older manifest may still need it for a while."""
 
     path: str
     at_ms: int
 
 
-class Source(msgspec.Struct, frozen=True, rename="camel"):
+class SourceQuery(msgspec.Struct, frozen=True, rename="camel"):
     """The query whose batches the archive holds, up to `batch_id`."""
 
     query_id: str
     batch_id: int
 
 
-class Imported(msgspec.Struct, frozen=True, rename="camel"):
+class ImportedFile(msgspec.Struct, frozen=True, rename="camel"):
     """An imported file: its name, its number of records, the imported rows, and the refused records by reason."""
 
     name: str
@@ -85,7 +85,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
     version: int = 0
     format: int = FORMAT
-    source: Source | None = None
+    source: SourceQuery | None = None
     ends: dict[str, dict[str, int]] = {}
     starts: dict[str, dict[str, int]] = {}
     complete_until_ms: int = 0
@@ -94,8 +94,8 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     refused: int = 0
     unreadable: int = 0
     files: tuple[FileEntry, ...] = ()
-    retired: tuple[Retired, ...] = ()
-    imports: dict[str, Imported] = {}
+    retired: tuple[RetiredFile, ...] = ()
+    imports: dict[str, ImportedFile] = {}
 
     def encode(self) -> bytes:
         """Encode as JSON for `decode`."""
@@ -118,7 +118,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
         """The number of rows of a table on a day."""
         return sum(file.rows for file in self.of(table, day))
 
-    def with_batch(self, source: Source, ends: dict[str, dict[str, int]], added: Batch) -> Manifest:
+    def with_batch(self, source: SourceQuery, ends: dict[str, dict[str, int]], added: BatchResult) -> Manifest:
         """The next version, with the files of a batch."""
         return msgspec.structs.replace(
             self,
@@ -133,7 +133,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
             files=(*self.files, *added.files),
         )
 
-    def with_import(self, digest: str, imported: Imported, files: Iterable[FileEntry]) -> Manifest:
+    def with_import(self, digest: str, imported: ImportedFile, files: Iterable[FileEntry]) -> Manifest:
         """The next version, with the files of an import."""
         return msgspec.structs.replace(
             self,
@@ -151,7 +151,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
             self,
             version=self.version + 1,
             files=(*(file for file in self.files if file.path not in known), *fresh),
-            retired=(*self.retired, *(Retired(path, now_ms) for path in sorted(gone))),
+            retired=(*self.retired, *(RetiredFile(path, now_ms) for path in sorted(gone))),
         )
 
     def without_retired(self, before_ms: int) -> tuple[Manifest, list[str]]:
@@ -166,7 +166,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
         return msgspec.structs.replace(self, version=self.version + 1, complete_until_ms=reached)
 
 
-class Batch(msgspec.Struct, frozen=True):
+class BatchResult(msgspec.Struct, frozen=True):
     """The result of one batch of the archive's query: files, first offsets by topic and partition, refused records, and
     the first append time of a transaction. `unreadable` counts the skipped published records, `skipped` names the first
     of them."""

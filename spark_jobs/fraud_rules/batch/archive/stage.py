@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fraud_rules.batch.archive.columns import TIME_TYPE
 from fraud_rules.batch.archive.files import log_schema, write_file, write_transactions
-from fraud_rules.batch.archive.manifest import Batch, FileEntry, Table
+from fraud_rules.batch.archive.manifest import BatchResult, FileEntry, Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.published import event_time_of
 from fraud_rules.codec.transactions.codec import decode_transactions
@@ -37,13 +37,13 @@ _NAMED = 20
 """The most skipped records that a task names."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Batch).decode
+_decode = msgspec.msgpack.Decoder(BatchResult).decode
 
 
-def decode_written(blobs: Iterable[bytes]) -> Batch:
+def decode_written(blobs: Iterable[bytes]) -> BatchResult:
     """Merge the results of all tasks of a batch."""
     parts = [_decode(blob) for blob in blobs]
-    return Batch(
+    return BatchResult(
         tuple(file for part in parts for file in part.files),
         tuple(start for part in parts for start in part.starts),
         sum(part.refused for part in parts),
@@ -54,7 +54,7 @@ def decode_written(blobs: Iterable[bytes]) -> Batch:
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _TaskContent:
     """The records and the counters of a task."""
 
     transactions: list[TransactionBatch] = field(default_factory=list)
@@ -79,49 +79,47 @@ class ArchiveStage:
     max_transaction_bytes: int
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Columns in: topic, partition, offset, timestamp (us), key, value, headers. A row out: a packed `Batch`."""
-        gathered = _Gathered()
+        """Columns in: topic, partition, offset, timestamp (us), key, value, headers. A row out: a packed `BatchResult`."""
+        content = _TaskContent()
         for batch in batches:
             for topic in batch.column(0).unique().to_pylist():
                 rows = batch.filter(pa.compute.equal(batch.column(0), topic))
-                self._take(gathered, topic, rows)
-            if gathered.log_bytes > HELD_BYTES:
-                self._write_logs(gathered)
-        self._write_logs(gathered)
-        files = [*self._write_transactions(gathered), *gathered.files]
-        if gathered.starts:
-            starts = tuple((topic, partition, at) for (topic, partition), at in gathered.starts.items())
-            skipped = tuple(gathered.skipped)
+                self._take(content, topic, rows)
+            if content.log_bytes > HELD_BYTES:
+                self._write_logs(content)
+        self._write_logs(content)
+        files = [*self._write_transactions(content), *content.files]
+        if content.starts:
+            starts = tuple((topic, partition, at) for (topic, partition), at in content.starts.items())
+            skipped = tuple(content.skipped)
             blob = _encode(
-                Batch(tuple(files), starts, gathered.refused, gathered.first_append_ms, gathered.unreadable, skipped)
+                BatchResult(tuple(files), starts, content.refused, content.first_append_ms, content.unreadable, skipped)
             )
             yield pa.RecordBatch.from_arrays([pa.array([blob], pa.binary())], schema=_OUT)
 
-    def _take(self, gathered: _Gathered, topic: str, rows: pa.RecordBatch) -> None:
+    def _take(self, content: _TaskContent, topic: str, rows: pa.RecordBatch) -> None:
         partition, offset = rows.column(1).to_numpy(), rows.column(2).to_numpy()
         append_ms = rows.column(3).cast(pa.int64()).to_numpy() // _US_A_MS
         for each in np.unique(partition).tolist():
             least = int(offset[partition == each].min())
-            gathered.starts[topic, each] = min(least, gathered.starts.get((topic, each), least))
+            content.starts[topic, each] = min(least, content.starts.get((topic, each), least))
         table = self.tables[topic]
         if table is Table.TRANSACTIONS:
             values = rows.column(5).to_pylist()
             decoded = decode_transactions(
                 values, partition, offset, append_ms, self.schema, self.future_tolerance_ms, self.max_transaction_bytes
             )
-            gathered.transactions.append(decoded.batch)
-            gathered.refused += len(decoded.rejects)
+            content.transactions.append(decoded.batch)
+            content.refused += len(decoded.rejects)
             first = int(append_ms.min())
-            gathered.first_append_ms = min(
-                first, first if gathered.first_append_ms is None else gathered.first_append_ms
-            )
+            content.first_append_ms = min(first, first if content.first_append_ms is None else content.first_append_ms)
             return
-        self._take_log(gathered, table, rows, append_ms)
+        self._take_log(content, table, rows, append_ms)
 
-    def _take_log(self, gathered: _Gathered, table: Table, rows: pa.RecordBatch, append_ms: np.ndarray) -> None:
+    def _take_log(self, content: _TaskContent, table: Table, rows: pa.RecordBatch, append_ms: np.ndarray) -> None:
         times = append_ms
         if table in _BY_EVENT_DAY:
-            found = [self._event_time(gathered, table, row) for row in rows.select([0, 1, 2, 4, 5]).to_pylist()]
+            found = [self._event_time(content, table, row) for row in rows.select([0, 1, 2, 4, 5]).to_pylist()]
             readable = np.array([each is not None for each in found], np.bool_)
             rows, append_ms = rows.filter(pa.array(readable)), append_ms[readable]
             times = np.array([each for each in found if each is not None], np.int64)
@@ -138,10 +136,10 @@ class ArchiveStage:
             ]
             schema = log_schema(table)
             columns += [picked.column(6).cast(kind.type) for kind in list(schema)[len(columns) :]]
-            gathered.logs.setdefault((table, day), []).append(pa.Table.from_arrays(columns, schema=schema))
-            gathered.log_bytes += picked.nbytes
+            content.logs.setdefault((table, day), []).append(pa.Table.from_arrays(columns, schema=schema))
+            content.log_bytes += picked.nbytes
 
-    def _event_time(self, gathered: _Gathered, table: Table, row: dict[str, Any]) -> int | None:
+    def _event_time(self, content: _TaskContent, table: Table, row: dict[str, Any]) -> int | None:
         """The event time of a published record. An unreadable record is counted and gives None."""
         try:
             if row["key"] is None or row["value"] is None:
@@ -149,22 +147,22 @@ class ArchiveStage:
             return event_time_of(table, row["value"])
         except UNDECODABLE as error:
             place = f"{row['topic']}-{row['partition']} at offset {row['offset']}"
-            gathered.unreadable += 1
-            if len(gathered.skipped) < _NAMED:
-                gathered.skipped.append(f"{place}: {decode_reason(error)}")
+            content.unreadable += 1
+            if len(content.skipped) < _NAMED:
+                content.skipped.append(f"{place}: {decode_reason(error)}")
             return None
 
-    def _write_transactions(self, gathered: _Gathered) -> Iterator[FileEntry]:
-        if not any(map(len, gathered.transactions)):
+    def _write_transactions(self, content: _TaskContent) -> Iterator[FileEntry]:
+        if not any(map(len, content.transactions)):
             return
-        batch = TransactionBatch.concat(gathered.transactions)
-        gathered.transactions.clear()
+        batch = TransactionBatch.concat(content.transactions)
+        content.transactions.clear()
         days = batch.columns[TIME_FIELD].values // DAY_MS
         for day in np.unique(days).tolist():
             yield write_transactions(self.store, Day(day), batch.take(days == day), self.schema)
 
-    def _write_logs(self, gathered: _Gathered) -> None:
-        for (table, day), parts in gathered.logs.items():
-            gathered.files.append(write_file(self.store, table, Day(day), pa.concat_tables(parts)))
-        gathered.logs.clear()
-        gathered.log_bytes = 0
+    def _write_logs(self, content: _TaskContent) -> None:
+        for (table, day), parts in content.logs.items():
+            content.files.append(write_file(self.store, table, Day(day), pa.concat_tables(parts)))
+        content.logs.clear()
+        content.log_bytes = 0

@@ -20,11 +20,11 @@ from fraud_rules.model.day import DAY_MS, Day, days_between
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry
 
-__all__ = ["Chain", "chain_of", "check_archived", "check_history", "is_due", "provisional", "reach_of"]
+__all__ = ["ReplayPlan", "chain_of", "check_archived", "check_history", "is_due", "provisional", "reach_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ReplayPlan:
     """The start state, if any, and the days to replay before the requested one."""
 
     start: tuple[Day, SavedState] | None
@@ -38,7 +38,7 @@ def reach_of(entries: Iterable[LogEntry], settings: DetectorSettings) -> int:
     return 1 + -(-(widest_ms + settings.max_out_of_orderness_ms) // DAY_MS)
 
 
-def chain_of(day: Day, basis: Basis, reach: int, state_of: Callable[[Day], SavedState | None]) -> Chain:
+def chain_of(day: Day, basis: Basis, reach: int, state_of: Callable[[Day], SavedState | None]) -> ReplayPlan:
     """The shortest replay up to the start of a day. `basis` has the rows of all days that affect it."""
     first = day.plus(-reach)
     with_rows = [each for each in days_between(first, day.plus(-1)) if basis.rows.get(str(each.number))]
@@ -46,8 +46,8 @@ def chain_of(day: Day, basis: Basis, reach: int, state_of: Callable[[Day], Saved
         candidate = with_rows[position]
         state = state_of(candidate)
         if state is not None and state.basis.agrees(basis, first, candidate):
-            return Chain((candidate, state), tuple(with_rows[position + 1 :]))
-    return Chain(None, tuple(with_rows))
+            return ReplayPlan((candidate, state), tuple(with_rows[position + 1 :]))
+    return ReplayPlan(None, tuple(with_rows))
 
 
 def check_archived(manifest: Manifest, day: Day, settings: DetectorSettings, now_ms: int) -> None:
@@ -63,7 +63,7 @@ def check_archived(manifest: Manifest, day: Day, settings: DetectorSettings, now
     raise DayEmpty(f"there is no transaction of {day}: nothing to evaluate")
 
 
-def check_history(manifest: Manifest, day: Day, reach: int, chain: Chain, topic: str) -> None:
+def check_history(manifest: Manifest, day: Day, reach: int, chain: ReplayPlan, topic: str) -> None:
     """Raise HistoryLost if windows include records that retention removed before the archive began."""
     if chain.start is None and _begins_late(manifest, topic) and manifest.began_ms is not None:
         begins = Day.of(manifest.began_ms)

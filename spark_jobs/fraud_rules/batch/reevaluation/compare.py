@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import StrEnum
 
-__all__ = ["Verdict", "compare"]
+__all__ = ["AlertVerdict", "compare"]
 
 
-class Verdict(StrEnum):
+class AlertVerdict(StrEnum):
     """The verdict on an alert: ADDED (missing), RETRACTED (spurious) or CONFIRMED."""
 
     ADDED = "ADDED"
@@ -16,9 +16,9 @@ class Verdict(StrEnum):
     CONFIRMED = "CONFIRMED"
 
 
-def compare(published: Collection[str], found: Collection[str]) -> dict[str, Verdict]:
+def compare(published: Collection[str], found: Collection[str]) -> dict[str, AlertVerdict]:
     """The verdict on each alert id."""
     known = frozenset(published)
-    verdicts = {each: Verdict.CONFIRMED if each in known else Verdict.ADDED for each in found}
-    verdicts |= dict.fromkeys(known - verdicts.keys(), Verdict.RETRACTED)
+    verdicts = {each: AlertVerdict.CONFIRMED if each in known else AlertVerdict.ADDED for each in found}
+    verdicts |= dict.fromkeys(known - verdicts.keys(), AlertVerdict.RETRACTED)
     return verdicts

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fraud_rules.batch.reevaluation.compare import Verdict, compare
-from fraud_rules.batch.reevaluation.published import AlertView, Published, view_of
+from fraud_rules.batch.reevaluation.compare import AlertVerdict, compare
+from fraud_rules.batch.reevaluation.published import AlertView, PublishedAlerts, view_of
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
@@ -21,7 +21,7 @@ from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.model.day import Day
 from fraud_rules.runtime import clock
 
-__all__ = ["Correcting", "Ends", "read_tails"]
+__all__ = ["DayCorrections", "Ends", "read_tails"]
 
 Ends = Mapping[str, Mapping[str, int]]
 """The end offsets of the archive, by topic and partition (as text)."""
@@ -29,7 +29,7 @@ Ends = Mapping[str, Mapping[str, int]]
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def read_tails(kafka: KafkaConnection, topics: TopicNames, day: Day, ends: Ends, published: Published) -> None:
+def read_tails(kafka: KafkaConnection, topics: TopicNames, day: Day, ends: Ends, published: PublishedAlerts) -> None:
     """Add the day's alerts and corrections that were published after the archive's end. Raises BrokerUnavailable."""
     for topic, shadow in ((topics.alerts, False), (topics.shadow_alerts, True)):
         for key, value in _tail(kafka, topic, ends.get(topic, {})):
@@ -37,14 +37,16 @@ def read_tails(kafka: KafkaConnection, topics: TopicNames, day: Day, ends: Ends,
     read_corrections(kafka, topics, day, ends, published)
 
 
-def read_corrections(kafka: KafkaConnection, topics: TopicNames, day: Day, ends: Ends, published: Published) -> None:
+def read_corrections(
+    kafka: KafkaConnection, topics: TopicNames, day: Day, ends: Ends, published: PublishedAlerts
+) -> None:
     """Add the day's corrections that were published after the archive's end. Raises BrokerUnavailable."""
     for _, value in _tail(kafka, topics.alert_corrections, ends.get(topics.alert_corrections, {})):
         published.correct(day, value)
 
 
 @dataclass(frozen=True, slots=True)
-class Correcting:
+class DayCorrections:
     """The result of a re-evaluation: the day, and its alerts by id, encoded as for publication.
 
     `restrictions` has the restriction events of the alerts that restrict, by alert id. `undecided` are the ids of
@@ -57,7 +59,9 @@ class Correcting:
     restrictions: Mapping[str, bytes]
     undecided: frozenset[str]
 
-    def publish(self, kafka: KafkaConnection, settings: DetectorSettings, ends: Ends, published: Published) -> int:
+    def publish(
+        self, kafka: KafkaConnection, settings: DetectorSettings, ends: Ends, published: PublishedAlerts
+    ) -> int:
         """Publish the missing corrections and return their number. Raises Fenced, BrokerUnavailable.
 
         Undecided alerts are not corrected.
@@ -68,7 +72,7 @@ class Correcting:
         verdicts = {
             alert_id: verdict
             for alert_id, verdict in compare(published.in_effect(), self.found.keys()).items()
-            if verdict is not Verdict.CONFIRMED and alert_id not in self.undecided
+            if verdict is not AlertVerdict.CONFIRMED and alert_id not in self.undecided
         }
         if not verdicts:
             return 0
@@ -76,11 +80,11 @@ class Correcting:
         return len(verdicts)
 
     def _records(
-        self, verdicts: Mapping[str, Verdict], topics: TopicNames, published: Published
+        self, verdicts: Mapping[str, AlertVerdict], topics: TopicNames, published: PublishedAlerts
     ) -> Iterator[OutRecord]:
         """Yield the corrections in the order of event time, each with its change of a restriction."""
         now_ms = clock.now_ms()
-        rows: list[tuple[int, str, Verdict, bytes | None]] = []
+        rows: list[tuple[int, str, AlertVerdict, bytes | None]] = []
         for alert_id, verdict in verdicts.items():
             text = self.found.get(alert_id) or published.text_of(alert_id)
             rows.append((view_of(text).event_time if text else self.day.start_ms, alert_id, verdict, text))
@@ -89,13 +93,13 @@ class Correcting:
             yield OutRecord(
                 topics.alert_corrections, self._correction(alert_id, verdict, view, text, now_ms), alert_id.encode()
             )
-            if verdict is Verdict.ADDED and alert_id in self.restrictions:
+            if verdict is AlertVerdict.ADDED and alert_id in self.restrictions:
                 yield OutRecord(topics.restrictions, self.restrictions[alert_id], alert_id.encode())
-            elif verdict is Verdict.RETRACTED and view is not None and view.restricts:
+            elif verdict is AlertVerdict.RETRACTED and view is not None and view.restricts:
                 yield OutRecord(topics.restrictions, _lifted(view, now_ms), alert_id.encode())
 
     def _correction(
-        self, alert_id: str, verdict: Verdict, view: AlertView | None, text: bytes | None, now_ms: int
+        self, alert_id: str, verdict: AlertVerdict, view: AlertView | None, text: bytes | None, now_ms: int
     ) -> bytes:
         document: dict[str, object] = {
             "kind": verdict.value,
@@ -120,7 +124,7 @@ def _lifted(view: AlertView, now_ms: int) -> bytes:
             "alertId": view.alert_id,
             "ruleId": view.rule_id,
             "lifted": now_ms,
-            "liftedBy": Verdict.RETRACTED.value,
+            "liftedBy": AlertVerdict.RETRACTED.value,
         }
     )
 

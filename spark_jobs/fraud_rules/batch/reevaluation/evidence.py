@@ -23,13 +23,13 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["Evidence"]
+__all__ = ["ArchivedLogs"]
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ArchivedLogs:
     """The archived logs of one manifest."""
 
     store: ArchiveStore

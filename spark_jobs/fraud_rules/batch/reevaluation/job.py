@@ -17,14 +17,14 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from fraud_rules.batch.reevaluation.compare import Verdict
-from fraud_rules.batch.reevaluation.corrections import Correcting, read_tails
+from fraud_rules.batch.reevaluation.compare import AlertVerdict
+from fraud_rules.batch.reevaluation.corrections import DayCorrections, read_tails
 from fraud_rules.batch.reevaluation.page import day_page
 from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, run_part
-from fraud_rules.batch.reevaluation.published import Published
+from fraud_rules.batch.reevaluation.published import PublishedAlerts
 from fraud_rules.batch.reevaluation.report import DayResult
-from fraud_rules.batch.reevaluation.run import Case, DayOptions, Spread, decided, evaluate, nothing_found, prepare
-from fraud_rules.batch.reevaluation.summing import Findings, differences, summed
+from fraud_rules.batch.reevaluation.run import DayCase, DayOptions, Spread, decided, evaluate, nothing_found, prepare
+from fraud_rules.batch.reevaluation.summing import DayAlerts, count_day, differences
 from fraud_rules.errors import DayEmpty, ReevaluationFailed
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reachable import require_broker
@@ -92,7 +92,7 @@ def reevaluate(job: ReevaluationJob, spread: Spread | None = None) -> DayResult:
     return result
 
 
-def _prepare(job: ReevaluationJob) -> Case:
+def _prepare(job: ReevaluationJob) -> DayCase:
     """Read the archive. For a day without records, save an empty result."""
     try:
         return prepare(job.options, now_ms())
@@ -103,19 +103,19 @@ def _prepare(job: ReevaluationJob) -> Case:
 
 
 def _conclude(
-    job: ReevaluationJob, case: Case, run: str, found: Findings, account: PartAccount, clock: _Clock
+    job: ReevaluationJob, case: DayCase, run: str, found: DayAlerts, account: PartAccount, clock: _Clock
 ) -> DayResult:
     """Compare the alerts with the published ones, and publish the corrections."""
     options, manifest = job.options, case.evidence.manifest
-    published = Published.archived(options.archive, manifest, options.day)
+    published = PublishedAlerts.archived(options.archive, manifest, options.day)
     read_tails(job.kafka, options.settings.topics, options.day, manifest.ends, published)
     different, undecided = decided(case, differences(found, published))
-    sums = summed(options.day, found, published, different, case.entries)
+    sums = count_day(options.day, found, published, different, case.entries)
     clock.lap("compare")
     new = 0
     publishes = job.publish and case.provisional is None
     if publishes:
-        correcting = Correcting(options.day, run, found.live, found.restrictions, undecided)
+        correcting = DayCorrections(options.day, run, found.live, found.restrictions, undecided)
         new = correcting.publish(job.kafka, options.settings, manifest.ends, published)
     clock.lap("publish")
     return DayResult(
@@ -125,9 +125,9 @@ def _conclude(
         transactions=account.transactions,
         out_of_order=account.out_of_order,
         published=len(published.live),
-        confirmed=sums.counts[Verdict.CONFIRMED],
-        added=sums.counts[Verdict.ADDED],
-        retracted=sums.counts[Verdict.RETRACTED],
+        confirmed=sums.counts[AlertVerdict.CONFIRMED],
+        added=sums.counts[AlertVerdict.ADDED],
+        retracted=sums.counts[AlertVerdict.RETRACTED],
         new_corrections=new,
         rules=sums.rules,
         hours=sums.hours,

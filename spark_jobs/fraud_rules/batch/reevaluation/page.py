@@ -11,7 +11,7 @@ from fraud_rules.batch.reevaluation.report import (
     HOURS,
     LATENESS_EDGES_MS,
     MOST_LISTED,
-    Correction,
+    CorrectedAlert,
     DayResult,
     RuleCounts,
 )
@@ -98,7 +98,7 @@ def _named(rule: RuleCounts) -> str:
     return f"{rule.name} (shadow)".strip() if rule.shadow else rule.name
 
 
-def _corrections(corrections: list[Correction]) -> str:
+def _corrections(corrections: list[CorrectedAlert]) -> str:
     heads = ["", "time (UTC)", "rule", "version", "key", "transaction", "value", "in window", "alert"]
     return table(
         heads,

@@ -12,14 +12,14 @@ import pyarrow as pa
 from fraud_rules.batch.archive.files import open_parquet, read_log
 from fraud_rules.batch.archive.manifest import Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.batch.reevaluation.compare import Verdict
+from fraud_rules.batch.reevaluation.compare import AlertVerdict
 from fraud_rules.errors import RuleLogForeign
 from fraud_rules.model.day import Day
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import ID_FIELD
 
-__all__ = ["AlertView", "Published", "check_versions", "event_time_of", "judged_ids", "view_of"]
+__all__ = ["AlertView", "PublishedAlerts", "check_versions", "event_time_of", "judged_ids", "view_of"]
 
 
 class _Rule(msgspec.Struct, rename="camel"):
@@ -81,17 +81,17 @@ def event_time_of(table: Table, value: bytes) -> int:
 
 
 @dataclass(slots=True)
-class Published:
+class PublishedAlerts:
     """The published live and shadow alerts of a day by id, the last correction of each live alert, and the alerts that
     corrections added."""
 
     live: dict[str, bytes] = field(default_factory=dict)
     shadow: dict[str, bytes] = field(default_factory=dict)
-    corrected: dict[str, Verdict] = field(default_factory=dict)
+    corrected: dict[str, AlertVerdict] = field(default_factory=dict)
     added: dict[str, bytes] = field(default_factory=dict)
 
     @classmethod
-    def archived(cls, store: ArchiveStore, manifest: Manifest, day: Day) -> Published:
+    def archived(cls, store: ArchiveStore, manifest: Manifest, day: Day) -> PublishedAlerts:
         """Read the archived alerts and corrections. Raises ArchiveDamaged."""
         published = cls()
         for table, alerts in ((Table.ALERTS, published.live), (Table.SHADOW_ALERTS, published.shadow)):
@@ -112,14 +112,14 @@ class Published:
         """Add a record of the topic of corrections, if it belongs to the day."""
         try:
             correction = _correction(value)
-            verdict = Verdict(correction.kind)
+            verdict = AlertVerdict(correction.kind)
         except _UNREADABLE as error:
             _skip(Table.CORRECTIONS, value, error)
             return
         if Day.of(correction.event_time) == day:
             self.corrected[correction.alert_id] = verdict
             alert = bytes(correction.alert)
-            if alert and verdict is Verdict.ADDED and _view_or_skip(alert, Table.CORRECTIONS) is not None:
+            if alert and verdict is AlertVerdict.ADDED and _view_or_skip(alert, Table.CORRECTIONS) is not None:
                 self.added[correction.alert_id] = alert
 
     def text_of(self, alert_id: str) -> bytes | None:
@@ -128,8 +128,8 @@ class Published:
 
     def in_effect(self) -> set[str]:
         """The ids of the live alerts after all corrections so far."""
-        retracted = {each for each, verdict in self.corrected.items() if verdict is Verdict.RETRACTED}
-        added = {each for each, verdict in self.corrected.items() if verdict is Verdict.ADDED}
+        retracted = {each for each, verdict in self.corrected.items() if verdict is AlertVerdict.RETRACTED}
+        added = {each for each, verdict in self.corrected.items() if verdict is AlertVerdict.ADDED}
         return (self.live.keys() | added) - retracted
 
 

@@ -7,7 +7,7 @@ import msgspec
 from fraud_rules.batch.reevaluation.basis import Basis
 from fraud_rules.model.day import Day
 
-__all__ = ["Correction", "DayResult", "RuleCounts", "decode_result", "encode_result"]
+__all__ = ["CorrectedAlert", "DayResult", "RuleCounts", "decode_result", "encode_result"]
 
 HOURS = 24
 LATENESS_EDGES_MS = (0, 1_000, 10_000, 60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000)
@@ -28,7 +28,7 @@ class RuleCounts(msgspec.Struct, frozen=True, rename="camel"):
     retracted: int
 
 
-class Correction(msgspec.Struct, frozen=True, rename="camel"):
+class CorrectedAlert(msgspec.Struct, frozen=True, rename="camel"):
     """An added or retracted alert. `value` and `count` are those of its window."""
 
     verdict: str
@@ -65,7 +65,7 @@ class DayResult(msgspec.Struct, frozen=True, rename="camel"):
     rules: list[RuleCounts]
     hours: list[tuple[int, int, int]]
     lateness: list[int]
-    corrections: list[Correction]
+    corrections: list[CorrectedAlert]
     warmed_days: list[str]
     seconds: dict[str, float]
     basis: Basis

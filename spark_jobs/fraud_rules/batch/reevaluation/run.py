@@ -13,7 +13,7 @@ from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.basis import Basis, SavedState
 from fraud_rules.batch.reevaluation.chain import (
-    Chain,
+    ReplayPlan,
     basis_of,
     chain_of,
     check_archived,
@@ -22,14 +22,14 @@ from fraud_rules.batch.reevaluation.chain import (
     provisional,
     reach_of,
 )
-from fraud_rules.batch.reevaluation.compare import Verdict
+from fraud_rules.batch.reevaluation.compare import AlertVerdict
 from fraud_rules.batch.reevaluation.cuts import Cuts
 from fraud_rules.batch.reevaluation.daystore import DayStore
-from fraud_rules.batch.reevaluation.evidence import Evidence
+from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
 from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, read_alerts, run_part, shares
 from fraud_rules.batch.reevaluation.published import check_versions, judged_ids, unknown_of
 from fraud_rules.batch.reevaluation.report import DayResult
-from fraud_rules.batch.reevaluation.summing import Difference, Findings
+from fraud_rules.batch.reevaluation.summing import AlertDifference, DayAlerts
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError
 from fraud_rules.model.day import Day, days_between
@@ -37,7 +37,17 @@ from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["Case", "DayOptions", "Spread", "days_due", "decided", "evaluate", "in_process", "nothing_found", "prepare"]
+__all__ = [
+    "DayCase",
+    "DayOptions",
+    "Spread",
+    "days_due",
+    "decided",
+    "evaluate",
+    "in_process",
+    "nothing_found",
+    "prepare",
+]
 
 Spread = Callable[[DayWork, Sequence[tuple[int, ...]]], Sequence[PartAccount]]
 """Evaluates the shares of a day, locally or on Spark, and returns their accounts."""
@@ -68,24 +78,24 @@ class DayOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DayCase:
     """The inputs of an evaluation. `provisional` is the reason not to publish, if any."""
 
     options: DayOptions
-    evidence: Evidence
+    evidence: ArchivedLogs
     entries: tuple[LogEntry, ...]
     cuts: Cuts
     basis: Basis
-    chain: Chain
+    chain: ReplayPlan
     provisional: str | None
 
 
-def prepare(options: DayOptions, now_ms: int) -> Case:
+def prepare(options: DayOptions, now_ms: int) -> DayCase:
     """Read the inputs from the archive. Raises DayNotArchived, DayEmpty, DayTooOld, HistoryLost, ArchiveDamaged."""
     day, settings = options.day, options.settings
     manifest, topic = options.archive.latest(), settings.topics.transactions
     check_archived(manifest, day, settings, now_ms)
-    evidence = Evidence(options.archive, manifest, options.schema, settings)
+    evidence = ArchivedLogs(options.archive, manifest, options.schema, settings)
     entries = evidence.entries()
     reach = reach_of(entries, settings)
     feeds = evidence.feeds(days_between(day.plus(-reach), day), None)
@@ -95,7 +105,9 @@ def prepare(options: DayOptions, now_ms: int) -> Case:
     if not options.incomplete_history:
         check_history(manifest, day, reach, chain, topic)
     unjudged = manifest.rows(Table.TRANSACTIONS, day) - basis.rows.get(str(day.number), 0)
-    return Case(options, evidence, entries, cuts, basis, chain, provisional(manifest, day, settings, unjudged, now_ms))
+    return DayCase(
+        options, evidence, entries, cuts, basis, chain, provisional(manifest, day, settings, unjudged, now_ms)
+    )
 
 
 def nothing_found(options: DayOptions, now_ms: int, *, publishes: bool) -> DayResult:
@@ -106,7 +118,7 @@ def nothing_found(options: DayOptions, now_ms: int, *, publishes: bool) -> DayRe
     return DayResult.empty(options.day, basis, reason, now_ms, publishes=publishes)
 
 
-def evaluate(case: Case, spread: Spread, run: str) -> tuple[Findings, PartAccount]:
+def evaluate(case: DayCase, spread: Spread, run: str) -> tuple[DayAlerts, PartAccount]:
     """Replay the necessary earlier days and then the day. Return its alerts, and the account of its transactions.
 
     The end state of each day is saved. `run` names this run. Raises ArchiveDamaged, StorageFull, errors of `spread`.
@@ -118,15 +130,15 @@ def evaluate(case: Case, spread: Spread, run: str) -> tuple[Findings, PartAccoun
             _evaluate(case, day, start, spread, run)
             start = _kept(store, day)
     folder, accounts = _evaluate(case, case.options.day, start, spread, run)
-    return Findings.of(read_alerts(folder, accounts)), accounts[0]
+    return DayAlerts.of(read_alerts(folder, accounts)), accounts[0]
 
 
-def decided(case: Case, different: Sequence[Difference]) -> tuple[list[Difference], frozenset[str]]:
+def decided(case: DayCase, different: Sequence[AlertDifference]) -> tuple[list[AlertDifference], frozenset[str]]:
     """The differences without alerts whose transactions are not archived yet, and the ids of these alerts.
 
     Raises RuleLogForeign.
     """
-    candidates = {each.view.alert_id: each.view for each in different if each.verdict is Verdict.RETRACTED}
+    candidates = {each.view.alert_id: each.view for each in different if each.verdict is AlertVerdict.RETRACTED}
     if not candidates:
         return list(different), frozenset()
     evidence = case.evidence
@@ -141,7 +153,7 @@ def in_process(work: DayWork, parts: Sequence[tuple[int, ...]]) -> Sequence[Part
 
 
 def _evaluate(
-    case: Case, day: Day, start: tuple[Day, SavedState] | None, spread: Spread, run: str
+    case: DayCase, day: Day, start: tuple[Day, SavedState] | None, spread: Spread, run: str
 ) -> tuple[Path, Sequence[PartAccount]]:
     """Replay one day from the end state of the previous day, and save its end state."""
     options, store = case.options, case.options.store
@@ -189,7 +201,7 @@ def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: Detecto
     evaluated = store.evaluated_days()[-MOST_LOOKED_AT:]
     if not evaluated:
         return []
-    evidence = Evidence(archive, manifest, schema, settings)
+    evidence = ArchivedLogs(archive, manifest, schema, settings)
     reach = reach_of(evidence.entries(), settings)
     feeds = evidence.feeds(days_between(evaluated[0].plus(-reach), evaluated[-1]), None)
     if not feeds:

@@ -6,21 +6,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fraud_rules.batch.reevaluation.compare import Verdict, compare
-from fraud_rules.batch.reevaluation.published import AlertView, Published, view_of
-from fraud_rules.batch.reevaluation.report import HOURS, MOST_LISTED, Correction, RuleCounts
+from fraud_rules.batch.reevaluation.compare import AlertVerdict, compare
+from fraud_rules.batch.reevaluation.published import AlertView, PublishedAlerts, view_of
+from fraud_rules.batch.reevaluation.report import HOURS, MOST_LISTED, CorrectedAlert, RuleCounts
 from fraud_rules.model.day import Day
 from fraud_rules.model.output import AlertRecord
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry
 
-__all__ = ["Findings", "Summed", "differences", "summed"]
+__all__ = ["DayAlerts", "DayCounts", "count_day", "differences"]
 
 HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class DayAlerts:
     """The alerts of a re-evaluated day by id, live and shadow, and the restriction events of live ones."""
 
     live: Mapping[str, bytes]
@@ -28,7 +28,7 @@ class Findings:
     restrictions: Mapping[str, bytes]
 
     @classmethod
-    def of(cls, alerts: Iterable[AlertRecord]) -> Findings:
+    def of(cls, alerts: Iterable[AlertRecord]) -> DayAlerts:
         """Collect the engine's alerts."""
         live: dict[str, bytes] = {}
         shadow: dict[str, bytes] = {}
@@ -41,49 +41,53 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class AlertDifference:
     """An alert that was not confirmed."""
 
-    verdict: Verdict
+    verdict: AlertVerdict
     view: AlertView
     shadow: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Summed:
+class DayCounts:
     """The counts of a result. The totals count live alerts only."""
 
-    counts: Counter[Verdict]
+    counts: Counter[AlertVerdict]
     rules: list[RuleCounts]
     hours: list[tuple[int, int, int]]
-    corrections: list[Correction]
+    corrections: list[CorrectedAlert]
 
 
-def differences(found: Findings, published: Published) -> list[Difference]:
+def differences(found: DayAlerts, published: PublishedAlerts) -> list[AlertDifference]:
     """All missing and spurious live and shadow alerts."""
-    different: list[Difference] = []
+    different: list[AlertDifference] = []
     for shadow, ours, theirs in ((False, found.live, published.live), (True, found.shadow, published.shadow)):
         for alert_id, verdict in compare(theirs.keys(), ours.keys()).items():
-            if verdict is not Verdict.CONFIRMED:
-                text = ours[alert_id] if verdict is Verdict.ADDED else theirs[alert_id]
-                different.append(Difference(verdict, view_of(text), shadow))
+            if verdict is not AlertVerdict.CONFIRMED:
+                text = ours[alert_id] if verdict is AlertVerdict.ADDED else theirs[alert_id]
+                different.append(AlertDifference(verdict, view_of(text), shadow))
     different.sort(key=lambda each: (each.view.event_time, each.view.rule_id, each.view.alert_id))
     return different
 
 
-def summed(
-    day: Day, found: Findings, published: Published, different: Iterable[Difference], entries: Iterable[LogEntry]
-) -> Summed:
+def count_day(
+    day: Day,
+    found: DayAlerts,
+    published: PublishedAlerts,
+    different: Iterable[AlertDifference],
+    entries: Iterable[LogEntry],
+) -> DayCounts:
     """Count alerts by rule and hour. `different` does not have undecided alerts."""
     names = {entry.version: entry.change for entry in entries if isinstance(entry.change, Rule)}
     by_rule: dict[tuple[int, bool], Counter[str]] = {}
     hours = [[0, 0, 0] for _ in range(HOURS)]
-    listed: list[Correction] = []
+    listed: list[CorrectedAlert] = []
     for each in different:
         view = each.view
         by_rule.setdefault((view.rule_id, each.shadow), Counter())[each.verdict] += 1
         if not each.shadow:
-            hours[_hour(view.event_time, day)][1 if each.verdict is Verdict.ADDED else 2] += 1
+            hours[_hour(view.event_time, day)][1 if each.verdict is AlertVerdict.ADDED else 2] += 1
         if len(listed) < MOST_LISTED:
             listed.append(_listed(each))
     for shadow, theirs in ((False, published.live), (True, published.shadow)):
@@ -96,16 +100,16 @@ def summed(
     rules = [_counts(key, counts, named.get(key[0], "")) for key, counts in sorted(by_rule.items())]
     live = Counter(
         {
-            Verdict.ADDED: sum(rule.added for rule in rules if not rule.shadow),
-            Verdict.RETRACTED: sum(rule.retracted for rule in rules if not rule.shadow),
-            Verdict.CONFIRMED: len(found.live.keys() & published.live.keys()),
+            AlertVerdict.ADDED: sum(rule.added for rule in rules if not rule.shadow),
+            AlertVerdict.RETRACTED: sum(rule.retracted for rule in rules if not rule.shadow),
+            AlertVerdict.CONFIRMED: len(found.live.keys() & published.live.keys()),
         }
     )
-    return Summed(live, rules, [(hour[0], hour[1], hour[2]) for hour in hours], listed)
+    return DayCounts(live, rules, [(hour[0], hour[1], hour[2]) for hour in hours], listed)
 
 
 def _counts(key: tuple[int, bool], counts: Counter[str], name: str) -> RuleCounts:
-    added, retracted = counts[Verdict.ADDED], counts[Verdict.RETRACTED]
+    added, retracted = counts[AlertVerdict.ADDED], counts[AlertVerdict.RETRACTED]
     published = counts["published"]
     return RuleCounts(key[0], name, key[1], published, published - retracted, added, retracted)
 
@@ -114,9 +118,9 @@ def _hour(time_ms: int, day: Day) -> int:
     return min(max((time_ms - day.start_ms) // HOUR_MS, 0), HOURS - 1)
 
 
-def _listed(each: Difference) -> Correction:
+def _listed(each: AlertDifference) -> CorrectedAlert:
     view = each.view
-    return Correction(
+    return CorrectedAlert(
         each.verdict.value,
         view.alert_id,
         view.rule_id,

@@ -12,13 +12,13 @@ from fraud_rules.batch.reevaluation.page import shown_time
 from fraud_rules.batch.reevaluation.plots import bars, curve
 from fraud_rules.model.day import DAY_MS, Day
 
-__all__ = ["Overlap", "WhatIfResult", "encode_whatif", "whatif_page"]
+__all__ = ["RuleOverlap", "WhatIfResult", "encode_whatif", "whatif_page"]
 
 MOST_KEYS = 20
 MOST_LISTED = 200
 
 
-class Overlap(msgspec.Struct, frozen=True, rename="camel"):
+class RuleOverlap(msgspec.Struct, frozen=True, rename="camel"):
     """A rule in force: its alerts on these days after corrections, and the number that the draft would also raise."""
 
     rule_id: int
@@ -51,7 +51,7 @@ class WhatIfResult(msgspec.Struct, frozen=True, rename="camel"):
     windows_ms: list[tuple[int, int]]
     hours: list[int]
     busiest: list[tuple[dict[str, int | str | Decimal], int]]
-    overlap: list[Overlap]
+    overlap: list[RuleOverlap]
     first: list[Fire]
     evaluated_ms: int
     seconds: float
@@ -116,7 +116,7 @@ def _when(result: WhatIfResult) -> str:
     return bars("fires by day", [day[5:] for day in result.days], [("fires", daily)], "fires")
 
 
-def _overlap(overlap: Sequence[Overlap], fires: int) -> str:
+def _overlap(overlap: Sequence[RuleOverlap], fires: int) -> str:
     def share(part: int, whole: int) -> str:
         return f"{100 * part / whole:.1f} %" if whole else "-"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from fraud_rules.batch.archive.manifest import Manifest, Table
 from fraud_rules.batch.archive.store import ArchiveStore, write_whole
-from fraud_rules.batch.reevaluation.evidence import Evidence
-from fraud_rules.batch.reevaluation.published import Published, view_of
+from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
+from fraud_rules.batch.reevaluation.published import PublishedAlerts, view_of
 from fraud_rules.batch.whatif.draft import find_draft
 from fraud_rules.batch.whatif.evaluate import Fires, WhatIfWork, evaluate_variants
 from fraud_rules.batch.whatif.place import FOLDER, report_name
@@ -20,7 +20,7 @@ from fraud_rules.batch.whatif.result import (
     MOST_KEYS,
     MOST_LISTED,
     Fire,
-    Overlap,
+    RuleOverlap,
     WhatIfResult,
     encode_whatif,
     hours_of,
@@ -35,11 +35,11 @@ from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["WhatIf", "keep", "last_day", "what_if"]
+__all__ = ["WhatIfQuestion", "keep", "last_day", "what_if"]
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIf:
+class WhatIfQuestion:
     """The question: a rule (a file, or an id in the log), and the first and last day of event time, inclusive.
 
     `limits` are the limits to try. If empty, limits around the rule's own are chosen.
@@ -54,14 +54,14 @@ class WhatIf:
 
 
 def what_if(
-    question: WhatIf, archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings
+    question: WhatIfQuestion, archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings
 ) -> WhatIfResult:
     """Run a what-if. Raises RuleUnknown, RuleRejected, DayNotArchived, DayEmpty, ArchiveDamaged, InputInvalid."""
     started = time.monotonic()
     if question.last < question.first:
         raise InputInvalid(f"{question.first} to {question.last}: the first day must not be after the last")
     manifest = archive.latest()
-    evidence = Evidence(archive, manifest, schema, settings)
+    evidence = ArchivedLogs(archive, manifest, schema, settings)
     entries = evidence.entries()
     draft = find_draft(question.rule, entries, schema, settings.limits)
     variants = variants_of(draft, settings.limits, question.limits, windows=question.windows)
@@ -106,7 +106,7 @@ def last_day(archive: ArchiveStore) -> Day:
 
 
 def _work(
-    question: WhatIf,
+    question: WhatIfQuestion,
     manifest: Manifest,
     archive: ArchiveStore,
     schema: TransactionSchema,
@@ -141,13 +141,13 @@ def _key(draft: Rule, key: Sequence[object]) -> dict[str, int | str | Decimal]:
 
 def _overlap(
     archive: ArchiveStore, manifest: Manifest, days: Iterable[Day], fires: Fires, entries: Sequence[LogEntry]
-) -> list[Overlap]:
+) -> list[RuleOverlap]:
     """The overlap of each rule: its alerts after corrections, and those on transactions for which the draft fires."""
     fired = frozenset(fires.ids)
     alerts: Counter[int] = Counter()
     both: Counter[int] = Counter()
     for day in days:
-        published = Published.archived(archive, manifest, day)
+        published = PublishedAlerts.archived(archive, manifest, day)
         for alert_id in published.in_effect():
             text = published.text_of(alert_id)
             if text is not None:
@@ -156,4 +156,4 @@ def _overlap(
                 both[view.rule_id] += view.transaction_id in fired
     rules = [entry.change for entry in entries if isinstance(entry.change, Rule)]
     names = {rule.rule_id: str(rule.document.get("name") or "") for rule in rules}
-    return [Overlap(rule_id, names.get(rule_id, ""), alerts[rule_id], both[rule_id]) for rule_id in sorted(alerts)]
+    return [RuleOverlap(rule_id, names.get(rule_id, ""), alerts[rule_id], both[rule_id]) for rule_id in sorted(alerts)]

@@ -14,7 +14,7 @@ from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_rules.batch.archive.quarantine import archived_quarantine
-from fraud_rules.batch.reevaluation.published import Published
+from fraud_rules.batch.reevaluation.published import PublishedAlerts
 from fraud_rules.batch.reevaluation.run import DayOptions, evaluate, in_process, prepare
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AttemptPhase
@@ -197,5 +197,5 @@ def test_archive_and_nights_take_what_is_readable(world: World) -> None:
     case = prepare(options, now_ms())
     findings, account = evaluate(case, in_process, "test")
     assert account.transactions >= 6 and len(findings.live) >= 2
-    Published.archived(store, store.latest(), Day.today())
+    PublishedAlerts.archived(store, store.latest(), Day.today())
     assert sum(1 for _ in archived_quarantine(store)) >= len(UNREADABLE)
