@@ -14,7 +14,7 @@ from fraud_rules.errors import ConfigError, FraudError
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.session import SparkOptions
-from fraud_rules.stream.driver.job import AttemptOf, DetectorJob, RebuildOrder
+from fraud_rules.stream.driver.job import AttemptRef, DetectorJob, RebuildOrder
 from fraud_rules.stream.driver.streaming import Hold, check_start, run
 
 
@@ -77,7 +77,7 @@ def _job(given: argparse.Namespace) -> DetectorJob:
         options,
         resume=given.resume,
         adopt=given.adopt,
-        attempt=None if given.attempt is None else AttemptOf(given.attempt, given.epoch),
+        attempt=None if given.attempt is None else AttemptRef(given.attempt, given.epoch),
         rebuild=None if given.rebuild is None else RebuildOrder(given.rebuild, given.partial),
         metrics=given.metrics,
         accept_loss=given.accept_loss,

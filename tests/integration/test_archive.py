@@ -21,7 +21,7 @@ from fraud_rules.model.day import Day
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 from fraud_rules.stream.driver.records import quarantine_records
-from fraud_rules.stream.worker.wire import Refused
+from fraud_rules.stream.worker.wire import RefusedRecord
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.timed_topics import Logs
 from tests.support.nightly.jobs import archive_of, archived, run_job
@@ -67,7 +67,10 @@ def test_what_the_logs_gain_is_archived_once(topics: OwnTopics, project: Project
     logs.append(transaction(100, DAY.end_ms), 0)
     logs.flush()
 
-    refused = [Refused(0, 40, 7, "missing_field", "eventTime", b"\x00\xff"), Refused(1, 3, 9, "empty", "", b"")]
+    refused = [
+        RefusedRecord(0, 40, 7, "missing_field", "eventTime", b"\x00\xff"),
+        RefusedRecord(1, 3, 9, "empty", "", b""),
+    ]
     writer = BatchWriter(topics.kafka, f"{topics.prefix}quarantine")
     writer.open()
     writer.write(quarantine_records(refused, topics.names, 1_000))

@@ -32,7 +32,7 @@ from fraud_rules.spark.session import SparkOptions
 from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream import checkpoint
 from fraud_rules.stream.driver import losses
-from fraud_rules.stream.driver.admission import Admitted, admit, check
+from fraud_rules.stream.driver.admission import Admission, admit, check
 from fraud_rules.stream.driver.job import DetectorJob, RebuildOrder
 from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.rebuild import recompute
@@ -107,7 +107,7 @@ class Site:
         topic_admin.delete(self.topics.kafka, declared)
         topic_admin.apply(self.topics.kafka, declared)
 
-    def start(self, **options: Any) -> Admitted:
+    def start(self, **options: Any) -> Admission:
         job = replace(self.job, **options)
         with TopicReader(job.kafka, job.settings.topics.rules) as rules:
             try:

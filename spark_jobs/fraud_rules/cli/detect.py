@@ -123,12 +123,12 @@ def rebuild(
 
 def _run(job: DetectorJob) -> None:
     from fraud_rules.stream.driver.streaming import run
-    from fraud_rules.stream.work import named_report, work_lines
+    from fraud_rules.stream.work import default_report, work_lines
 
     def on_running() -> None:
         _say(f"the detector is running, checkpoint {job.spark.checkpoint}")
 
-    run(job, on_running, work=named_report(work_lines(_say)), say=_say)
+    run(job, on_running, work=default_report(work_lines(_say)), say=_say)
     _say("the detector has stopped")
 
 

@@ -42,7 +42,7 @@ _JVM_END_S = 5.0
 _MESSAGE_LENGTH = 500
 
 
-def named(error: BaseException) -> FraudError:
+def query_error(error: BaseException) -> FraudError:
     """Map the error that ended the query: this product's error from a worker, else the innermost cause."""
     if isinstance(error, Py4JError | OSError | EOFError) and not getattr(error, "java_exception", None):
         return _jvm_ended()
@@ -85,7 +85,7 @@ def is_late_worker(error: BaseException) -> bool:
     return "connect back" in str(error)
 
 
-def named_as(kind: type[FraudError], error: BaseException) -> FraudError:
+def job_error(kind: type[FraudError], error: BaseException) -> FraudError:
     """Map the error that ended a batch job: this product's error, a full disk, else `kind` with the innermost cause."""
     ours = _ours(error)
     if ours is not None:
@@ -126,7 +126,7 @@ def stop_spark(spark: SparkSession) -> None:
 
 
 @contextmanager
-def signals(drain: threading.Event) -> Iterator[None]:
+def drain_on_signals(drain: threading.Event) -> Iterator[None]:
     """Within the block, SIGTERM and SIGINT set `drain`. A second signal ends the process at once."""
     if threading.current_thread() is not threading.main_thread():
         yield

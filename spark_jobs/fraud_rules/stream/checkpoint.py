@@ -31,7 +31,7 @@ _LOOK_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CheckpointProgress:
     """The progress of a checkpoint's query. All members are None or empty for an unused checkpoint.
 
     `committed` is the last finished batch. `planned` are the end offsets of the batches that the checkpoint still
@@ -127,12 +127,12 @@ def initial_offsets(folder: Folder) -> dict[str, dict[str, int]] | None:
     return _parse(folder, _INITIAL, text.decode("utf-8", "replace").rstrip("\n").rpartition("\n")[2])
 
 
-def read_progress(folder: Folder) -> Progress:
+def read_progress(folder: Folder) -> CheckpointProgress:
     """Read the progress of the checkpoint. Raises CheckpointDamaged for gaps and for unreadable files."""
     query = known_query(folder)
     offsets, commits = _batches(folder, "offsets"), _batches(folder, "commits")
     if query is None:
-        return Progress(None, None, {}, {})
+        return CheckpointProgress(None, None, {}, {})
     planned = {batch: _end_offsets(folder, batch) for batch in offsets}
     for batch in commits:
         _log_lines(folder, f"commits/{batch}", 2)
@@ -140,10 +140,10 @@ def read_progress(folder: Folder) -> Progress:
     pins = {batch: pin for batch in offsets if (pin := PinStore(folder).read(batch)) is not None}
     if any(batch not in pins for batch in commits if batch in planned):
         raise CheckpointDamaged(f"{folder.root}/pins lacks pins of finished batches: restore the checkpoint")
-    return Progress(query, commits[-1] if commits else None, planned, pins)
+    return CheckpointProgress(query, commits[-1] if commits else None, planned, pins)
 
 
-def read_live_progress(folder: Folder) -> Progress:
+def read_live_progress(folder: Folder) -> CheckpointProgress:
     """Read the progress of a checkpoint that a detector may be using.
 
     The detector may create and purge files between two reads, so only a fault that two reads find is damage. Raises

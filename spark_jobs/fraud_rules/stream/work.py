@@ -21,7 +21,7 @@ from fraud_rules.deploy.work import WORK_VARIABLE, Work, WorkPhase
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.atomic_file import Durability, write_file
 
-__all__ = ["BatchProgress", "BatchWatch", "WorkReport", "named_report", "work_file", "work_lines"]
+__all__ = ["BatchProgress", "BatchWatch", "WorkReport", "default_report", "work_file", "work_lines"]
 
 _QUIET_S: Final = 1.0
 _MS_A_S: Final = 1_000
@@ -96,19 +96,19 @@ class WorkReport:
 class BatchWatch:
     """Reports a long batch.
 
-    `look` returns the progress of its tasks, `retained` the number of events in state at the detector's last write
-    (None: unknown). `key_groups` is the number of key groups of a batch.
+    `read_progress` returns the progress of its tasks, `retained` the number of events in state at the detector's last
+    write (None: unknown). `key_groups` is the number of key groups of a batch.
     """
 
     def __init__(
         self,
         report: WorkReport,
-        look: Callable[[int], BatchProgress],
+        read_progress: Callable[[int], BatchProgress],
         retained: Callable[[], int | None],
         key_groups: int,
     ) -> None:
         self._report = report
-        self._look = look
+        self._read_progress = read_progress
         self._retained = retained
         self._key_groups = key_groups
         self._batch: tuple[int, int] | None = None
@@ -128,12 +128,12 @@ class BatchWatch:
         self._stop.set()
         self._thread.join()
 
-    def began(self, batch_id: int) -> None:
+    def batch_started(self, batch_id: int) -> None:
         """Record the start of a batch."""
         with self._lock:
             self._batch, self._seen, self._progress = (batch_id, clock.now_ms()), None, BatchProgress()
 
-    def ended(self) -> bool:
+    def batch_ended(self) -> bool:
         """Record the end of the batch. Return whether the batch was reported."""
         with self._lock:
             reported, self._batch, self._seen = self._seen is not None, None, None
@@ -143,16 +143,16 @@ class BatchWatch:
     def _run(self) -> None:
         while not self._stop.wait(_QUIET_S):
             try:
-                self._look_once()
+                self._poll()
             except Exception:  # noqa: BLE001 - a thread that ended would report nothing, silently
                 _log.exception("the progress of the batch cannot be read; the next attempt is in %g s", _QUIET_S)
 
-    def _look_once(self) -> None:
+    def _poll(self) -> None:
         batch = self._batch
         if batch is None or clock.now_ms() - batch[1] < _QUIET_S * _MS_A_S:
             return
         batch_id, since_ms = batch
-        progress = self._look(batch_id)
+        progress = self._read_progress(batch_id)
         if progress.restores and self._total is None:
             self._total = self._retained()
         with self._lock:
@@ -199,7 +199,7 @@ def work_lines(say: Callable[[str], None], every_s: float = 10.0) -> Write:
     return write
 
 
-def named_report(otherwise: Write = lambda work: None) -> WorkReport:
+def default_report(otherwise: Write = lambda work: None) -> WorkReport:
     """A report to the file that the environment names, else to `otherwise`."""
     path = os.environ.get(WORK_VARIABLE)
     return WorkReport(work_file(Path(path)) if path else otherwise)

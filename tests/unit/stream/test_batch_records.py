@@ -18,10 +18,10 @@ from fraud_rules.logs.detector_status import TrafficCounts, decode_progress
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.ruleset import RuleLimits, RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.spark.shutdown import named
-from fraud_rules.stream.driver.progress import Account, BatchOutputs, Place, progress_record
+from fraud_rules.spark.shutdown import query_error
+from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, RunTotals, progress_record
 from fraud_rules.stream.driver.records import (
-    Occasion,
+    BatchTime,
     alert_records,
     export_records,
     late_records,
@@ -29,9 +29,9 @@ from fraud_rules.stream.driver.records import (
     rule_operation_records,
 )
 from fraud_rules.stream.pins import Pin
-from fraud_rules.stream.worker.compression import expand, squeeze
+from fraud_rules.stream.worker.compression import compress, decompress
 from fraud_rules.stream.worker.spill import Spill, is_file
-from fraud_rules.stream.worker.wire import Aside, Refused, quantiles_ms
+from fraud_rules.stream.worker.wire import RefusedRecord, SideOutput, quantiles_ms
 
 TOPICS = TopicNames()
 
@@ -86,7 +86,7 @@ def test_a_late_transaction_is_written_once_with_every_grouping_concerned() -> N
 
 
 def test_quarantined_records_keep_their_bytes_and_say_why() -> None:
-    refused = [Refused(1, 9, 5, "malformed_json", "x\udcff", b"\x00{"), Refused(0, 4, 5, "empty", "", b"")]
+    refused = [RefusedRecord(1, 9, 5, "malformed_json", "x\udcff", b"\x00{"), RefusedRecord(0, 4, 5, "empty", "", b"")]
     first, second = quarantine_records(refused, TOPICS, 100)
     assert (first.value, second.value) == (b"", b"\x00{")
     assert dict(second.headers)["reason"] == b"malformed_json"
@@ -95,7 +95,7 @@ def test_quarantined_records_keep_their_bytes_and_say_why() -> None:
 
 
 def test_a_record_too_large_to_be_written_is_cut_and_says_so() -> None:
-    (record,) = quarantine_records([Refused(0, 1, 1, "too_large", "", b"x" * 50)], TOPICS, 10)
+    (record,) = quarantine_records([RefusedRecord(0, 1, 1, "too_large", "", b"x" * 50)], TOPICS, 10)
     assert record.value == b"x" * 10
     assert dict(record.headers)["truncatedFrom"] == b"50"
 
@@ -115,7 +115,7 @@ def timeline(project: Project) -> RuleTimeline:
 
 
 def test_each_rule_record_is_reported_once_live_or_rejected(timeline: RuleTimeline) -> None:
-    records = list(rule_operation_records(timeline.entries, Occasion(7, 999), TOPICS))
+    records = list(rule_operation_records(timeline.entries, BatchTime(7, 999), TOPICS))
     documents = [json.loads(record.value or b"") for record in records]
     assert [document["status"] for document in documents] == ["LIVE", "REJECTED", "REJECTED", "LIVE", "LIVE"]
     assert [document["ruleVersion"] for document in documents] == [0, 1, 2, 3, 4]
@@ -146,34 +146,34 @@ def test_an_export_has_the_rules_in_force_at_its_place(timeline: RuleTimeline) -
 
 
 def test_latency_comes_from_append_times_weighted_by_rows() -> None:
-    quick = Aside(900, 0, quantiles_ms(np.arange(900)))
-    slow = Aside(100, 0, quantiles_ms(np.full(100, 5_000)))
+    quick = SideOutput(900, 0, quantiles_ms(np.arange(900)))
+    slow = SideOutput(100, 0, quantiles_ms(np.full(100, 5_000)))
     assert BatchOutputs([], [quick, slow]).append_ms(0.5) == pytest.approx(500, abs=20)
-    assert BatchOutputs([], [quick, slow, Aside()]).append_ms(1.0) == 5_000
-    assert BatchOutputs([], [Aside()]).append_ms(0.5) is None
-    assert Aside.decode(quick.encode()) == quick
+    assert BatchOutputs([], [quick, slow, SideOutput()]).append_ms(1.0) == 5_000
+    assert BatchOutputs([], [SideOutput()]).append_ms(0.5) is None
+    assert SideOutput.decode(quick.encode()) == quick
 
 
 def test_a_stray_event_time_does_not_widen_the_span_of_a_batch() -> None:
-    minute = Aside(1_000, event_quantiles_ms=quantiles_ms(np.arange(60_000, 120_000, 60)))
-    stray = Aside(1, event_quantiles_ms=quantiles_ms(np.zeros(1, np.int64)))
+    minute = SideOutput(1_000, event_quantiles_ms=quantiles_ms(np.arange(60_000, 120_000, 60)))
+    stray = SideOutput(1, event_quantiles_ms=quantiles_ms(np.zeros(1, np.int64)))
     span_ms = BatchOutputs([], [minute, stray]).event_span_ms
     assert span_ms == (pytest.approx(63_000, abs=700), pytest.approx(117_000, abs=700))
-    assert BatchOutputs([], [Aside()]).event_span_ms is None
+    assert BatchOutputs([], [SideOutput()]).event_span_ms is None
 
 
 def test_the_account_keeps_the_last_word_of_each_key_group() -> None:
-    account = Account(TrafficCounts(0, 0, 0, 0))
-    account.note(BatchOutputs([output(0, alerts=[alert(1, 0, 1, 1)]), output(1)], []))
-    account.note(BatchOutputs([msgspec.structs.replace(output(1), retained_events=50)], []))
-    assert account.retained_events == 60
-    assert account.watermark_ms == 1_000
-    assert account.groups[0].alerts == []
+    totals = RunTotals(TrafficCounts(0, 0, 0, 0))
+    totals.add(BatchOutputs([output(0, alerts=[alert(1, 0, 1, 1)]), output(1)], []))
+    totals.add(BatchOutputs([msgspec.structs.replace(output(1), retained_events=50)], []))
+    assert totals.retained_events == 60
+    assert totals.watermark_ms == 1_000
+    assert totals.groups[0].alerts == []
 
 
 def test_a_batch_counts_what_its_tasks_found() -> None:
-    refused = (Refused(0, 1, 1, "empty", "", b""),)
-    outputs = BatchOutputs([], [Aside(5, 1, (1,)), Aside(refused=refused), Aside(7, 0, (2,))])
+    refused = (RefusedRecord(0, 1, 1, "empty", "", b""),)
+    outputs = BatchOutputs([], [SideOutput(5, 1, (1,)), SideOutput(refused=refused), SideOutput(7, 0, (2,))])
     assert (outputs.rows, outputs.ignored, outputs.refused) == (12, 1, 1)
 
 
@@ -181,17 +181,17 @@ def test_a_late_transaction_counts_once_however_many_groupings_it_was_late_in() 
     def late(partition: int, offset: int, grouping: str) -> LateRecord:
         return LateRecord(5, partition, offset, grouping, 30, b"{}")
 
-    refused = (Refused(0, 1, 1, "empty", "", b""),)
+    refused = (RefusedRecord(0, 1, 1, "empty", "", b""),)
     groups = [output(0, late=[late(0, 7, "a"), late(1, 7, "a")]), output(1, late=[late(0, 7, "b")])]
-    outputs = BatchOutputs(groups, [Aside(5, 0, (1,), refused=refused)])
-    account = Account(TrafficCounts(1_000, 0, 0, 0))
-    account.note(outputs)
-    account.note(outputs)
-    assert account.traffic == TrafficCounts(1_000, rows=10, late=4, quarantined=2)
-    place = Place("q", 1, {}, Pin(1, 0))
-    progress = decode_progress(progress_record(place, outputs, account, 0, 0, None))
+    outputs = BatchOutputs(groups, [SideOutput(5, 0, (1,), refused=refused)])
+    totals = RunTotals(TrafficCounts(1_000, 0, 0, 0))
+    totals.add(outputs)
+    totals.add(outputs)
+    assert totals.traffic == TrafficCounts(1_000, rows=10, late=4, quarantined=2)
+    place = BatchPosition("q", 1, {}, Pin(1, 0))
+    progress = decode_progress(progress_record(place, outputs, totals, 0, 0, None))
     assert (progress.rows, progress.late, progress.late_transactions) == (5, 3, 2)
-    assert progress.since_start == account.traffic
+    assert progress.since_start == totals.traffic
 
 
 def test_a_large_output_travels_as_a_file(tmp_path: Any) -> None:
@@ -225,7 +225,7 @@ def test_a_large_output_travels_as_a_file(tmp_path: Any) -> None:
     ],
 )
 def test_every_ending_has_a_name(error: Exception, kind: type[FraudError], says: str) -> None:
-    result = named(error)
+    result = query_error(error)
     assert isinstance(result, kind)
     assert says in str(result)
     assert "\n" not in str(result)
@@ -234,11 +234,11 @@ def test_every_ending_has_a_name(error: Exception, kind: type[FraudError], says:
 @pytest.mark.parametrize("size", [0, 1, 16_383, 16_384, 1_000_000])
 def test_a_blob_comes_back_from_its_journey_as_it_was(size: int) -> None:
     blob = bytes(range(256)) * (size // 256 + 1)
-    squeezed = squeeze(blob[:size])
-    assert expand(squeezed) == blob[:size]
+    squeezed = compress(blob[:size])
+    assert decompress(squeezed) == blob[:size]
     assert len(squeezed) < max(16_400, size // 10)
 
 
 def test_a_blob_of_another_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown kind"):
-        expand(b"\x07blob")
+        decompress(b"\x07blob")

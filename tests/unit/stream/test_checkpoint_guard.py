@@ -15,7 +15,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
 from fraud_rules.model.schema import Field, FieldType, TransactionSchema
 from fraud_rules.spark.storage import DiskFolder
-from fraud_rules.stream.checkpoint import Progress, claim, manifest, read_live_progress, read_progress
+from fraud_rules.stream.checkpoint import CheckpointProgress, claim, manifest, read_live_progress, read_progress
 from fraud_rules.stream.driver.marker import Beginning, Marker, adopt, check_fits
 from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
 
@@ -50,7 +50,7 @@ def test_an_empty_checkpoint_becomes_ours_and_stays_so(folder: DiskFolder, schem
     ours = manifest(SETTINGS, schema, TOPIC_IDS, 2)
     claim(folder, ours)
     claim(folder, ours)
-    assert read_progress(folder) == Progress(None, None, {}, {})
+    assert read_progress(folder) == CheckpointProgress(None, None, {}, {})
 
 
 def test_progress_is_what_the_logs_say(folder: DiskFolder) -> None:
@@ -180,13 +180,13 @@ def test_damage_that_lasts_is_named_on_a_live_checkpoint_too(folder: DiskFolder)
         read_live_progress(folder)
 
 
-def look_at(folder: DiskFolder, ours: dict[str, Any]) -> Progress:
+def look_at(folder: DiskFolder, ours: dict[str, Any]) -> CheckpointProgress:
     claim(folder, ours)
     return read_progress(folder)
 
 
-EMPTY = Progress(None, None, {}, {})
-AT_5 = Progress(QUERY, 5, {4: ENDS, 5: ENDS, 6: ENDS}, {4: Pin(4, 1), 5: Pin(5, 1), 6: Pin(6, 1)})
+EMPTY = CheckpointProgress(None, None, {}, {})
+AT_5 = CheckpointProgress(QUERY, 5, {4: ENDS, 5: ENDS, 6: ENDS}, {4: Pin(4, 1), 5: Pin(5, 1), 6: Pin(6, 1)})
 
 
 def marker(batch: int, query: str = QUERY, ends: dict[str, dict[str, int]] = ENDS, rules_end: int = 1) -> Marker:
@@ -198,7 +198,7 @@ def marker(batch: int, query: str = QUERY, ends: dict[str, dict[str, int]] = END
     [(None, EMPTY), (None, replace(AT_5, committed=None)), (marker(5), AT_5), (marker(6), AT_5)],
     ids=["nothing yet", "died in the first batch", "died before the next", "died between writing and committing"],
 )
-def test_a_marker_that_fits(written: Marker | None, progress: Progress) -> None:
+def test_a_marker_that_fits(written: Marker | None, progress: CheckpointProgress) -> None:
     check_fits(written, progress, "here")
 
 
@@ -215,7 +215,7 @@ def test_a_marker_that_fits(written: Marker | None, progress: Progress) -> None:
     ],
 )
 def test_a_marker_that_does_not_fit(
-    written: Marker | None, progress: Progress, error: type[Exception], says: str
+    written: Marker | None, progress: CheckpointProgress, error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says):
         check_fits(written, progress, "here")

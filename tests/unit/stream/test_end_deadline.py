@@ -14,7 +14,7 @@ from tests.support.waiting import until
 HANGS = """
 import subprocess, sys, threading, time
 from fraud_rules.errors import DetectorFailed
-from fraud_rules.stream.driver.end_deadline import ends_in_time
+from fraud_rules.stream.driver.end_deadline import shutdown_deadline
 
 def say(text):
     print("detector:", text, flush=True)
@@ -24,7 +24,7 @@ print(child.pid, flush=True)
 say("running")
 ended = threading.Event()
 try:
-    with ends_in_time(ended, say, limit_s=0.2):
+    with shutdown_deadline(ended, say, limit_s=0.2):
         if sys.argv[1] == "fails":
             raise DetectorFailed("Python worker failed to connect back")
 finally:

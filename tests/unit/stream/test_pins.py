@@ -19,7 +19,7 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream.driver.marker import Marker
-from fraud_rules.stream.driver.rule_pinning import RuleDesk
+from fraud_rules.stream.driver.rule_pinning import RulePinner
 from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
 
 RULE: Mapping[str, Any] = {
@@ -36,7 +36,7 @@ RULE: Mapping[str, Any] = {
 
 @dataclass
 class Log:
-    """A rule log in memory: what the desk asks of a topic."""
+    """A rule log in memory: what the pinner asks of a topic."""
 
     values: list[bytes] = field(default_factory=list)
     reads: list[tuple[int, int]] = field(default_factory=list)
@@ -62,9 +62,9 @@ def schema(project: Project) -> TransactionSchema:
     return TransactionSchema.load(project.config / "schema.yaml")
 
 
-def desk_of(log: Log, schema: TransactionSchema, home: Path, **settings: Any) -> RuleDesk:
+def desk_of(log: Log, schema: TransactionSchema, home: Path, **settings: Any) -> RulePinner:
     rules = RuleLog(log.read, schema, RuleLimits())
-    return RuleDesk(DetectorSettings(**settings), rules, log, PinStore(DiskFolder(home)))  # type: ignore[arg-type]
+    return RulePinner(DetectorSettings(**settings), rules, log, PinStore(DiskFolder(home)))  # type: ignore[arg-type]
 
 
 def place_of(pin: Pin) -> tuple[int, int]:
@@ -103,18 +103,18 @@ def test_a_batch_is_pinned_at_the_end_of_the_log_and_hands_over_what_is_new(
     schema: TransactionSchema, tmp_path: Path
 ) -> None:
     log = Log()
-    desk = desk_of(log, schema, tmp_path)
-    assert place_of(desk.rules_of(0).pin) == (0, 0)
+    pinner = desk_of(log, schema, tmp_path)
+    assert place_of(pinner.rules_of(0).pin) == (0, 0)
 
     log.add(ruleId=1)
     log.add(ruleId=2, limitOperatorType="about")
-    rules = desk.rules_of(1)
+    rules = pinner.rules_of(1)
     assert place_of(rules.pin) == (1, 2)
     assert [entry.version for entry in rules.new] == [0, 1]
     assert [entry.change is None for entry in rules.new] == [False, True]
     assert list(rules.timeline.latest.rules) == [1]
 
-    assert desk.rules_of(2).new == []
+    assert pinner.rules_of(2).new == []
 
 
 def test_a_repeated_batch_has_the_rules_of_its_first_attempt(schema: TransactionSchema, tmp_path: Path) -> None:
@@ -147,16 +147,16 @@ def test_the_first_batch_of_a_checkpoint_begun_later_has_one_before_it(
 
 def test_a_rule_over_budget_stays_refused_for_whoever_reads_the_log(schema: TransactionSchema, tmp_path: Path) -> None:
     log = Log()
-    desk = desk_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
-    desk.rules_of(0)
-    desk.saw(600_000, (1_000, 1_000), 0, 0)
+    pinner = desk_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
+    pinner.rules_of(0)
+    pinner.record_batch(600_000, (1_000, 1_000), 0, 0)
 
     log.add(ruleId=1)
     log.add(ruleId=2, force=True)
-    refused = desk.rules_of(1)
+    refused = pinner.rules_of(1)
     assert list(refused.timeline.latest.rules) == [2]
     assert [reason.field for reason in refused.new[0].reasons] == ["windowMinutes"]
-    assert list(desk.rules_of(2).timeline.latest.rules) == [2]
+    assert list(pinner.rules_of(2).timeline.latest.rules) == [2]
 
     pin = PinStore(DiskFolder(tmp_path)).read(2) or NO_PIN
     elsewhere = RuleLog(log.read, schema, RuleLimits()).up_to(pin.rules_end, pin.reasons())
@@ -204,14 +204,14 @@ def test_a_start_goes_on_from_the_last_known_rate(schema: TransactionSchema, tmp
     log = Log()
     first = desk_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
     first.rules_of(0)
-    first.saw(600_000, (0, 60_000), 0, 0)
+    first.record_batch(600_000, (0, 60_000), 0, 0)
     marker = Marker.decode(Marker("q", 0, {}, Pin(0, 0), first.rate).encode())
 
     log.add(ruleId=1)
     rules = RuleLog(log.read, schema, RuleLimits())
     settings = DetectorSettings(state_budget_bytes=1_048_576)
-    desk = RuleDesk(settings, rules, log, PinStore(DiskFolder(tmp_path)), marker.rate)  # type: ignore[arg-type]
-    assert list(desk.rules_of(1).timeline.latest.rules) == []
+    pinner = RulePinner(settings, rules, log, PinStore(DiskFolder(tmp_path)), marker.rate)  # type: ignore[arg-type]
+    assert list(pinner.rules_of(1).timeline.latest.rules) == []
 
 
 def test_a_marker_of_a_release_without_a_rate_is_read() -> None:

@@ -10,7 +10,7 @@ from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream.checkpoint import RESUMED
 from fraud_rules.stream.driver.job import RebuildOrder
 from fraud_rules.stream.driver.marker import Beginning, Marker, beginning_of
-from fraud_rules.stream.driver.rebuild import begin_rebuild, finish_rebuild, is_carried_out
+from fraud_rules.stream.driver.rebuild import begin_rebuild, finish_rebuild, is_executed
 from fraud_rules.stream.pins import Pin, PinStore
 
 ORDER = RebuildOrder("one")
@@ -64,9 +64,9 @@ def test_a_death_on_the_way(folder: Mortal, lives: int) -> None:
     finish_rebuild(folder)
     if lives == 0:
         assert folder.read("state/0/1.delta") == b"torn", "the old one is still in place"
-        assert not is_carried_out(folder, ORDER)
+        assert not is_executed(folder, ORDER)
         begin_rebuild(folder, ORDER, MARKER, MANIFEST)
-    assert is_carried_out(folder, ORDER)
+    assert is_executed(folder, ORDER)
     assert beginning_of(folder) == Beginning(MARKER, "one")
     assert folder.read(RESUMED) == b"12", "a stop that was lifted stays lifted"
     assert PinStore(folder).read(-1) == Pin(-1, 3)

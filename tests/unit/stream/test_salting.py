@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from fraud_rules.stream.worker.salting import lanes, partition_of
+from fraud_rules.stream.worker.salting import partition_of, salts
 
 
 @pytest.mark.parametrize("key_groups", [1, 2, 8, 16, 61])
 @pytest.mark.parametrize("partitions", [1, 2, 3, 7, 200])
 def test_key_groups_take_turns(key_groups: int, partitions: int) -> None:
-    found = [partition_of(group, lane, partitions) for group, lane in enumerate(lanes(key_groups, partitions))]
+    found = [partition_of(group, lane, partitions) for group, lane in enumerate(salts(key_groups, partitions))]
     assert found == [group % partitions for group in range(key_groups)]
     shares = Counter(found)
     assert max(shares.values()) - min(shares[p] for p in range(min(partitions, key_groups))) <= 1

@@ -70,8 +70,8 @@ def test_metrics_are_served_where_they_should_be() -> None:
     metrics = DetectorMetrics("cards")
     latency = BatchLatency(6, 10, 1, 2, 3, p50_ms=200, p99_ms=400)
     progress = BatchProgress("q", 7, {}, 0, [], 10, 1, 2, 0, 0, 0, 3, 40, lag=5, watermark=9_000, previous=latency)
-    metrics.note(progress)
-    metrics.note(progress)
+    metrics.add_batch(progress)
+    metrics.add_batch(progress)
     (port,) = free_ports(1)
     with (
         serving(f"127.0.0.1:{port}", metrics.registry),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fraud_rules.stream.driver.ticker import Pulse
+from fraud_rules.stream.driver.ticker import Ticker
 from tests.support.waiting import until
 
 
@@ -38,10 +38,10 @@ class Transactions:
 
 def test_an_unexpected_error_does_not_end_the_ticker() -> None:
     ticks, transactions = Ticks(), Transactions()
-    pulse = Pulse(ticks, transactions, tick_ms=100)  # type: ignore[arg-type]
-    pulse.start()
+    ticker = Ticker(ticks, transactions, tick_ms=100)  # type: ignore[arg-type]
+    ticker.start()
     try:
         until(lambda: ticks.count >= 4, "it ticks again after a failure", 30.0)
-        assert until(lambda: pulse.lag({"0": 4}), "it knows the lag after a failure", 30.0) == 6 + 11
+        assert until(lambda: ticker.lag({"0": 4}), "it knows the lag after a failure", 30.0) == 6 + 11
     finally:
-        pulse.stop()
+        ticker.stop()

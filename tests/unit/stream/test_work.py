@@ -23,7 +23,7 @@ from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.stream.work import BatchProgress, BatchWatch, WorkReport, named_report, work_file, work_lines
+from fraud_rules.stream.work import BatchProgress, BatchWatch, WorkReport, default_report, work_file, work_lines
 from fraud_rules.stream.worker.spill import Spill
 from fraud_rules.stream.worker.task_work import TaskWork, read_progress
 from tests.support.waiting import until
@@ -60,7 +60,7 @@ def read(path: Path) -> Work | None:
 def test_a_report_goes_to_the_file_that_the_environment_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "work.json"
     monkeypatch.setenv(WORK_VARIABLE, str(file))
-    report = named_report()
+    report = default_report()
     report.begin(WorkPhase.RECOMPUTE, "transactions", 100)
     begun = read(file)
     assert begun is not None
@@ -113,7 +113,7 @@ def test_a_long_batch_reports_what_its_tasks_reach() -> None:
         return work if work is not None and (work.phase, work.done) == (phase, done) else None
 
     with watching(progress, written) as watch:
-        watch.began(3)
+        watch.batch_started(3)
         began = until(lambda: shows(WorkPhase.BATCH, 0), "the batch is reported", 10.0)
         assert (began.total, began.batch_id, began.changed_ms) == (8, 3, began.since_ms)
         progress.append(BatchProgress(restored=200, restores=True))
@@ -124,7 +124,7 @@ def test_a_long_batch_reports_what_its_tasks_reach() -> None:
         done = until(lambda: shows(WorkPhase.BATCH, 1), "the key groups are reported", 10.0)
         progress.append(BatchProgress(restored=500, rows=20, key_groups=1))
         until(lambda: (work := newest()) and work.changed_ms > done.changed_ms, "rows alone count as progress", 10.0)
-        assert watch.ended()
+        assert watch.batch_ended()
     assert written[-1] is None
 
 
@@ -132,8 +132,8 @@ def test_a_short_batch_writes_nothing() -> None:
     written: list[Work | None] = []
     with watching([BatchProgress()], written) as watch:
         for batch_id in range(100):
-            watch.began(batch_id)
-            assert not watch.ended()
+            watch.batch_started(batch_id)
+            assert not watch.batch_ended()
     assert written == []
 
 

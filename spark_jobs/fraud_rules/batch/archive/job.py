@@ -30,7 +30,7 @@ from fraud_rules.kafka.consume import topic_ends, topic_starts
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.spark.session import SparkOptions, build_session
-from fraud_rules.spark.shutdown import named_as, stop_spark
+from fraud_rules.spark.shutdown import job_error, stop_spark
 from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream.checkpoint import end_offsets, known_query
 
@@ -159,7 +159,7 @@ def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str,
         query.awaitTermination()
     except Exception as error:
         cause = failures[0] if failures else error
-        raise named_as(ArchiveFailed, cause) from error
+        raise job_error(ArchiveFailed, cause) from error
 
 
 def _take_batch(

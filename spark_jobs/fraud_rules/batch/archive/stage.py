@@ -79,7 +79,7 @@ class ArchiveStage:
     max_transaction_bytes: int
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Columns in: topic, partition, offset, timestamp (us), key, value, headers. A row out: a packed `BatchResult`."""
+        """In: topic, partition, offset, timestamp (us), key, value, headers. Out: a row with a packed `BatchResult`."""
         content = _TaskContent()
         for batch in batches:
             for topic in batch.column(0).unique().to_pylist():

@@ -30,7 +30,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reachable import require_broker
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.spark.session import SparkOptions, build_session
-from fraud_rules.spark.shutdown import named_as, stop_spark
+from fraud_rules.spark.shutdown import job_error, stop_spark
 
 __all__ = ["ReevaluationJob", "over", "reevaluate"]
 
@@ -82,7 +82,7 @@ def reevaluate(job: ReevaluationJob, spread: Spread | None = None) -> DayResult:
         try:
             found, account = evaluate(case, spread, run)
         except Exception as error:
-            raise named_as(ReevaluationFailed, error) from error
+            raise job_error(ReevaluationFailed, error) from error
         clock.lap("evaluate")
         result = _conclude(job, case, run, found, account, clock)
         if result.withheld and before is not None:

@@ -24,16 +24,16 @@ from fraud_rules.stream import checkpoint
 from fraud_rules.stream.driver import losses
 from fraud_rules.stream.driver.job import DetectorJob
 from fraud_rules.stream.driver.marker import Beginning, Marker, adopt, beginning_of, check_fits, check_query
-from fraud_rules.stream.driver.rebuild import begin_rebuild, check_history, finish_rebuild, is_carried_out
-from fraud_rules.stream.driver.rule_pinning import RuleDesk
+from fraud_rules.stream.driver.rebuild import begin_rebuild, check_history, finish_rebuild, is_executed
+from fraud_rules.stream.driver.rule_pinning import RulePinner
 from fraud_rules.stream.pins import PinStore
 from fraud_rules.stream.work import WorkReport
 
-__all__ = ["Admitted", "admit", "check", "stopped_message"]
+__all__ = ["Admission", "admit", "check", "stopped_message"]
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class Admission:
     """The resources and the state of an admitted start.
 
     `marker` is None if no output of this checkpoint is written. `restores` means that the first batch must load the
@@ -41,7 +41,7 @@ class Admitted:
     losses that this start has accepted.
     """
 
-    desk: RuleDesk
+    pinner: RulePinner
     writer: BatchWriter
     marker: Marker | None
     resumed_at: int | None
@@ -64,7 +64,7 @@ def check(job: DetectorJob, folder: Folder) -> None:
     """Raise the errors of `admit` that can be found while another detector works. Change nothing."""
     _check_wanted(job)
     order, topics, marker = job.rebuild, _topic_ids(job), _read_marker(job)
-    if order is not None and not is_carried_out(folder, order):
+    if order is not None and not is_executed(folder, order):
         if marker is not None:
             known = {**checkpoint.topics_of(folder), **marker.topics}
             _require_all(job, _lost(job, marker.end_offsets, marker.end_offsets, known, topics))
@@ -76,12 +76,12 @@ def check(job: DetectorJob, folder: Folder) -> None:
     _require_all(job, _losses(job, folder, progress, _beginning(job, folder, marker, progress), topics))
 
 
-def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport) -> Admitted:
+def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport) -> Admission:
     """Claim the checkpoint, fence every other detector, and run the checks that need both."""
     settings, topics = job.settings, _topic_ids(job)
     finish_rebuild(folder)
     check(job, folder)
-    order = None if job.rebuild is None or is_carried_out(folder, job.rebuild) else job.rebuild
+    order = None if job.rebuild is None or is_executed(folder, job.rebuild) else job.rebuild
     _hold(folder, alone=order is not None)
     writer = BatchWriter(job.kafka, f"fraud-rules-{settings.detector}")
     writer.open()
@@ -94,8 +94,8 @@ def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport
     progress = checkpoint.read_progress(folder)
     work.begin(WorkPhase.RULES, "records")
     log = RuleLog.of(rules, job.schema, settings.limits, work.reached)
-    desk = RuleDesk(settings, log, rules, PinStore(folder))
-    resumed_at = _check_stop(folder, desk.stopped_at(), resume=job.resume)
+    pinner = RulePinner(settings, log, rules, PinStore(folder))
+    resumed_at = _check_stop(folder, pinner.stopped_at(), resume=job.resume)
     beginning = adopt(folder, marker, progress, wanted=job.adopt)
     if beginning is not None and marker == beginning.marker:
         marker = None
@@ -107,7 +107,9 @@ def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport
         losses.complete(folder, writer, settings)
         marker = None if marker is None else _read_marker(job)
     restores = beginning is not None and beginning.rebuild is not None and progress.committed is None
-    return Admitted(desk, writer, marker, resumed_at, beginning, restores, topics, losses.accepted(folder), lost)
+    return Admission(
+        pinner, writer, marker, resumed_at, beginning, restores, topics, losses.accepted_loss(folder), lost
+    )
 
 
 def _topic_ids(job: DetectorJob) -> Mapping[str, str]:
@@ -140,7 +142,7 @@ def _recreated(job: DetectorJob, known: Mapping[str, str], topics: Mapping[str, 
 
 
 def _beginning(
-    job: DetectorJob, folder: Folder, marker: Marker | None, progress: checkpoint.Progress
+    job: DetectorJob, folder: Folder, marker: Marker | None, progress: checkpoint.CheckpointProgress
 ) -> Beginning | None:
     """The beginning of the checkpoint, or its beginning if this start adopts it."""
     known = beginning_of(folder)
@@ -152,12 +154,12 @@ def _beginning(
 def _losses(
     job: DetectorJob,
     folder: Folder,
-    progress: checkpoint.Progress,
+    progress: checkpoint.CheckpointProgress,
     beginning: Beginning | None,
     topics: Mapping[str, str],
 ) -> list[LostRecords]:
     """The lost records after the start of the next batch."""
-    known, before = checkpoint.topics_of(folder), losses.accepted(folder)
+    known, before = checkpoint.topics_of(folder), losses.accepted_loss(folder)
     if before is not None and not before.done:
         return []  # an acceptance that was interrupted is completed first
     if progress.committed is not None:

@@ -27,9 +27,9 @@ from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.losses import AcceptedLoss
 from fraud_rules.stream.driver.marker import Marker
 from fraud_rules.stream.driver.metrics import DetectorMetrics
-from fraud_rules.stream.driver.progress import Account, BatchOutputs, Latency, Place, progress_record
+from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, BatchTimings, RunTotals, progress_record
 from fraud_rules.stream.driver.records import (
-    Occasion,
+    BatchTime,
     alert_records,
     export_records,
     late_records,
@@ -37,12 +37,12 @@ from fraud_rules.stream.driver.records import (
     quarantine_records,
     rule_operation_records,
 )
-from fraud_rules.stream.driver.rule_pinning import RuleDesk, RulesOfBatch
-from fraud_rules.stream.driver.ticker import Pulse
+from fraud_rules.stream.driver.rule_pinning import BatchRules, RulePinner
+from fraud_rules.stream.driver.ticker import Ticker
 from fraud_rules.stream.work import BatchWatch
 from fraud_rules.stream.worker.context import PIN_PROPERTY
 from fraud_rules.stream.worker.spill import Spill, is_file
-from fraud_rules.stream.worker.wire import ASIDE, Aside
+from fraud_rules.stream.worker.wire import SIDE_OUTPUT, SideOutput
 
 MAX_QUARANTINED_BYTES = 10_485_760
 
@@ -60,9 +60,9 @@ class BatchParts:
     spark: SparkSession
     settings: DetectorSettings
     folder: Folder
-    desk: RuleDesk
+    pinner: RulePinner
     writer: BatchWriter
-    pulse: Pulse
+    ticker: Ticker
     watch: BatchWatch
     spill: Spill
     metrics: DetectorMetrics
@@ -71,7 +71,7 @@ class BatchParts:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class BatchOrigin:
     """The origin of a start's batches, see `detector_status.BatchProgress`. `topics` are Kafka's ids of the inputs.
     `loss` is the last accepted loss, which one batch reports."""
 
@@ -88,14 +88,14 @@ class Origin:
 class BatchRunner:
     """Runs the batches of one start of the detector."""
 
-    def __init__(self, parts: BatchParts, marker: Marker | None, resumed_at: int | None, origin: Origin) -> None:
+    def __init__(self, parts: BatchParts, marker: Marker | None, resumed_at: int | None, origin: BatchOrigin) -> None:
         """`resumed_at` is the offset of the last lifted stop in the rule log."""
         self._parts = parts
         self._written = marker
         self._resumed_at = resumed_at
         self._origin = origin
-        self._account = Account(TrafficCounts(clock.now_ms(), 0, 0, 0))
-        self._before: Latency | None = None
+        self._totals = RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0))
+        self._before: BatchTimings | None = None
         self._query_id: str | None = None
         self._busy = False
         self.draining = threading.Event()
@@ -109,7 +109,7 @@ class BatchRunner:
             self._parts.spark.sparkContext.setLogLevel("OFF")  # else Spark logs the next exception as an error
             raise Draining
         self._busy = True
-        self._parts.watch.began(batch_id)
+        self._parts.watch.batch_started(batch_id)
         try:
             self._run(frame, batch_id)
         except Exception as error:
@@ -129,52 +129,54 @@ class BatchRunner:
 
     def _run(self, frame: DataFrame, batch_id: int) -> None:
         started = time.monotonic()
-        rules = self._parts.desk.rules_of(batch_id)
+        rules = self._parts.pinner.rules_of(batch_id)
         pinned = time.monotonic()
         self._parts.spark.sparkContext.setLocalProperty(PIN_PROPERTY, rules.pin.encode().decode())
         outputs, spilled = _collect(frame, self._parts.spill)
         evaluated = time.monotonic()
-        self._account.note(outputs)
-        account = self._account
-        self._parts.desk.saw(outputs.rows, outputs.event_span_ms, account.retained_events, account.retained_marks)
+        self._totals.add(outputs)
+        totals = self._totals
+        self._parts.pinner.record_batch(
+            outputs.rows, outputs.event_span_ms, totals.retained_events, totals.retained_marks
+        )
         if self._written is None or not self._written.covers(batch_id):
             self._write(batch_id, rules, outputs)
-        if self._parts.watch.ended() or spilled:
+        if self._parts.watch.batch_ended() or spilled:
             self._parts.spill.clean()
         written = time.monotonic()
         if self._parts.meter is not None:
-            self._parts.meter.note(outputs.rows, outputs.append_total_ms, clock.now_ms())
+            self._parts.meter.add(outputs.rows, outputs.append_total_ms, clock.now_ms())
         self._before = _latency(batch_id, outputs, (started, pinned, evaluated, written))
-        self._parts.pulse.beat()
+        self._parts.ticker.record_batch()
         self._last_batch = batch_id
-        self._look_for_stop(rules)
+        self._check_stop(rules)
 
-    def _write(self, batch_id: int, rules: RulesOfBatch, outputs: BatchOutputs) -> None:
+    def _write(self, batch_id: int, rules: BatchRules, outputs: BatchOutputs) -> None:
         if self._query_id is None:
             self._query_id = query_id(self._parts.folder)
         ends, origin = end_offsets(self._parts.folder, batch_id), self._origin
         lost = origin.lost_before(batch_id)
-        place = Place(self._query_id, batch_id, ends, rules.pin, origin.rebuilt, origin.attempt, lost)
-        marker = Marker(place.query_id, batch_id, ends, rules.pin, self._parts.desk.rate, dict(origin.topics))
+        place = BatchPosition(self._query_id, batch_id, ends, rules.pin, origin.rebuilt, origin.attempt, lost)
+        marker = Marker(place.query_id, batch_id, ends, rules.pin, self._parts.pinner.rate, dict(origin.topics))
         progress = self._progress(place, rules, outputs)
         self._parts.writer.write(self._records(place, rules, outputs, progress, marker))
         self._written = marker
-        self._parts.metrics.note(decode_progress(progress))
+        self._parts.metrics.add_batch(decode_progress(progress))
 
-    def _progress(self, place: Place, rules: RulesOfBatch, outputs: BatchOutputs) -> bytes:
-        lag = self._parts.pulse.lag(place.end_offsets.get(self._parts.settings.topics.transactions, {}))
+    def _progress(self, place: BatchPosition, rules: BatchRules, outputs: BatchOutputs) -> bytes:
+        lag = self._parts.ticker.lag(place.end_offsets.get(self._parts.settings.topics.transactions, {}))
         in_force = len(rules.timeline.latest.rules)
-        return progress_record(place, outputs, self._account, in_force, lag, self._before)
+        return progress_record(place, outputs, self._totals, in_force, lag, self._before)
 
     def _records(
-        self, place: Place, rules: RulesOfBatch, outputs: BatchOutputs, progress: bytes, marker: Marker
+        self, place: BatchPosition, rules: BatchRules, outputs: BatchOutputs, progress: bytes, marker: Marker
     ) -> Iterator[OutRecord]:
         """Yield all records of a batch in order, the marker last."""
         topics = self._parts.settings.topics
-        at = Occasion(place.batch_id, clock.now_ms())
+        at = BatchTime(place.batch_id, clock.now_ms())
         yield from alert_records(outputs.groups, topics)
         yield from late_records(outputs.groups, topics)
-        refused = [record for aside in outputs.asides for record in aside.refused]
+        refused = [record for each in outputs.side_outputs for record in each.refused]
         yield from quarantine_records(refused, topics, MAX_QUARANTINED_BYTES)
         if self._parts.settings.evaluations:
             for group in outputs.groups:
@@ -182,12 +184,12 @@ class BatchRunner:
         yield from rule_operation_records(rules.new, at, topics)
         yield from export_records(rules.new, rules.timeline, topics)
         if self._parts.meter is not None:
-            yield from latency_records(self._parts.meter.take(at.time_ms), topics)
+            yield from latency_records(self._parts.meter.due_average(at.time_ms), topics)
         detector = self._parts.settings.detector.encode()
         yield OutRecord(topics.detector_progress, progress, detector)
         yield OutRecord(topics.detector_marker, marker.encode(), detector)
 
-    def _look_for_stop(self, rules: RulesOfBatch) -> None:
+    def _check_stop(self, rules: BatchRules) -> None:
         stopped_at = rules.timeline.latest.stopped_at
         if stopped_at is not None and (self._resumed_at is None or stopped_at > self._resumed_at):
             self.stopped_at = stopped_at
@@ -201,21 +203,21 @@ def _collect(frame: DataFrame, spill: Spill) -> tuple[BatchOutputs, bool]:
     """
     table = frame.toArrow()
     groups: list[KeyGroupOutput] = []
-    asides: list[Aside] = []
+    side_outputs: list[SideOutput] = []
     spilled = False
     for key_group, blob in zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True):
-        if key_group == ASIDE:
-            asides.append(Aside.decode(blob))
+        if key_group == SIDE_OUTPUT:
+            side_outputs.append(SideOutput.decode(blob))
         else:
             spilled |= is_file(blob)
             groups.append(KeyGroupOutput.decode(spill.unpack(blob)))
     if len({group.key_group for group in groups}) != len(groups):
         raise CheckpointDamaged("a key group was evaluated twice in one batch: this is a defect, please report it")
     groups.sort(key=lambda group: group.key_group)
-    return BatchOutputs(groups, asides), spilled
+    return BatchOutputs(groups, side_outputs), spilled
 
 
-def _latency(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float, float]) -> Latency:
+def _latency(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float, float]) -> BatchTimings:
     now_ms = clock.now_ms()
 
     def behind_ms(q: float) -> int | None:
@@ -223,7 +225,7 @@ def _latency(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float
         return None if append_ms is None else now_ms - append_ms
 
     pin_ms, evaluate_ms, write_ms = (round((b - a) * _MS_A_S) for a, b in pairwise(at))
-    return Latency(
+    return BatchTimings(
         batch_id,
         outputs.rows,
         pin_ms,

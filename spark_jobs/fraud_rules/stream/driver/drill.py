@@ -25,7 +25,7 @@ from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.storage import DiskFolder
 from fraud_rules.stream.checkpoint import is_committed, read_live_progress
-from fraud_rules.stream.worker.compression import expand
+from fraud_rules.stream.worker.compression import decompress
 from fraud_rules.stream.worker.state import HEAD, LOG
 
 __all__ = ["DrillReport", "copy_batch", "drill"]
@@ -133,7 +133,7 @@ def _read_logs(spark: SparkSession, checkpoint: Path, batch: int) -> Mapping[int
         raise CheckpointDamaged(f"the state of batch {batch} in {checkpoint} cannot be read: {error}") from error
     logs: dict[int, dict[int, bytes]] = {}
     for row in rows:
-        logs.setdefault(row["key_group"], {})[row["id"]] = expand(bytes(row["blob"]))
+        logs.setdefault(row["key_group"], {})[row["id"]] = decompress(bytes(row["blob"]))
     return logs
 
 

@@ -19,13 +19,13 @@ import psutil
 from fraud_rules.errors import FraudError, ShutdownStalled
 from fraud_rules.runtime.process import kill_processes
 
-__all__ = ["END_S", "ends_in_time"]
+__all__ = ["END_S", "shutdown_deadline"]
 
 END_S: Final = 30.0
 
 
 @contextmanager
-def ends_in_time(
+def shutdown_deadline(
     ended: threading.Event,
     say: Callable[[str], None],
     limit_s: float = END_S,

@@ -9,11 +9,11 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.session import SparkOptions
 
-__all__ = ["AttemptOf", "DetectorJob", "RebuildOrder"]
+__all__ = ["AttemptRef", "DetectorJob", "RebuildOrder"]
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptOf:
+class AttemptRef:
     """The attempt and the epoch of the intent that a start executes. A higher epoch supersedes it."""
 
     attempt_id: str
@@ -46,7 +46,7 @@ class DetectorJob:
     spark: SparkOptions
     resume: bool = False
     adopt: bool = False
-    attempt: AttemptOf | None = None
+    attempt: AttemptRef | None = None
     rebuild: RebuildOrder | None = None
     metrics: str = ""
     accept_loss: bool = False

@@ -21,7 +21,7 @@ class LatencyMeter:
         self._rows = 0
         self._total_ms = 0
 
-    def note(self, rows: int, append_total_ms: int, now_ms: int) -> None:
+    def add(self, rows: int, append_total_ms: int, now_ms: int) -> None:
         """Add the transactions of a batch whose outputs are readable now. `append_total_ms` sums their append times."""
         if not rows:
             return
@@ -29,7 +29,7 @@ class LatencyMeter:
         self._rows += rows
         self._total_ms += rows * now_ms - append_total_ms
 
-    def take(self, now_ms: int) -> str | None:
+    def due_average(self, now_ms: int) -> str | None:
         """Return the average as text and start a new one, ten seconds after the first latency. Else return None."""
         if self._since_ms is None or now_ms - self._since_ms < _SPAN_MS:
             return None

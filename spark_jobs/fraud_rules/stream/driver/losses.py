@@ -21,7 +21,7 @@ from fraud_rules.spark.storage import Folder
 from fraud_rules.stream import checkpoint
 from fraud_rules.stream.driver.marker import Marker
 
-__all__ = ["AcceptedLoss", "accept", "accepted", "complete"]
+__all__ = ["AcceptedLoss", "accept", "accepted_loss", "complete"]
 
 ACCEPTED: Final = "accepted-loss"
 """A file beside the checkpoint: the last accepted loss."""
@@ -45,7 +45,7 @@ class AcceptedLoss(msgspec.Struct, frozen=True, rename="camel"):
 _decode = msgspec.json.Decoder(AcceptedLoss).decode
 
 
-def accepted(folder: Folder) -> AcceptedLoss | None:
+def accepted_loss(folder: Folder) -> AcceptedLoss | None:
     """The last accepted loss of this checkpoint. Raises CheckpointDamaged if its file cannot be read."""
     text = folder.read(ACCEPTED)
     try:
@@ -56,7 +56,7 @@ def accepted(folder: Folder) -> AcceptedLoss | None:
 
 def accept(
     folder: Folder,
-    progress: checkpoint.Progress,
+    progress: checkpoint.CheckpointProgress,
     marker: Marker | None,
     lost: Sequence[LostRecords],
     topics: Mapping[str, str],
@@ -66,7 +66,7 @@ def accept(
     `marker` is None if no output of this checkpoint is written yet.
     """
     batch_id = 1 + max(-1 if progress.committed is None else progress.committed, marker.batch_id if marker else -1)
-    before = accepted(folder)
+    before = accepted_loss(folder)
     unreported = before.lost if before is not None and before.batch_id >= batch_id else []
     files = {checkpoint.MANIFEST: json.dumps({**checkpoint.read_manifest(folder), "topics": dict(topics)}, indent=1)}
     for name in checkpoint.offset_files(folder, progress.committed):
@@ -82,7 +82,7 @@ def accept(
 
 def complete(folder: Folder, writer: BatchWriter, settings: DetectorSettings) -> None:
     """Make the changes of an accepted loss, unless they are made already."""
-    loss = accepted(folder)
+    loss = accepted_loss(folder)
     if loss is None or loss.done:
         return
     for name, text in loss.files.items():

@@ -13,7 +13,7 @@ import msgspec
 from fraud_rules.engine.event_rate import EventRate
 from fraud_rules.errors import CheckpointDamaged, CheckpointForeign
 from fraud_rules.spark.storage import Folder
-from fraud_rules.stream.checkpoint import Progress
+from fraud_rules.stream.checkpoint import CheckpointProgress
 from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
 
 
@@ -72,7 +72,7 @@ class Beginning(msgspec.Struct, frozen=True, rename="camel"):
 _decode_beginning = msgspec.json.Decoder(Beginning).decode
 
 
-def adopt(folder: Folder, marker: Marker | None, checkpoint: Progress, *, wanted: bool) -> Beginning | None:
+def adopt(folder: Folder, marker: Marker | None, checkpoint: CheckpointProgress, *, wanted: bool) -> Beginning | None:
     """The beginning of this checkpoint, None for the beginning of the topics.
 
     With `wanted`, an empty checkpoint starts behind the last written output, without state.
@@ -104,7 +104,7 @@ def beginning_of(folder: Folder) -> Beginning | None:
         ) from error
 
 
-def check_fits(marker: Marker | None, checkpoint: Progress, where: str) -> None:
+def check_fits(marker: Marker | None, checkpoint: CheckpointProgress, where: str) -> None:
     """Check that the marker and the checkpoint belong together. `where` names the checkpoint in errors.
 
     Raises CheckpointForeign, or CheckpointDamaged if one of the two is an older copy.
@@ -138,7 +138,7 @@ def check_query(marker: Marker, query_id: str | None, where: str) -> None:
         )
 
 
-def _check_batch(marker: Marker, checkpoint: Progress, where: str) -> None:
+def _check_batch(marker: Marker, checkpoint: CheckpointProgress, where: str) -> None:
     committed = -1 if checkpoint.committed is None else checkpoint.committed
     if marker.batch_id < committed:
         raise CheckpointForeign(

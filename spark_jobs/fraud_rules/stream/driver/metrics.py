@@ -37,7 +37,7 @@ class DetectorMetrics:
             for name in ("p50", "p99")
         }
 
-    def note(self, progress: BatchProgress) -> None:
+    def add_batch(self, progress: BatchProgress) -> None:
         """Add a written batch."""
         self._batches.inc()
         for name, counter in self._counters.items():

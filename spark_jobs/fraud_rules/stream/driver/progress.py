@@ -11,7 +11,7 @@ from fraud_rules.logs.detector_status import TrafficCounts
 from fraud_rules.model.lost_records import LostRecords
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.stream.pins import Pin
-from fraud_rules.stream.worker.wire import Aside, merged_quantile_ms
+from fraud_rules.stream.worker.wire import SideOutput, merged_quantile_ms
 
 _encode = msgspec.json.Encoder().encode
 
@@ -21,22 +21,22 @@ class BatchOutputs:
     """The outputs of all workers for a batch."""
 
     groups: Sequence[KeyGroupOutput]
-    asides: Sequence[Aside]
+    side_outputs: Sequence[SideOutput]
 
     @property
     def rows(self) -> int:
         """The number of accepted transactions."""
-        return sum(aside.rows for aside in self.asides)
+        return sum(each.rows for each in self.side_outputs)
 
     @property
     def refused(self) -> int:
         """The number of quarantined records."""
-        return sum(len(aside.refused) for aside in self.asides)
+        return sum(len(each.refused) for each in self.side_outputs)
 
     @property
     def ignored(self) -> int:
         """The number of ignored tombstones."""
-        return sum(aside.ignored for aside in self.asides)
+        return sum(each.ignored for each in self.side_outputs)
 
     @property
     def late(self) -> int:
@@ -45,22 +45,22 @@ class BatchOutputs:
 
     def append_ms(self, q: float) -> int | None:
         """A quantile of the append times of the accepted transactions."""
-        return merged_quantile_ms(((each.rows, each.append_quantiles_ms) for each in self.asides), q)
+        return merged_quantile_ms(((each.rows, each.append_quantiles_ms) for each in self.side_outputs), q)
 
     @property
     def append_total_ms(self) -> int:
         """The sum of the append times of the accepted transactions."""
-        return sum(aside.append_total_ms for aside in self.asides)
+        return sum(each.append_total_ms for each in self.side_outputs)
 
     @property
     def event_span_ms(self) -> tuple[int, int] | None:
         """The event times between which 90% of the accepted transactions are. None without transactions."""
-        tasks = [(each.rows, each.event_quantiles_ms) for each in self.asides]
+        tasks = [(each.rows, each.event_quantiles_ms) for each in self.side_outputs]
         first_ms, last_ms = merged_quantile_ms(tasks, 0.05), merged_quantile_ms(tasks, 0.95)
         return None if first_ms is None or last_ms is None else (first_ms, last_ms)
 
 
-class Latency(msgspec.Struct, frozen=True, rename="camel"):
+class BatchTimings(msgspec.Struct, frozen=True, rename="camel"):
     """The durations of one batch, in ms: its phases, and quantiles from a transaction's append to readable alerts."""
 
     batch_id: int
@@ -74,13 +74,13 @@ class Latency(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @dataclass(slots=True)
-class Account:
+class RunTotals:
     """The totals of this start: the state, by the newest output of each key group, and the traffic."""
 
     traffic: TrafficCounts
     groups: dict[int, KeyGroupOutput] = field(default_factory=dict)
 
-    def note(self, outputs: BatchOutputs) -> None:
+    def add(self, outputs: BatchOutputs) -> None:
         """Add a batch."""
         before = self.traffic
         self.traffic = TrafficCounts(
@@ -116,7 +116,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BatchPosition:
     """The position of a batch in the logs, and its origin, see `detector_status.BatchProgress`."""
 
     query_id: str
@@ -129,7 +129,12 @@ class Place:
 
 
 def progress_record(
-    place: Place, outputs: BatchOutputs, account: Account, rules: int, lag: int | None, before: Latency | None
+    place: BatchPosition,
+    outputs: BatchOutputs,
+    totals: RunTotals,
+    rules: int,
+    lag: int | None,
+    before: BatchTimings | None,
 ) -> bytes:
     """Encode the progress of a batch as JSON. `lag` counts unread transactions. `before` is the previous batch."""
     return _encode(
@@ -148,16 +153,16 @@ def progress_record(
             "duplicates": sum(len(group.duplicates) for group in outputs.groups),
             "lag": lag,
             "rulesInForce": rules,
-            "retainedEvents": account.retained_events,
-            "retainedBytes": account.retained_bytes,
-            "retainedMarks": account.retained_marks,
-            "watermark": account.watermark_ms,
+            "retainedEvents": totals.retained_events,
+            "retainedBytes": totals.retained_bytes,
+            "retainedMarks": totals.retained_marks,
+            "watermark": totals.watermark_ms,
             "newestAppendTime": outputs.append_ms(1.0),
             "previous": before,
             "rebuilt": place.rebuilt,
             "attempt": place.attempt,
             "lateTransactions": outputs.late,
-            "sinceStart": account.traffic,
+            "sinceStart": totals.traffic,
             "lost": place.lost,
         }
     )

@@ -28,14 +28,14 @@ __all__ = [
     "begin_rebuild",
     "check_history",
     "finish_rebuild",
-    "is_carried_out",
+    "is_executed",
     "recompute",
 ]
 
 _FRESH: Final = ".fresh"
 
 
-def is_carried_out(folder: Folder, order: RebuildOrder) -> bool:
+def is_executed(folder: Folder, order: RebuildOrder) -> bool:
     """Whether the order has already created this folder, finished or not."""
     try:
         beginning = beginning_of(folder)

@@ -15,7 +15,7 @@ from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleDeletion
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
-from fraud_rules.stream.worker.wire import Refused
+from fraud_rules.stream.worker.wire import RefusedRecord
 
 RULE_KEY_CONTROL: Final = b"control"
 
@@ -53,7 +53,7 @@ def late_records(outputs: Sequence[KeyGroupOutput], topics: TopicNames) -> Itera
         yield OutRecord(topics.late_transactions, _encode(document))
 
 
-def quarantine_records(refused: Iterable[Refused], topics: TopicNames, max_bytes: int) -> Iterator[OutRecord]:
+def quarantine_records(refused: Iterable[RefusedRecord], topics: TopicNames, max_bytes: int) -> Iterator[OutRecord]:
     """Yield refused records unchanged, in the order of their positions. The headers hold origin and reason.
 
     A record longer than `max_bytes` is cut and marked, because a record that is too large to write must not stop the
@@ -75,14 +75,14 @@ def quarantine_records(refused: Iterable[Refused], topics: TopicNames, max_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class BatchTime:
     """The batch that makes rules live, and its time in epoch ms."""
 
     batch_id: int
     time_ms: int
 
 
-def rule_operation_records(entries: Iterable[LogEntry], at: Occasion, topics: TopicNames) -> Iterator[OutRecord]:
+def rule_operation_records(entries: Iterable[LogEntry], at: BatchTime, topics: TopicNames) -> Iterator[OutRecord]:
     """Yield one report per rule record that the batch's pin newly includes: live, or rejected with reasons."""
     for entry in entries:
         document: dict[str, object] = {

@@ -17,7 +17,7 @@ from fraud_rules.stream.pins import NO_PIN, Pin, PinStore
 
 
 @dataclass(frozen=True, slots=True)
-class RulesOfBatch:
+class BatchRules:
     """The pin of a batch, the rule log up to the pin, and the entries that earlier batches did not have."""
 
     pin: Pin
@@ -25,7 +25,7 @@ class RulesOfBatch:
     new: Sequence[LogEntry]
 
 
-class RuleDesk:
+class RulePinner:
     """Decides the pins of batches, one after the other."""
 
     def __init__(
@@ -52,7 +52,7 @@ class RuleDesk:
         pin = self._pins.read(self._newest) or NO_PIN
         return self._log.up_to(pin.rules_end, pin.reasons(), pin.digest).latest.stopped_at
 
-    def rules_of(self, batch_id: int) -> RulesOfBatch:
+    def rules_of(self, batch_id: int) -> BatchRules:
         """The rules of a batch: those of its first attempt, else all current rules, pinned durably."""
         previous = self._last if self._last.batch_id == batch_id - 1 else self._pins.read(batch_id - 1) or NO_PIN
         pin = self._pins.read(batch_id) if batch_id <= self._newest else None
@@ -63,9 +63,11 @@ class RuleDesk:
         new = (
             [entry for entry in timeline.entries if entry.version >= previous.rules_end] if _grew(previous, pin) else []
         )
-        return RulesOfBatch(pin, timeline, new)
+        return BatchRules(pin, timeline, new)
 
-    def saw(self, rows: int, event_span_ms: tuple[int, int] | None, retained_events: int, retained_marks: int) -> None:
+    def record_batch(
+        self, rows: int, event_span_ms: tuple[int, int] | None, retained_events: int, retained_marks: int
+    ) -> None:
         """Record a batch: its transactions, their span of event time (None without any), and the state after it."""
         if event_span_ms is not None:
             self.rate = self.rate.after(rows, *event_span_ms)

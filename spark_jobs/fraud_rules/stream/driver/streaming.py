@@ -27,19 +27,19 @@ from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_log import check_rule_log
 from fraud_rules.spark.master import check_master
 from fraud_rules.spark.session import SparkOptions, build_session, check_options, drop_hadoop_defaults, warm_up
-from fraud_rules.spark.shutdown import is_late_worker, named, signals, stop_query, stop_spark
+from fraud_rules.spark.shutdown import drain_on_signals, is_late_worker, query_error, stop_query, stop_spark
 from fraud_rules.spark.storage import DiskFolder, Folder, HadoopFolder
-from fraud_rules.stream.driver.admission import Admitted, admit, check, stopped_message
-from fraud_rules.stream.driver.batch import BatchParts, BatchRunner, Origin
-from fraud_rules.stream.driver.end_deadline import ends_in_time
+from fraud_rules.stream.driver.admission import Admission, admit, check, stopped_message
+from fraud_rules.stream.driver.batch import BatchOrigin, BatchParts, BatchRunner
+from fraud_rules.stream.driver.end_deadline import shutdown_deadline
 from fraud_rules.stream.driver.job import DetectorJob
 from fraud_rules.stream.driver.latency_meter import LatencyMeter
 from fraud_rules.stream.driver.metrics import serve_metrics
 from fraud_rules.stream.driver.query import start_query
 from fraud_rules.stream.driver.rebuild import recompute
-from fraud_rules.stream.driver.ticker import Pulse
+from fraud_rules.stream.driver.ticker import Ticker
 from fraud_rules.stream.rebuilt_state import share_state
-from fraud_rules.stream.work import BatchWatch, WorkReport, named_report
+from fraud_rules.stream.work import BatchWatch, WorkReport, default_report
 from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.task_work import read_progress
 from fraud_rules.stream.worker.views import check_views_disk
@@ -85,13 +85,13 @@ def run(
     of a process that ends by the limit of `end_deadline`.
     Raises DetectorStopped if the rule log requests a stop, and other errors by name, see `errors`.
     """
-    drain, work = threading.Event(), work or named_report()
+    drain, work = threading.Event(), work or default_report()
     with ExitStack() as stack:
-        stack.enter_context(signals(drain))
+        stack.enter_context(drain_on_signals(drain))
         ended = threading.Event()
         stack.callback(ended.set)
         stack.callback(work.end)
-        with ends_in_time(ended, say):
+        with shutdown_deadline(ended, say):
             spark = None
             if hold is not None:
                 spark = _spark(job.spark, stack, work)
@@ -117,45 +117,49 @@ def _start(
     check_rule_log(rules)
     check_topics(job.kafka, topics)
     _check_host(job)
-    admitted = None
+    admission = None
     folder: Folder
     if options.checkpoints_to_disk:
         folder = DiskFolder(options.checkpoint_path)
         stack.callback(folder.release)
-        admitted = admit(job, folder, rules, work)
+        admission = admit(job, folder, rules, work)
     warming = None
     if spark is None:
         spark = _spark(options, stack, work)
         warming = warm_up(spark)
-    if admitted is None:
+    if admission is None:
         folder = HadoopFolder(spark, options.checkpoint)
-        admitted = admit(job, folder, rules, work)
-    for each in admitted.lost:
+        admission = admit(job, folder, rules, work)
+    for each in admission.lost:
         say(f"continues without lost records: {each}")
     transactions = stack.enter_context(TopicReader(job.kafka, topics.transactions))
-    pulse = Pulse(TickWriter(job.kafka, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
-    context = WorkerContext(job.schema, settings, job.kafka, folder.root, options.shuffle_partitions, admitted.restores)
-    if admitted.restores and admitted.beginning is not None:
-        stack.enter_context(share_state(spark, recompute(job, admitted.beginning, admitted.loss, work)))
+    ticker = Ticker(TickWriter(job.kafka, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
+    context = WorkerContext(
+        job.schema, settings, job.kafka, folder.root, options.shuffle_partitions, admission.restores
+    )
+    if admission.restores and admission.beginning is not None:
+        stack.enter_context(share_state(spark, recompute(job, admission.beginning, admission.loss, work)))
     metrics = stack.enter_context(serve_metrics(job))
     spill = context.spill()
     spill.clean()
     watch = BatchWatch(work, partial(read_progress, spill), partial(_retained, job), settings.key_groups)
     meter = LatencyMeter() if has_topic(job.kafka, topics.latency) else None
-    parts = BatchParts(spark, settings, folder, admitted.desk, admitted.writer, pulse, watch, spill, metrics, meter)
-    runner = BatchRunner(parts, admitted.marker, admitted.resumed_at, _origin(job, admitted))
+    parts = BatchParts(
+        spark, settings, folder, admission.pinner, admission.writer, ticker, watch, spill, metrics, meter
+    )
+    runner = BatchRunner(parts, admission.marker, admission.resumed_at, _origin(job, admission))
     if warming is not None:
         # The Python worker of the query has ten seconds to connect, and these workers use the same cores.
         work.begin(WorkPhase.WORKERS)
         warming.join()
     watch.start()
     stack.callback(watch.stop)
-    pulse.start()
-    stack.callback(pulse.stop)
+    ticker.start()
+    stack.callback(ticker.stop)
 
     def begin() -> StreamingQuery:
         work.begin(WorkPhase.QUERY)
-        query = start_query(spark, context, admitted.starting_offsets, runner.run)
+        query = start_query(spark, context, admission.starting_offsets, runner.run)
         stack.callback(stop_query, query)
         stack.callback(work.begin, WorkPhase.STOP)
         return query
@@ -186,10 +190,10 @@ def _check_host(job: DetectorJob) -> None:
         check_views_disk(where, job.settings.views_folder)
 
 
-def _origin(job: DetectorJob, admitted: Admitted) -> Origin:
-    rebuilt = admitted.beginning is not None and admitted.beginning.rebuild is not None
+def _origin(job: DetectorJob, admission: Admission) -> BatchOrigin:
+    rebuilt = admission.beginning is not None and admission.beginning.rebuild is not None
     attempt = None if job.attempt is None else job.attempt.attempt_id
-    return Origin(rebuilt, attempt, admitted.topics, admitted.loss)
+    return BatchOrigin(rebuilt, attempt, admission.topics, admission.loss)
 
 
 def _retained(job: DetectorJob) -> int | None:
@@ -247,6 +251,6 @@ def _watch(query: StreamingQuery, runner: BatchRunner, drain: threading.Event) -
     except (Py4JError, OSError) as lost:
         error = lost
     if runner.failure is not None:
-        raise named(runner.failure) from runner.failure
+        raise query_error(runner.failure) from runner.failure
     if error is not None:
-        raise named(error) from error
+        raise query_error(error) from error

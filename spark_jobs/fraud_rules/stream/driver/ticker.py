@@ -24,18 +24,18 @@ _WARM_BATCHES = 30
 _MS_A_S = 1_000
 
 
-class Pulse:
+class Ticker:
     """A daemon thread. It must be the only user of the reader `transactions`."""
 
     def __init__(self, ticks: TickWriter, transactions: TopicReader, tick_ms: int) -> None:
         self._ticks = ticks
         self._transactions = transactions
         self._tick_s = tick_ms / _MS_A_S
-        self._beat = time.monotonic()
+        self._last_batch_s = time.monotonic()
         self._batches = 0
         self._ends: dict[str, int] = {}
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
 
     def start(self) -> None:
         """Write a tick and start the thread."""
@@ -47,9 +47,9 @@ class Pulse:
         self._stop.set()
         self._thread.join()
 
-    def beat(self) -> None:
+    def record_batch(self) -> None:
         """Record the end of a batch."""
-        self._beat = time.monotonic()
+        self._last_batch_s = time.monotonic()
         self._batches += 1
         if self._batches <= _WARM_BATCHES:
             self._ticks.tick()
@@ -64,17 +64,17 @@ class Pulse:
     def _run(self) -> None:
         while not self._stop.wait(min(_LOOK_S, self._tick_s / 4)):
             try:
-                self._turn()
+                self._tick_if_due()
             except Exception:  # noqa: BLE001 - without this thread an idle detector runs no batch and counts as stalled
                 _log.exception("the ticker has failed and retries in a second")
 
-    def _turn(self) -> None:
-        if time.monotonic() - self._beat >= self._tick_s:
-            self._beat = time.monotonic()
+    def _tick_if_due(self) -> None:
+        if time.monotonic() - self._last_batch_s >= self._tick_s:
+            self._last_batch_s = time.monotonic()
             self._ticks.tick()
-        self._look()
+        self._read_ends()
 
-    def _look(self) -> None:
+    def _read_ends(self) -> None:
         try:
             partitions = self._transactions.partitions()
             self._ends = {str(partition): self._transactions.ends(partition)[1] for partition in partitions}

@@ -16,21 +16,21 @@ _LENGTH_BYTES: Final = 8
 _codec = pa.Codec("zstd", compression_level=1)
 
 
-def squeeze(blob: bytes) -> bytes:
-    """Compress a blob for the JVM; `expand` restores it."""
+def compress(blob: bytes) -> bytes:
+    """Compress a blob for the JVM; `decompress` restores it."""
     if len(blob) < _LEAST_BYTES:
         return _PLAIN + blob
     return b"".join([_ZSTD, len(blob).to_bytes(_LENGTH_BYTES, "little"), _codec.compress(blob, asbytes=True)])
 
 
-def expand(squeezed: bytes) -> bytes:
-    """Restore a blob that `squeeze` made. Raises ValueError for anything else."""
-    kind = squeezed[:1]
+def decompress(compressed: bytes) -> bytes:
+    """Restore a blob that `compress` made. Raises ValueError for anything else."""
+    kind = compressed[:1]
     if kind == _PLAIN:
-        return squeezed[1:]
+        return compressed[1:]
     if kind != _ZSTD:
         raise ValueError(f"a blob of unknown kind {kind!r}")
     start = 1 + _LENGTH_BYTES
-    length = int.from_bytes(squeezed[1:start], "little")
-    expanded: bytes = _codec.decompress(memoryview(squeezed)[start:], length, asbytes=True)
-    return expanded
+    length = int.from_bytes(compressed[1:start], "little")
+    plain: bytes = _codec.decompress(memoryview(compressed)[start:], length, asbytes=True)
+    return plain

@@ -69,7 +69,7 @@ class WorkerContext:
         return _views(self.checkpoint, self.settings.views_folder, self.schema)
 
 
-def settle() -> None:
+def freeze_loaded() -> None:
     """Freeze the loaded objects, so that the garbage collector skips them. Call this once a task is set up.
 
     Spark's daemon collects garbage after every task. With the objects of numba, pyarrow and pyspark that takes longer

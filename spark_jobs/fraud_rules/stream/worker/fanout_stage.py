@@ -13,10 +13,10 @@ from fraud_rules.codec.transactions.codec import DecodeResult, decode_transactio
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import TransactionBatch
-from fraud_rules.stream.worker.compression import squeeze
-from fraud_rules.stream.worker.context import WorkerContext, settle
-from fraud_rules.stream.worker.salting import lanes
-from fraud_rules.stream.worker.wire import ASIDE, Aside, Refused, quantiles_ms
+from fraud_rules.stream.worker.compression import compress
+from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
+from fraud_rules.stream.worker.salting import salts
+from fraud_rules.stream.worker.wire import SIDE_OUTPUT, RefusedRecord, SideOutput, quantiles_ms
 
 MAX_REFUSED_BYTES = 4_194_304
 """The most quarantined bytes in one row. A single larger record gets a row of its own."""
@@ -48,7 +48,7 @@ class FanOutStage:
 
         Records of other topics carry no row. They only trigger a pass over all key groups.
         """
-        settle()
+        freeze_loaded()
         accepted: list[TransactionBatch] = []
         ignored, visit_all = 0, self.context.restores_now()
         for batch in batches:
@@ -61,10 +61,10 @@ class FanOutStage:
             accepted.append(decoded.batch)
             ignored += decoded.ignored
             for refused in _refused(records, decoded):
-                yield self._rows([(ASIDE, Aside(refused=refused).encode())])
+                yield self._rows([(SIDE_OUTPUT, SideOutput(refused=refused).encode())])
         rows = self._fan_out(accepted, ignored)
         if visit_all:
-            rows += [(group, squeeze(EMPTY_BLOB)) for group in range(self.context.settings.key_groups)]
+            rows += [(group, compress(EMPTY_BLOB)) for group in range(self.context.settings.key_groups)]
         if rows:
             yield self._rows(rows)
 
@@ -85,20 +85,20 @@ class FanOutStage:
             return []
         batch = TransactionBatch.concat(accepted)
         blobs = fan_out(batch, self.context.timeline(), self.context.settings.key_groups)
-        rows = [(key_group, squeeze(blob)) for key_group, blob in blobs.items()]
-        account = Aside(
+        rows = [(key_group, compress(blob)) for key_group, blob in blobs.items()]
+        account = SideOutput(
             len(batch),
             ignored,
             quantiles_ms(batch.append_ms),
             event_quantiles_ms=quantiles_ms(batch.columns[TIME_FIELD].values),
             append_total_ms=int(batch.append_ms.sum()),
         )
-        return [*rows, (ASIDE, account.encode())]
+        return [*rows, (SIDE_OUTPUT, account.encode())]
 
     def _rows(self, rows: Rows) -> pa.RecordBatch:
         groups, blobs = zip(*rows, strict=True)
-        lanes_of = lanes(self.context.settings.key_groups, self.context.partitions)
-        keyed = [0 if group == ASIDE else lanes_of[group] for group in groups]
+        salt_of = salts(self.context.settings.key_groups, self.context.partitions)
+        keyed = [0 if group == SIDE_OUTPUT else salt_of[group] for group in groups]
         columns = [pa.array(groups, pa.int32()), pa.array(keyed, pa.int32()), pa.array(blobs, pa.binary())]
         return pa.RecordBatch.from_arrays(columns, schema=_OUT)
 
@@ -112,9 +112,9 @@ def _records(batch: pa.RecordBatch) -> _Records:
     )
 
 
-def _refused(records: _Records, decoded: DecodeResult) -> Iterator[tuple[Refused, ...]]:
+def _refused(records: _Records, decoded: DecodeResult) -> Iterator[tuple[RefusedRecord, ...]]:
     """Split the rejected records into portions of bounded size."""
-    portion: list[Refused] = []
+    portion: list[RefusedRecord] = []
     size = 0
     for reject in decoded.rejects:
         raw = records.values[reject.index] or b""
@@ -124,6 +124,6 @@ def _refused(records: _Records, decoded: DecodeResult) -> Iterator[tuple[Refused
         size += len(raw)
         partition, offset = int(records.partition[reject.index]), int(records.offset[reject.index])
         append_ms = int(records.append_ms[reject.index])
-        portion.append(Refused(partition, offset, append_ms, reject.reason, reject.detail, raw))
+        portion.append(RefusedRecord(partition, offset, append_ms, reject.reason, reject.detail, raw))
     if portion:
         yield tuple(portion)

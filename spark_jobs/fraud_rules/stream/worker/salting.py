@@ -16,17 +16,17 @@ _WORD: Final = 0xFFFF_FFFF
 
 
 @cache
-def lanes(key_groups: int, partitions: int) -> tuple[int, ...]:
+def salts(key_groups: int, partitions: int) -> tuple[int, ...]:
     """The salt of each key group: the smallest number that puts it on partition `key group % partitions`."""
     return tuple(
-        next(lane for lane in count() if partition_of(key_group, lane, partitions) == key_group % partitions)
+        next(salt for salt in count() if partition_of(key_group, salt, partitions) == key_group % partitions)
         for key_group in range(key_groups)
     )
 
 
-def partition_of(key_group: int, lane: int, partitions: int) -> int:
-    """The partition of the grouping key (key_group, lane), both of type int, by Spark's hash partitioning."""
-    return _signed(_murmur3(lane, _murmur3(key_group, _SEED))) % partitions
+def partition_of(key_group: int, salt: int, partitions: int) -> int:
+    """The partition of the grouping key (key_group, salt), both of type int, by Spark's hash partitioning."""
+    return _signed(_murmur3(salt, _murmur3(key_group, _SEED))) % partitions
 
 
 def _murmur3(value: int, seed: int) -> int:

@@ -12,7 +12,7 @@ from typing import Final
 
 from pyarrow import fs
 
-from fraud_rules.stream.worker.compression import expand, squeeze
+from fraud_rules.stream.worker.compression import compress, decompress
 
 FOLDER: Final = "outputs"
 
@@ -29,25 +29,25 @@ class Spill:
 
     def pack(self, output: bytes, batch_id: int) -> bytes:
         """Pack an output into a row, and write a file for a large output. Each attempt of a task has separate files."""
-        squeezed = squeeze(output)
-        if len(squeezed) <= self.limit_bytes:
-            return _INLINE + squeezed
+        compressed = compress(output)
+        if len(compressed) <= self.limit_bytes:
+            return _INLINE + compressed
         name = f"{batch_id}/{uuid.uuid4().hex}"
         system, root = self.system()
         path = posixpath.join(root, name)
         system.create_dir(posixpath.dirname(path), recursive=True)
         with system.open_output_stream(path) as stream:
-            stream.write(squeezed)
+            stream.write(compressed)
         return _FILE + name.encode()
 
     def unpack(self, row: bytes) -> bytes:
         """Unpack the output of a row."""
         kind, rest = row[:1], row[1:]
         if kind == _INLINE:
-            return expand(rest)
+            return decompress(rest)
         system, root = self.system()
         with system.open_input_stream(posixpath.join(root, rest.decode())) as stream:
-            return expand(bytes(stream.read()))
+            return decompress(bytes(stream.read()))
 
     def clean(self) -> None:
         """Remove all files. Call this only when no batch runs."""

@@ -6,7 +6,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from fraud_rules.errors import StateDamaged
-from fraud_rules.stream.worker.compression import expand, squeeze
+from fraud_rules.stream.worker.compression import compress, decompress
 
 _BLOB = StructType([StructField("blob", BinaryType(), nullable=False)])
 _ID = StructType([StructField("id", LongType(), nullable=False)])
@@ -31,7 +31,7 @@ class StateStoreLog:
         return self._get(HEAD)
 
     def put_head(self, head: bytes) -> None:
-        self._log.updateValue((HEAD,), (squeeze(head),))
+        self._log.updateValue((HEAD,), (compress(head),))
 
     def chunk(self, chunk_id: int) -> bytes:
         blob = self._get(chunk_id)
@@ -40,11 +40,11 @@ class StateStoreLog:
         return blob
 
     def put_chunk(self, chunk_id: int, blob: bytes) -> None:
-        self._log.updateValue((chunk_id,), (squeeze(blob),))
+        self._log.updateValue((chunk_id,), (compress(blob),))
 
     def delete_chunk(self, chunk_id: int) -> None:
         self._log.removeKey((chunk_id,))
 
     def _get(self, entry: int) -> bytes | None:
         row = self._log.getValue((entry,))
-        return None if row is None else expand(bytes(row[0]))
+        return None if row is None else decompress(bytes(row[0]))

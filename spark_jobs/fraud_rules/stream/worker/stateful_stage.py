@@ -11,11 +11,11 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from fraud_rules.engine.statelog import restore_image
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.stream.rebuilt_state import restored_state
-from fraud_rules.stream.worker.compression import expand
-from fraud_rules.stream.worker.context import WorkerContext, settle
+from fraud_rules.stream.worker.compression import decompress
+from fraud_rules.stream.worker.context import WorkerContext, freeze_loaded
 from fraud_rules.stream.worker.state import StateStoreLog
 from fraud_rules.stream.worker.task_work import TaskWork
-from fraud_rules.stream.worker.wire import ASIDE
+from fraud_rules.stream.worker.wire import SIDE_OUTPUT
 
 
 class KeyGroupProcessor(StatefulProcessor):
@@ -31,7 +31,7 @@ class KeyGroupProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Evaluate a key group's part of the batch. Pass side outputs through."""
         key_group, _ = key
-        if key_group == ASIDE:
+        if key_group == SIDE_OUTPUT:
             for row in rows:
                 yield Row(key_group=key_group, blob=bytes(row[2]))
             return
@@ -44,11 +44,11 @@ class KeyGroupProcessor(StatefulProcessor):
         work = self._work = self._work or TaskWork(context.spill(), context.batch_id())
         engine = KeyGroupEngine(key_group, context.schema, context.settings, self._log, context.views(), progress=work)
         detection_ms = now_ms()
-        blobs = [expand(bytes(row[2])) for row in rows]
+        blobs = [decompress(bytes(row[2])) for row in rows]
         output = engine.process(blobs, context.timeline(), context.batch_id(), detection_ms)
         yield Row(key_group=key_group, blob=context.spill().pack(output.encode(), context.batch_id()))
         work.key_group_done()
 
     def close(self) -> None:
         """End the task. Only `worker` keeps anything between batches."""
-        settle()
+        freeze_loaded()

@@ -1,7 +1,7 @@
 """The wire format between the two Python stages and the driver: rows of a small integer and a blob.
 
 The rows of key groups carry packed transactions to the stateful stage, and its outputs from there. Rows with the number
-`ASIDE` pass through it: the fan-out tasks' side outputs, with the quarantined records.
+`SIDE_OUTPUT` pass through it: the fan-out tasks' side outputs, with the quarantined records.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 ROW_SCHEMA = "key_group int, blob binary"
 KEYED_SCHEMA = "key_group int, lane int, blob binary"
-"""Rows for the stateful stage, with their salt."""
+"""Rows for the stateful stage. `lane` is the salt: checkpoints have this column name in the schema of their state."""
 
-ASIDE = -1
+SIDE_OUTPUT = -1
 
 _QUANTILES = np.linspace(0.0, 1.0, 101)
 
 
-class Refused(msgspec.Struct, array_like=True, frozen=True, gc=False):
+class RefusedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """An unchanged record for quarantine."""
 
     partition: int
@@ -32,14 +32,14 @@ class Refused(msgspec.Struct, array_like=True, frozen=True, gc=False):
     raw: bytes
 
 
-class Aside(msgspec.Struct, array_like=True, frozen=True):
+class SideOutput(msgspec.Struct, array_like=True, frozen=True):
     """The side output of a fan-out task: the number of accepted rows and of ignored tombstones, 101 quantiles of the
     append times, the refused records, 101 quantiles of the event times, and the sum of the append times."""
 
     rows: int = 0
     ignored: int = 0
     append_quantiles_ms: tuple[int, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedRecord, ...] = ()
     event_quantiles_ms: tuple[int, ...] = ()
     append_total_ms: int = 0
 
@@ -48,13 +48,13 @@ class Aside(msgspec.Struct, array_like=True, frozen=True):
         return _encode(self)
 
     @staticmethod
-    def decode(blob: bytes) -> Aside:
+    def decode(blob: bytes) -> SideOutput:
         """Decode the result of `encode`."""
         return _decode(blob)
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Aside).decode
+_decode = msgspec.msgpack.Decoder(SideOutput).decode
 
 
 def quantiles_ms(times_ms: NDArray[np.int64]) -> tuple[int, ...]:
