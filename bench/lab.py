@@ -20,7 +20,7 @@ from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.consume import Received, follow, read_topic, tail_of, topic_ends, topic_starts
+from fraud_rules.kafka.consume import ReceivedRecord, follow, read_topic, tail_of, topic_ends, topic_starts
 from fraud_rules.kafka.declared import load_topics
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.logs.rule_status import await_operations
@@ -154,13 +154,13 @@ class Session:
             if judged >= transactions:
                 return record
 
-    def received(self, *topics: str, from_start: bool = False) -> Iterator[Received]:
+    def received(self, *topics: str, from_start: bool = False) -> Iterator[ReceivedRecord]:
         """Committed records as they become visible, from the topics' starts or from where they end now. Raises
         RuntimeError when none comes for long, or the detector has ended."""
         places = topic_starts if from_start else topic_ends
         return self._received({topic: places(self.kafka, topic) for topic in topics})
 
-    def _received(self, starts: Mapping[str, Mapping[int, int]]) -> Iterator[Received]:
+    def _received(self, starts: Mapping[str, Mapping[int, int]]) -> Iterator[ReceivedRecord]:
         deadline = time.monotonic() + _PATIENCE_S
 
         def wanted() -> bool:

@@ -17,7 +17,7 @@ from bench.loads import UNIFORM_500K, transactions
 from bench.producing import Backlog
 from bench.rulesets import FIRE_ALL, Document, encoded, rule
 from bench.watching import quantile
-from fraud_rules.kafka.consume import Received
+from fraud_rules.kafka.consume import ReceivedRecord
 from fraud_rules.runtime.clock import now_ms
 
 _RATE = 1_000
@@ -94,7 +94,7 @@ def _send(producer: Producer, session: Session, rules: tuple[Document, ...]) -> 
     return versions
 
 
-def _pass(records: Iterator[Received], seconds: float) -> None:
+def _pass(records: Iterator[ReceivedRecord], seconds: float) -> None:
     """Read on for so long."""
     until = time.monotonic() + seconds
     next(itertools.dropwhile(lambda _: time.monotonic() < until, records))

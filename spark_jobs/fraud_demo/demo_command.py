@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fraud_rules.cli.configured import configured
+from fraud_rules.cli.configured import load_context
 
 
 def demo(
@@ -32,7 +32,7 @@ def demo(
     from fraud_demo.run import DemoOptions, run_demo, stop_left_over
     from fraud_demo.traffic import TrafficSettings
 
-    context = configured()
+    context = load_context()
     if stop:
         stopped = stop_left_over(context)
         print(f"stopped: {', '.join(stopped)}" if stopped else "no demo is running")

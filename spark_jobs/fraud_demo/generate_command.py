@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fraud_rules.cli.configured import configured
+from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.interrupts import interrupts_set
 from fraud_rules.cli.options import Kafka
 
@@ -44,7 +44,7 @@ def generate(
     from fraud_demo.traffic_writer import TrafficWriter
     from fraud_rules.kafka.reachable import require_broker
 
-    settings = configured().settings
+    settings = load_context().settings
     wanted = TrafficSettings(
         rate_per_s=rate,
         seconds=seconds,

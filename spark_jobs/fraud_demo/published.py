@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fraud_demo.verdict import Published
+from fraud_demo.verdict import PublishedOutputs
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import await_settled, read_topic
@@ -14,11 +14,11 @@ from fraud_rules.replay.replay import decode_exactly
 __all__ = ["read_published"]
 
 
-def read_published(kafka: KafkaConnection, topics: TopicNames) -> Published:
+def read_published(kafka: KafkaConnection, topics: TopicNames) -> PublishedOutputs:
     """Read all outputs once no transaction is open, in the order of the topics. Raises BrokerUnavailable."""
     await_settled(kafka, (topics.alerts, topics.shadow_alerts, topics.late_transactions, topics.quarantine))
 
-    return Published(
+    return PublishedOutputs(
         alerts=_documents(kafka, topics.alerts),
         shadow_alerts=_documents(kafka, topics.shadow_alerts),
         late=_documents(kafka, topics.late_transactions),

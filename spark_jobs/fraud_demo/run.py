@@ -19,12 +19,12 @@ from fraud_demo.late_frauds import late_frauds
 from fraud_demo.published import read_published
 from fraud_demo.screen import Screen, Sending, open_screen, status_line, summary
 from fraud_demo.sender import Sender
-from fraud_demo.site import PASSWORD, Site
+from fraud_demo.site import PASSWORD, DemoSite
 from fraud_demo.steering import Steering
 from fraud_demo.traffic import TrafficSettings
-from fraud_demo.verdict import Traffic, Verdict, judge
-from fraud_demo.watch import Watch
-from fraud_rules.cli.configured import Configured
+from fraud_demo.verdict import RunVerdict, SentTraffic, judge
+from fraud_demo.watch import OutputWatch
+from fraud_rules.cli.configured import CommandContext
 from fraud_rules.cli.interrupts import interrupts_set
 from fraud_rules.codec.rules.apply import rule_files
 from fraud_rules.errors import DetectorFailed
@@ -49,12 +49,12 @@ class DemoOptions:
     traffic: TrafficSettings
 
 
-def stop_left_over(context: Configured) -> list[str]:
+def stop_left_over(context: CommandContext) -> list[str]:
     """Stop the processes that an earlier demo left behind. Return their names."""
-    return Site(context).stop_left_over()
+    return DemoSite(context).stop_left_over()
 
 
-def run_demo(options: DemoOptions, context: Configured) -> int:
+def run_demo(options: DemoOptions, context: CommandContext) -> int:
     """Run the demo. Return 0 if the run was right, or if Ctrl-C ended an endless run; else 1."""
     stop = threading.Event()
     with interrupts_set(stop), ExitStack() as stack:
@@ -71,16 +71,16 @@ def run_demo(options: DemoOptions, context: Configured) -> int:
 class _Demo:
     """One run. The stack stops the started components in reverse order."""
 
-    def __init__(self, options: DemoOptions, context: Configured, stop: threading.Event, stack: ExitStack) -> None:
+    def __init__(self, options: DemoOptions, context: CommandContext, stop: threading.Event, stack: ExitStack) -> None:
         self._context = context
         self._stop = stop
         self._stack = stack
         self._console = Console(highlight=False)
-        self._site = Site(context)
+        self._site = DemoSite(context)
         self._kafka = self._site.broker.kafka
         topic = context.settings.topics.transactions
         self._sender = Sender(self._kafka, topic, options.traffic, Steering(self._site.places.steering))
-        self._watch = Watch(self._kafka, context.settings, self._sender.planted)
+        self._watch = OutputWatch(self._kafka, context.settings, self._sender.planted)
 
     def bring_up(self) -> bool:
         """Start all components and wait for live rules. Return False if interrupted."""
@@ -117,7 +117,7 @@ class _Demo:
             if not self._stop.is_set():
                 self._drain(screen)
 
-    def judge(self) -> Verdict:
+    def judge(self) -> RunVerdict:
         """Drain the detector, recompute the run from its recording, and show the verdict."""
         self._site.drain()
         self._watch.stop()
@@ -126,7 +126,7 @@ class _Demo:
         recording.write(places.recording)
         answer = replay_recording(recording, self._context.schema, settings)
         published = read_published(self._kafka, settings.topics)
-        verdict = judge(published, answer, Traffic(self._sender.sent.records, self._sender.planted_whole))
+        verdict = judge(published, answer, SentTraffic(self._sender.sent.records, self._sender.planted_whole))
         self._console.print(summary(verdict, self._watch.seen().latencies_ms))
         self._say(f"recording: {places.recording} (fraud replay recomputes it)")
         return verdict

@@ -16,8 +16,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from fraud_demo.verdict import Verdict
-from fraud_demo.watch import Seen, SeenAlert
+from fraud_demo.verdict import RunVerdict
+from fraud_demo.watch import OutputSnapshot, ReceivedAlert
 from fraud_rules.cli.display.alert_lines import alert_cells, alert_line
 from fraud_rules.cli.display.status_lines import SEVERITY_STYLES
 from fraud_rules.monitoring.liveness import Severity
@@ -45,7 +45,7 @@ class Screen(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None: ...
 
-    def show(self, seen: Seen, sending: Sending) -> None:
+    def show(self, seen: OutputSnapshot, sending: Sending) -> None:
         """Show the current state."""
 
 
@@ -67,7 +67,7 @@ class _Picture:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._live.stop()
 
-    def show(self, seen: Seen, sending: Sending) -> None:
+    def show(self, seen: OutputSnapshot, sending: Sending) -> None:
         rows = max(3, self._console.size.height - _FRAME_LINES)
         self._live.update(picture(seen, sending, rows, self._address), refresh=True)
 
@@ -84,7 +84,7 @@ class _Lines:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._console.file.flush()
 
-    def show(self, seen: Seen, sending: Sending) -> None:
+    def show(self, seen: OutputSnapshot, sending: Sending) -> None:
         total = seen.alerts + seen.shadow_alerts
         for each in seen.recent[len(seen.recent) - min(total - self._shown, len(seen.recent)) :]:
             self._console.print(_line(each), soft_wrap=True)
@@ -95,7 +95,7 @@ class _Lines:
         self._console.file.flush()
 
 
-def picture(seen: Seen, sending: Sending, rows: int, address: str) -> RenderableType:
+def picture(seen: OutputSnapshot, sending: Sending, rows: int, address: str) -> RenderableType:
     """Render the whole screen, with the newest alerts in at most `rows` rows."""
     newest = seen.recent[-(rows - 1) :]
     alerts = _table(newest) if newest else Text("no alerts yet: a fraud is planted every few seconds", "dim")
@@ -116,7 +116,7 @@ def picture(seen: Seen, sending: Sending, rows: int, address: str) -> Renderable
     )
 
 
-def _table(newest: Sequence[SeenAlert]) -> Table:
+def _table(newest: Sequence[ReceivedAlert]) -> Table:
     """Render alerts in columns. A narrow terminal cuts the least important columns first."""
     table = Table(box=None, pad_edge=False, expand=True, header_style="dim")
     for name, ratio in (("time", 0), ("severity", 0), ("rule", 5), ("about", 4), ("value", 5), ("", 0), ("after", 0)):
@@ -129,7 +129,7 @@ def _table(newest: Sequence[SeenAlert]) -> Table:
     return table
 
 
-def status_line(seen: Seen, sending: Sending) -> Text:
+def status_line(seen: OutputSnapshot, sending: Sending) -> Text:
     """Render rate, waiting payments, latency, rules in force, batch time, and the found frauds in one line.
 
     During an outage the line starts with the outage.
@@ -139,7 +139,7 @@ def status_line(seen: Seen, sending: Sending) -> Text:
     return Text("   ").join([outage, *parts] if outage else parts)
 
 
-def _outage(seen: Seen) -> Text | None:
+def _outage(seen: OutputSnapshot) -> Text | None:
     """The start of an outage and the number of waiting payments. None without an outage."""
     live = seen.liveness
     if live is None or live.severity is Severity.NONE:
@@ -147,7 +147,7 @@ def _outage(seen: Seen) -> Text | None:
     return Text(live.sentence(), SEVERITY_STYLES[live.severity])
 
 
-def _figures(seen: Seen, sending: Sending) -> Table:
+def _figures(seen: OutputSnapshot, sending: Sending) -> Table:
     """Render the figures in columns of two rows."""
     parts = [_part(*part) for part in _parts(seen, sending)]
     half = (len(parts) + 1) // 2
@@ -161,7 +161,7 @@ def _part(name: str, value: str) -> Text:
     return Text.assemble((f"{name} ", "dim"), (value, "bold"))
 
 
-def _parts(seen: Seen, sending: Sending) -> list[tuple[str, str]]:
+def _parts(seen: OutputSnapshot, sending: Sending) -> list[tuple[str, str]]:
     status = seen.status
     parts = [("sent", f"{sending.records:,}"), ("elapsed", f"{sending.elapsed_s:.0f} s")]
     if status is not None:
@@ -178,7 +178,7 @@ def _parts(seen: Seen, sending: Sending) -> list[tuple[str, str]]:
     return parts
 
 
-def summary(verdict: Verdict, latencies_ms: Sequence[int]) -> Table:
+def summary(verdict: RunVerdict, latencies_ms: Sequence[int]) -> Table:
     """Render the figures of a run and its faults."""
     table = Table(box=box.SIMPLE, show_header=False, title="Result of the run", title_justify="left")
     for name, value in (
@@ -199,11 +199,11 @@ def summary(verdict: Verdict, latencies_ms: Sequence[int]) -> Table:
     return table
 
 
-def _line(each: SeenAlert) -> Text:
+def _line(each: ReceivedAlert) -> Text:
     return alert_line(each.alert, each.received_ms, _mark(each))
 
 
-def _mark(each: SeenAlert) -> str:
+def _mark(each: ReceivedAlert) -> str:
     return f"planted: {each.planted}" if each.planted else ""
 
 

@@ -12,7 +12,7 @@ from operator import attrgetter
 from fraud_demo.screen import Sending
 from fraud_demo.steering import Steering, TrafficState
 from fraud_demo.traffic import TrafficRecord, TrafficSettings, generate, planted_fraud
-from fraud_demo.traffic_writer import Sent, TrafficWriter
+from fraud_demo.traffic_writer import SendCounts, TrafficWriter
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime import clock
 
@@ -36,7 +36,7 @@ class Sender:
         self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
         self._failure: Exception | None = None
         self._started_s = 0.0
-        self.sent = Sent()
+        self.sent = SendCounts()
 
     @property
     def planted(self) -> Mapping[int, str]:

@@ -16,7 +16,7 @@ from fraud_demo.airflow import PORT_VARIABLE as AIRFLOW_PORT_VARIABLE
 from fraud_demo.airflow import AirflowSite, LocalAirflow
 from fraud_demo.children import Child
 from fraud_demo.steering import VARIABLE as STEERING_VARIABLE
-from fraud_rules.cli.configured import Configured
+from fraud_rules.cli.configured import CommandContext
 from fraud_rules.configuration.project import port_setting
 from fraud_rules.deploy.deployment_log import append_intent, read_deployment, read_intent_log
 from fraud_rules.deploy.intent import Intent, IntentKind
@@ -28,7 +28,7 @@ from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.process import ProcessHandle, end_tree
 from fraud_rules.runtime.retry import wait_for
 
-__all__ = ["Places", "Site"]
+__all__ = ["DemoPaths", "DemoSite"]
 
 PASSWORD = "demo"  # noqa: S105 -- public on purpose and printed; Airflow listens only on loopback
 
@@ -39,7 +39,7 @@ _LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class DemoPaths:
     """The paths of a demo. Each demo recreates everything except the logs."""
 
     home: Path
@@ -66,14 +66,14 @@ class Places:
         return self.home / "recording.json"
 
 
-class Site:
+class DemoSite:
     """One installation in var/demo. A stack stops the started components in reverse order.
 
     `agent_prefix` precedes the agent's command, for example to run it in a container.
     """
 
-    def __init__(self, context: Configured, agent_prefix: Sequence[str] = ()) -> None:
-        self.places = Places(context.project.var / "demo", context.project.var / "log")
+    def __init__(self, context: CommandContext, agent_prefix: Sequence[str] = ()) -> None:
+        self.places = DemoPaths(context.project.var / "demo", context.project.var / "log")
         self._context = context
         port = port_setting(PORT_VARIABLE, 9092)
         controller_port = port_setting(CONTROLLER_PORT_VARIABLE, port + 1 if port < 65_535 else port - 1)

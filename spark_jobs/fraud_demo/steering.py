@@ -15,7 +15,7 @@ import msgspec
 from fraud_demo.fraud_patterns import FRAUDS
 from fraud_rules.runtime.atomic_file import Durability, write_file
 
-__all__ = ["VARIABLE", "Steering", "TrafficState", "Wish"]
+__all__ = ["VARIABLE", "FraudRequest", "Steering", "TrafficState"]
 
 VARIABLE = "FRAUD_DEMO_STEERING"
 """The environment variable with the path of the folder."""
@@ -30,7 +30,7 @@ class TrafficState(msgspec.Struct, frozen=True, rename="camel"):
     max_per_s: int = MAX_PER_S
 
 
-class Wish(msgspec.Struct, frozen=True, rename="camel"):
+class FraudRequest(msgspec.Struct, frozen=True, rename="camel"):
     """A request to plant a fraud. `label` identifies the fraud in the traffic."""
 
     pattern: str
@@ -38,7 +38,7 @@ class Wish(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _state = msgspec.json.Decoder(TrafficState).decode
-_wish = msgspec.json.Decoder(Wish).decode
+_wish = msgspec.json.Decoder(FraudRequest).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +73,15 @@ class Steering:
         except (OSError, msgspec.MsgspecError):
             return None
 
-    def plant(self, pattern: str) -> Wish:
+    def plant(self, pattern: str) -> FraudRequest:
         """Request a fraud. Raises KeyError for an unknown pattern."""
         FRAUDS[pattern]
         name = uuid.uuid4().hex[:8]
-        wish = Wish(pattern, f"{pattern}-{name}")
+        wish = FraudRequest(pattern, f"{pattern}-{name}")
         _put(self.folder / f"{name}.wish", msgspec.json.encode(wish))
         return wish
 
-    def wishes(self) -> Iterator[Wish]:
+    def wishes(self) -> Iterator[FraudRequest]:
         """Yield the frauds that were requested since the last call."""
         for path in sorted(self.folder.glob("*.wish")):
             try:

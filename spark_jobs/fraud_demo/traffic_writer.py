@@ -19,7 +19,7 @@ _POLL_EVERY = 500
 
 
 @dataclass(slots=True)
-class Sent:
+class SendCounts:
     """The number of sent records, and of the malformed and the planted ones among them."""
 
     records: int = 0
@@ -47,14 +47,14 @@ class TrafficWriter:
                 }
             )
         )
-        self.sent = Sent()
+        self.sent = SendCounts()
 
     def send(
         self,
         records: Iterable[TrafficRecord],
         stop: threading.Event,
         on_send: Callable[[TrafficRecord], None] = lambda record: None,
-    ) -> Sent:
+    ) -> SendCounts:
         """Send until the records end or `stop` is set, and wait until the brokers have all sent records.
 
         Raises BrokerUnavailable if the brokers did not accept a record in time.

@@ -16,7 +16,7 @@ _ODD_AT_LEAST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedOutputs:
     """The detector's decoded outputs, in the order of the topics. `quarantined` counts records."""
 
     alerts: Sequence[Mapping[str, Any]]
@@ -26,7 +26,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class SentTraffic:
     """The sent traffic: the number of records, and the labels of planted frauds by transaction id."""
 
     records: int
@@ -34,7 +34,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RunVerdict:
     """The figures of a run, and its faults as sentences."""
 
     transactions: int
@@ -54,7 +54,7 @@ class Verdict:
         return not self.faults
 
 
-def judge(published: Published, answer: Mapping[str, Sequence[Any]], traffic: Traffic) -> Verdict:
+def judge(published: PublishedOutputs, answer: Mapping[str, Sequence[Any]], traffic: SentTraffic) -> RunVerdict:
     """Compare the published outputs with the answer of `fraud replay`, and search for the planted frauds."""
     everything = [*published.alerts, *published.shadow_alerts]
     labels = [traffic.planted.get(alert["triggeringEvent"][ID_FIELD]) for alert in everything]
@@ -72,7 +72,7 @@ def judge(published: Published, answer: Mapping[str, Sequence[Any]], traffic: Tr
         faults.append(f"planted frauds without an alert: {', '.join(missed)}")
     if others > max(_ODD_AT_LEAST, traffic.records // _ODD_PER_TRANSACTIONS):
         faults.append(f"{others} alerts about ordinary traffic: too many")
-    return Verdict(
+    return RunVerdict(
         transactions=traffic.records,
         alerts=len(published.alerts),
         shadow_alerts=len(published.shadow_alerts),
@@ -102,7 +102,7 @@ def _differences(got: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str,
     return [f"{len(ids)} alerts {kind}: {', '.join(sorted(ids)[:_SHOWN])}" for kind, ids in kinds.items() if ids]
 
 
-def _misplaced(published: Published) -> list[str]:
+def _misplaced(published: PublishedOutputs) -> list[str]:
     wrong = sum(alert["shadow"] for alert in published.alerts)
     wrong += sum(not alert["shadow"] for alert in published.shadow_alerts)
     return [f"{wrong} alerts in the wrong topic (live or shadow)"] if wrong else []

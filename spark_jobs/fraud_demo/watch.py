@@ -12,7 +12,7 @@ from typing import Any
 from fraud_rules.cli.display.alert_lines import read_alert_line
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import Received, follow, topic_starts
+from fraud_rules.kafka.consume import ReceivedRecord, follow, topic_starts
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.logs.detector_status import BatchProgress, DetectorStatus, decode_progress, detector_status
 from fraud_rules.model.schema import ID_FIELD
@@ -28,7 +28,7 @@ _LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class SeenAlert:
+class ReceivedAlert:
     """An alert with the time at which it was readable. `planted` is the label of the fraud that triggered it."""
 
     alert: Mapping[str, Any]
@@ -42,10 +42,10 @@ class SeenAlert:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class OutputSnapshot:
     """A snapshot of the outputs so far."""
 
-    recent: tuple[SeenAlert, ...]
+    recent: tuple[ReceivedAlert, ...]
     alerts: int
     shadow_alerts: int
     found: frozenset[str]
@@ -56,7 +56,7 @@ class Seen:
     rules_live: int
 
 
-class Watch:
+class OutputWatch:
     """Follows alerts, shadow alerts and progress from their beginnings. `planted` maps transaction ids to labels."""
 
     def __init__(self, kafka: KafkaConnection, settings: DetectorSettings, planted: Mapping[int, str]) -> None:
@@ -67,7 +67,7 @@ class Watch:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
         self._failure: Exception | None = None
-        self._recent: deque[SeenAlert] = deque(maxlen=_RECENT_KEPT)
+        self._recent: deque[ReceivedAlert] = deque(maxlen=_RECENT_KEPT)
         self._latencies_ms: deque[int] = deque(maxlen=_LATENCIES_KEPT)
         self._progress: deque[tuple[int, BatchProgress]] = deque(maxlen=_PROGRESS_KEPT)
         self._counts = {settings.topics.alerts: 0, settings.topics.shadow_alerts: 0}
@@ -83,12 +83,12 @@ class Watch:
         self._stop.set()
         self._thread.join()
 
-    def seen(self) -> Seen:
+    def seen(self) -> OutputSnapshot:
         """The outputs so far. Raises the error that ended the thread, if any."""
         with self._changed:
             return self._seen()
 
-    def await_seen(self, wanted: Callable[[Seen], bool], timeout_s: float, check: Callable[[], bool]) -> bool:
+    def await_seen(self, wanted: Callable[[OutputSnapshot], bool], timeout_s: float, check: Callable[[], bool]) -> bool:
         """Wait until the outputs satisfy `wanted`. Return False after the timeout, or if `check` returns False.
 
         `check` is called repeatedly and may raise. Raises the error that ended the thread, if any.
@@ -101,12 +101,12 @@ class Watch:
                 self._changed.wait(_LOOK_S)
         return True
 
-    def _seen(self) -> Seen:
+    def _seen(self) -> OutputSnapshot:
         if self._failure is not None:
             raise self._failure
         topics = self._settings.topics
         newest = self._progress[-1][1] if self._progress else None
-        return Seen(
+        return OutputSnapshot(
             recent=tuple(self._recent),
             alerts=self._counts[topics.alerts],
             shadow_alerts=self._counts[topics.shadow_alerts],
@@ -139,7 +139,7 @@ class Watch:
                 self._failure = error
                 self._changed.notify_all()
 
-    def _take(self, received: Received) -> None:
+    def _take(self, received: ReceivedRecord) -> None:
         topic, record = received.topic, received.record
         if topic == self._settings.topics.detector_progress:
             progress = decode_or_skip(topic, record, decode_progress, received.partition)
@@ -155,8 +155,8 @@ class Watch:
         if seen.planted is not None:
             self._found.add(seen.planted)
 
-    def _alert(self, value: bytes, received_ms: int) -> SeenAlert:
+    def _alert(self, value: bytes, received_ms: int) -> ReceivedAlert:
         """Decode an alert for the screen. Raises an error of `kafka.decoding.UNDECODABLE` if it is unreadable."""
         read_alert_line(value, received_ms)
         alert = decode_exactly(value)
-        return SeenAlert(alert, received_ms, self._planted.get(alert["triggeringEvent"][ID_FIELD]))
+        return ReceivedAlert(alert, received_ms, self._planted.get(alert["triggeringEvent"][ID_FIELD]))

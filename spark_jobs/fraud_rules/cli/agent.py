@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fraud_rules.cli.configured import configured
+from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.interrupts import interrupts_set
 from fraud_rules.cli.options import Jars, Kafka, Metrics
 from fraud_rules.runtime import clock
@@ -70,7 +70,7 @@ def run(
     from fraud_rules.deploy.agent.agent import AgentLimits
     from fraud_rules.deploy.agent.run import AgentJob, run_agent
 
-    context = configured()
+    context = load_context()
     limits = AgentLimits.of(context.settings.agent)
     if drain_s is not None:
         limits = replace(limits, drain_ms=round(drain_s * _MS_A_S))
@@ -108,7 +108,7 @@ def status(
     from fraud_rules.kafka.reachable import require_broker
 
     require_broker(kafka)
-    settings = configured().settings
+    settings = load_context().settings
     intents = read_intent_log(kafka, settings.topics.detector_intents, settings.detector)
     seen = read_deployment(kafka, settings.topics.detector_attempts, settings.detector)
     now_ms = clock.now_ms()

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fraud_rules.cli.configured import configured
+from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.interrupts import interrupts_set
 from fraud_rules.cli.options import Kafka
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from fraud_rules.kafka.consume import Received
+    from fraud_rules.kafka.consume import ReceivedRecord
 
 # A transaction marker occupies an offset: with one alert per batch, every other offset is a marker.
 _OFFSETS_EACH = 2
@@ -52,14 +52,14 @@ def alerts(
     from fraud_rules.monitoring.liveness_reader import LivenessWatch
 
     require_broker(kafka)
-    topics = configured().settings.topics
+    topics = load_context().settings.topics
     names = [topics.alerts, topics.shadow_alerts] if shadow else [topics.alerts]
     line: Callable[[bytes, int], Text] = read_alert_line
     if corrections:
         names, line = [topics.alert_corrections], read_correction_line
     ends = {name: consume.topic_ends(kafka, name) for name in names}
     known = [
-        consume.Received(name, 0, record, record.append_ms)
+        consume.ReceivedRecord(name, 0, record, record.append_ms)
         for name in names
         for record in consume.tail_of(kafka, name, _OFFSETS_EACH * last, ends[name][0])
     ]
@@ -68,7 +68,7 @@ def alerts(
     if not follow:
         return
     stop = threading.Event()
-    with interrupts_set(stop), LivenessWatch(kafka, configured().settings) as watch:
+    with interrupts_set(stop), LivenessWatch(kafka, load_context().settings) as watch:
         notices = OutageNotices()
         for found in consume.follow(kafka, ends, wanted=lambda: not stop.is_set()):
             if found is not None:
@@ -78,7 +78,7 @@ def alerts(
     raise typer.Exit(130)
 
 
-def _print(received: Received, line: Callable[[bytes, int], Text], as_json: bool) -> None:
+def _print(received: ReceivedRecord, line: Callable[[bytes, int], Text], as_json: bool) -> None:
     """Print a record. An unreadable record is reported on stderr instead."""
     from fraud_rules.cli.display.output import console
     from fraud_rules.kafka.decoding import decode_or_skip

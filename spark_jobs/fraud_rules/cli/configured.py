@@ -10,7 +10,7 @@ from fraud_rules.model.schema import TransactionSchema
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
+class CommandContext:
     """A project with its settings and its transaction schema."""
 
     project: Project
@@ -18,8 +18,8 @@ class Configured:
     schema: TransactionSchema
 
 
-def configured() -> Configured:
+def load_context() -> CommandContext:
     """Load the configuration of the current project. Raises ConfigError, which lists every fault."""
     project = Project.find()
     settings = DetectorSettings.load(project.config / "detector.yaml")
-    return Configured(project, settings, TransactionSchema.load(project.config / "schema.yaml"))
+    return CommandContext(project, settings, TransactionSchema.load(project.config / "schema.yaml"))

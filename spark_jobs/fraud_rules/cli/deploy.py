@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fraud_rules.cli.configured import Configured, configured
+from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.options import (
     AcceptLoss,
     Checkpoint,
@@ -80,7 +80,7 @@ def deploy(
     from fraud_rules.deploy.intent import IntentKind, Rebuild
     from fraud_rules.deploy.local import release_of
 
-    context = configured()
+    context = load_context()
     release = release_of(
         context.project.config,
         checkpoint=checkpoint or str(context.project.var / "checkpoint"),
@@ -110,7 +110,7 @@ def drain(kafka: Kafka, reason: Reason, wait: Wait = 0) -> None:
     """
     from fraud_rules.deploy.intent import IntentKind
 
-    context = configured()
+    context = load_context()
     _decide(context, kafka, lambda log: _intent(context, IntentKind.DRAIN, reason, log), wait)
 
 
@@ -139,7 +139,7 @@ def heartbeat(
     from fraud_rules.errors import BrokerUnavailable
     from fraud_rules.kafka.reachable import require_broker
 
-    settings = configured().settings
+    settings = load_context().settings
     try:
         require_broker(kafka)
         topic = settings.topics.detector_attempts
@@ -157,7 +157,7 @@ def heartbeat(
     raise typer.Exit(_FIRES_EXIT_CODE)
 
 
-def _intent(context: Configured, kind: IntentKind, reason: str, log: IntentLog, **members: Any) -> Intent:
+def _intent(context: CommandContext, kind: IntentKind, reason: str, log: IntentLog, **members: Any) -> Intent:
     from fraud_rules.deploy.intent import Intent
 
     return Intent(
@@ -173,7 +173,9 @@ def _intent(context: Configured, kind: IntentKind, reason: str, log: IntentLog, 
     )
 
 
-def _decide(context: Configured, kafka: KafkaConnection, decide: Callable[[IntentLog], Intent], wait_s: float) -> None:
+def _decide(
+    context: CommandContext, kafka: KafkaConnection, decide: Callable[[IntentLog], Intent], wait_s: float
+) -> None:
     from fraud_rules.deploy.deployment_log import append_intent, read_intent_log
     from fraud_rules.kafka.reachable import require_broker
 
@@ -187,7 +189,7 @@ def _decide(context: Configured, kafka: KafkaConnection, decide: Callable[[Inten
         print(f"{status.phase.value} on {status.host}" + (f" (log: {status.log})" if status.log else ""))
 
 
-def _await_done(context: Configured, kafka: KafkaConnection, intent: Intent, wait_s: float) -> AttemptStatus:
+def _await_done(context: CommandContext, kafka: KafkaConnection, intent: Intent, wait_s: float) -> AttemptStatus:
     """Wait until the attempt runs, or has been drained. Raises FraudError if it ends otherwise, or after `wait_s`."""
     from fraud_rules.deploy.attempt import AttemptPhase
     from fraud_rules.deploy.deployment_log import read_deployment

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fraud_rules.cli.configured import configured
+from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.options import (
     AcceptLoss,
     Checkpoint,
@@ -53,7 +53,7 @@ def detect(
     from fraud_rules.spark.session import SparkOptions
     from fraud_rules.stream.driver.job import DetectorJob
 
-    context = configured()
+    context = load_context()
     options = SparkOptions(
         checkpoint=checkpoint or str(context.project.var / "checkpoint"),
         jars=jars or context.project.jars / "connector",
@@ -104,7 +104,7 @@ def rebuild(
     from fraud_rules.stream.driver.job import DetectorJob, RebuildOrder
     from fraud_rules.stream.driver.streaming import check_start
 
-    context = configured()
+    context = load_context()
     options = SparkOptions(
         checkpoint=checkpoint or str(context.project.var / "checkpoint"),
         jars=jars or context.project.jars / "connector",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fraud_rules.cli.configured import Configured, configured
+from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.options import Kafka
 from fraud_rules.errors import HistoryTooLate
 from fraud_rules.runtime.clock import now_ms
@@ -41,7 +41,7 @@ def load(
     from fraud_rules.kafka.reachable import require_broker
 
     require_broker(kafka)
-    context = configured()
+    context = load_context()
     topic = context.settings.topics.transactions
     name = load_name(files)
     with tempfile.TemporaryDirectory(prefix="fraud-load-") as folder:
@@ -67,7 +67,7 @@ def load_name(files: list[Path]) -> str:
     return hashlib.sha256("".join(map(digest_of, files)).encode()).hexdigest()[:16]
 
 
-def _require_in_time(kafka: KafkaConnection, context: Configured, first_ms: int) -> None:
+def _require_in_time(kafka: KafkaConnection, context: CommandContext, first_ms: int) -> None:
     """Raise HistoryTooLate if the detector's watermark is newer than the first record of the history."""
     from fraud_rules.cli.status import read_status
 

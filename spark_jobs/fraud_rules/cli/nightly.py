@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fraud_rules.cli.configured import configured
+from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.options import Kafka
 from fraud_rules.runtime.clock import now_ms
 
@@ -48,7 +48,7 @@ def archive(
     from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.cli.display.output import print_json
 
-    here = configured()
+    here = load_context()
     store = ArchiveStore(folder or here.project.var / "archive")
     jars = here.project.jars / "connector"
     result = run(ArchiveJob(store, here.settings, here.schema, kafka, jars, master, accept_loss=accept_loss))
@@ -81,7 +81,7 @@ def import_files(
     from fraud_rules.batch.archive.store import ArchiveStore
     from fraud_rules.cli.display.output import print_json
 
-    here = configured()
+    here = load_context()
     store = ArchiveStore(folder or here.project.var / "archive")
     for file in files:
         result = import_file(file, store, here.schema, here.settings, now_ms())
@@ -124,7 +124,7 @@ def reevaluate(
     from fraud_rules.cli.display.output import print_json
     from fraud_rules.model.day import Day
 
-    here = configured()
+    here = load_context()
     options = DayOptions(
         Day.parse(day),
         ArchiveStore(folder or here.project.var / "archive"),
@@ -177,7 +177,7 @@ def whatif(
     from fraud_rules.cli.display.output import print_json
     from fraud_rules.model.day import Day
 
-    here = configured()
+    here = load_context()
     store = ArchiveStore(folder or here.project.var / "archive")
     last = Day.parse(until) if until else last_day(store)
     question = WhatIfQuestion(rule, last.plus(1 - days), last, limits_of(limits), windows, processes)

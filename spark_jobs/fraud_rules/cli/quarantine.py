@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fraud_rules.cli.configured import configured
+from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.options import Kafka
 from fraud_rules.errors import InputInvalid, StillUnreadable
 
@@ -60,7 +60,7 @@ def list_records(
     from fraud_rules.logs.quarantine import read_marks
 
     require_broker(kafka)
-    marks = read_marks(kafka, configured().settings.topics.quarantine_replays)
+    marks = read_marks(kafka, load_context().settings.topics.quarantine_replays)
     found = _records(kafka, archive, _selection([], reason, since))
     if as_json:
         for record in deque(found, maxlen=last) if last else found:
@@ -110,7 +110,7 @@ def replay(
     from fraud_rules.logs.quarantine import replay as feed
 
     require_broker(kafka)
-    context = configured()
+    context = load_context()
     selection = _selection(positions, reason, since)
     records = _records(kafka, archive, selection) if repaired is None else selection.of(_lines(repaired))
     result = feed(kafka, context.settings, context.schema, records)
@@ -133,7 +133,7 @@ def _records(
 
     if archive is not None:
         return selection.of(archived_quarantine(ArchiveStore(archive), selection.since_ms))
-    return selection.of(read_quarantine(kafka, configured().settings.topics.quarantine, selection.since_ms))
+    return selection.of(read_quarantine(kafka, load_context().settings.topics.quarantine, selection.since_ms))
 
 
 def _lines(path: Path) -> Iterator[QuarantinedRecord]:

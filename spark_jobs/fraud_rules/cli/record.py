@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fraud_rules.cli.configured import configured
+from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.options import Kafka
 
 
@@ -31,7 +31,7 @@ def record(
     from fraud_rules.logs.recorder import record_run
 
     require_broker(kafka)
-    recording = record_run(kafka, configured().settings)
+    recording = record_run(kafka, load_context().settings)
     if output is None:
         sys.stdout.buffer.writelines(recording.lines())
         return

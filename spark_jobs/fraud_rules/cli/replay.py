@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fraud_rules.cli.configured import configured
+from fraud_rules.cli.configured import load_context
 
 File = Annotated[Path, typer.Argument(help="The recording; - reads standard input.", show_default=False)]
 Schema = Annotated[
@@ -33,7 +33,7 @@ def replay(file: File, schema: Schema = None) -> None:
     from fraud_rules.replay.recording import Recording
     from fraud_rules.replay.replay import encode_exactly, replay_recording
 
-    context = configured()
+    context = load_context()
     recording = Recording.read(_content(file), "standard input" if str(file) == "-" else str(file))
     fields = context.schema if schema is None else TransactionSchema.load(schema)
     answer = replay_recording(recording, fields, context.settings)

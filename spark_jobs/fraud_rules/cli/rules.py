@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fraud_rules.cli.configured import Configured, configured
+from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.display import rule_tables as show
 from fraud_rules.cli.options import Kafka
 from fraud_rules.codec.rules.apply import PlannedRecord, RulesRejected, control_record, validate_files
@@ -18,7 +18,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.rule import ControlType
 
 if TYPE_CHECKING:
-    from fraud_rules.logs.rule_status import RulesSeen
+    from fraud_rules.logs.rule_status import RuleLogStatus
 
 app = typer.Typer(
     help="Apply, list, export and check rules.",
@@ -50,7 +50,7 @@ def check(paths: Paths, as_json: AsJson = False) -> None:
       fraud rules check my-rule.yaml
       fraud rules check config/rules --json
     """
-    context = configured()
+    context = load_context()
     judged = validate_files(paths, context.schema, context.settings.limits)
     show.print_judged(judged, as_json)
     if any(each.change is None for each in judged):
@@ -76,7 +76,7 @@ def apply(
       fraud rules apply new-rule.yaml --dry-run
       fraud rules apply new-rule.yaml --wait 10
     """
-    context = configured()
+    context = load_context()
     judged = validate_files(paths, context.schema, context.settings.limits)
     rejected = [each for each in judged if each.change is None]
     if rejected:
@@ -104,7 +104,7 @@ def list_rules(kafka: Kafka, as_json: AsJson = False) -> None:
       fraud rules list
       fraud rules list --json | jq '.[].ruleId'
     """
-    show.print_rules(_read_rules(configured(), kafka), as_json)
+    show.print_rules(_read_rules(load_context(), kafka), as_json)
 
 
 @app.command()
@@ -120,7 +120,7 @@ def export(
       fraud rules export > rules.yaml
       fraud rules export --format json --output rules.json
     """
-    in_force = _read_rules(configured(), kafka).timeline.latest.rules
+    in_force = _read_rules(load_context(), kafka).timeline.latest.rules
     text = export_rules((in_force[rule_id].rule for rule_id in sorted(in_force)), form)
     if output is None:
         print(text, end="")
@@ -154,12 +154,12 @@ def control(
     require_broker(kafka)
     if kind is not ControlType.EXPORT_RULES_CURRENT and not yes:
         typer.confirm(f"{kind} cannot be undone. Write it?", abort=True)
-    topic = configured().settings.topics.rules
+    topic = load_context().settings.topics.rules
     (version,) = append_records(kafka, topic, [(b"control", control_record(kind.value, source))])
     print(f"{kind} written to {topic} as version {version}")
 
 
-def write(context: Configured, kafka: KafkaConnection, applied: list[PlannedRecord]) -> dict[int, int]:
+def write(context: CommandContext, kafka: KafkaConnection, applied: list[PlannedRecord]) -> dict[int, int]:
     """Append the records that have an effect. Return the version of each, by its position in `applied`."""
     from fraud_rules.kafka.record_writer import append_records
 
@@ -169,7 +169,7 @@ def write(context: Configured, kafka: KafkaConnection, applied: list[PlannedReco
     return dict(zip(positions, versions, strict=True))
 
 
-def _await_live(context: Configured, kafka: KafkaConnection, versions: set[int], timeout_s: float) -> None:
+def _await_live(context: CommandContext, kafka: KafkaConnection, versions: set[int], timeout_s: float) -> None:
     """Wait until all versions are live. Raises RulesRejected, and FraudError if no report comes within `timeout_s`."""
     from fraud_rules.logs.rule_status import await_operations
 
@@ -188,7 +188,7 @@ def _key(applied: PlannedRecord) -> bytes:
     return b"control" if applied.rule_id is None else str(applied.rule_id).encode()
 
 
-def _read_rules(context: Configured, kafka: KafkaConnection) -> RulesSeen:
+def _read_rules(context: CommandContext, kafka: KafkaConnection) -> RuleLogStatus:
     from fraud_rules.kafka.reachable import require_broker
     from fraud_rules.logs.rule_status import read_rules
 

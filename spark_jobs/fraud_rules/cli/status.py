@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fraud_rules.cli.configured import Configured, configured
+from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.cli.options import Kafka
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
@@ -24,7 +24,7 @@ _NOT_ALIVE_EXIT_CODE = 1
 
 
 @dataclass(frozen=True, slots=True)
-class StatusSeen:
+class StatusSnapshot:
     """A detector's status as read from Kafka.
 
     `work` is the current work of a start. `refused` are the refused rule records, newest first.
@@ -55,7 +55,7 @@ def status(
 
     seen, fault = None, None
     try:
-        seen = read_status(kafka, configured())
+        seen = read_status(kafka, load_context())
     except BrokerUnavailable as error:
         fault = str(error)
     if as_json:
@@ -77,7 +77,7 @@ def status(
         raise typer.Exit(_NOT_ALIVE_EXIT_CODE)
 
 
-def read_status(kafka: KafkaConnection, context: Configured) -> StatusSeen:
+def read_status(kafka: KafkaConnection, context: CommandContext) -> StatusSnapshot:
     """Read the detector's status from Kafka. Raises BrokerUnavailable."""
     from fraud_rules.deploy.deployment_log import read_deployment
     from fraud_rules.kafka.consume import tail_of
@@ -100,7 +100,7 @@ def read_status(kafka: KafkaConnection, context: Configured) -> StatusSeen:
     ]
     agent = read_deployment(kafka, topics.detector_attempts, settings.detector).agent
     attempt = None if agent is None else agent[1].current
-    return StatusSeen(
+    return StatusSnapshot(
         detector_status(records, now_ms(), settings.tick_ms),
         live,
         str(attempt.work) if attempt is not None and attempt.work is not None else None,

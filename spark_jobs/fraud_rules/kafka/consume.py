@@ -15,7 +15,7 @@ from fraud_rules.runtime import clock
 from fraud_rules.runtime.retry import wait_for
 
 __all__ = [
-    "Received",
+    "ReceivedRecord",
     "await_settled",
     "follow",
     "read_topic",
@@ -38,7 +38,7 @@ _PASSING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedRecord:
     """A record with the time at which this process received it, in epoch ms."""
 
     topic: str
@@ -114,7 +114,7 @@ def follow(
     wanted: Callable[[], bool],
     poll_s: float = 0.1,
     clock_s: Callable[[], float] = time.monotonic,
-) -> Iterator[Received | None]:
+) -> Iterator[ReceivedRecord | None]:
     """Yield records as they become visible, from start offsets by topic and partition, while `wanted` returns True.
 
     Yield None after each `poll_s` without a record. An outage of the broker may last 30 s; after that raise
@@ -146,13 +146,13 @@ def follow(
 
 def _received(
     consumer: Consumer, wanted: Callable[[], bool], poll_s: float, absence: _Absence
-) -> Iterator[Received | None]:
+) -> Iterator[ReceivedRecord | None]:
     while wanted():
         messages = waiting(consumer, poll_s)
         now_ms = clock.now_ms()
         records = [message for message in messages if _is_record(message)]
         for message in records:
-            yield Received(str(message.topic()), int(message.partition() or 0), record_of(message), now_ms)
+            yield ReceivedRecord(str(message.topic()), int(message.partition() or 0), record_of(message), now_ms)
         absence.check(consumer, records=bool(records))
         if not records:
             yield None

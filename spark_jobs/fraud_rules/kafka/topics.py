@@ -21,10 +21,10 @@ from fraud_rules.kafka.declared import Topic
 from fraud_rules.runtime.retry import wait_for
 
 __all__ = [
-    "Difference",
-    "Observed",
-    "Step",
+    "ExistingTopic",
+    "SettingDifference",
     "StepKind",
+    "TopicStep",
     "admin_client",
     "apply",
     "delete",
@@ -46,7 +46,7 @@ _REFUSED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ExistingTopic:
     """An existing topic. `settings` has the current values of the declared settings."""
 
     name: str
@@ -55,7 +55,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SettingDifference:
     """A setting that differs from its declaration. `refusal` is the reason not to change it, empty if there is none."""
 
     setting: str
@@ -84,12 +84,12 @@ class StepKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TopicStep:
     """The step for one topic."""
 
     topic: Topic
     kind: StepKind
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[SettingDifference, ...] = ()
 
 
 @contextmanager
@@ -112,7 +112,7 @@ def admin_client(kafka: KafkaConnection, timeout_ms: int = _CONNECT_TIMEOUT_MS) 
         client.close()
 
 
-def observe(client: KafkaAdminClient, topics: Sequence[Topic]) -> dict[str, Observed]:
+def observe(client: KafkaAdminClient, topics: Sequence[Topic]) -> dict[str, ExistingTopic]:
     """The existing topics among the declared ones, by name."""
     existing = set(client.list_topics())
     wanted = [topic for topic in topics if topic.name in existing]
@@ -122,7 +122,7 @@ def observe(client: KafkaAdminClient, topics: Sequence[Topic]) -> dict[str, Obse
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name, list(topic.kafka_settings)) for topic in wanted]
     settings = client.describe_configs(resources, config_filter="all")["topic"]
     return {
-        topic.name: Observed(
+        topic.name: ExistingTopic(
             topic.name,
             len(described[topic.name]["partitions"]),
             {name: str(entry["value"]) for name, entry in settings[topic.name].items()},
@@ -142,12 +142,12 @@ def retentions_ms(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, in
     return {topic: kept_ms if kept_ms >= 0 else None for topic, kept_ms in found.items()}
 
 
-def plan(topics: Sequence[Topic], observed: Mapping[str, Observed]) -> tuple[Step, ...]:
+def plan(topics: Sequence[Topic], observed: Mapping[str, ExistingTopic]) -> tuple[TopicStep, ...]:
     """The step for each declared topic, in declared order. Pure."""
     return tuple(_step(topic, observed.get(topic.name)) for topic in topics)
 
 
-def apply(kafka: KafkaConnection, topics: Sequence[Topic]) -> tuple[Step, ...]:
+def apply(kafka: KafkaConnection, topics: Sequence[Topic]) -> tuple[TopicStep, ...]:
     """Create and change topics as declared, wait until they can be used, and return the steps in declared order.
 
     Calls may be repeated and may run concurrently. Raises ConfigError before any change if a difference is refused.
@@ -190,24 +190,24 @@ def delete(kafka: KafkaConnection, topics: Sequence[Topic]) -> None:
             client.delete_topics(names, timeout_ms=_TIMEOUT_MS)
 
 
-def _step(topic: Topic, observed: Observed | None) -> Step:
+def _step(topic: Topic, observed: ExistingTopic | None) -> TopicStep:
     if observed is None:
-        return Step(topic, StepKind.CREATE)
+        return TopicStep(topic, StepKind.CREATE)
     differences = tuple(_differences(topic, observed))
     if not differences:
-        return Step(topic, StepKind.UNCHANGED)
+        return TopicStep(topic, StepKind.UNCHANGED)
     refused = any(difference.refusal for difference in differences)
-    return Step(topic, StepKind.REFUSE if refused else StepKind.CHANGE, differences)
+    return TopicStep(topic, StepKind.REFUSE if refused else StepKind.CHANGE, differences)
 
 
-def _differences(topic: Topic, observed: Observed) -> Iterator[Difference]:
+def _differences(topic: Topic, observed: ExistingTopic) -> Iterator[SettingDifference]:
     if topic.partitions != observed.partitions:
         refusal = "partitions are never removed" if topic.partitions < observed.partitions else ""
-        yield Difference("partitions", str(observed.partitions), str(topic.partitions), refusal)
+        yield SettingDifference("partitions", str(observed.partitions), str(topic.partitions), refusal)
     for name, declared in topic.kafka_settings.items():
         actual = observed.settings.get(name, "")
         if not _same(actual, declared):
-            yield Difference(name, actual, declared, _refusal(name, actual, declared))
+            yield SettingDifference(name, actual, declared, _refusal(name, actual, declared))
 
 
 def _refusal(name: str, actual: str, declared: str) -> str:
@@ -219,7 +219,7 @@ def _refusal(name: str, actual: str, declared: str) -> str:
     return _REFUSED.get(name, "")
 
 
-def _refusals(step: Step) -> list[str]:
+def _refusals(step: TopicStep) -> list[str]:
     return [str(difference) for difference in step.differences if difference.refusal]
 
 
@@ -258,7 +258,7 @@ def _create(client: KafkaAdminClient, topics: Sequence[Topic]) -> None:
         raise ConfigError("topics not created: " + "; ".join(faults))
 
 
-def _change(client: KafkaAdminClient, step: Step) -> None:
+def _change(client: KafkaAdminClient, step: TopicStep) -> None:
     settings = {entry.setting: entry.declared for entry in step.differences if entry.setting != "partitions"}
     if settings:
         resource = ConfigResource(ConfigResourceType.TOPIC, step.topic.name, settings)

@@ -21,7 +21,7 @@ from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime import clock
 
-__all__ = ["Replayed", "read_marks", "read_quarantine", "replay"]
+__all__ = ["ReplayResult", "read_marks", "read_quarantine", "replay"]
 
 _CHUNK_RECORDS = 1_000
 _CHUNK_BYTES = 33_554_432
@@ -49,7 +49,7 @@ def read_marks(kafka: KafkaConnection, topic: str) -> set[bytes]:
 
 
 @dataclass(slots=True)
-class Replayed:
+class ReplayResult:
     """The result of a replay: the number of sent records, the number of records that were sent before, and the
     (position, reason) pairs of the records that are still unreadable."""
 
@@ -60,14 +60,14 @@ class Replayed:
 
 def replay(
     kafka: KafkaConnection, settings: DetectorSettings, schema: TransactionSchema, records: Iterable[QuarantinedRecord]
-) -> Replayed:
+) -> ReplayResult:
     """Send the readable records that were not sent before. Raises BrokerUnavailable, Fenced."""
     topics = settings.topics
     writer = BatchWriter(kafka, f"fraud-quarantine-{topics.quarantine}")
     writer.open()
     await_settled(kafka, (topics.quarantine_replays,))
     marks = read_marks(kafka, topics.quarantine_replays)
-    result = Replayed()
+    result = ReplayResult()
     for chunk in _chunks(records):
         fresh = {each.mark: each for each in chunk if each.mark not in marks}
         result.before += len(chunk) - len(fresh)

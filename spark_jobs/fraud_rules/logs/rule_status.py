@@ -42,7 +42,7 @@ class RuleOperation(msgspec.Struct, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class RulesSeen:
+class RuleLogStatus:
     """The rule log without the refused records, and the detector's reports by version."""
 
     timeline: RuleTimeline
@@ -64,7 +64,7 @@ decode_operation = msgspec.json.Decoder(RuleOperation).decode
 """Decodes a report."""
 
 
-def read_rules(kafka: KafkaConnection, schema: TransactionSchema, settings: DetectorSettings) -> RulesSeen:
+def read_rules(kafka: KafkaConnection, schema: TransactionSchema, settings: DetectorSettings) -> RuleLogStatus:
     """Read the current rules. Raises BrokerUnavailable, and ConfigError for a topic that cannot be a rule log."""
     operations = read_operations(kafka, settings.topics.rule_operations)
     refused = {
@@ -76,7 +76,7 @@ def read_rules(kafka: KafkaConnection, schema: TransactionSchema, settings: Dete
         check_rule_log(reader)
         _, end = reader.ends()
         timeline = RuleLog.of(reader, schema, settings.limits).up_to(end, refused)
-    return RulesSeen(timeline, operations)
+    return RuleLogStatus(timeline, operations)
 
 
 def read_operations(kafka: KafkaConnection, topic: str) -> dict[int, RuleOperation]:

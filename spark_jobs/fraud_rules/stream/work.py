@@ -21,7 +21,7 @@ from fraud_rules.deploy.work import WORK_VARIABLE, Work, WorkPhase
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.atomic_file import Durability, write_file
 
-__all__ = ["BatchProgress", "BatchWatch", "WorkReport", "default_report", "work_file", "work_lines"]
+__all__ = ["BatchWatch", "TasksProgress", "WorkReport", "default_report", "work_file", "work_lines"]
 
 _QUIET_S: Final = 1.0
 _MS_A_S: Final = 1_000
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class BatchProgress:
+class TasksProgress:
     """The progress of all tasks of a batch: restored events, evaluated rows, finished key groups, and whether a task
     still restores its state."""
 
@@ -103,7 +103,7 @@ class BatchWatch:
     def __init__(
         self,
         report: WorkReport,
-        read_progress: Callable[[int], BatchProgress],
+        read_progress: Callable[[int], TasksProgress],
         retained: Callable[[], int | None],
         key_groups: int,
     ) -> None:
@@ -113,7 +113,7 @@ class BatchWatch:
         self._key_groups = key_groups
         self._batch: tuple[int, int] | None = None
         self._seen: Work | None = None
-        self._progress = BatchProgress()
+        self._progress = TasksProgress()
         self._total: int | None = None
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -131,7 +131,7 @@ class BatchWatch:
     def batch_started(self, batch_id: int) -> None:
         """Record the start of a batch."""
         with self._lock:
-            self._batch, self._seen, self._progress = (batch_id, clock.now_ms()), None, BatchProgress()
+            self._batch, self._seen, self._progress = (batch_id, clock.now_ms()), None, TasksProgress()
 
     def batch_ended(self) -> bool:
         """Record the end of the batch. Return whether the batch was reported."""
@@ -159,7 +159,7 @@ class BatchWatch:
             if self._batch == batch:
                 self._show(batch_id, since_ms, progress)
 
-    def _show(self, batch_id: int, since_ms: int, progress: BatchProgress) -> None:
+    def _show(self, batch_id: int, since_ms: int, progress: TasksProgress) -> None:
         before = self._seen
         changed_ms = since_ms if before is None else before.changed_ms
         if progress != self._progress:

@@ -12,7 +12,7 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.broker import Broker
-from fraud_rules.kafka.consume import Received, follow
+from fraud_rules.kafka.consume import ReceivedRecord, follow
 from fraud_rules.kafka.declared import load_topics
 from tests.support.kafka.records import produce
 from tests.support.ports import free_ports
@@ -48,7 +48,7 @@ def test_each_interruption_has_its_own_patience(own_broker: Broker, project: Pro
     (declared,) = [each for each in load_topics(project.config / "topics.yaml") if each.name == "rules"]
     topic_admin.apply(own_broker.kafka, [declared])
     clock = Clock()
-    found: list[Received] = []
+    found: list[ReceivedRecord] = []
     following = follow(own_broker.kafka, {"rules": {0: 0}}, wanted=lambda: True, poll_s=0.05, clock_s=clock)
 
     def step() -> None:

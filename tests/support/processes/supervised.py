@@ -20,14 +20,14 @@ import yaml
 from fraud_demo.airflow import USER, Component
 from fraud_demo.published import read_published
 from fraud_demo.sender import Sender
-from fraud_demo.site import PASSWORD, Site
+from fraud_demo.site import PASSWORD, DemoSite
 from fraud_demo.traffic import TrafficSettings
-from fraud_demo.verdict import Traffic, judge
-from fraud_demo.verdict import Verdict as DemoVerdict
+from fraud_demo.verdict import RunVerdict as DemoVerdict
+from fraud_demo.verdict import SentTraffic, judge
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.verdicts.health import Health, Limits, Verdict, health
+from fraud_ops.verdicts.health import Health, Limits, RunVerdict, health
 from fraud_ops.verdicts.observation import DetectorObservation
-from fraud_rules.cli.configured import Configured, configured
+from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import Attempt
 from fraud_rules.kafka.consume import topic_ends
@@ -56,7 +56,7 @@ class Replaced:
 class Supervised:
     """A running installation, whose detector was healthy after `healthy_s`. `api` is Airflow's."""
 
-    def __init__(self, site: Site, context: Configured) -> None:
+    def __init__(self, site: DemoSite, context: CommandContext) -> None:
         self.site = site
         self.context = context
         self.healthy_s = 0.0
@@ -67,7 +67,7 @@ class Supervised:
     def look(self) -> DetectorObservation:
         return self._watch.look()
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RunVerdict:
         return health(self.look(), Limits(), now_ms())
 
     def await_health(self, wanted: Health, timeout_s: float = RUN_S) -> DetectorObservation:
@@ -168,7 +168,7 @@ class Supervised:
         recording = record_run(kafka, self.context.settings)
         answer = replay_recording(recording, self.context.schema, self.context.settings)
         published = read_published(kafka, self.context.settings.topics)
-        return judge(published, answer, Traffic(self.sender.sent.records, self.sender.planted_whole))
+        return judge(published, answer, SentTraffic(self.sender.sent.records, self.sender.planted_whole))
 
 
 class Api:
@@ -258,8 +258,8 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
         patch.setenv("FRAUD_BROKER_PORT", str(port))
         patch.setenv("FRAUD_BROKER_CONTROLLER_PORT", str(controller_port))
         patch.setenv("FRAUD_AIRFLOW_PORT", str(airflow_port))
-        context = configured()
-        site = Site(context, own_pid_namespace())
+        context = load_context()
+        site = DemoSite(context, own_pid_namespace())
         stack.callback(site.stop_left_over)
         began_s = time.monotonic()
         site.start(stack, print)
@@ -275,7 +275,7 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
         yield world
 
 
-def end_at_once(site: Site) -> None:
+def end_at_once(site: DemoSite) -> None:
     """Nothing of a test's installation has to end in order."""
     processes = [*site.airflow.processes()]
     for marker in (_agent_home(site), f"--checkpoint={site.places.checkpoint}"):
@@ -289,7 +289,7 @@ def end_at_once(site: Site) -> None:
     site.broker.kill()
 
 
-def _agent_home(site: Site) -> str:
+def _agent_home(site: DemoSite) -> str:
     """What an agent of this installation has among its arguments."""
     return f"--home={site.places.home / 'agent'}"
 
@@ -302,7 +302,7 @@ def own_pid_namespace() -> tuple[str, ...]:
     return prefix if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0 else ()
 
 
-def restart(site: Site, component: Component) -> None:
+def restart(site: DemoSite, component: Component) -> None:
     """Kill a component of Airflow as a failure would, and start it again as whatever looks after it would."""
     site.airflow.kill(component)
     site.airflow.start(component)

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from fraud_demo.screen import Sending, picture, status_line, summary
-from fraud_demo.verdict import Published, Traffic, judge
-from fraud_demo.watch import Seen, SeenAlert
+from fraud_demo.verdict import PublishedOutputs, SentTraffic, judge
+from fraud_demo.watch import OutputSnapshot, ReceivedAlert
 from fraud_rules.logs.detector_status import DetectorStatus
 from fraud_rules.monitoring.liveness import Liveness, Severity
 from fraud_rules.replay.replay import alert_members
@@ -41,8 +41,8 @@ def alert(identity: str, transaction_id: int, *, shadow: bool = False, **members
 HUGE, MULES, TESTED = alert("a", 7), alert("b", 9), alert("c", 1, shadow=True)
 
 
-def published(*alerts: dict[str, Any], late: tuple[int, ...] = (5,), quarantined: int = 2) -> Published:
-    return Published(
+def published(*alerts: dict[str, Any], late: tuple[int, ...] = (5,), quarantined: int = 2) -> PublishedOutputs:
+    return PublishedOutputs(
         alerts=[each for each in alerts if not each["shadow"]],
         shadow_alerts=[each for each in alerts if each["shadow"]],
         late=[{"transaction": {"transactionId": each}} for each in late],
@@ -56,7 +56,7 @@ def answer(*alerts: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 def test_a_run_is_right_when_everything_published_is_what_the_replay_says() -> None:
-    verdict = judge(published(HUGE, MULES, TESTED), answer(HUGE, MULES, TESTED), Traffic(1_000, PLANTED))
+    verdict = judge(published(HUGE, MULES, TESTED), answer(HUGE, MULES, TESTED), SentTraffic(1_000, PLANTED))
     assert verdict.right
     assert (verdict.planted, verdict.found, verdict.others, verdict.duplicates) == (2, 2, 1, 1)
 
@@ -80,32 +80,32 @@ def test_a_run_is_right_when_everything_published_is_what_the_replay_says() -> N
         ),
         (published(HUGE, MULES, quarantined=3), answer(HUGE, MULES), "3 records quarantined, but 2 in the replay"),
         (
-            Published([HUGE, MULES, TESTED], [], [{"transaction": {"transactionId": 5}}], 2),
+            PublishedOutputs([HUGE, MULES, TESTED], [], [{"transaction": {"transactionId": 5}}], 2),
             answer(HUGE, MULES, TESTED),
             "1 alerts in the wrong topic (live or shadow)",
         ),
     ],
 )
-def test_every_fault_is_named(got: Published, wanted: dict[str, list[Any]], says: str) -> None:
-    assert judge(got, wanted, Traffic(1_000, PLANTED)).faults == (says,)
+def test_every_fault_is_named(got: PublishedOutputs, wanted: dict[str, list[Any]], says: str) -> None:
+    assert judge(got, wanted, SentTraffic(1_000, PLANTED)).faults == (says,)
 
 
 def test_alerts_about_ordinary_traffic_must_be_few() -> None:
     noise = [alert(f"noise-{each}", 100 + each) for each in range(6)]
     everything = [HUGE, MULES, *noise]
-    assert judge(published(*everything), answer(*everything), Traffic(10_000, PLANTED)).right
-    (fault,) = judge(published(*everything), answer(*everything), Traffic(1_000, PLANTED)).faults
+    assert judge(published(*everything), answer(*everything), SentTraffic(10_000, PLANTED)).right
+    (fault,) = judge(published(*everything), answer(*everything), SentTraffic(1_000, PLANTED)).faults
     assert fault.startswith("6 alerts about ordinary traffic")
 
 
 def test_the_picture_fits_the_terminal_and_marks_what_was_planted() -> None:
     status = DetectorStatus(True, 80, 41, 103.2, 12, 240, 480, 190, 7, 5_000, 2**20, None)
     recent = tuple(
-        SeenAlert(alert(str(each), each), 1_700_000_000_400, "huge-payment-1" if each == 7 else None)
+        ReceivedAlert(alert(str(each), each), 1_700_000_000_400, "huge-payment-1" if each == 7 else None)
         for each in range(20)
     )
     live = Liveness(Severity.NONE, 1_000, 920, 0, 12, 0)
-    seen = Seen(recent, 20, 3, frozenset({"huge-payment-1"}), (300, 310, 500), status, live, {}, 7)
+    seen = OutputSnapshot(recent, 20, 3, frozenset({"huge-payment-1"}), (300, 310, 500), status, live, {}, 7)
     lines = shown(picture(seen, Sending(1_234, 2, 12.3), 15, "Airflow: here"), 200).splitlines()
     assert len(lines) <= 24
     assert sum("Exceptional single payment" in line for line in lines) == 14
@@ -119,7 +119,7 @@ def test_the_picture_fits_the_terminal_and_marks_what_was_planted() -> None:
 def test_a_dead_detector_is_not_shown_as_if_it_worked() -> None:
     status = DetectorStatus(False, 900_000, 41, 103.2, 0, 240, 480, 190, 7, 5_000, 2**20, None)
     down = Liveness(Severity.RED, 1_000_000, 100_000, 0, 52_310, 1)
-    seen = Seen((), 0, 0, frozenset(), (), status, down, {}, 7)
+    seen = OutputSnapshot((), 0, 0, frozenset(), (), status, down, {}, 7)
     sending = Sending(60_000, 2, 1_000.0)
     since = down.sentence().partition(" 52,310")[0]
     for text in (shown(picture(seen, sending, 5, "Airflow: here"), 200), shown(status_line(seen, sending), 200)):
@@ -129,8 +129,8 @@ def test_a_dead_detector_is_not_shown_as_if_it_worked() -> None:
 
 
 def test_the_summary_says_whether_the_run_was_right() -> None:
-    right = judge(published(HUGE, MULES), answer(HUGE, MULES), Traffic(1_000, PLANTED))
-    wrong = judge(published(HUGE), answer(HUGE), Traffic(1_000, PLANTED))
+    right = judge(published(HUGE, MULES), answer(HUGE, MULES), SentTraffic(1_000, PLANTED))
+    wrong = judge(published(HUGE), answer(HUGE), SentTraffic(1_000, PLANTED))
     assert "right: every alert equals the replay" in shown(summary(right, (200, 400)))
     assert "planted frauds without an alert: mule-fan-out-2" in shown(summary(wrong, ()))
 

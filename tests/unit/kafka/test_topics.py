@@ -14,7 +14,7 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.declared import Cleanup, Timestamp, Topic, load_topics
 from fraud_rules.kafka.reader import has_topic
-from fraud_rules.kafka.topics import Observed, StepKind, plan
+from fraud_rules.kafka.topics import ExistingTopic, StepKind, plan
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.ports import free_ports
@@ -23,8 +23,8 @@ DAY_MS = 86_400_000
 ALERTS = Topic("alerts", 2, retention_ms=7 * DAY_MS)
 
 
-def as_is(topic: Topic) -> Observed:
-    return Observed(topic.name, topic.partitions, topic.kafka_settings)
+def as_is(topic: Topic) -> ExistingTopic:
+    return ExistingTopic(topic.name, topic.partitions, topic.kafka_settings)
 
 
 def test_every_topic_the_detector_names_is_declared(project: Project) -> None:
@@ -87,7 +87,7 @@ def test_a_wrong_declaration_is_refused(text: str, said: str, tmp_path: Path) ->
         (replace(ALERTS, timestamp=Timestamp.CREATE), as_is(ALERTS), StepKind.REFUSE),
     ],
 )
-def test_plan(declared: Topic, observed: Observed | None, kind: StepKind) -> None:
+def test_plan(declared: Topic, observed: ExistingTopic | None, kind: StepKind) -> None:
     (step,) = plan([declared], {observed.name: observed} if observed else {})
     assert step.kind is kind
 

@@ -23,7 +23,7 @@ from fraud_rules.engine.state.store import HeapViews
 from fraud_rules.engine.statelog import MemoryStateLog
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
-from fraud_rules.stream.work import BatchProgress, BatchWatch, WorkReport, default_report, work_file, work_lines
+from fraud_rules.stream.work import BatchWatch, TasksProgress, WorkReport, default_report, work_file, work_lines
 from fraud_rules.stream.worker.spill import Spill
 from fraud_rules.stream.worker.task_work import TaskWork, read_progress
 from tests.support.waiting import until
@@ -95,7 +95,7 @@ def test_a_terminal_gets_a_line_only_when_time_has_passed() -> None:
 
 
 @contextmanager
-def watching(progress: list[BatchProgress], written: list[Work | None]) -> Iterator[BatchWatch]:
+def watching(progress: list[TasksProgress], written: list[Work | None]) -> Iterator[BatchWatch]:
     watch = BatchWatch(WorkReport(written.append), lambda batch_id: progress[-1], lambda: 500, key_groups=8)
     watch.start()
     yield watch
@@ -103,7 +103,7 @@ def watching(progress: list[BatchProgress], written: list[Work | None]) -> Itera
 
 
 def test_a_long_batch_reports_what_its_tasks_reach() -> None:
-    progress, written = [BatchProgress()], list[Work | None]()
+    progress, written = [TasksProgress()], list[Work | None]()
 
     def newest() -> Work | None:
         return written[-1] if written else None
@@ -116,13 +116,13 @@ def test_a_long_batch_reports_what_its_tasks_reach() -> None:
         watch.batch_started(3)
         began = until(lambda: shows(WorkPhase.BATCH, 0), "the batch is reported", 10.0)
         assert (began.total, began.batch_id, began.changed_ms) == (8, 3, began.since_ms)
-        progress.append(BatchProgress(restored=200, restores=True))
+        progress.append(TasksProgress(restored=200, restores=True))
         restoring = until(lambda: shows(WorkPhase.STATE, 200), "the restored events are reported", 10.0)
         assert (restoring.total, restoring.unit) == (500, "events")
         assert restoring.changed_ms > began.changed_ms
-        progress.append(BatchProgress(restored=500, rows=10, key_groups=1))
+        progress.append(TasksProgress(restored=500, rows=10, key_groups=1))
         done = until(lambda: shows(WorkPhase.BATCH, 1), "the key groups are reported", 10.0)
-        progress.append(BatchProgress(restored=500, rows=20, key_groups=1))
+        progress.append(TasksProgress(restored=500, rows=20, key_groups=1))
         until(lambda: (work := newest()) and work.changed_ms > done.changed_ms, "rows alone count as progress", 10.0)
         assert watch.batch_ended()
     assert written[-1] is None
@@ -130,7 +130,7 @@ def test_a_long_batch_reports_what_its_tasks_reach() -> None:
 
 def test_a_short_batch_writes_nothing() -> None:
     written: list[Work | None] = []
-    with watching([BatchProgress()], written) as watch:
+    with watching([TasksProgress()], written) as watch:
         for batch_id in range(100):
             watch.batch_started(batch_id)
             assert not watch.batch_ended()
@@ -141,19 +141,19 @@ def test_tasks_report_once_they_take_long(tmp_path: Path, monkeypatch: pytest.Mo
     spill = Spill(f"file://{tmp_path}", 65_536)
     quick = TaskWork(spill, 4)
     quick.restored(10)
-    assert read_progress(spill, 4) == BatchProgress()
+    assert read_progress(spill, 4) == TasksProgress()
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setattr("fraud_rules.stream.worker.task_work._QUIET_S", 0.0)
     task = TaskWork(spill, 4)
     task.restored(10)
     task.restored(20)
-    assert read_progress(spill, 4) == BatchProgress(restored=30, restores=True)
+    assert read_progress(spill, 4) == TasksProgress(restored=30, restores=True)
     task.evaluated(5)
     task.key_group_done()
-    assert read_progress(spill, 4) == BatchProgress(restored=30, rows=5, key_groups=1)
-    assert read_progress(spill, 5) == BatchProgress(), "files of another batch do not count"
+    assert read_progress(spill, 4) == TasksProgress(restored=30, rows=5, key_groups=1)
+    assert read_progress(spill, 5) == TasksProgress(), "files of another batch do not count"
     (tmp_path / "outputs" / "4" / "work-0").write_bytes(b"[1,")
-    assert read_progress(spill, 4) == BatchProgress(), "a file that is being written counts later"
+    assert read_progress(spill, 4) == TasksProgress(), "a file that is being written counts later"
     spill.clean()
 
 
@@ -204,4 +204,4 @@ def test_a_folder_that_cannot_be_reached_ends_no_task(monkeypatch: pytest.Monkey
     monkeypatch.setattr("fraud_rules.stream.worker.task_work._QUIET_S", 0.0)
     nowhere = Spill("file:///proc/nowhere", 65_536)
     TaskWork(nowhere, 0).evaluated(1)
-    assert read_progress(nowhere, 0) == BatchProgress()
+    assert read_progress(nowhere, 0) == TasksProgress()

@@ -22,7 +22,7 @@ from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import Source
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.consume import Received, follow, topic_ends, topic_starts
+from fraud_rules.kafka.consume import ReceivedRecord, follow, topic_ends, topic_starts
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_status import decode_operation
@@ -136,7 +136,7 @@ class Follower(BackgroundThread):
         """Whether the initial records are read. The last offsets may be markers of transactions, which are skipped."""
         return idle_s > _IDLE_S or all(self._next[topic] >= end for topic, end in self._ends.items())
 
-    def _take(self, received: Received, bundle: list[Event]) -> None:
+    def _take(self, received: ReceivedRecord, bundle: list[Event]) -> None:
         """Store the event of a record and add it to the bundle; only then advance the position."""
         topic, record = received.topic, received.record
         event = decode_or_skip(topic, record, lambda value: self._event(received, value), received.partition)
@@ -146,7 +146,7 @@ class Follower(BackgroundThread):
             bundle.append(event)
         self._next[topic] = record.offset + 1
 
-    def _event(self, received: Received, value: bytes) -> Event | None:
+    def _event(self, received: ReceivedRecord, value: bytes) -> Event | None:
         topics, record = self._topics, received.record
         match received.topic:
             case topics.alerts | topics.shadow_alerts:
@@ -165,7 +165,7 @@ class Follower(BackgroundThread):
         return None
 
 
-def _refused(received: Received, value: bytes) -> QuarantineSeen:
+def _refused(received: ReceivedRecord, value: bytes) -> QuarantineSeen:
     given = received.record.headers
     headers = tuple((name, text.decode("utf-8", "replace")) for name, text in given if text is not None)
     return QuarantineSeen(received.record.append_ms, headers, value[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"))

@@ -17,7 +17,7 @@ from fraud_rules.codec.rules.export import describe
 from fraud_rules.model.rule import Control, Rule, RuleChange, RuleDeletion
 
 if TYPE_CHECKING:
-    from fraud_rules.logs.rule_status import RuleOperation, RulesSeen
+    from fraud_rules.logs.rule_status import RuleLogStatus, RuleOperation
 
 
 _REFUSED_SHOWN = 10
@@ -72,7 +72,7 @@ def print_applied(applied: Sequence[PlannedRecord], versions: Mapping[int, int],
     console().print(table)
 
 
-def print_rules(seen: RulesSeen, as_json: bool) -> None:
+def print_rules(seen: RuleLogStatus, as_json: bool) -> None:
     """Print the rules in force, by id, and the refused records."""
     in_force = seen.timeline.latest.rules
     chosen = [in_force[rule_id] for rule_id in sorted(in_force)]

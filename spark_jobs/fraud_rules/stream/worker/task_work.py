@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import fs
 from pyspark import TaskContext
 
-from fraud_rules.stream.work import BatchProgress
+from fraud_rules.stream.work import TasksProgress
 from fraud_rules.stream.worker.spill import Spill
 
 __all__ = ["TaskWork", "read_progress"]
@@ -83,7 +83,7 @@ class TaskWork:
         self._due_s = time.monotonic() + _QUIET_S
 
 
-def read_progress(spill: Spill, batch_id: int) -> BatchProgress:
+def read_progress(spill: Spill, batch_id: int) -> TasksProgress:
     """What the tasks of a batch have written so far. A file that is being written counts with the next look."""
     try:
         system, root = spill.system()
@@ -91,8 +91,8 @@ def read_progress(spill: Spill, batch_id: int) -> BatchProgress:
         paths = [info.path for info in system.get_file_info(selector) if info.base_name.startswith(_PREFIX)]
         records = [record for path in paths if (record := _read(system, path)) is not None]
     except (OSError, pa.ArrowException):
-        return BatchProgress()
-    return BatchProgress(
+        return TasksProgress()
+    return TasksProgress(
         sum(each.restored for each in records),
         sum(each.rows for each in records),
         sum(each.key_groups for each in records),
