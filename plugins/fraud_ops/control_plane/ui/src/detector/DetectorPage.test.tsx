@@ -89,11 +89,11 @@ test("a stuck topic consumer and the unread part of the rule log are shown", asy
     faults: [{ thread: "flood guard", fault: "the database is away" }],
     unreadable: { rules: 2, alerts: 0 },
   });
-  const readers = await screen.findByRole("region", { name: "Topic consumers" });
-  expect(readers).toHaveTextContent("mirror (rules)Stuck4 of 95");
-  expect(readers).not.toHaveTextContent("feed (rules)");
-  expect(readers).toHaveTextContent("flood guard: the database is away");
-  expect(readers).toHaveTextContent("Skipped unreadable records in rules: 2");
-  expect(readers).not.toHaveTextContent("alerts");
+  const consumers = await screen.findByRole("region", { name: "Topic consumers" });
+  expect(consumers).toHaveTextContent("mirror (rules)Stuck4 of 95");
+  expect(consumers).not.toHaveTextContent("feed (rules)");
+  expect(consumers).toHaveTextContent("flood guard: the database is away");
+  expect(consumers).toHaveTextContent("Skipped unreadable records in rules: 2");
+  expect(consumers).not.toHaveTextContent("alerts");
   expect(await screen.findByText(/Rule log records not yet applied: 3\. Oldest: /u)).toBeVisible();
 });

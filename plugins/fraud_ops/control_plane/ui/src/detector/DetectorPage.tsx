@@ -118,7 +118,7 @@ function LatePayments({ rows }: { rows: Progress["late"] }) {
       {rows.length === 0 ? (
         <EmptyState>None.</EmptyState>
       ) : (
-        <ScrollableTable label="Late payments" columns={["Time", "Lateness", "Grouping keys", "Transaction"]}>
+        <ScrollableTable label="Late transactions" columns={["Time", "Lateness", "Grouping keys", "Transaction"]}>
           {rows.map((row, i) => (
             <Table.Tr key={i}>
               <Table.Td>

@@ -16,7 +16,7 @@ export function TopicConsumers({ progress }: { progress: Progress }) {
       <h2>Topic consumers</h2>
       {behind.length > 0 && (
         <ScrollableTable
-          label="Topic consumers"
+          label="Failing topic consumers"
           columns={["Consumer", "State", "Position", "Unread records", "Oldest", "Error"]}
         >
           {behind.map((consumer) => (
