@@ -23,6 +23,7 @@ from fraud_rules.cli.options import (
     Resume,
     ShufflePartitions,
 )
+from fraud_rules.configuration.detector_options import DEFAULTS
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.clock import now_ms
 from fraud_rules.runtime.retry import wait_for
@@ -46,13 +47,13 @@ _FIRES_EXIT_CODE = 1
 def deploy(
     kafka: Kafka,
     reason: Reason,
-    checkpoint: Checkpoint = None,
+    checkpoint: Checkpoint = DEFAULTS.checkpoint,
     wheel: Annotated[
         str, typer.Option(help="Path of a wheel on the agent's host.", show_default="the agent's code")
     ] = "",
-    master: Master = "local[2,4]",
-    shuffle_partitions: ShufflePartitions = 2,
-    driver_memory: DriverMemory = "1536m",
+    master: Master = DEFAULTS.master,
+    shuffle_partitions: ShufflePartitions = DEFAULTS.shuffle_partitions,
+    driver_memory: DriverMemory = DEFAULTS.driver_memory,
     kafka_properties: Annotated[
         str, typer.Option(help="Path of a file with SASL and TLS properties on the agent's host.")
     ] = "",

@@ -11,6 +11,7 @@ import typer
 from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.options import (
     AcceptLoss,
+    Adopt,
     Checkpoint,
     DriverMemory,
     Jars,
@@ -20,25 +21,26 @@ from fraud_rules.cli.options import (
     Partial,
     Resume,
     ShufflePartitions,
+    UiPort,
 )
+from fraud_rules.configuration.detector_options import DEFAULTS, DetectorOptions
 
 if TYPE_CHECKING:
+    from fraud_rules.kafka.connection import KafkaConnection
     from fraud_rules.stream.driver.job import DetectorJob
 
 
 def detect(
     kafka: Kafka,
-    checkpoint: Checkpoint = None,
-    master: Master = "local[2,4]",
-    shuffle_partitions: ShufflePartitions = 2,
-    driver_memory: DriverMemory = "1536m",
-    ui_port: Annotated[int | None, typer.Option(help="Serve Spark's UI on this port.", show_default="no UI")] = None,
+    checkpoint: Checkpoint = DEFAULTS.checkpoint,
+    master: Master = DEFAULTS.master,
+    shuffle_partitions: ShufflePartitions = DEFAULTS.shuffle_partitions,
+    driver_memory: DriverMemory = DEFAULTS.driver_memory,
+    ui_port: UiPort = None,
     jars: Jars = None,
     metrics: Metrics = "",
     resume: Resume = False,
-    adopt: Annotated[
-        bool, typer.Option("--adopt", help="Start a new checkpoint, without state, behind the last written output.")
-    ] = False,
+    adopt: Adopt = False,
     accept_loss: AcceptLoss = False,
 ) -> None:
     """Run the detector until Ctrl-C or SIGTERM.
@@ -50,38 +52,31 @@ def detect(
       fraud detect
       fraud detect --bootstrap kafka-1:9092 --master spark://master:7077 --checkpoint hdfs:///fraud/checkpoint
     """
-    from fraud_rules.spark.session import SparkOptions
-    from fraud_rules.stream.driver.job import DetectorJob
-
-    context = load_context()
-    options = SparkOptions(
-        checkpoint=checkpoint or str(context.project.var / "checkpoint"),
-        jars=jars or context.project.jars / "connector",
-        master=master,
-        shuffle_partitions=shuffle_partitions,
-        driver_memory=driver_memory,
-        ui_port=ui_port,
-    )
     _run(
-        DetectorJob(
-            context.settings,
-            context.schema,
+        _job(
             kafka,
-            options,
-            resume=resume,
-            adopt=adopt,
-            metrics=metrics,
-            accept_loss=accept_loss,
+            DetectorOptions(
+                checkpoint=checkpoint,
+                jars=jars,
+                master=master,
+                shuffle_partitions=shuffle_partitions,
+                driver_memory=driver_memory,
+                ui_port=ui_port,
+                resume=resume,
+                adopt=adopt,
+                metrics=metrics,
+                accept_loss=accept_loss,
+            ),
         )
     )
 
 
 def rebuild(
     kafka: Kafka,
-    checkpoint: Checkpoint = None,
-    master: Master = "local[2,4]",
-    shuffle_partitions: ShufflePartitions = 2,
-    driver_memory: DriverMemory = "1536m",
+    checkpoint: Checkpoint = DEFAULTS.checkpoint,
+    master: Master = DEFAULTS.master,
+    shuffle_partitions: ShufflePartitions = DEFAULTS.shuffle_partitions,
+    driver_memory: DriverMemory = DEFAULTS.driver_memory,
     jars: Jars = None,
     partial: Partial = False,
     accept_loss: AcceptLoss = False,
@@ -100,25 +95,31 @@ def rebuild(
       fraud rebuild --check
       fraud rebuild
     """
-    from fraud_rules.spark.session import SparkOptions
-    from fraud_rules.stream.driver.job import DetectorJob, RebuildOrder
     from fraud_rules.stream.driver.streaming import check_start
 
-    context = load_context()
-    options = SparkOptions(
-        checkpoint=checkpoint or str(context.project.var / "checkpoint"),
-        jars=jars or context.project.jars / "connector",
+    options = DetectorOptions(
+        checkpoint=checkpoint,
+        jars=jars,
         master=master,
         shuffle_partitions=shuffle_partitions,
         driver_memory=driver_memory,
+        rebuild=uuid.uuid4().hex,
+        partial=partial,
+        accept_loss=accept_loss,
     )
-    order = RebuildOrder(uuid.uuid4().hex, partial)
-    job = DetectorJob(context.settings, context.schema, kafka, options, rebuild=order, accept_loss=accept_loss)
+    job = _job(kafka, options)
     if check:
         check_start(job)
-        print(f"{options.checkpoint} can be rebuilt")
+        print(f"{job.spark.checkpoint} can be rebuilt")
         return
     _run(job)
+
+
+def _job(kafka: KafkaConnection, options: DetectorOptions) -> DetectorJob:
+    from fraud_rules.stream.driver.job import job_of
+
+    context = load_context()
+    return job_of(options.in_project(context.project), context.settings, context.schema, kafka)
 
 
 def _run(job: DetectorJob) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from fraud_rules.configuration.detector_options import BOOTSTRAP_VARIABLE, option_of
 from fraud_rules.kafka.connection import KafkaConnection
-
-BOOTSTRAP_VARIABLE = "FRAUD_BOOTSTRAP"
 
 
 def default_bootstrap(environ: Mapping[str, str] = os.environ) -> str:
@@ -34,28 +33,21 @@ Kafka = Annotated[
     ),
 ]
 
-Checkpoint = Annotated[
-    str | None,
-    typer.Option("--checkpoint", help="A folder, or a URI of a shared file system.", show_default="var/checkpoint"),
-]
-Master = Annotated[str, typer.Option("--master", help="Spark's master.")]
-ShufflePartitions = Annotated[
-    int,
-    typer.Option("--shuffle-partitions", min=1, help="Parallel tasks of the stateful stage; a checkpoint fixes it."),
-]
-DriverMemory = Annotated[str, typer.Option("--driver-memory", help="Memory of the driver's JVM, 512m or more.")]
-Jars = Annotated[
-    Path | None, typer.Option("--jars", help="Folder of the connector's jars.", show_default="lib/connector")
-]
-Metrics = Annotated[
-    str,
-    typer.Option("--metrics", metavar="HOST:PORT", help="Serve metrics at this address.", show_default="no metrics"),
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Lift a stop that the rule log requested.")]
-AcceptLoss = Annotated[
-    bool,
-    typer.Option("--accept-loss", help="Continue without transactions that were removed before they were read."),
-]
-Partial = Annotated[
-    bool, typer.Option("--partial", help="Rebuild even if retention has removed the beginning of the topics.")
-]
+
+def declared(name: str, *, shown: str | bool = True) -> Any:
+    """The option of a detector of this name. `shown` replaces the default in the help."""
+    option = option_of(name)
+    return typer.Option(option.flag, help=option.help, metavar=option.metavar, min=option.at_least, show_default=shown)
+
+
+Checkpoint = Annotated[str, declared("checkpoint", shown="var/checkpoint")]
+Master = Annotated[str, declared("master")]
+ShufflePartitions = Annotated[int, declared("shuffle_partitions")]
+DriverMemory = Annotated[str, declared("driver_memory")]
+UiPort = Annotated[int | None, declared("ui_port", shown="no UI")]
+Jars = Annotated[Path | None, declared("jars", shown="lib/connector")]
+Metrics = Annotated[str, declared("metrics", shown="no metrics")]
+Resume = Annotated[bool, declared("resume")]
+Adopt = Annotated[bool, declared("adopt")]
+Partial = Annotated[bool, declared("partial")]
+AcceptLoss = Annotated[bool, declared("accept_loss")]

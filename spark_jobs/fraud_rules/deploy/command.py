@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from fraud_rules.configuration.detector_options import DetectorOptions, option_of
 from fraud_rules.deploy.intent import Intent
 
 __all__ = ["attempt_argument", "detector_arguments"]
@@ -17,33 +18,28 @@ def detector_arguments(intent: Intent, epoch: int, *, settings: Path, schema: Pa
     """
     release = intent.release
     assert release is not None, "only a RUN intent starts a detector"
-    arguments = [
-        attempt_argument(intent.attempt_id),
-        f"--epoch={epoch}",
-        f"--bootstrap={release.bootstrap}",
-        f"--checkpoint={release.checkpoint}",
-        f"--settings={settings}",
-        f"--schema={schema}",
-        f"--jars={jars}",
-        f"--master={release.master}",
-        f"--shuffle-partitions={release.shuffle_partitions}",
-        f"--driver-memory={release.driver_memory}",
-    ]
-    arguments += [f"--spark-conf={name}={value}" for name, value in sorted(release.spark.items())]
-    if release.ui_port is not None:
-        arguments.append(f"--ui-port={release.ui_port}")
-    if release.metrics:
-        arguments.append(f"--metrics={release.metrics}")
-    if intent.resume:
-        arguments.append("--resume")
-    if intent.rebuild is not None:
-        arguments.append(f"--rebuild={intent.attempt_id}")
-        arguments += ["--partial"] if intent.rebuild.partial else []
-    if intent.accept_loss:
-        arguments.append("--accept-loss")
-    return arguments
+    options = DetectorOptions(
+        attempt=intent.attempt_id,
+        epoch=epoch,
+        bootstrap=release.bootstrap,
+        checkpoint=release.checkpoint,
+        settings=settings,
+        schema=schema,
+        jars=jars,
+        master=release.master,
+        shuffle_partitions=release.shuffle_partitions,
+        driver_memory=release.driver_memory,
+        spark_conf=release.spark,
+        ui_port=release.ui_port,
+        metrics=release.metrics,
+        resume=intent.resume,
+        rebuild=None if intent.rebuild is None else intent.attempt_id,
+        partial=intent.rebuild is not None and intent.rebuild.partial,
+        accept_loss=intent.accept_loss,
+    )
+    return options.arguments()
 
 
 def attempt_argument(attempt_id: str) -> str:
     """The argument that identifies the processes of an attempt."""
-    return f"--attempt={attempt_id}"
+    return f"{option_of('attempt').flag}={attempt_id}"

@@ -6,6 +6,7 @@ import hashlib
 
 import msgspec
 
+from fraud_rules.configuration.detector_options import DEFAULTS
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import ConfigError
 from fraud_rules.model.schema import TransactionSchema
@@ -32,9 +33,9 @@ class Release(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     checkpoint: str
     bootstrap: str
     wheel: str = ""
-    master: str = "local[2,4]"
-    shuffle_partitions: int = 2
-    driver_memory: str = "1536m"
+    master: str = DEFAULTS.master
+    shuffle_partitions: int = DEFAULTS.shuffle_partitions
+    driver_memory: str = DEFAULTS.driver_memory
     spark: dict[str, str] = {}
     kafka_properties: str = ""
     ui_port: int | None = None

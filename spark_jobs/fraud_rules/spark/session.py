@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from fraud_rules.configuration.detector_options import DEFAULTS
 from fraud_rules.errors import ConfigError
 from fraud_rules.spark.spark_home import spark_home
 
@@ -42,9 +43,9 @@ class SparkOptions:
 
     checkpoint: str
     jars: Path
-    master: str = "local[2,4]"
-    shuffle_partitions: int = 2
-    driver_memory: str = "1536m"
+    master: str = DEFAULTS.master
+    shuffle_partitions: int = DEFAULTS.shuffle_partitions
+    driver_memory: str = DEFAULTS.driver_memory
     ui_port: int | None = None
     name: str = "fraud-detector"
     further: Mapping[str, str] = field(default_factory=dict)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fraud_rules.configuration.detector_options import DetectorOptions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.session import SparkOptions
 
-__all__ = ["AttemptRef", "DetectorJob", "RebuildOrder"]
+__all__ = ["AttemptRef", "DetectorJob", "RebuildOrder", "job_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +51,32 @@ class DetectorJob:
     rebuild: RebuildOrder | None = None
     metrics: str = ""
     accept_loss: bool = False
+
+
+def job_of(
+    options: DetectorOptions, settings: DetectorSettings, schema: TransactionSchema, kafka: KafkaConnection
+) -> DetectorJob:
+    """The job of these options, which name a checkpoint and a folder of jars."""
+    assert options.checkpoint
+    assert options.jars is not None
+    spark = SparkOptions(
+        checkpoint=options.checkpoint,
+        jars=options.jars,
+        master=options.master,
+        shuffle_partitions=options.shuffle_partitions,
+        driver_memory=options.driver_memory,
+        ui_port=options.ui_port,
+        further=options.spark_conf,
+    )
+    return DetectorJob(
+        settings,
+        schema,
+        kafka,
+        spark,
+        resume=options.resume,
+        adopt=options.adopt,
+        attempt=None if options.attempt is None else AttemptRef(options.attempt, options.epoch),
+        rebuild=None if options.rebuild is None else RebuildOrder(options.rebuild, options.partial),
+        metrics=options.metrics,
+        accept_loss=options.accept_loss,
+    )

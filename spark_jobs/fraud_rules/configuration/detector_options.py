@@ -1,0 +1,160 @@
+"""The options of one start of the detector, declared once.
+
+From the fields of `DetectorOptions` follow the parser of `detector.py`, the command line that an agent builds from a
+release, and the options of `fraud detect`, `fraud rebuild` and `fraud deploy`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+from fraud_rules.configuration.project import Project
+from fraud_rules.errors import ConfigError
+
+__all__ = ["BOOTSTRAP_VARIABLE", "DEFAULTS", "DetectorOptions", "Option", "option_of"]
+
+BOOTSTRAP_VARIABLE: Final = "FRAUD_BOOTSTRAP"
+_OPTION: Final = "option"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """The command-line side of a field: a flag, a help text, and for numbers the minimum."""
+
+    flag: str
+    help: str
+    metavar: str | None = None
+    at_least: int | None = None
+
+
+def _option(flag: str, text: str, metavar: str | None = None, at_least: int | None = None) -> Mapping[str, Option]:
+    return {_OPTION: Option(flag, text, metavar, at_least)}
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorOptions:
+    """The options of one start. An option that is None, empty or False does not appear on a command line."""
+
+    attempt: str | None = field(
+        default=None, metadata=_option("--attempt", "The attempt that executes the intent.", "ID")
+    )
+    epoch: int = field(
+        default=0, metadata=_option("--epoch", "The intent's epoch. The start is refused if a newer intent exists.")
+    )
+    bootstrap: str = field(default="", metadata=_option("--bootstrap", "Kafka's bootstrap servers.", "HOST:PORT,..."))
+    checkpoint: str = field(default="", metadata=_option("--checkpoint", "A folder, or a URI of a shared file system."))
+    settings: Path | None = field(
+        default=None, metadata=_option("--settings", "The file with the detector's settings.")
+    )
+    schema: Path | None = field(
+        default=None, metadata=_option("--schema", "The file with the schema of the transactions.")
+    )
+    jars: Path | None = field(default=None, metadata=_option("--jars", "Folder of the connector's jars."))
+    master: str = field(default="local[2,4]", metadata=_option("--master", "Spark's master."))
+    shuffle_partitions: int = field(
+        default=2,
+        metadata=_option(
+            "--shuffle-partitions", "Parallel tasks of the stateful stage; a checkpoint fixes it.", at_least=1
+        ),
+    )
+    driver_memory: str = field(
+        default="1536m", metadata=_option("--driver-memory", "Memory of the driver's JVM, 512m or more.")
+    )
+    spark_conf: Mapping[str, str] = field(
+        default_factory=dict, metadata=_option("--spark-conf", "Another Spark setting; may be repeated.", "NAME=VALUE")
+    )
+    ui_port: int | None = field(default=None, metadata=_option("--ui-port", "Serve Spark's UI on this port."))
+    metrics: str = field(default="", metadata=_option("--metrics", "Serve metrics at this address.", "HOST:PORT"))
+    resume: bool = field(default=False, metadata=_option("--resume", "Lift a stop that the rule log requested."))
+    adopt: bool = field(
+        default=False,
+        metadata=_option("--adopt", "Start a new checkpoint, without state, behind the last written output."),
+    )
+    rebuild: str | None = field(
+        default=None,
+        metadata=_option(
+            "--rebuild", "Set the checkpoint aside and recompute it from the topics, once per ORDER.", "ORDER"
+        ),
+    )
+    partial: bool = field(
+        default=False,
+        metadata=_option("--partial", "Rebuild even if retention has removed the beginning of the topics."),
+    )
+    accept_loss: bool = field(
+        default=False,
+        metadata=_option("--accept-loss", "Continue without transactions that were removed before they were read."),
+    )
+    hold: Path | None = field(
+        default=None,
+        metadata=_option("--hold", "Prepare the start, then wait for FILE before changing anything.", "FILE"),
+    )
+    check: bool = field(
+        default=False, metadata=_option("--check", "Report whether a start would be refused, and change nothing.")
+    )
+
+    def in_project(self, project: Project, environ: Mapping[str, str] = os.environ) -> Self:
+        """Fill in what is not set: the files of a project, and the bootstrap servers of the environment."""
+        return replace(
+            self,
+            bootstrap=self.bootstrap or environ.get(BOOTSTRAP_VARIABLE, "127.0.0.1:9092"),
+            checkpoint=self.checkpoint or str(project.var / "checkpoint"),
+            settings=self.settings or project.config / "detector.yaml",
+            schema=self.schema or project.config / "schema.yaml",
+            jars=self.jars or project.jars / "connector",
+        )
+
+    @classmethod
+    def parse(cls, arguments: Sequence[str] | None = None, description: str | None = None) -> Self:
+        """Parse a command line; without one, that of this process. Raises ConfigError."""
+        parser = argparse.ArgumentParser(prog="detector", description=description)
+        for each in fields(cls):
+            _add(parser, each)
+        given = vars(parser.parse_args(arguments))
+        given["spark_conf"] = _pairs(given["spark_conf"] or [])
+        return cls(**{name: value for name, value in given.items() if value is not None})
+
+    def arguments(self) -> list[str]:
+        """The command line that `parse` turns into these options. It contains no secrets."""
+        return [argument for each in fields(self) for argument in _arguments(option_of(each), getattr(self, each.name))]
+
+
+DEFAULTS: Final = DetectorOptions()
+
+
+def option_of(of: Field[Any] | str) -> Option:
+    """The command-line side of a field, or of the field of this name."""
+    found = next(each for each in fields(DetectorOptions) if each.name == of) if isinstance(of, str) else of
+    option: Option = found.metadata[_OPTION]
+    return option
+
+
+def _add(parser: argparse.ArgumentParser, declared: Field[Any]) -> None:
+    option, kind = option_of(declared), str(declared.type)
+    if kind == "bool":
+        parser.add_argument(option.flag, action="store_true", help=option.help)
+    elif kind.startswith("Mapping"):
+        parser.add_argument(option.flag, action="append", metavar=option.metavar, help=option.help)
+    else:
+        parse = int if kind.startswith("int") else Path if kind.startswith("Path") else str
+        shown = "" if declared.default in (None, "") else f" Default: {declared.default}."
+        parser.add_argument(option.flag, type=parse, metavar=option.metavar, help=option.help + shown)
+
+
+def _arguments(option: Option, value: object) -> list[str]:
+    if value is True:
+        return [option.flag]
+    if isinstance(value, Mapping):
+        return [f"{option.flag}={name}={each}" for name, each in sorted(value.items())]
+    return [] if value is None or value is False or value == "" else [f"{option.flag}={value}"]
+
+
+def _pairs(texts: Sequence[str]) -> Mapping[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    if wrong := [text for text, (_, separator, _) in zip(texts, pairs, strict=True) if not separator]:
+        raise ConfigError(f"--spark-conf {wrong[0]!r} must be name=value")
+    return {name: value for name, _, value in pairs}
