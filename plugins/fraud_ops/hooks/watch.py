@@ -13,7 +13,7 @@ from typing import Self
 from fraud_ops.verdicts.broker_clock import BrokerClock
 from fraud_ops.verdicts.observation import DetectorObservation, ProgressSeen
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.deploy.attempt import DeploymentSeen
+from fraud_rules.deploy.attempt import DeploymentReports
 from fraud_rules.deploy.deployment_log import deployment_after
 from fraud_rules.deploy.intent import IntentLog, read_intents
 from fraud_rules.errors import BrokerUnavailable
@@ -60,7 +60,7 @@ class DetectorWatch:
         self._tail: TopicsTail | None = None
         self._asked_ms: int | None = None
         self._arrival_ms: int | None = None
-        self._deployment = DeploymentSeen()
+        self._deployment = DeploymentReports()
         self._forget()
 
     def __enter__(self) -> Self:
@@ -110,7 +110,7 @@ class DetectorWatch:
     def _forget(self) -> None:
         self._intents: list[Record] = []
         self._folded: tuple[int, IntentLog] = (0, IntentLog(self._settings.detector))
-        self._deployment = DeploymentSeen()
+        self._deployment = DeploymentReports()
         self._progress: deque[tuple[int, BatchProgress]] = deque()
         self._writers: deque[str] = deque(maxlen=_WRITERS)
 

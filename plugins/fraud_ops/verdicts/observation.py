@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, DeploymentSeen
+from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, DeploymentReports
 from fraud_rules.deploy.intent import IntentKind, IntentLog, IntentRecord
 from fraud_rules.logs.detector_status import BatchProgress, TrafficCounts
 
@@ -34,7 +34,7 @@ class DetectorObservation:
     detector: str
     at_ms: int
     intents: IntentLog
-    deployment: DeploymentSeen = field(default_factory=DeploymentSeen)
+    deployment: DeploymentReports = field(default_factory=DeploymentReports)
     progress: ProgressSeen | None = None
     queries: Sequence[str] = ()
     traffic: TrafficCounts | None = None

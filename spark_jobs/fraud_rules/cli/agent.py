@@ -18,7 +18,7 @@ from fraud_rules.cli.options import Jars, Kafka, Metrics
 from fraud_rules.runtime import clock
 
 if TYPE_CHECKING:
-    from fraud_rules.deploy.attempt import DeploymentSeen
+    from fraud_rules.deploy.attempt import DeploymentReports
     from fraud_rules.deploy.intent import IntentLog
 
 app = typer.Typer(
@@ -134,7 +134,7 @@ def _tell(line: str) -> None:
     sys.stderr.flush()
 
 
-def _lines(intents: IntentLog, seen: DeploymentSeen, now_ms: int) -> list[str]:
+def _lines(intents: IntentLog, seen: DeploymentReports, now_ms: int) -> list[str]:
     newest = intents.newest
     wanted = (
         "no intent yet (fraud deploy)" if newest is None else f"{newest.intent.kind} since {_clock(newest.append_ms)}"

@@ -11,7 +11,7 @@ import msgspec
 from fraud_rules.deploy.work import Work
 from fraud_rules.errors import Stalled
 
-__all__ = ["AgentStatus", "Attempt", "AttemptPhase", "AttemptStatus", "DeploymentSeen", "Supervision"]
+__all__ = ["AgentStatus", "Attempt", "AttemptPhase", "AttemptStatus", "DeploymentReports", "Supervision"]
 
 
 class AttemptPhase(StrEnum):
@@ -121,7 +121,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class DeploymentSeen:
+class DeploymentReports:
     """All reports about one detector. `attempts` are by id. `agent` and `supervision` have the broker's times."""
 
     attempts: Mapping[str, Attempt] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptStatus, DeploymentSeen, Supervision
+from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptStatus, DeploymentReports, Supervision
 from fraud_rules.deploy.intent import Intent, IntentLog, IntentRecord, read_intents
 from fraud_rules.errors import Superseded
 from fraud_rules.kafka.connection import KafkaConnection
@@ -61,14 +61,16 @@ def append_intent(kafka: KafkaConnection, topic: str, intent: Intent) -> IntentR
     return record
 
 
-def read_deployment(kafka: KafkaConnection, topic: str, detector: str) -> DeploymentSeen:
+def read_deployment(kafka: KafkaConnection, topic: str, detector: str) -> DeploymentReports:
     """The reports of agents and supervisors about a detector. Raises BrokerUnavailable."""
     with TopicReader(kafka, topic) as reader:
         reader.partitions()
-        return deployment_after(DeploymentSeen(), topic, detector, reader.read(*reader.ends()))
+        return deployment_after(DeploymentReports(), topic, detector, reader.read(*reader.ends()))
 
 
-def deployment_after(seen: DeploymentSeen, topic: str, detector: str, records: Iterable[Record]) -> DeploymentSeen:
+def deployment_after(
+    seen: DeploymentReports, topic: str, detector: str, records: Iterable[Record]
+) -> DeploymentReports:
     """Fold new records into the reports that were read before.
 
     A tombstone removes nothing. An unreadable record is skipped; the last readable record of its key stays in force.
@@ -86,7 +88,7 @@ def deployment_after(seen: DeploymentSeen, topic: str, detector: str, records: I
             supervision = supervision if look is None else (record.append_ms, look)
         elif (status := decode_or_skip(topic, record, _decode_attempt)) is not None:
             attempts[part] = Attempt(record.append_ms, status)
-    return DeploymentSeen(attempts, agent, supervision)
+    return DeploymentReports(attempts, agent, supervision)
 
 
 def observe_deployment(
@@ -95,7 +97,7 @@ def observe_deployment(
     detector: str,
     listen_ms: int,
     wall_ms: Callable[[], int],
-) -> tuple[DeploymentSeen, int]:
+) -> tuple[DeploymentReports, int]:
     """The deployment records of a detector, and the broker's time in epoch ms. Raises BrokerUnavailable.
 
     A live agent writes every few seconds. So the append time of the next record is the broker's time, whatever this
@@ -104,9 +106,9 @@ def observe_deployment(
     """
     with TopicsTail(kafka, {topic: None}, _WAIT_MS) as tail:
         records = tail.new()[topic]
-        seen = deployment_after(DeploymentSeen(), topic, detector, records)
+        seen = deployment_after(DeploymentReports(), topic, detector, records)
         ends_s = time.monotonic() + listen_ms / 1_000
-        if seen == DeploymentSeen():
+        if seen == DeploymentReports():
             return seen, wall_ms()
         while time.monotonic() < ends_s:
             time.sleep(_WAIT_MS / 1_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fraud_rules.deploy.attempt import DeploymentSeen
+from fraud_rules.deploy.attempt import DeploymentReports
 
 __all__ = ["AGENT_SILENT_MS", "LISTEN_MS", "faults_of"]
 
@@ -14,7 +14,7 @@ LISTEN_MS = AGENT_SILENT_MS + 1_000
 _MS_A_S = 1_000
 
 
-def faults_of(seen: DeploymentSeen, now_ms: int, max_age_ms: int) -> Sequence[str]:
+def faults_of(seen: DeploymentReports, now_ms: int, max_age_ms: int) -> Sequence[str]:
     """The faults of the supervisor and the agent, as sentences. Empty if both are at work."""
     faults = []
     if seen.supervision is None:

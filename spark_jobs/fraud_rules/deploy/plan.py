@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fraud_rules.deploy.attempt import Attempt, AttemptPhase, DeploymentSeen
+from fraud_rules.deploy.attempt import Attempt, AttemptPhase, DeploymentReports
 from fraud_rules.deploy.intent import IntentKind, IntentLog, IntentRecord
 from fraud_rules.deploy.release import Release
 
@@ -44,7 +44,9 @@ class Outlook:
     roll_back_to: Release | None
 
 
-def outlook(intents: IntentLog, deployment: DeploymentSeen, now_ms: int, limits: PlanLimits | None = None) -> Outlook:
+def outlook(
+    intents: IntentLog, deployment: DeploymentReports, now_ms: int, limits: PlanLimits | None = None
+) -> Outlook:
     """Plan the next start. `due_ms` is at most the longest wait after `now_ms`."""
     limits = limits or PlanLimits()
     row = _row(intents)
@@ -72,7 +74,7 @@ def _row(intents: IntentLog) -> Sequence[IntentRecord]:
     return row
 
 
-def _failures(row: Sequence[IntentRecord], deployment: DeploymentSeen, limits: PlanLimits) -> Sequence[Attempt]:
+def _failures(row: Sequence[IntentRecord], deployment: DeploymentReports, limits: PlanLimits) -> Sequence[Attempt]:
     """The failed starts since the last proven attempt, newest first."""
     failures = []
     for record in row:
@@ -87,7 +89,7 @@ def _failures(row: Sequence[IntentRecord], deployment: DeploymentSeen, limits: P
 
 
 def _proven_before(
-    wanted: IntentRecord, intents: IntentLog, deployment: DeploymentSeen, limits: PlanLimits
+    wanted: IntentRecord, intents: IntentLog, deployment: DeploymentReports, limits: PlanLimits
 ) -> Release | None:
     judged = {wanted.intent.fingerprint}
     for record in reversed(intents.valid):

@@ -7,7 +7,7 @@ from typing import Any
 
 from fraud_ops.verdicts.health import Health
 from fraud_ops.verdicts.observation import DetectorObservation, ProgressSeen
-from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentSeen, Supervision
+from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentReports, Supervision
 from fraud_rules.deploy.intent import Intent, IntentKind, IntentLog, IntentRecord
 from fraud_rules.deploy.release import Release
 from fraud_rules.logs.detector_status import BatchProgress, TrafficCounts
@@ -120,7 +120,7 @@ class World:
         skew_ms = None if self.skew_s is None else int(self.skew_s * 1_000)
         arrived_ms = None if self.arrived_age_s is None else ms_ago(self.arrived_age_s)
         log = IntentLog(DETECTOR, self.intents)
-        deployment = DeploymentSeen(attempts, agent, supervision)
+        deployment = DeploymentReports(attempts, agent, supervision)
         return DetectorObservation(
             DETECTOR, NOW_MS, log, deployment, newest, self.queries, self.traffic, arrived_ms, skew_ms
         )

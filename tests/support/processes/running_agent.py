@@ -18,7 +18,7 @@ import psutil
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.agent.home import AgentHome
 from fraud_rules.deploy.agent.members import kill_members, members
-from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus, DeploymentSeen
+from fraud_rules.deploy.attempt import AttemptPhase, AttemptStatus, DeploymentReports
 from fraud_rules.deploy.deployment_log import append_intent, read_deployment, read_intent_log
 from fraud_rules.deploy.intent import Intent, IntentKind, IntentRecord
 from fraud_rules.deploy.local import release_of
@@ -154,7 +154,7 @@ class Operations:
         intent = Intent(DETECTOR, kind, attempt_id, after, "a test", "a test", "a test", 0, release)
         return append_intent(kafka, topic, msgspec.structs.replace(intent, **members_of_intent))
 
-    def seen(self) -> DeploymentSeen:
+    def seen(self) -> DeploymentReports:
         return read_deployment(self._topics.kafka, self._topics.names.detector_attempts, DETECTOR)
 
     def await_phase(self, record: IntentRecord, *phases: AttemptPhase, timeout_s: float = 180.0) -> AttemptStatus:

@@ -10,8 +10,8 @@ import pytest
 
 from fraud_rules.deploy.agent.agent import Agent, AgentLimits
 from fraud_rules.deploy.agent.home import AttemptEnd, AttemptFolder, AttemptOrder
-from fraud_rules.deploy.agent.watch import Self
-from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentSeen
+from fraud_rules.deploy.agent.watch import AgentIdentity
+from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentReports
 from fraud_rules.deploy.intent import SUPERVISOR, Intent, IntentLog, IntentRecord, read_intents
 from fraud_rules.deploy.work import Work, WorkPhase
 from fraud_rules.errors import Fenced
@@ -19,7 +19,7 @@ from fraud_rules.logs.detector_status import BatchProgress
 from tests.support.deployments import RELEASE, drain, run
 from tests.support.waiting import until
 
-ME = Self("cards", "agent-1", "host", "c0de")
+ME = AgentIdentity("cards", "agent-1", "host", "c0de")
 LIMITS = AgentLimits(drain_ms=1_000, check_ms=60_000, heartbeat_ms=100)
 
 
@@ -47,7 +47,7 @@ class FakeAttempt:
     def cpu_s(self) -> float:
         return self.used_s
 
-    def stands_still(self) -> bool:
+    def is_stopped(self) -> bool:
         return self.stopped
 
     def kill(self) -> None:
@@ -73,7 +73,7 @@ class FakeCheck:
     def poll(self) -> int | None:
         return self.code
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self.text
 
     def cancel(self) -> None:
@@ -94,7 +94,7 @@ class FakeLauncher:
     left: FakeAttempt | None = None
     started: list[FakeAttempt] = field(default_factory=list)
 
-    def look(self, record: IntentRecord) -> None:
+    def validate(self, record: IntentRecord) -> None:
         pass
 
     def check(self, record: IntentRecord) -> FakeCheck:
@@ -106,7 +106,7 @@ class FakeLauncher:
         folder = AttemptFolder(self.home / record.intent.attempt_id)
         folder.path.mkdir()
         if held and self.gets_ready:
-            folder.note("ready")
+            folder.mark("ready")
         attempt = FakeAttempt(folder, AttemptOrder(record.epoch, record.intent, now_ms, [], {}, held), self.obeys)
         attempt.ended = self.ends_held if held else None
         self.started.append(attempt)
@@ -167,7 +167,7 @@ def running(site: Site) -> Site:
     """A site whose first attempt, `a`, runs."""
     site.decide(run(-1, "a"))
     site.until_phase("a", AttemptPhase.STARTING)
-    site.launcher.started[0].folder.note("running")
+    site.launcher.started[0].folder.mark("running")
     site.until_phase("a", AttemptPhase.RUNNING)
     return site
 
@@ -290,7 +290,7 @@ def test_what_runs_is_touched_only_once_its_successor_is_ready(running: Site) ->
     running.step()
     assert second.order.held
     assert (first.asked, second.released_ms, running.statuses["b"].phase) == (0, None, AttemptPhase.ACCEPTED)
-    second.folder.note("ready")
+    second.folder.mark("ready")
     running.until_phase("b", AttemptPhase.STARTING)
     assert (first.asked, second.released_ms) == (1, running.now_ms)
     assert len(running.launcher.started) == 2
@@ -410,14 +410,14 @@ def test_another_agent_that_has_taken_over_fences_before_anything_is_started(sit
 
 def test_batches_are_counted_from_the_attempts_first(running: Site) -> None:
     for batch_id, attempt in ((6, "earlier"), (7, "a"), (8, "a"), (9, None)):
-        running.agent.note(BatchProgress("q", batch_id, {}, 0, [], 0, 0, 0, 0, 0, 0, 0, 0, attempt=attempt))
+        running.agent.record_batch(BatchProgress("q", batch_id, {}, 0, [], 0, 0, 0, 0, 0, 0, 0, 0, attempt=attempt))
     running.step(LIMITS.heartbeat_ms + 1)
     assert running.statuses["a"].batches_committed == 2
 
 
-def seen_as(phase: AttemptPhase, epoch: int = 0) -> DeploymentSeen:
+def seen_as(phase: AttemptPhase, epoch: int = 0) -> DeploymentReports:
     status = AttemptStatus("cards", "a", epoch, phase, 0, "agent-0", "elsewhere")
-    return DeploymentSeen({"a": Attempt(0, status)})
+    return DeploymentReports({"a": Attempt(0, status)})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fraud_rules.deploy.attempt import Attempt, AttemptPhase, AttemptStatus, DeploymentSeen
+from fraud_rules.deploy.attempt import Attempt, AttemptPhase, AttemptStatus, DeploymentReports
 from fraud_rules.deploy.intent import NO_EPOCH, Intent, IntentKind, IntentLog, read_intents
 from fraud_rules.deploy.plan import PlanLimits, outlook
 from fraud_rules.deploy.work import Work, WorkPhase
@@ -28,7 +28,7 @@ STEP_MS = 1_000_000
 LIMITS = PlanLimits(first_wait_ms=5_000, longest_wait_ms=30_000, alarm_after=2, roll_back_after=3)
 
 
-def told(story: str) -> tuple[IntentLog, DeploymentSeen]:
+def told(story: str) -> tuple[IntentLog, DeploymentReports]:
     """`A:failed:0` is an attempt at release A; `drain` a drain; `A:unseen` an intent no agent has read yet."""
     records: list[tuple[int, int, bytes | None]] = []
     attempts = {}
@@ -47,7 +47,7 @@ def told(story: str) -> tuple[IntentLog, DeploymentSeen]:
                 work = Work(WorkPhase.STATE, 0, 0, STALLED[phase], None, "events")
                 status = msgspec.structs.replace(status, error_name="Stalled", work=work)
             attempts[f"a{epoch}"] = Attempt(epoch * STEP_MS, status)
-    return read_intents("cards", records), DeploymentSeen(attempts)
+    return read_intents("cards", records), DeploymentReports(attempts)
 
 
 @pytest.mark.parametrize(

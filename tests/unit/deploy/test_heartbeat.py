@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from fraud_rules.deploy.attempt import AgentStatus, DeploymentSeen, Supervision
+from fraud_rules.deploy.attempt import AgentStatus, DeploymentReports, Supervision
 from fraud_rules.deploy.deployment_log import observe_deployment, write_supervision
 from fraud_rules.deploy.heartbeat import faults_of
 from tests.conftest import OwnTopics
@@ -28,7 +28,7 @@ LOOK = Supervision("cards", "airflow", 0, "HEALTHY", 3)
     ],
 )
 def test_faults(supervision_age_s: int | None, agent_age_s: int | None, faults: list[str]) -> None:
-    seen = DeploymentSeen(
+    seen = DeploymentReports(
         {},
         None if agent_age_s is None else (NOW_MS - agent_age_s * 1_000, AGENT),
         None if supervision_age_s is None else (NOW_MS - supervision_age_s * 1_000, LOOK),
@@ -43,7 +43,7 @@ def test_a_host_with_a_wrong_clock_reads_the_brokers_time_from_the_next_record(
     topics: OwnTopics, wrong_ms: int
 ) -> None:
     topic = topics.names.detector_attempts
-    assert observe_deployment(topics.kafka, topic, "cards", 60_000, lambda: wrong_ms) == (DeploymentSeen(), wrong_ms)
+    assert observe_deployment(topics.kafka, topic, "cards", 60_000, lambda: wrong_ms) == (DeploymentReports(), wrong_ms)
     write_supervision(topics.kafka, topic, LOOK)
     later = threading.Timer(1.0, write_supervision, (topics.kafka, topic, LOOK))
     later.start()

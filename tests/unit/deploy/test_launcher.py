@@ -88,7 +88,7 @@ def test_killed_at_once_even_when_it_stands_still(launcher: ProcessLauncher, tmp
     attempt = running(launcher, stand_in(tmp_path / "a.whl", obeys=False))
     for process in members("one"):
         process.send_signal(signal.SIGSTOP)
-    until(attempt.stands_still, "it stands still", 120.0)
+    until(attempt.is_stopped, "it stands still", 120.0)
     attempt.kill()
     assert (members("one"), ended(attempt).exit_code) == ([], -signal.SIGKILL)
 
@@ -170,7 +170,7 @@ def test_a_check_evaluates_with_the_releases_own_code(launcher: ProcessLauncher,
     def judged(wheel: Path) -> tuple[int | None, str]:
         check = launcher.check(record(wheel))
         until(lambda: check.poll() is not None, "the check ends", 60.0)
-        return check.poll(), check.said()
+        return check.poll(), check.output()
 
     assert judged(stand_in(tmp_path / "good.whl"))[0] == 0
     code, said = judged(stand_in(tmp_path / "bad.whl", source="def main(:"))
@@ -178,7 +178,7 @@ def test_a_check_evaluates_with_the_releases_own_code(launcher: ProcessLauncher,
     swapped = record(stand_in(tmp_path / "swapped.whl"))
     stand_in(tmp_path / "swapped.whl", obeys=False)
     with pytest.raises(ReleaseInvalid, match="swapped"):
-        launcher.look(swapped)
+        launcher.validate(swapped)
     slow = launcher.check(record(stand_in(tmp_path / "slow.whl", source="import time; time.sleep(600)")))
     assert slow.poll() is None
     slow.cancel()

@@ -17,8 +17,8 @@ import msgspec
 from fraud_rules.configuration.settings import AgentSettings
 from fraud_rules.deploy.agent.launcher import Launcher, LocalAttempt, ReleaseCheck
 from fraud_rules.deploy.agent.patience import Patience
-from fraud_rules.deploy.agent.watch import AttemptWatch, Self
-from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus, DeploymentSeen
+from fraud_rules.deploy.agent.watch import AgentIdentity, AttemptWatch
+from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus, DeploymentReports
 from fraud_rules.deploy.intent import NO_EPOCH, SUPERVISOR, IntentKind, IntentLog, IntentRecord
 from fraud_rules.deploy.work import Work, WorkPhase
 from fraud_rules.errors import FraudError, ReleaseInvalid, Stalled, error_name
@@ -29,7 +29,7 @@ __all__ = ["Agent", "AgentLimits", "Write"]
 Write = Callable[[AgentStatus, list[AttemptStatus]], None]
 """Writes the status of the agent and its attempts. Raises Fenced if another agent has taken over, BrokerUnavailable."""
 
-_SAYS: Final = "detector: "
+_PREFIX: Final = "detector: "
 _MESSAGE_CHARS = 2_000
 _DOUBLINGS: Final = 6
 _DIED = (AttemptPhase.FAILED, AttemptPhase.LOST)
@@ -67,7 +67,7 @@ class _Job:
 class Agent:
     """Executes intents about one detector. Times are passed in, in epoch ms."""
 
-    def __init__(self, me: Self, launcher: Launcher, write: Write, limits: AgentLimits) -> None:
+    def __init__(self, me: AgentIdentity, launcher: Launcher, write: Write, limits: AgentLimits) -> None:
         self._me = me
         self._launcher = launcher
         self._write = write
@@ -75,8 +75,8 @@ class Agent:
         self._current: AttemptWatch | None = None
         self._job: _Job | None = None
         self._executed = NO_EPOCH
-        self._unsaid: dict[str, AttemptStatus] = {}
-        self._said: dict[str, AttemptStatus] = {}
+        self._pending: dict[str, AttemptStatus] = {}
+        self._reported: dict[str, AttemptStatus] = {}
         self._beat_ms = 0
         self._stalls: tuple[str | None, int] = (None, 0)
 
@@ -90,7 +90,7 @@ class Agent:
         """Whether a detector of this agent runs."""
         return self._current is not None and self._current.is_alive()
 
-    def take_over(self, intents: IntentLog, seen: DeploymentSeen, now_ms: int) -> None:
+    def take_over(self, intents: IntentLog, seen: DeploymentReports, now_ms: int) -> None:
         """Continue from the previous agent's state, on this host and in the log."""
         attempt = self._launcher.newest()
         if attempt is not None:
@@ -106,13 +106,13 @@ class Agent:
         if known.status.phase is not AttemptPhase.ACCEPTED and newest.intent.kind is IntentKind.RUN:
             message = f"agent {known.status.agent} on {known.status.host} started it, and this agent replaced that one"
             lost = msgspec.structs.replace(known.status, phase=AttemptPhase.LOST, message=message, ended_ms=now_ms)
-            self._unsaid[newest.intent.attempt_id] = lost
+            self._pending[newest.intent.attempt_id] = lost
             self._executed = newest.epoch
 
-    def note(self, progress: BatchProgress) -> None:
+    def record_batch(self, progress: BatchProgress) -> None:
         """Count a batch that the detector has written."""
         if self._current is not None:
-            self._current.note(progress)
+            self._current.record_batch(progress)
 
     def step(self, intents: IntentLog, now_ms: int) -> None:
         """Execute the newest intent one step further, and report news. Raises the errors of `Write`."""
@@ -120,17 +120,17 @@ class Agent:
         newest = intents.newest
         if newest is not None:
             self._execute(newest, now_ms)
-        self._say(now_ms)
+        self._report(now_ms)
 
     def end(self, now_ms: int) -> bool:
         """Drain the running detector, whatever the newest intent is. Return True once none runs."""
-        self._drop()
+        self._cancel()
         return self._drained(now_ms)
 
-    def say(self, now_ms: int) -> None:
+    def report(self, now_ms: int) -> None:
         """Write a heartbeat and the news. Raises the errors of `Write`."""
         self._beat_ms = 0
-        self._say(now_ms)
+        self._report(now_ms)
 
     def _forget_another_log(self, intents: IntentLog) -> None:
         """Reset the executed epoch if the intent log was deleted and created again. The detector keeps running."""
@@ -143,8 +143,8 @@ class Agent:
     def _execute(self, newest: IntentRecord, now_ms: int) -> None:
         job = self._job
         if job is not None and job.record.epoch < newest.epoch:
-            self._drop()
-            self._done(job, AttemptPhase.SUPERSEDED, now_ms, message=f"epoch {newest.epoch} arrived before its start")
+            self._cancel()
+            self._finish(job, AttemptPhase.SUPERSEDED, now_ms, message=f"epoch {newest.epoch} arrived before its start")
             job = None
         if job is None:
             job = self._begin(newest, now_ms)
@@ -154,10 +154,10 @@ class Agent:
             self._current.stalled = job.record.intent.reason
         if not self._drained(now_ms):
             if job.record.intent.kind is IntentKind.DRAIN:
-                self._note(job, AttemptPhase.DRAINING, now_ms)
+                self._record_phase(job, AttemptPhase.DRAINING, now_ms)
             return
         if job.record.intent.kind is IntentKind.DRAIN:
-            self._done(job, AttemptPhase.STOPPED, now_ms)
+            self._finish(job, AttemptPhase.STOPPED, now_ms)
         else:
             self._start(job, now_ms)
 
@@ -165,10 +165,10 @@ class Agent:
         if record.epoch <= self._executed:
             return None
         job = self._job = _Job(record, None, self._patience(record, now_ms))
-        self._note(job, AttemptPhase.ACCEPTED, now_ms)
+        self._record_phase(job, AttemptPhase.ACCEPTED, now_ms)
         if record.intent.kind is IntentKind.RUN:
             try:
-                self._launcher.look(record)
+                self._launcher.validate(record)
             except FraudError as error:
                 self._refuse(job, type(error).__name__, str(error), now_ms)
                 return None
@@ -195,9 +195,9 @@ class Agent:
             work = Work(WorkPhase.CHECK, job.patience.began_ms, job.patience.moved_ms)
             self._await(job, job.check.cpu_s, work, now_ms)
             return False
-        said, job.check = job.check.said(), None
+        output, job.check = job.check.output(), None
         if code != 0:
-            self._refuse(job, error_name(code) or ReleaseInvalid.__name__, _last_words(said), now_ms)
+            self._refuse(job, error_name(code) or ReleaseInvalid.__name__, _last_line(output), now_ms)
         return code == 0
 
     def _ready(self, job: _Job, now_ms: int) -> bool:
@@ -219,7 +219,7 @@ class Agent:
             self._refuse(job, name, end.said or f"it ended with exit code {end.exit_code} before it was ready", now_ms)
         else:
             work = successor.folder.read_work() or Work(WorkPhase.SESSION, job.patience.began_ms, now_ms)
-            job.patience.reported((work.phase, work.done), now_ms)
+            job.patience.record_work((work.phase, work.done), now_ms)
             self._await(job, successor.cpu_s, work, now_ms)
         return False
 
@@ -233,17 +233,17 @@ class Agent:
         """Report the progress of a check or of a successor. Refuse the release if there is none."""
         patience = job.patience
         if patience.is_due(now_ms):
-            patience.used(cpu_s(), now_ms)
+            patience.record_cpu(cpu_s(), now_ms)
         if not patience.is_over(now_ms):
             work = msgspec.structs.replace(work, changed_ms=patience.moved_ms)
-            self._note(job, AttemptPhase.ACCEPTED, now_ms, work=work)
+            self._record_phase(job, AttemptPhase.ACCEPTED, now_ms, work=work)
             return
-        said = "" if job.check is None else f"; its last output: {_last_words(job.check.said())}"
-        self._drop()
+        tail = "" if job.check is None else f"; its last output: {_last_line(job.check.output())}"
+        self._cancel()
         of, stalls = self._stalls
         mark = job.record.intent.fingerprint
         self._stalls = (mark, stalls + 1 if of == mark else 1)
-        self._refuse(job, Stalled.__name__, f"{patience.said(str(work), now_ms)}{said}", now_ms)
+        self._refuse(job, Stalled.__name__, f"{patience.describe(str(work), now_ms)}{tail}", now_ms)
 
     def _is_repair(self, record: IntentRecord) -> bool:
         """Whether a supervisor replaces a stalled detector. Then the running attempt counts as failed."""
@@ -256,7 +256,7 @@ class Agent:
         current = self._current
         if current is None or not current.is_alive():
             return True
-        if current.asked_ms is None and current.attempt.stands_still():
+        if current.asked_ms is None and current.attempt.is_stopped():
             current.kill(now_ms)
             return not current.is_alive()
         current.drain(now_ms)
@@ -267,24 +267,24 @@ class Agent:
     def _start(self, job: _Job, now_ms: int) -> None:
         """Start the detector. The report comes first: if another agent has taken over, it raises Fenced in time."""
         if self._current is not None:
-            self._look(self._current, now_ms)
-        self._note(job, AttemptPhase.STARTING, now_ms)
-        self._say(now_ms)
+            self._observe(self._current, now_ms)
+        self._record_phase(job, AttemptPhase.STARTING, now_ms)
+        self._report(now_ms)
         successor = job.successor
         attempt = self._launcher.start(job.record, now_ms) if successor is None else successor.release(now_ms)
         self._current = AttemptWatch(self._me, attempt)
         self._job, self._executed, self._stalls = None, job.record.epoch, (None, 0)
 
     def _refuse(self, job: _Job, name: str, message: str, now_ms: int) -> None:
-        self._done(job, AttemptPhase.REFUSED, now_ms, name, message)
+        self._finish(job, AttemptPhase.REFUSED, now_ms, name, message)
 
-    def _done(
+    def _finish(
         self, job: _Job, phase: AttemptPhase, now_ms: int, name: str | None = None, message: str | None = None
     ) -> None:
-        self._note(job, phase, now_ms, name, message)
+        self._record_phase(job, phase, now_ms, name, message)
         self._job, self._executed = None, job.record.epoch
 
-    def _drop(self) -> None:
+    def _cancel(self) -> None:
         """End the check and the successor of the current intent."""
         job = self._job
         if job is not None and job.check is not None:
@@ -294,7 +294,7 @@ class Agent:
             job.successor.kill()
             job.successor = None
 
-    def _note(
+    def _record_phase(
         self,
         job: _Job,
         phase: AttemptPhase,
@@ -309,42 +309,42 @@ class Agent:
             me.detector, record.intent.attempt_id, record.epoch, phase, now_ms, me.agent, me.host, name, message,
             ended_ms=now_ms if phase.is_terminal else None, work=work,
         )  # fmt: skip
-        self._remember(status)
+        self._queue(status)
 
-    def _look(self, watch: AttemptWatch, now_ms: int) -> AttemptStatus:
+    def _observe(self, watch: AttemptWatch, now_ms: int) -> AttemptStatus:
         status = watch.status(now_ms)
-        self._remember(status)
+        self._queue(status)
         return status
 
-    def _remember(self, status: AttemptStatus) -> None:
+    def _queue(self, status: AttemptStatus) -> None:
         """Report the status with the next heartbeat if it has changed."""
-        known = self._unsaid.get(status.attempt_id) or self._said.get(status.attempt_id)
+        known = self._pending.get(status.attempt_id) or self._reported.get(status.attempt_id)
         if known is None or msgspec.structs.replace(known, at_ms=status.at_ms) != status:
-            self._unsaid[status.attempt_id] = status
+            self._pending[status.attempt_id] = status
 
-    def _say(self, now_ms: int) -> None:
-        current = None if self._current is None else self._look(self._current, now_ms)
-        news = [each for each in self._unsaid.values() if not _can_wait(each, self._said)]
+    def _report(self, now_ms: int) -> None:
+        current = None if self._current is None else self._observe(self._current, now_ms)
+        news = [each for each in self._pending.values() if not _can_wait(each, self._reported)]
         if not news and now_ms < self._beat_ms + self._limits.heartbeat_ms:
             return
-        me, unsaid = self._me, list(self._unsaid.values())
-        self._write(AgentStatus(me.detector, me.agent, me.host, me.code, now_ms, self._executed, current), unsaid)
-        self._said |= self._unsaid
-        self._unsaid.clear()
+        me, pending = self._me, list(self._pending.values())
+        self._write(AgentStatus(me.detector, me.agent, me.host, me.code, now_ms, self._executed, current), pending)
+        self._reported |= self._pending
+        self._pending.clear()
         self._beat_ms = now_ms
 
 
-def _can_wait(status: AttemptStatus, said: dict[str, AttemptStatus]) -> bool:
+def _can_wait(status: AttemptStatus, reported: dict[str, AttemptStatus]) -> bool:
     """Whether the status can wait for the next heartbeat: only its batches and its work have changed."""
-    known = said.get(status.attempt_id)
+    known = reported.get(status.attempt_id)
     if known is None:
         return False
     changed = {"at_ms": status.at_ms, "batches_committed": status.batches_committed, "work": status.work}
     return msgspec.structs.replace(known, **changed) == status
 
 
-def _last_words(said: str) -> str:
+def _last_line(output: str) -> str:
     """The last line of a check's output; a line of the detector itself is preferred."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    own = [line.removeprefix(_SAYS) for line in lines if line.startswith(_SAYS)]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    own = [line.removeprefix(_PREFIX) for line in lines if line.startswith(_PREFIX)]
     return (own or lines or ["no output"])[-1][:_MESSAGE_CHARS]

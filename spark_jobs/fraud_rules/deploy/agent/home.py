@@ -130,9 +130,9 @@ class AttemptFolder:
     def write_first_batch(self, batch_id: int) -> None:
         _write(self.path / "first-batch", batch_id)
 
-    def note(self, what: str) -> None:
+    def mark(self, name: str) -> None:
         """Make `started`, `ready` or `running` true."""
-        (self.path / what).touch()
+        (self.path / name).touch()
 
     def lock(self, wait_s: float = 0.0) -> FileLock | None:
         """Lock the attempt, so that no process of it can start. None while one runs."""

@@ -50,7 +50,7 @@ class ReleaseCheck(Protocol):
     def poll(self) -> int | None:
         """The exit code, 0 for a valid release. None while the check runs."""
 
-    def said(self) -> str:
+    def output(self) -> str:
         """The output of the check."""
 
     def cpu_s(self) -> float:
@@ -78,7 +78,7 @@ class LocalAttempt(Protocol):
     def cpu_s(self) -> float:
         """The CPU time of its processes."""
 
-    def stands_still(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether a signal or a debugger has stopped one of its processes, so that it cannot react to a drain."""
 
     def kill(self) -> None:
@@ -91,7 +91,7 @@ class LocalAttempt(Protocol):
 class Launcher(Protocol):
     """Starts attempts, and finds the attempts that an earlier agent started."""
 
-    def look(self, record: IntentRecord) -> None:
+    def validate(self, record: IntentRecord) -> None:
         """Raise ConfigError or ReleaseInvalid for the faults of a release that need no process to find."""
 
     def check(self, record: IntentRecord) -> ReleaseCheck:
@@ -121,7 +121,7 @@ class ProcessCheck:
     def poll(self) -> int | None:
         return self.process.poll()
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def cpu_s(self) -> float:
@@ -155,7 +155,7 @@ class ProcessAttempt:
     def cpu_s(self) -> float:
         return cpu_s_of(self.order.intent.attempt_id)
 
-    def stands_still(self) -> bool:
+    def is_stopped(self) -> bool:
         return any(is_stopped(process) for process in members(self.order.intent.attempt_id))
 
     def kill(self) -> None:
@@ -193,7 +193,7 @@ class ProcessLauncher:
     jars: Path
     environ: Mapping[str, str]
 
-    def look(self, record: IntentRecord) -> None:
+    def validate(self, record: IntentRecord) -> None:
         release = _release(record)
         settings_of(release)
         found = code_digest_of_wheel(Path(release.wheel)) if release.wheel else code_digest()

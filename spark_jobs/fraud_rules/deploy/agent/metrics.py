@@ -33,7 +33,7 @@ class AgentMetrics:
         )
         self._phase = phase.labels(**labels)
 
-    def note(self, status: AgentStatus) -> None:
+    def set_status(self, status: AgentStatus) -> None:
         """Set the gauges to a written heartbeat."""
         self._beat.set(status.at_ms / _MS_A_S)
         self._executed.set(status.executed_epoch)

@@ -37,14 +37,14 @@ class Patience:
         """Whether to measure the CPU time again. Each measurement reads every process of the host."""
         return now_ms >= self._looked_ms + _LOOK_MS
 
-    def used(self, cpu_s: float, now_ms: int) -> None:
+    def record_cpu(self, cpu_s: float, now_ms: int) -> None:
         """Record the CPU time of the processes. A decrease means that some of them have ended."""
         self._looked_ms = now_ms
         self.cpu_s = max(self.cpu_s, cpu_s)
         if cpu_s < self._mark_s or cpu_s - self._mark_s >= self.limit_ms / _MS_A_S * _BUSY_SHARE:
             self._mark_s, self.moved_ms = cpu_s, now_ms
 
-    def reported(self, what: object, now_ms: int) -> None:
+    def record_work(self, what: object, now_ms: int) -> None:
         """Record reported work. A change is progress."""
         if what != self._reported:
             self._reported, self.moved_ms = what, now_ms
@@ -53,7 +53,7 @@ class Patience:
         """Whether to give the work up."""
         return now_ms - self.moved_ms > self.limit_ms or now_ms - self.began_ms > _LONGEST * self.limit_ms
 
-    def said(self, what: str, now_ms: int) -> str:
+    def describe(self, what: str, now_ms: int) -> str:
         """Describe the work that was given up, and the time that it had."""
         return (
             f"{what}: given up after {(now_ms - self.began_ms) // _MS_A_S} s, of which the last "

@@ -17,7 +17,7 @@ from fraud_rules.deploy.agent.agent import Agent, AgentLimits
 from fraud_rules.deploy.agent.home import AgentHome
 from fraud_rules.deploy.agent.launcher import ProcessLauncher
 from fraud_rules.deploy.agent.metrics import AgentMetrics
-from fraud_rules.deploy.agent.watch import Self
+from fraud_rules.deploy.agent.watch import AgentIdentity
 from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deploy.code import code_digest
 from fraud_rules.deploy.deployment_log import DeploymentLog, read_deployment
@@ -58,21 +58,21 @@ class AgentJob:
     drain_on_exit: bool = False
 
 
-def run_agent(job: AgentJob, stop: threading.Event, tell: Callable[[str], None]) -> None:
-    """Run until `stop` is set. During an outage of the broker, retry. `tell` receives a line for each change.
+def run_agent(job: AgentJob, stop: threading.Event, report: Callable[[str], None]) -> None:
+    """Run until `stop` is set. During an outage of the broker, retry. `report` receives a line for each change.
 
     Raises Fenced if another agent has taken over, after the detector of this agent has ended; AttemptUnreachable.
     """
-    me = Self(job.settings.detector, f"{job.name}-{uuid.uuid4().hex[:8]}", socket.gethostname(), code_digest())
+    me = AgentIdentity(job.settings.detector, f"{job.name}-{uuid.uuid4().hex[:8]}", socket.gethostname(), code_digest())
     home = AgentHome(job.home.resolve())
     metrics = AgentMetrics(me.detector)
     with home.hold(), serving(job.metrics, metrics.registry):
-        running = _Running(job, me, home, metrics, tell)
+        running = _Running(job, me, home, metrics, report)
         while not stop.is_set():
             try:
                 running.serve(stop)
             except BrokerUnavailable as error:
-                tell(str(error))
+                report(str(error))
                 stop.wait(_RETRY_S)
             except Fenced:
                 running.drain()
@@ -80,22 +80,22 @@ def run_agent(job: AgentJob, stop: threading.Event, tell: Callable[[str], None])
         if job.drain_on_exit:
             running.drain()
             with suppress(BrokerUnavailable):
-                running.say_all()
+                running.report_all()
 
 
 class _Running:
     """A running agent. It connects to Kafka again after each outage."""
 
     def __init__(
-        self, job: AgentJob, me: Self, home: AgentHome, metrics: AgentMetrics, tell: Callable[[str], None]
+        self, job: AgentJob, me: AgentIdentity, home: AgentHome, metrics: AgentMetrics, report: Callable[[str], None]
     ) -> None:
         self._job = job
         self._me = me
         self._home = home
         self._pruned_at: int | None = None
         self._metrics = metrics
-        self._tell = tell
-        self._told: dict[str, AttemptPhase] = {}
+        self._report = report
+        self._reported: dict[str, AttemptPhase] = {}
         self._log: DeploymentLog | None = None
         self._agent = Agent(me, ProcessLauncher(home, job.jars, os.environ), self._write, job.limits)
         self._begun = False
@@ -120,7 +120,7 @@ class _Running:
                     self._agent.take_over(intents, seen, now_ms())
                     self._begun = True
                 for record in new[topics.detector_progress]:
-                    self._note(record)
+                    self._record_batch(record)
                 self._agent.step(intents, now_ms())
                 self._prune()
                 stop.wait(_LOOK_S)
@@ -130,13 +130,13 @@ class _Running:
         deadline_s = time.monotonic() + self._job.limits.drain_ms / _MS_A_S + _KILLED_S
         while not self._agent.end(now_ms()):
             if time.monotonic() > deadline_s:
-                self._tell("the detector was killed, but its processes still exist: they wait for a disk")
+                self._report("the detector was killed, but its processes still exist: they wait for a disk")
                 return
             time.sleep(_LOOK_S)
 
-    def say_all(self) -> None:
+    def report_all(self) -> None:
         """Write a last status of the agent and its attempts."""
-        self._agent.say(now_ms())
+        self._agent.report(now_ms())
 
     def _intents(self, records: Sequence[Record]) -> IntentLog:
         intents = read_intents(self._me.detector, ((each.offset, each.append_ms, each.value) for each in records))
@@ -152,18 +152,20 @@ class _Running:
             self._pruned_at = self._agent.executed
             self._home.prune()
 
-    def _note(self, record: Record) -> None:
+    def _record_batch(self, record: Record) -> None:
         if record.key != self._me.detector.encode() or record.value is None:
             return
         progress = decode_or_skip(self._job.settings.topics.detector_progress, record, decode_progress)
         if progress is not None:
-            self._agent.note(progress)
+            self._agent.record_batch(progress)
 
     def _write(self, status: AgentStatus, attempts: list[AttemptStatus]) -> None:
         assert self._log is not None, "the agent steps only while its log is open"
         self._log.write(status, attempts)
-        self._metrics.note(status)
+        self._metrics.set_status(status)
         for each in attempts:
-            if self._told.get(each.attempt_id) is not each.phase:
-                self._told[each.attempt_id] = each.phase
-                self._tell(" ".join(filter(None, (f"epoch {each.epoch}: {each.phase}", each.error_name, each.message))))
+            if self._reported.get(each.attempt_id) is not each.phase:
+                self._reported[each.attempt_id] = each.phase
+                self._report(
+                    " ".join(filter(None, (f"epoch {each.epoch}: {each.phase}", each.error_name, each.message)))
+                )

@@ -26,8 +26,8 @@ LOG_BYTES: Final = 8_388_608
 _CHUNK_BYTES = 65_536
 _LOOK_S = 0.2
 _LOCK_S = 2.0
-_SAYS: Final = b"detector: "
-_NOTED: Final = {b"detector: running": "running", b"detector: ready": "ready"}
+_PREFIX: Final = b"detector: "
+_MARKS: Final = {b"detector: running": "running", b"detector: ready": "ready"}
 _LINE_BYTES = 2_000
 
 
@@ -38,23 +38,23 @@ def main(path: str) -> int:
     order, lock = folder.order(), folder.lock(_LOCK_S)
     if order is None or lock is None or folder.end() is not None:
         return 1
-    folder.note("started")
+    folder.mark("started")
     child = _start(order, lock)
 
-    def hand_on(number: int, frame: FrameType | None) -> None:
+    def forward(number: int, frame: FrameType | None) -> None:
         child.send_signal(number)
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, hand_on)
+        signal.signal(number, forward)
     log = _Log(folder)
     assert child.stdout is not None
     while child.poll() is None:
-        log.take(child.stdout, _LOOK_S)
+        log.copy(child.stdout, _LOOK_S)
     # A process that the driver leaves behind, for example a hanging JVM, must not write or keep the log open.
     kill_members(order.intent.attempt_id, spare=[os.getpid()])
-    while log.take(child.stdout, _LOOK_S):
+    while log.copy(child.stdout, _LOOK_S):
         pass
-    folder.write_end(AttemptEnd(now_ms(), child.returncode, log.said))
+    folder.write_end(AttemptEnd(now_ms(), child.returncode, log.message))
     return 0
 
 
@@ -77,9 +77,9 @@ class _Log:
         self._folder = folder
         self._file = folder.log.open("ab")
         self._line = b""
-        self.said: str | None = None
+        self.message: str | None = None
 
-    def take(self, output: IO[bytes], wait_s: float) -> bool:
+    def copy(self, output: IO[bytes], wait_s: float) -> bool:
         """Copy the output that is available within `wait_s`. Return False if there is none."""
         ready, _, _ = select.select([output], [], [], wait_s)
         chunk = os.read(output.fileno(), _CHUNK_BYTES) if ready else b""
@@ -89,7 +89,7 @@ class _Log:
         *lines, self._line = (self._line + chunk).split(b"\n")
         self._line = self._line[-_LINE_BYTES:]
         for line in lines:
-            self._look_at(line)
+            self._parse(line)
         return True
 
     def _write(self, chunk: bytes) -> None:
@@ -100,11 +100,11 @@ class _Log:
         self._file.write(chunk)
         self._file.flush()
 
-    def _look_at(self, line: bytes) -> None:
-        if line in _NOTED:
-            self._folder.note(_NOTED[line])
-        elif line.startswith(_SAYS):
-            self.said = line.removeprefix(_SAYS)[:_LINE_BYTES].decode("utf-8", "replace")
+    def _parse(self, line: bytes) -> None:
+        if line in _MARKS:
+            self._folder.mark(_MARKS[line])
+        elif line.startswith(_PREFIX):
+            self.message = line.removeprefix(_PREFIX)[:_LINE_BYTES].decode("utf-8", "replace")
 
 
 if __name__ == "__main__":

@@ -15,14 +15,14 @@ from fraud_rules.deploy.work import Work
 from fraud_rules.errors import DetectorStopped, Stalled, error_name
 from fraud_rules.logs.detector_status import BatchProgress
 
-__all__ = ["AttemptWatch", "Self"]
+__all__ = ["AgentIdentity", "AttemptWatch"]
 
 _BUSY_WINDOW_MS: Final = 60_000
 _UNKILLABLE: Final = "killed, but its processes still exist: they wait for a disk or a file system that does not answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Self:
+class AgentIdentity:
     """The identity of an agent. `agent` is unique to its process."""
 
     detector: str
@@ -39,7 +39,7 @@ class AttemptWatch:
     attempt as stalled.
     """
 
-    me: Self
+    me: AgentIdentity
     attempt: LocalAttempt
     asked_ms: int | None = None
     killed: bool = False
@@ -74,7 +74,7 @@ class AttemptWatch:
         self.killed = True
         self.attempt.kill()
 
-    def note(self, progress: BatchProgress) -> None:
+    def record_batch(self, progress: BatchProgress) -> None:
         """Count a written batch of the detector, if this attempt wrote it."""
         if progress.attempt != self.attempt_id:
             return
@@ -121,7 +121,7 @@ class AttemptWatch:
             return work
         patience = self._patience = self._patience or Patience(now_ms, _BUSY_WINDOW_MS)
         if patience.is_due(now_ms):
-            patience.used(self.attempt.cpu_s(), now_ms)
+            patience.record_cpu(self.attempt.cpu_s(), now_ms)
         return msgspec.structs.replace(work, changed_ms=max(work.changed_ms, patience.moved_ms))
 
     def _phase(self, end: AttemptEnd | None) -> tuple[AttemptPhase, str | None, str | None]:
