@@ -14,13 +14,13 @@ from typing import Annotated
 import typer
 
 from fraud_ops.control_plane.domain.errors import AuditBroken, Drifted
-from fraud_ops.control_plane.domain.views import ChainVerdict
+from fraud_ops.control_plane.domain.views import AuditVerdict, DriftSide
 from fraud_ops.control_plane.service.service import ControlDesk
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.audit_check import check_witnesses
 from fraud_ops.control_plane.sync.background import Background
-from fraud_ops.control_plane.sync.drift import Drift, DriftCheck, Side
+from fraud_ops.control_plane.sync.drift import DriftCheck, DriftReport
 from fraud_rules.cli.options import Kafka, default_bootstrap
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -145,12 +145,12 @@ def _open() -> _Opened:
     return _Opened(Database.open(settings.database), settings, detector, schema)
 
 
-def _confirmed(opened: _Opened, verdict: ChainVerdict) -> int:
+def _confirmed(opened: _Opened, verdict: AuditVerdict) -> int:
     kafka = KafkaConnection.load(default_bootstrap(os.environ))
     return check_witnesses(opened.database, kafka, opened.detector.topics.rules, verdict)
 
 
-def _sentence(found: Drift) -> str:
+def _sentence(found: DriftReport) -> str:
     word = "in sync" if found.in_step else f"out of sync, {_behind(found)}" if found.behind else "out of sync"
     if not found.settled:
         word = "not settled: a change of all rules is pending"
@@ -158,10 +158,10 @@ def _sentence(found: Drift) -> str:
     return f"{word} ({places}, {found.pending} waiting)"
 
 
-def _behind(found: Drift) -> str:
+def _behind(found: DriftReport) -> str:
     since = datetime.fromtimestamp((found.behind_since_ms or 0) / 1_000, UTC)
     return f"{found.behind} records behind the rule log since {since:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _said(side: Side | None) -> str:
+def _said(side: DriftSide | None) -> str:
     return "no rule in force" if side is None else f"{side.document.get('ruleState')} of version {side.version}"

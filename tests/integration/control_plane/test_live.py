@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from fraud_ops.control_plane.domain.lifecycle import State
-from fraud_ops.control_plane.domain.views import RuleDetail
+from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.views import RuleWithForms
 from fraud_ops.control_plane.sync.background import Background
 from fraud_rules.configuration.project import Project
 from fraud_rules.logs.rule_status import await_operations
@@ -81,9 +81,9 @@ def alerts(topics: OwnTopics) -> list[dict[str, Any]]:
     return [json.loads(message.value()) for message in read_all(topics.bootstrap, topics.names.alerts)]
 
 
-def active(scene: Scene, rule_id: int) -> RuleDetail:
+def active(scene: Scene, rule_id: int) -> RuleWithForms:
     detail = scene.desk.create(ADA, given(ruleId=rule_id))
-    return scene.desk.change_state(ADA, rule_id, detail.row.revision, State.ACTIVE)
+    return scene.desk.change_state(ADA, rule_id, detail.row.revision, StateName.ACTIVE)
 
 
 def test_versions_of_the_store_are_those_of_alerts(
@@ -104,7 +104,7 @@ def test_versions_of_the_store_are_those_of_alerts(
         pay(topics, 2)
         alert = until(lambda: alerts(topics)[1:], "the second alert")[0]
         assert (alert["ruleVersion"], alert["triggeringValue"]) == (second, "100")
-        published.desk.change_state(ADA, 1, detail.row.revision, State.PAUSE)
+        published.desk.change_state(ADA, 1, detail.row.revision, StateName.PAUSE)
         live(published, topics, 1)
     finally:
         detector.kill()

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import KafkaException
 from sqlalchemy import text
 
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.rule_input import Reader
 from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.sync.background import Background
@@ -72,7 +72,7 @@ def all_published(scene: Scene) -> bool:
 def changes(scene: Scene, count: int, rule_id: int = 1) -> None:
     """A rule in shadow, edited so often."""
     detail = scene.desk.create(ANN, given(ruleId=rule_id))
-    detail = scene.desk.change_state(ANN, rule_id, detail.row.revision, State.SHADOW)
+    detail = scene.desk.change_state(ANN, rule_id, detail.row.revision, StateName.SHADOW)
     for limit in range(100, 99 + count):
         detail = scene.desk.edit(ANN, rule_id, detail.row.revision, given(limit=limit))
 

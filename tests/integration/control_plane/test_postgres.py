@@ -17,7 +17,7 @@ from sqlalchemy import create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from fraud_ops.control_plane.domain.errors import LeadershipLost, StoreBusy, Unavailable
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store import database as database_module
 from fraud_ops.control_plane.store import locks
@@ -109,7 +109,7 @@ def test_a_rule_lives_and_the_mirror_follows(scene: Scene) -> None:
     log = MemoryLog(scene)
     log.write(ruleId=7, ruleState="ACTIVE")
     scene.desk.create(ANN, given(name="Käse ünd Brot"))
-    scene.desk.change_state(ANN, 1, 1, State.SHADOW)
+    scene.desk.change_state(ANN, 1, 1, StateName.SHADOW)
     scene.desk.edit(ADA, 1, 2, given(limit=30))
     log.publish()
     log.take_in()

@@ -11,7 +11,7 @@ import sys
 import threading
 
 from fraud_ops.control_plane.domain.errors import Conflict, Unavailable
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.service.service import ControlDesk
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -38,7 +38,9 @@ def step(desk: ControlDesk, who: Actor, rule_id: int, revision: int) -> None:
     if revision == 1:
         desk.create(who, given(ruleId=rule_id, description="1"))
     elif revision <= 3 or revision % 4 == 0:
-        state = {2: State.SHADOW, 3: State.ACTIVE}.get(revision, (State.PAUSE, State.ACTIVE)[revision // 4 % 2 == 0])
+        state = {2: StateName.SHADOW, 3: StateName.ACTIVE}.get(
+            revision, (StateName.PAUSE, StateName.ACTIVE)[revision // 4 % 2 == 0]
+        )
         desk.change_state(who, rule_id, revision - 1, state)
     else:
         desk.edit(who, rule_id, revision - 1, given(ruleId=rule_id, description=str(revision)))

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.service.audit import FIRST
 from tests.support.control_plane.scene import ANN, Scene, given
 
@@ -23,7 +23,7 @@ WHERE seq = 1
 
 def three_changes(scene: Scene) -> None:
     scene.desk.create(ANN, given())
-    scene.desk.change_state(ANN, 1, 1, State.SHADOW, "look")
+    scene.desk.change_state(ANN, 1, 1, StateName.SHADOW, "look")
     scene.desk.edit(ANN, 1, 2, given(limit=30))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.rule_input import Reader
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.cdc import cdc_intake, members_of
@@ -44,7 +44,11 @@ def test_rows_become_rules_change_and_end(scene: Scene) -> None:
         ("ACTIVE", "20.50"), ("ACTIVE", "30"), ("DELETE", None),
     ]  # fmt: skip
     assert {each["source"] for each in sent(scene)} == {"cdc"}
-    assert [each.state for each in scene.desk.versions(5).items] == [State.DELETE, State.ACTIVE, State.ACTIVE]
+    assert [each.state for each in scene.desk.versions(5).items] == [
+        StateName.DELETE,
+        StateName.ACTIVE,
+        StateName.ACTIVE,
+    ]
     assert scene.desk.verify_audit().whole
 
 
@@ -53,7 +57,7 @@ def test_a_disabled_row_ends_its_rule_and_an_enabled_one_brings_it_back(scene: S
     take_in(scene, envelope("c", ROW), envelope("u", {**ROW, "disabled": disabled}))
     assert [each["ruleState"] for each in sent(scene)] == ["ACTIVE", "DELETE"]
     take_in(scene, envelope("u", ROW), start=2)
-    assert scene.desk.rule(5).row.state is State.ACTIVE
+    assert scene.desk.rule(5).row.state is StateName.ACTIVE
 
 
 def test_a_record_is_taken_in_once_and_the_same_row_again_changes_nothing(scene: Scene) -> None:
@@ -107,7 +111,7 @@ def test_a_record_that_is_no_change_is_refused_and_passed(scene: Scene, value: b
 def test_a_rule_of_somebody_elses_is_left_alone(scene: Scene) -> None:
     scene.desk.create(ANN, given(ruleId=5))
     take_in(scene, envelope("c", ROW), envelope("d", None, ROW))
-    assert scene.desk.rule(5).row.state is State.DRAFT
+    assert scene.desk.rule(5).row.state is StateName.DRAFT
     assert refusals(scene) == [["ruleId: belongs to ui"], ["ruleId: belongs to ui"]]
 
 

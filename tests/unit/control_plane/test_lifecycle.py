@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from fraud_ops.control_plane.domain.errors import Refused
-from fraud_ops.control_plane.domain.lifecycle import Course, State, check_decision, course_of_edit, course_of_step
+from fraud_ops.control_plane.domain.lifecycle import Course, StateName, check_decision, course_of_edit, course_of_step
 from fraud_ops.control_plane.domain.roles import LEAST_ROLE, Actor, Permission, Role, granted, require
 from tests.support.control_plane.scene import ADA, ANN, PAT, PIA, VIC
 
@@ -42,37 +42,37 @@ def told(course: Course) -> str:
     return {Course.NOW: DO, Course.REQUEST: ASK}[course]
 
 
-def step(before: State, after: State, who: Actor, four_eyes: bool, own: bool = False) -> str:
+def step(before: StateName, after: StateName, who: Actor, four_eyes: bool, own: bool = False) -> str:
     try:
         return told(course_of_step(before, after, who, four_eyes=four_eyes, own=own))
     except Refused:
         return NO
 
 
-def edit(state: State, who: Actor, four_eyes: bool) -> str:
+def edit(state: StateName, who: Actor, four_eyes: bool) -> str:
     try:
         return told(course_of_edit(state, who, four_eyes=four_eyes))
     except Refused:
         return NO
 
 
-@pytest.mark.parametrize(("before", "after"), list(itertools.product(State, State)))
-def test_steps(before: State, after: State) -> None:
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(StateName, StateName)))
+def test_steps(before: StateName, after: StateName) -> None:
     wanted = STEPS.get((before.value, after.value), NOBODYS)
     for four_eyes, (place, name) in CASES:
         assert step(before, after, PEOPLE[name], four_eyes) == wanted[four_eyes][place], (name, four_eyes)
 
 
-@pytest.mark.parametrize("state", State)
-def test_edits(state: State) -> None:
+@pytest.mark.parametrize("state", StateName)
+def test_edits(state: StateName) -> None:
     for four_eyes, (place, name) in CASES:
         assert edit(state, PEOPLE[name], four_eyes) == EDITS[state.value][four_eyes][place], (name, four_eyes)
 
 
 def test_an_analyst_deletes_drafts_of_their_own() -> None:
-    assert step(State.DRAFT, State.DELETE, ANN, True, own=True) == DO
-    assert step(State.DRAFT, State.DELETE, VIC, True, own=True) == NO
-    assert step(State.ACTIVE, State.DELETE, ANN, True, own=True) == ASK
+    assert step(StateName.DRAFT, StateName.DELETE, ANN, True, own=True) == DO
+    assert step(StateName.DRAFT, StateName.DELETE, VIC, True, own=True) == NO
+    assert step(StateName.ACTIVE, StateName.DELETE, ANN, True, own=True) == ASK
 
 
 @pytest.mark.parametrize(

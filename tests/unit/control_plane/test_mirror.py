@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.views import RuleChanged, RuleGiven
 from fraud_ops.control_plane.service.changes import NewRevision, Work
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -47,7 +47,7 @@ def test_rules_of_others_become_revisions(scene: Scene, log: MemoryLog) -> None:
     log.append(b"2,(shadow),(payeeId),,(paymentAmount),(SUM),(>),(50),(20)")
     log.take_in()
     detail = scene.desk.rule(1)
-    assert (detail.row.state, detail.row.revision, detail.row.source) == (State.ACTIVE, 2, "cli")
+    assert (detail.row.state, detail.row.revision, detail.row.source) == (StateName.ACTIVE, 2, "cli")
     assert (detail.row.log_version, detail.row.published) == (2, True)
     assert [(each.source, each.log_version, each.author) for each in scene.desk.versions(1).items] == [
         ("cli", 2, "cli"),
@@ -56,14 +56,14 @@ def test_rules_of_others_become_revisions(scene: Scene, log: MemoryLog) -> None:
     assert scene.desk.rule(2).row.source == "somebody"
     log.write(ruleId=1, ruleState="DELETE")
     log.take_in()
-    assert scene.desk.rule(1).row.state is State.DELETE
+    assert scene.desk.rule(1).row.state is StateName.DELETE
     in_step(scene, log)
     assert scene.desk.verify_audit().whole
 
 
 def test_what_is_ours_is_marked_and_not_taken_in_again(scene: Scene, log: MemoryLog) -> None:
     scene.desk.create(ANN, wanted())
-    scene.desk.change_state(ANN, 1, 1, State.SHADOW)
+    scene.desk.change_state(ANN, 1, 1, StateName.SHADOW)
     assert (scene.desk.rule(1).row.published, scene.desk.outbox().pending) == (False, 1)
     log.write(ruleId=5, ruleState="ACTIVE")
     log.publish()
@@ -86,7 +86,7 @@ def test_ours_stays_in_force_where_it_comes_after_theirs(scene: Scene, log: Memo
     log.publish()
     log.take_in()
     row = scene.desk.rule(1).row
-    assert (row.revision, row.document["limit"], row.state) == (2, 99, State.ACTIVE)
+    assert (row.revision, row.document["limit"], row.state) == (2, 99, StateName.ACTIVE)
     assert [(each.revision, each.log_version) for each in scene.desk.versions(1).items] == [(3, 2), (2, 4), (1, 0)]
     in_step(scene, log)
     assert scene.desk.edit(PAT, 1, 2, wanted(limit=100)).row.revision == 4
@@ -100,7 +100,7 @@ def test_all_rules_ended_by_somebody_but_those_of_ours_that_come_after(scene: Sc
     log.write(ruleState="CONTROL", controlType="DELETE_RULES_ALL")
     log.publish()
     log.take_in()
-    assert (scene.desk.rule(1).row.state, scene.desk.rule(2).row.state) == (State.DELETE, State.ACTIVE)
+    assert (scene.desk.rule(1).row.state, scene.desk.rule(2).row.state) == (StateName.DELETE, StateName.ACTIVE)
     in_step(scene, log)
 
 
@@ -114,13 +114,13 @@ def test_all_rules_ended_by_us_also_those_that_came_in_between(scene: Scene, log
     log.write(ruleId=3, ruleState="ACTIVE", limit=50)
     log.take_in()
     assert [row.rule_id for row in scene.desk.rules().items] == [3]
-    assert [row.rule_id for row in scene.desk.rules(state=State.DELETE).items] == [1, 2]
+    assert [row.rule_id for row in scene.desk.rules(state=StateName.DELETE).items] == [1, 2]
     in_step(scene, log)
 
 
 def test_a_forged_mark_is_no_mark_of_ours(scene: Scene, log: MemoryLog) -> None:
     scene.desk.create(ANN, wanted())
-    scene.desk.change_state(ANN, 1, 1, State.SHADOW)
+    scene.desk.change_state(ANN, 1, 1, StateName.SHADOW)
     forged = b'{"ruleId":9,"ruleState":"ACTIVE","source":"ui"}'
     for headers in ([("control-store", log.store), ("control-seq", b"1")], [("control-store", log.store)],
                     [("control-seq", b"1")], [("control-store", log.store), ("control-seq", b"9" * 40)]):  # fmt: skip
@@ -134,12 +134,12 @@ def test_a_record_that_is_no_rule_is_skipped_and_is_in_the_audit_log(
     scene: Scene, log: MemoryLog, value: bytes | None
 ) -> None:
     scene.desk.create(ANN, wanted())
-    scene.desk.change_state(ANN, 1, 1, State.SHADOW)
+    scene.desk.change_state(ANN, 1, 1, StateName.SHADOW)
     at = log.append(value)
     log.write(ruleId=7, ruleState="ACTIVE", source="cli")
     log.publish()
     log.take_in()
-    assert scene.desk.rule(7).row.state is State.ACTIVE
+    assert scene.desk.rule(7).row.state is StateName.ACTIVE
     assert scene.desk.rule(1).row.published
     refused = [row for row in scene.desk.audit_rows().items if row.action == "mirror.refused"]
     assert [(row.who, row.subject) for row in refused] == [("mirror", f"offset {at}")]
@@ -193,7 +193,7 @@ def ours(scene: Scene, rule_id: int, step: str, limit: int) -> None:
         if step == "edit":
             scene.desk.edit(ADA, rule_id, row.revision, wanted(limit=limit))
         else:
-            scene.desk.change_state(ADA, rule_id, row.revision, State(step))
+            scene.desk.change_state(ADA, rule_id, row.revision, StateName(step))
     except ControlPlaneError:
         return
 

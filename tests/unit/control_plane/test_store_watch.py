@@ -10,9 +10,9 @@ import pytest
 from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.errors import Unavailable
-from fraud_ops.control_plane.domain.views import ChainVerdict, OutboxState
+from fraud_ops.control_plane.domain.views import AuditVerdict, DriftDifference, OutboxState
 from fraud_ops.control_plane.store.locks import Leadership
-from fraud_ops.control_plane.sync.drift import Drift, RuleDrift
+from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreAlarm, StoreWatch
 from fraud_rules.configuration.project import Project
 from tests.support.control_plane.scene import Clock
@@ -51,11 +51,18 @@ class World:
             raise Unavailable("away")
         return OutboxState(0 if self.waits_since_ms is None else 3, self.waits_since_ms)
 
-    def drift(self) -> Drift:
-        return Drift(tuple(RuleDrift(rule_id, None, None) for rule_id in self.drifted), True, 9, 9, 0, None)
+    def drift(self) -> DriftReport:
+        return DriftReport(
+            tuple(DriftDifference(rule_id=rule_id, store=None, log=None) for rule_id in self.drifted),
+            True,
+            9,
+            9,
+            0,
+            None,
+        )
 
-    def audit(self) -> ChainVerdict:
-        return ChainVerdict(self.broken_at is None, 7, self.broken_at, "")
+    def audit(self) -> AuditVerdict:
+        return AuditVerdict(whole=self.broken_at is None, rows=7, broken_at=self.broken_at, head="")
 
 
 def test_nothing_is_said_of_a_store_that_is_well() -> None:

@@ -15,11 +15,11 @@ from typing import Final
 from fraud_ops.control_plane.domain.errors import Refused
 from fraud_ops.control_plane.domain.roles import LEAST_ROLE, Actor, Permission, Role
 
-__all__ = ["Course", "State", "check_decision", "course_of_edit", "course_of_step", "steps_from"]
+__all__ = ["Course", "StateName", "check_decision", "course_of_edit", "course_of_step", "steps_from"]
 
 
-class State(StrEnum):
-    """The state of a rule. All states but DRAFT are values of `ruleState` in the rule log."""
+class StateName(StrEnum):
+    """The state of a rule."""
 
     DRAFT = "DRAFT"
     SHADOW = "SHADOW"
@@ -30,7 +30,7 @@ class State(StrEnum):
     @property
     def in_log(self) -> bool:
         """Whether the rule log holds rules of this state."""
-        return self in (State.SHADOW, State.ACTIVE, State.PAUSE)
+        return self in (StateName.SHADOW, StateName.ACTIVE, StateName.PAUSE)
 
 
 class Course(StrEnum):
@@ -54,38 +54,38 @@ class _Step:
 _APPROVER = LEAST_ROLE[Permission.ACTIVATE]
 _ANALYST = LEAST_ROLE[Permission.SHADOW]
 
-_STEPS: Final[Mapping[tuple[State, State], _Step]] = MappingProxyType(
+_STEPS: Final[Mapping[tuple[StateName, StateName], _Step]] = MappingProxyType(
     {
-        (State.DRAFT, State.SHADOW): _Step(_ANALYST),
-        (State.DRAFT, State.ACTIVE): _Step(Role.ADMIN, weighty=True),
-        (State.DRAFT, State.DELETE): _Step(_APPROVER, own=_ANALYST),
-        (State.SHADOW, State.ACTIVE): _Step(_APPROVER, weighty=True),
-        (State.SHADOW, State.DELETE): _Step(_ANALYST),
-        (State.ACTIVE, State.PAUSE): _Step(LEAST_ROLE[Permission.PAUSE]),
-        (State.ACTIVE, State.SHADOW): _Step(LEAST_ROLE[Permission.PAUSE]),
-        (State.ACTIVE, State.DELETE): _Step(LEAST_ROLE[Permission.DELETE]),
-        (State.PAUSE, State.ACTIVE): _Step(_APPROVER, weighty=True),
-        (State.PAUSE, State.SHADOW): _Step(_APPROVER),
-        (State.PAUSE, State.DELETE): _Step(LEAST_ROLE[Permission.DELETE]),
+        (StateName.DRAFT, StateName.SHADOW): _Step(_ANALYST),
+        (StateName.DRAFT, StateName.ACTIVE): _Step(Role.ADMIN, weighty=True),
+        (StateName.DRAFT, StateName.DELETE): _Step(_APPROVER, own=_ANALYST),
+        (StateName.SHADOW, StateName.ACTIVE): _Step(_APPROVER, weighty=True),
+        (StateName.SHADOW, StateName.DELETE): _Step(_ANALYST),
+        (StateName.ACTIVE, StateName.PAUSE): _Step(LEAST_ROLE[Permission.PAUSE]),
+        (StateName.ACTIVE, StateName.SHADOW): _Step(LEAST_ROLE[Permission.PAUSE]),
+        (StateName.ACTIVE, StateName.DELETE): _Step(LEAST_ROLE[Permission.DELETE]),
+        (StateName.PAUSE, StateName.ACTIVE): _Step(_APPROVER, weighty=True),
+        (StateName.PAUSE, StateName.SHADOW): _Step(_APPROVER),
+        (StateName.PAUSE, StateName.DELETE): _Step(LEAST_ROLE[Permission.DELETE]),
     }
 )
 
-_EDITS: Final[Mapping[State, _Step]] = MappingProxyType(
+_EDITS: Final[Mapping[StateName, _Step]] = MappingProxyType(
     {
-        State.DRAFT: _Step(LEAST_ROLE[Permission.DRAFT]),
-        State.SHADOW: _Step(LEAST_ROLE[Permission.DRAFT]),
-        State.ACTIVE: _Step(LEAST_ROLE[Permission.EDIT_LIVE], weighty=True),
-        State.PAUSE: _Step(LEAST_ROLE[Permission.EDIT_LIVE]),
+        StateName.DRAFT: _Step(LEAST_ROLE[Permission.DRAFT]),
+        StateName.SHADOW: _Step(LEAST_ROLE[Permission.DRAFT]),
+        StateName.ACTIVE: _Step(LEAST_ROLE[Permission.EDIT_LIVE], weighty=True),
+        StateName.PAUSE: _Step(LEAST_ROLE[Permission.EDIT_LIVE]),
     }
 )
 
 
-def steps_from(state: State) -> tuple[State, ...]:
+def steps_from(state: StateName) -> tuple[StateName, ...]:
     """List the states that can follow."""
     return tuple(after for before, after in _STEPS if before is state)
 
 
-def course_of_step(before: State, after: State, who: Actor, *, four_eyes: bool, own: bool = False) -> Course:
+def course_of_step(before: StateName, after: StateName, who: Actor, *, four_eyes: bool, own: bool = False) -> Course:
     """Decide how a change of state proceeds. `own`: the user wrote the draft.
 
     Raises Refused if the lifecycle lacks the step, or if the role may not even request it.
@@ -97,7 +97,7 @@ def course_of_step(before: State, after: State, who: Actor, *, four_eyes: bool, 
     return _course(step, who, four_eyes, own)
 
 
-def course_of_edit(state: State, who: Actor, *, four_eyes: bool) -> Course:
+def course_of_edit(state: StateName, who: Actor, *, four_eyes: bool) -> Course:
     """Decide how an edit or a rollback of a rule in this state proceeds. Raises Refused."""
     edit = _EDITS.get(state)
     if edit is None:

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import Invalid
-from fraud_ops.control_plane.domain.lifecycle import State
-from fraud_ops.control_plane.domain.views import Difference, Document, RuleGiven
+from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.views import Change, Document, RuleGiven
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
 from fraud_rules.codec.rules.files import read_rule_text
 from fraud_rules.codec.rules.json import decode_object
@@ -45,7 +45,7 @@ class Wanted:
     """
 
     rule_id: int | None
-    state: State
+    state: StateName
     source: str = SOURCE
     free_id: int | None = None
     known: Document = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Wanted:
         """The `ruleState` of a document in this state. A draft and a deleted rule have no state in the log, so their
         documents say SHADOW.
         """
-        return self.state.value if self.state.in_log else State.SHADOW.value
+        return self.state.value if self.state.in_log else StateName.SHADOW.value
 
 
 class Reader:
@@ -152,12 +152,14 @@ def stored(rule: Rule) -> str:
     return encode_document(rule.document).decode()
 
 
-def differences(before: Document, after: Document) -> tuple[Difference, ...]:
+def differences(before: Document, after: Document) -> list[Change]:
     """Compare two documents; the differing members come in the order of the newer document."""
     names = dict.fromkeys([*after, *before])
-    return tuple(
-        Difference(name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
-    )
+    return [
+        Change(field=name, before=before.get(name), after=after.get(name))
+        for name in names
+        if before.get(name) != after.get(name)
+    ]
 
 
 def with_remarks(members: Mapping[str, Any], known: Document) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
-from fraud_ops.control_plane.domain.views import SnoozeView
+from fraud_ops.control_plane.domain.views import Snooze
 
 __all__ = ["KnownSnoozing", "Snoozing"]
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 class Snoozing:
     """The snoozes in force at one moment, by rule."""
 
-    def __init__(self, snoozes: Iterable[SnoozeView] = (), now_ms: int = 0) -> None:
+    def __init__(self, snoozes: Iterable[Snooze] = (), now_ms: int = 0) -> None:
         self._keys: dict[int, list[Mapping[str, object] | None]] = {}
         for snooze in snoozes:
             if snooze.until_ms > now_ms:

@@ -1,62 +1,110 @@
-"""Arguments and results of the service: frozen, times in epoch milliseconds, document numbers `int` or `Decimal`."""
+"""Read models: the results of the service, which the HTTP API serialises as they are.
+
+A read model is built from a row or another object by its attributes (`model_validate`). Times are epoch milliseconds;
+numbers in documents are `int` or `Decimal`. In JSON, members are in camelCase and times have no unit in their name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar
 
-from fraud_ops.control_plane.domain.lifecycle import State
+from pydantic import AliasGenerator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from pydantic.dataclasses import dataclass as model_dataclass
+
+from fraud_ops.control_plane.domain.canonical import decoded
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Role
-from fraud_rules.errors import Reason
 
 __all__ = [
-    "ApprovalView",
+    "Approval",
     "AuditRow",
-    "BindingView",
-    "ChainVerdict",
-    "ControlSent",
-    "Difference",
+    "AuditVerdict",
+    "Binding",
+    "Change",
+    "ControlName",
+    "ControlResult",
+    "DecisionName",
     "Document",
-    "Import",
+    "DriftDifference",
+    "DriftSide",
+    "EpochMs",
+    "Evidence",
     "ImportEffect",
     "ImportItem",
-    "Judgement",
-    "MarkView",
+    "ImportResult",
+    "JsonDocument",
+    "Mark",
+    "MarkVerdict",
     "OutboxState",
     "Page",
+    "ProblemReason",
+    "ReadModel",
+    "Revision",
     "RuleChanged",
-    "RuleDetail",
     "RuleGiven",
-    "RuleRow",
-    "SnoozeView",
-    "Verdict",
-    "VersionView",
+    "RuleWithForms",
+    "Snooze",
+    "StoredRule",
+    "Validation",
 ]
 
 T = TypeVar("T")
 
+_ALIASES: Final = AliasGenerator(serialization_alias=to_camel)
+
 Document: TypeAlias = Mapping[str, object]
 """A rule in the form of the rule log. Numbers are `int` or `Decimal`; a float is refused as not a number."""
 
+EpochMs: TypeAlias = Annotated[int, Field(ge=0, le=2**53)]
 
-class Verdict(StrEnum):
-    """An analyst's verdict about an alert."""
+MarkVerdict: TypeAlias = Literal["FRAUD", "NOT_FRAUD"]
+"""An analyst's verdict about an alert."""
 
-    FRAUD = "FRAUD"
-    NOT_FRAUD = "NOT_FRAUD"
+ImportEffect: TypeAlias = Literal["added", "changed", "requested", "deleted", "unchanged", "rejected"]
+"""The effect of one record of an import. `added` creates a draft; `requested` needs the approval of a second person."""
 
 
-class ImportEffect(StrEnum):
-    """The effect of one record of an import."""
+def _from_text(value: object) -> object:
+    """Decode JSON that the store keeps as text."""
+    return decoded(value) if isinstance(value, str) else value
 
-    ADD = "added"  # a new draft
-    CHANGE = "changed"
-    REQUEST = "requested"  # a second person must approve the change
-    DELETE = "deleted"
-    UNCHANGED = "unchanged"
-    REJECTED = "rejected"
+
+JsonValue: TypeAlias = Annotated[Any, BeforeValidator(_from_text)]
+JsonDocument: TypeAlias = Annotated[dict[str, Any], BeforeValidator(_from_text)]
+
+
+class DecisionName(StrEnum):
+    """The decision about a request. WITHDRAWN: by the requesting user, or because the rule has changed since."""
+
+    APPROVED = "APPROVED"
+    REJECTED = "REJECTED"
+    WITHDRAWN = "WITHDRAWN"
+
+
+class ControlName(StrEnum):
+    """The controls, which concern all rules or all state."""
+
+    CLEAR_STATE_ALL = "CLEAR_STATE_ALL"
+    CLEAR_STATE_ALL_STOP = "CLEAR_STATE_ALL_STOP"
+    DELETE_RULES_ALL = "DELETE_RULES_ALL"
+    EXPORT_RULES_CURRENT = "EXPORT_RULES_CURRENT"
+
+
+class ReadModel(BaseModel):
+    """The base of read models."""
+
+    model_config = ConfigDict(from_attributes=True, frozen=True, alias_generator=_ALIASES)
+
+
+class ProblemReason(ReadModel):
+    """A fault of the input: the member, and the reason."""
+
+    field: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,46 +124,41 @@ class Page(Generic[T]):
     next: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A member of a rule that differs, before and after; None if the rule lacks the member."""
+class Change(ReadModel):
+    """A member that differs. A value is null if the rule lacks the member."""
 
     field: str
     before: object
     after: object
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalView:
-    """A request for approval. `action` is `state`, `edit` or `rollback`; `target` is the requested state of `state`.
-
-    `document` is the rule after approval, and `author` wrote it. `decision` is `approved`, `rejected` or `withdrawn`
-    (also if the rule has changed since), None while the request is open. `revision` is the rule's revision at the time
-    of the request.
-    """
+class Approval(ReadModel):
+    """A request for approval of a change."""
 
     id: int
     rule_id: int
     revision: int
-    action: str
-    target: State | None
-    document: Document
-    author: str
+    action: str = Field(description="state, edit or rollback.")
+    target: StateName | None
+    author: str = Field(description="The user who wrote the document; with four eyes, this user may not approve it.")
     requested_by: str
-    requested_at_ms: int
+    requested_at_ms: EpochMs = Field(serialization_alias="requestedAt")
     comment: str
-    decision: str | None = None
-    decided_by: str | None = None
-    decided_at_ms: int | None = None
-    decision_comment: str | None = None
+    decision: Annotated[
+        DecisionName | None, BeforeValidator(lambda stored: stored.upper() if isinstance(stored, str) else stored)
+    ]
+    decided_by: str | None
+    decided_at_ms: EpochMs | None = Field(serialization_alias="decidedAt")
+    decision_comment: str | None
+    document: JsonDocument = Field(description="The rule after approval.")
 
 
-@dataclass(frozen=True, slots=True)
-class RuleRow:
-    """The newest version of a rule. `log_version` is the offset of its record in the rule log.
+class StoredRule(ReadModel):
+    """The newest version of a rule in the store.
 
-    `log_version` is None until the newest change reaches the log, and for changes that only the store holds (drafts).
-    `published` is false only in the first case: a record waits in the outbox.
+    `log_version` is the offset of its record in the rule log, None until the newest change reaches the log, and for
+    changes that only the store holds (drafts). `published` is false only in the first case: a record waits in the
+    outbox. `pending` is the open request for approval.
     """
 
     rule_id: int
@@ -123,146 +166,155 @@ class RuleRow:
     description: str | None
     severity: str | None
     owner: str | None
-    state: State
+    state: StateName
     revision: int
-    updated_at_ms: int
+    updated_at_ms: EpochMs = Field(serialization_alias="updatedAt")
     updated_by: str
     source: str
-    document: Document
-    log_version: int | None
-    published: bool
-    pending: ApprovalView | None
+    document: JsonDocument
+    published: bool = Field(description="False only while the newest change waits for the rule log.")
+    log_version: int | None = Field(exclude=True)
+    pending: Approval | None = Field(exclude=True)
 
 
 @dataclass(frozen=True, slots=True)
-class RuleDetail:
+class RuleWithForms:
     """A rule with its text forms. `text` is None if the one-line form cannot express the rule; `says` describes the
-    rule in words.
+    rule in words. `author` wrote the document; another user may have moved the rule since.
     """
 
-    row: RuleRow
+    row: StoredRule
     yaml: str
     text: str | None
     says: str
-    author: str  # wrote the document; another user may have moved the rule since
-    next_states: tuple[State, ...]
+    author: str
+    next_states: tuple[StateName, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The validation of a rule, which is not saved. `changes` compares it with the stored rule, if there is one."""
+class Validation(ReadModel):
+    """All faults of a rule, or the other forms of a valid rule."""
 
     valid: bool
-    reasons: tuple[Reason, ...]
-    document: Document | None
+    reasons: list[ProblemReason]
+    document: dict[str, Any] | None
     yaml: str | None
     text: str | None
     says: str | None
-    changes: tuple[Difference, ...]
+    changes: list[Change]
 
 
-@dataclass(frozen=True, slots=True)
-class VersionView:
-    """A revision. `log_version` is the offset of its record in the rule log; None before the record arrives, and for
-    a revision without a record.
+class Revision(ReadModel):
+    """A revision of a rule. `log_version` is the offset of its record in the rule log; None before the record arrives,
+    and for a revision without a record.
     """
 
     revision: int
-    state: State
-    document: Document
-    source: str
+    state: StateName
+    document: JsonDocument
     author: str
-    at_ms: int
+    at_ms: EpochMs = Field(serialization_alias="at")
     comment: str
+    source: str
     log_version: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ControlSent:
-    """A control that waits for publication; `seq` is its number in the outbox."""
+class ControlResult(ReadModel):
+    """A control that waits for the rule log."""
 
-    control: str
-    seq: int
+    control: ControlName
+    seq: int = Field(description="Its number in the outbox.")
 
 
-@dataclass(frozen=True, slots=True)
-class ImportItem:
-    """The result of one record of an import; `where` names the record (`rule 3`)."""
+class ImportItem(ReadModel):
+    """The effect of one rule of the file."""
 
     where: str
     rule_id: int | None
     effect: ImportEffect
-    reasons: tuple[Reason, ...] = ()
+    reasons: list[ProblemReason]
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
-    """The result of an import: the import applies all records or none."""
+class ImportResult(ReadModel):
+    """The result of an import, rule by rule. If one rule is rejected, or in a dry run, nothing is applied."""
 
-    items: tuple[ImportItem, ...]
+    items: list[ImportItem]
     applied: bool
 
 
-@dataclass(frozen=True, slots=True)
-class MarkView:
+class Mark(ReadModel):
     """A user's mark on an alert."""
 
-    alert_id: str
-    rule_id: int
-    rule_version: int
-    verdict: Verdict
+    verdict: MarkVerdict
     who: str
-    at_ms: int
+    at_ms: EpochMs = Field(serialization_alias="at")
 
 
-@dataclass(frozen=True, slots=True)
-class SnoozeView:
-    """A snooze: until `until_ms`, lists hide a rule's alerts of one key (in the alert's form), or all (`key` None)."""
+class Snooze(ReadModel):
+    """A snooze in force."""
 
     id: int
     rule_id: int
-    key: Document | None
-    until_ms: int
+    key: JsonDocument | None
+    until_ms: EpochMs = Field(serialization_alias="until")
     who: str
     reason: str
-    at_ms: int
+    at_ms: EpochMs = Field(serialization_alias="at")
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRow:
-    """A row of the audit log: one change. `before` and `after` are JSON-ready. `hash` covers the row and
-    `previous_hash`, in hex.
-    """
+class Evidence(ReadModel):
+    """The transactions of an alert's key and window that pass the rule's filter, oldest first."""
+
+    transactions: list[dict[str, Any]]
+    count: int
+    complete: bool
+    missing: str | None = Field(description="The reason, if transactions are missing.")
+
+
+class AuditRow(ReadModel):
+    """A row of the audit log. Its hash chains it to the row before."""
 
     seq: int
-    at_ms: int
+    at_ms: EpochMs = Field(serialization_alias="at")
     who: str
     action: str
     subject: str
-    before: object
-    after: object
+    before: JsonValue
+    after: JsonValue
     previous_hash: str
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChainVerdict:
-    """The result of checking the audit chain; `broken_at` is the first row that does not fit."""
+class AuditVerdict(ReadModel):
+    """The result of checking the audit chain. `brokenAt` is the first row that does not fit."""
 
     whole: bool
     rows: int
     broken_at: int | None
-    head: str  # the hash of the last row
+    head: str = Field(description="The hash of the last row.")
 
 
-@dataclass(frozen=True, slots=True)
-class BindingView:
-    """A user's role; `by` is None if the configuration file gives the role."""
+class Binding(ReadModel):
+    """A user's role. `by` is the admin who gave it, null for a role from the settings file."""
 
     user: str
     role: Role
     by: str | None
-    at_ms: int | None
+    at_ms: EpochMs | None = Field(serialization_alias="at")
+
+
+class DriftSide(ReadModel):
+    """A rule in the store or in the rule log. `version` is the offset of its record in the rule log."""
+
+    version: int | None
+    document: dict[str, Any]
+
+
+class DriftDifference(ReadModel):
+    """A rule that differs between the store and the rule log."""
+
+    rule_id: int
+    store: DriftSide | None
+    log: DriftSide | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,9 +325,9 @@ class OutboxState:
     oldest_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@model_dataclass(frozen=True, slots=True, config=ConfigDict(alias_generator=_ALIASES))
 class RuleChanged:
-    """An event for listeners of the service: a rule has a new revision or approval. `rule_id` is None for a control."""
+    """A rule was changed. `ruleId` is null if any rule may have changed."""
 
     rule_id: int | None
     revision: int | None

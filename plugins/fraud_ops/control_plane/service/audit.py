@@ -16,11 +16,11 @@ from typing import Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from fraud_ops.control_plane.domain.canonical import canonical, decoded
-from fraud_ops.control_plane.domain.views import AuditRow, ChainVerdict
+from fraud_ops.control_plane.domain.canonical import canonical
+from fraud_ops.control_plane.domain.views import AuditVerdict
 from fraud_ops.control_plane.store.models import AuditEntry
 
-__all__ = ["FIRST", "Chain", "Deed", "row_of", "verify"]
+__all__ = ["FIRST", "Chain", "Deed", "verify"]
 
 FIRST: Final = "0" * 64
 _AT_ONCE: Final = 1_000
@@ -90,32 +90,17 @@ def hash_of(entry: AuditEntry) -> str:
     return hashlib.sha256(canonical(members)).hexdigest()
 
 
-def verify(session: Session) -> ChainVerdict:
+def verify(session: Session) -> AuditVerdict:
     """Check the hash of every row, in the order of the chain. Memory stays bounded."""
     rows = session.execute(select(AuditEntry).order_by(AuditEntry.seq).execution_options(yield_per=_AT_ONCE))
     return _verdict(rows.scalars())
 
 
-def row_of(entry: AuditEntry) -> AuditRow:
-    """Convert a row into a view."""
-    return AuditRow(
-        seq=entry.seq,
-        at_ms=entry.at_ms,
-        who=entry.who,
-        action=entry.action,
-        subject=entry.subject,
-        before=decoded(entry.before),
-        after=decoded(entry.after),
-        previous_hash=entry.previous_hash,
-        hash=entry.hash,
-    )
-
-
-def _verdict(entries: Iterable[AuditEntry]) -> ChainVerdict:
+def _verdict(entries: Iterable[AuditEntry]) -> AuditVerdict:
     rows, previous, broken_at = 0, FIRST, None
     for rows, entry in enumerate(entries, 1):
         fits = entry.seq == rows and entry.previous_hash == previous and entry.hash == hash_of(entry)
         if not fits and broken_at is None:
             broken_at = min(entry.seq, rows)
         previous = entry.hash
-    return ChainVerdict(broken_at is None, rows, broken_at, previous)
+    return AuditVerdict(whole=broken_at is None, rows=rows, broken_at=broken_at, head=previous)

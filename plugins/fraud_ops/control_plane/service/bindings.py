@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound, Refused
 from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, require
-from fraud_ops.control_plane.domain.views import BindingView
+from fraud_ops.control_plane.domain.views import Binding
 from fraud_ops.control_plane.service.audit import Deed
 from fraud_ops.control_plane.service.changes import Work
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -39,17 +39,17 @@ def role_of(session: Session, settings: ControlPlaneSettings, user: str) -> Role
     return None if row.role is None else Role(row.role)
 
 
-def bindings(session: Session, settings: ControlPlaneSettings) -> tuple[BindingView, ...]:
+def bindings(session: Session, settings: ControlPlaneSettings) -> tuple[Binding, ...]:
     """List all users with their roles, by user."""
-    given = {user: BindingView(user, role, None, None) for user, role in settings.bindings.items()}
+    given = {user: Binding(user=user, role=role, by=None, at_ms=None) for user, role in settings.bindings.items()}
     for row in session.scalars(select(BindingRow)):
         given.pop(row.user, None)
         if row.role is not None:
-            given[row.user] = BindingView(row.user, Role(row.role), row.by, row.at_ms)
+            given[row.user] = Binding.model_validate(row)
     return tuple(given[user] for user in sorted(given))
 
 
-def bind(work: Work, who: Actor, user: str, role: Role) -> BindingView:
+def bind(work: Work, who: Actor, user: str, role: Role) -> Binding:
     """Give a user a role. Raises Refused, Invalid."""
     require(who, Permission.BIND)
     check_user(user)
@@ -58,7 +58,7 @@ def bind(work: Work, who: Actor, user: str, role: Role) -> BindingView:
         raise Refused(f"there are already {len(before)} role bindings, the most allowed")
     _check_admin_left(before | {user: role})
     _write(work, who, user, role, before.get(user))
-    return BindingView(user, role, who.user, work.now_ms)
+    return Binding(user=user, role=role, by=who.user, at_ms=work.now_ms)
 
 
 def unbind(work: Work, who: Actor, user: str) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import canonical, document_of
 from fraud_ops.control_plane.domain.errors import Conflict, NotFound, Unavailable
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.rule_input import Reader, stored
 from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.service.audit import Chain, Deed
@@ -78,14 +78,14 @@ class Work:
     def rules_in_use(self) -> int:
         """Count the rules that are not deleted."""
         if self._in_use is None:
-            counted = select(func.count()).where(RuleHead.state != State.DELETE.value)
+            counted = select(func.count()).where(RuleHead.state != StateName.DELETE.value)
             self._in_use = self.session.scalar(counted) or 0
         return self._in_use
 
-    def moved(self, was: State, now: State) -> None:
+    def moved(self, was: StateName, now: StateName) -> None:
         """Update the count of rules in use after a change of state."""
         if self._in_use is not None:
-            self._in_use += (now is not State.DELETE) - (was is not State.DELETE)
+            self._in_use += (now is not StateName.DELETE) - (was is not StateName.DELETE)
 
     @contextmanager
     def tentative(self) -> Iterator[None]:
@@ -113,7 +113,7 @@ class NewRevision:
     `at_ms` is the time of the change, None for now. `detail` goes into the audit row.
     """
 
-    state: State
+    state: StateName
     document: str
     source: str
     who: str
@@ -168,7 +168,7 @@ def save(
     in the log.
     """
     before = None if head is None else _facts(head)
-    was = State.DELETE if head is None else State(head.state)
+    was = StateName.DELETE if head is None else StateName(head.state)
     withdraw(work, head, new.who)
     revision = 1 if head is None else head.last_revision + 1
     deed = Deed(new.who, new.action, f"rule {rule_id}", before, _after(revision, new), rule_id)
@@ -219,7 +219,7 @@ def withdraw(work: Work, head: RuleHead | None, who: str) -> None:
     head.approval_id = None
 
 
-def document_in(state: State, rule: Rule) -> str:
+def document_in(state: StateName, rule: Rule) -> str:
     """Encode a rule's document; its `ruleState` is this state if the rule log has such a state."""
     if not state.in_log:
         return stored(rule)
@@ -255,11 +255,11 @@ def _revision(work: Work, head: RuleHead, new: NewRevision) -> RevisionRow:
     )
 
 
-def _record(rule_id: int, was: State, new: NewRevision) -> bytes | None:
+def _record(rule_id: int, was: StateName, new: NewRevision) -> bytes | None:
     """Build the record for the rule log; None for a change that stays in the store."""
     if new.state.in_log:
         return new.document.encode()
-    if new.state is State.DELETE and was.in_log:
+    if new.state is StateName.DELETE and was.in_log:
         return encode_document({"ruleId": rule_id, "ruleState": "DELETE", "source": new.source})
     return None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from fraud_ops.control_plane.domain.errors import Unavailable
+from fraud_ops.control_plane.domain.views import Evidence
 from fraud_rules.codec.rules.codec import parse_rule_document
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
@@ -24,7 +24,7 @@ from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["Evidence", "EvidenceReader"]
+__all__ = ["EvidenceReader"]
 
 _CHUNK = 5_000
 _MOST_READ = 1_000_000
@@ -50,18 +50,6 @@ class _Alert(msgspec.Struct, rename="camel"):
 _read = msgspec.json.Decoder(_Alert, float_hook=Decimal).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Transactions as JSON-ready rows, oldest first: the newest 500 of `count`.
-
-    `missing` says which transactions are missing and why; None if the rows are all that the detector counted.
-    """
-
-    transactions: Sequence[Mapping[str, object]]
-    count: int
-    missing: str | None
-
-
 class EvidenceReader:
     """Reads evidence, with bounds on the records and the time of a search."""
 
@@ -80,7 +68,7 @@ class EvidenceReader:
             asked = _read(alert)
             rule = self._rule(asked.violated_rule)
         except UNDECODABLE as error:
-            return Evidence((), 0, f"the alert is unreadable: {decode_reason(error)}")
+            return _evidence((), 0, f"the alert is unreadable: {decode_reason(error)}")
         if not self._searches.acquire(timeout=_WAIT_S):
             raise Unavailable("too many searches for evidence are running: try again")
         try:
@@ -170,7 +158,7 @@ class _Search:
         """Return the transactions that were found."""
         rows = [row for _, row in self._found.values()]
         rows.sort(key=lambda row: (row[TIME_FIELD], str(row[ID_FIELD])))
-        return Evidence(rows[-_MOST_FOUND:], len(rows), self._said(len(rows)))
+        return _evidence(rows[-_MOST_FOUND:], len(rows), self._said(len(rows)))
 
     def _rows(self, batch: TransactionBatch) -> Iterator[tuple[tuple[int, int, int], Mapping[str, object]]]:
         times = batch.columns[TIME_FIELD].values
@@ -193,6 +181,11 @@ class _Search:
         if found != counted:
             return f"the detector counted {counted} of these: its state was cleared, or it started after some of them"
         return None
+
+
+def _evidence(rows: Sequence[Mapping[str, object]], count: int, missing: str | None) -> Evidence:
+    transactions = [dict(row) for row in rows]
+    return Evidence(transactions=transactions, count=count, complete=missing is None, missing=missing)
 
 
 def _is_plain(value: object) -> bool:

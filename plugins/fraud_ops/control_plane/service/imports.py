@@ -13,10 +13,10 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import ControlPlaneError, Invalid
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.rule_input import Wanted, with_remarks
-from fraud_ops.control_plane.domain.views import Import, ImportEffect, ImportItem
+from fraud_ops.control_plane.domain.views import ImportEffect, ImportItem, ImportResult, ProblemReason
 from fraud_ops.control_plane.service.changes import Work
 from fraud_ops.control_plane.service.transitions import add_draft, change_state, new_document
 from fraud_ops.control_plane.settings import Bounds
@@ -75,7 +75,7 @@ def read_import(
     return tuple(_given(record.value, limits) for record in records)
 
 
-def import_rules(work: Work, who: Actor, records: Sequence[Given], comment: str) -> Import:
+def import_rules(work: Work, who: Actor, records: Sequence[Given], comment: str) -> ImportResult:
     """Import the rules. If one is rejected, `applied` is false and the caller must roll the transaction back."""
     bringing = _Bringing(work, who, comment, _heads(work.session, records))
     items = []
@@ -84,10 +84,15 @@ def import_rules(work: Work, who: Actor, records: Sequence[Given], comment: str)
         try:
             items.append(bringing.bring(where, record))
         except RuleRejected as rejected:
-            items.append(ImportItem(where, rejected.rule_id, ImportEffect.REJECTED, rejected.reasons))
+            items.append(_item(where, rejected.rule_id, "rejected", rejected.reasons))
         except ControlPlaneError as error:
-            items.append(ImportItem(where, None, ImportEffect.REJECTED, (Reason("record", str(error)),)))
-    return Import(tuple(items), all(item.effect is not ImportEffect.REJECTED for item in items))
+            items.append(_item(where, None, "rejected", [Reason("record", str(error))]))
+    return ImportResult(items=items, applied=all(item.effect != "rejected" for item in items))
+
+
+def _item(where: str, rule_id: int | None, effect: ImportEffect, reasons: Sequence[Reason] = ()) -> ImportItem:
+    shown = [ProblemReason.model_validate(reason) for reason in reasons]
+    return ImportItem(where=where, rule_id=rule_id, effect=effect, reasons=shown)
 
 
 def _form_of(content: str) -> RuleFormat:
@@ -114,7 +119,7 @@ class _Bringing:
         """Import one record. Raises RuleRejected, Refused."""
         self._check(given)
         head = None if given.rule_id is None else self._heads.get(given.rule_id)
-        known = head if head is not None and head.state != State.DELETE.value else None
+        known = head if head is not None and head.state != StateName.DELETE.value else None
         if given.members.get("disabled") is True or given.members.get("ruleState") == "DELETE":
             return self._end(where, given, known)
         return self._add(where, given, head) if known is None else self._change(where, given, known)
@@ -131,33 +136,33 @@ class _Bringing:
             raise Invalid([Reason("controlType", "an import cannot contain controls")])
 
     def _add(self, where: str, given: Given, head: RuleHead | None) -> ImportItem:
-        wanted = Wanted(None, State.DRAFT)
+        wanted = Wanted(None, StateName.DRAFT)
         rule = self._work.reader.rule_of(given.members, given.faults, wanted, strict=False)
         add_draft(self._work, self._who, rule, head, self._comment, _ACTION)
-        return ImportItem(where, rule.rule_id, ImportEffect.ADD)
+        return _item(where, rule.rule_id, "added")
 
     def _change(self, where: str, given: Given, known: RuleHead) -> ImportItem:
         document = document_of(known.document)
         members = with_remarks(given.members, document) if given.line else given.members
-        wanted = Wanted(known.rule_id, State(known.state))
+        wanted = Wanted(known.rule_id, StateName(known.state))
         rule = self._work.reader.rule_of(members, given.faults, wanted, strict=False)
         before, asked = known.revision, known.approval_id
         if not _says_more(rule.document, document):
-            return ImportItem(where, rule.rule_id, ImportEffect.UNCHANGED)
+            return _item(where, rule.rule_id, "unchanged")
         after = new_document(self._work, self._who, known, rule, self._comment, _ACTION)
         if after.revision != before:
-            return ImportItem(where, rule.rule_id, ImportEffect.CHANGE)
-        effect = ImportEffect.UNCHANGED if after.approval_id == asked else ImportEffect.REQUEST
-        return ImportItem(where, rule.rule_id, effect)
+            return _item(where, rule.rule_id, "changed")
+        effect: ImportEffect = "unchanged" if after.approval_id == asked else "requested"
+        return _item(where, rule.rule_id, effect)
 
     def _end(self, where: str, given: Given, known: RuleHead | None) -> ImportItem:
         require(self._who, Permission.IMPORT_DELETE)
         if given.rule_id is None:
             raise Invalid([Reason("ruleId", "is required")])
         if known is None:
-            return ImportItem(where, given.rule_id, ImportEffect.UNCHANGED)
-        change_state(self._work, self._who, known.rule_id, known.revision, State.DELETE, self._comment)
-        return ImportItem(where, given.rule_id, ImportEffect.DELETE)
+            return _item(where, given.rule_id, "unchanged")
+        change_state(self._work, self._who, known.rule_id, known.revision, StateName.DELETE, self._comment)
+        return _item(where, given.rule_id, "deleted")
 
 
 def _heads(session: Session, records: Sequence[Given]) -> Mapping[int, RuleHead]:

@@ -1,4 +1,4 @@
-"""Alert marks and snoozes, and the figures of a rule that follow from them. The first half is pure."""
+"""Alert marks and snoozes in the store."""
 
 from __future__ import annotations
 
@@ -13,19 +13,16 @@ from sqlalchemy.orm import Session
 from fraud_ops.control_plane.domain.canonical import canonical, document_of
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
-from fraud_ops.control_plane.domain.views import Document, MarkView, SnoozeView, Verdict
+from fraud_ops.control_plane.domain.views import Document, Mark, MarkVerdict, Snooze
 from fraud_ops.control_plane.service.audit import Deed
 from fraud_ops.control_plane.service.changes import Work, head_of
 from fraud_ops.control_plane.store.models import MarkRow, SnoozeRow
 from fraud_rules.errors import Reason
 
 __all__ = [
-    "is_snoozed",
     "mark",
     "mark_counts",
     "marks",
-    "overlaps",
-    "precision",
     "snooze",
     "snoozes",
     "unmark",
@@ -39,38 +36,7 @@ _MAX_IDS: Final = 10_000
 _MAX_VERSION: Final = 2**63 - 1
 
 
-def precision(fraud: int, not_fraud: int) -> float | None:
-    """Compute the share of marked alerts that were fraud; None without marks."""
-    marked = fraud + not_fraud
-    return fraud / marked if marked else None
-
-
-def overlaps(firings: Iterable[tuple[int, str]]) -> Mapping[int, Mapping[int, float]]:
-    """By rule and other rule, the share of the first's transactions that the other fired for too.
-
-    `firings` are (rule id, transaction id), at most one for each pair counts. Costs what the pairs that coincide do.
-    """
-    by_transaction: dict[str, set[int]] = defaultdict(set)
-    for rule_id, transaction in firings:
-        by_transaction[transaction].add(rule_id)
-    own: dict[int, int] = defaultdict(int)
-    shared: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for rules in by_transaction.values():
-        for rule_id in rules:
-            own[rule_id] += 1
-            for other in rules - {rule_id}:
-                shared[rule_id][other] += 1
-    return {rule: {other: n / own[rule] for other, n in sorted(others.items())} for rule, others in shared.items()}
-
-
-def is_snoozed(active: Iterable[SnoozeView], rule_id: int, key: Document, now_ms: int) -> bool:
-    """Whether nobody wants to see an alert of this rule and key now."""
-    return any(
-        each.rule_id == rule_id and each.until_ms > now_ms and (each.key is None or each.key == key) for each in active
-    )
-
-
-def mark(work: Work, who: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: Verdict) -> MarkView:
+def mark(work: Work, who: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: MarkVerdict) -> Mark:
     """Save an alert mark. Raises Refused, Invalid."""
     require(who, Permission.MARK)
     _check_alert_id(alert_id)
@@ -82,10 +48,10 @@ def mark(work: Work, who: Actor, alert_id: str, rule_id: int, rule_version: int,
         known = MarkRow(alert_id=alert_id, rule_id=rule_id, rule_version=rule_version)
         work.session.add(known)
     known.rule_id, known.rule_version = rule_id, rule_version
-    known.verdict, known.who, known.at_ms = verdict.value, who.user, work.now_ms
-    deed = Deed(who.user, "alert.mark", f"alert {alert_id}", before, {"verdict": verdict.value}, rule_id)
+    known.verdict, known.who, known.at_ms = verdict, who.user, work.now_ms
+    deed = Deed(who.user, "alert.mark", f"alert {alert_id}", before, {"verdict": verdict}, rule_id)
     work.write_down(deed)
-    return _mark_view(known)
+    return Mark.model_validate(known)
 
 
 def unmark(work: Work, who: Actor, alert_id: str) -> None:
@@ -101,15 +67,15 @@ def unmark(work: Work, who: Actor, alert_id: str) -> None:
     work.write_down(deed)
 
 
-def marks(session: Session, alert_ids: Iterable[str]) -> Mapping[str, MarkView]:
+def marks(session: Session, alert_ids: Iterable[str]) -> Mapping[str, Mark]:
     """Read the marks of alerts. Raises Invalid for more than 10,000."""
     wanted = list(alert_ids)
     if len(wanted) > _MAX_IDS:
         raise Invalid([Reason("alertIds", f"has {len(wanted)} ids; at most {_MAX_IDS} are allowed")])
-    found: dict[str, MarkView] = {}
+    found: dict[str, Mark] = {}
     for start in range(0, len(wanted), 500):
         rows = session.scalars(select(MarkRow).where(MarkRow.alert_id.in_(wanted[start : start + 500])))
-        found |= {row.alert_id: _mark_view(row) for row in rows}
+        found |= {row.alert_id: Mark.model_validate(row) for row in rows}
     return found
 
 
@@ -119,12 +85,10 @@ def mark_counts(session: Session) -> Mapping[int, tuple[int, int]]:
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     for rule_id, verdict, count in session.execute(asked):
         counts[rule_id][verdict] = count
-    return {
-        rule_id: (by.get(Verdict.FRAUD.value, 0), by.get(Verdict.NOT_FRAUD.value, 0)) for rule_id, by in counts.items()
-    }
+    return {rule_id: (by.get("FRAUD", 0), by.get("NOT_FRAUD", 0)) for rule_id, by in counts.items()}
 
 
-def snooze(work: Work, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> SnoozeView:
+def snooze(work: Work, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> Snooze:
     """Save a snooze. Raises NotFound, Refused, Invalid."""
     require(who, Permission.SNOOZE)
     head_of(work.session, rule_id)
@@ -140,7 +104,7 @@ def snooze(work: Work, who: Actor, rule_id: int, key: Document | None, until_ms:
     work.session.flush()
     deed = Deed(who.user, "snooze", f"rule {rule_id}", None, _snooze_facts(row), rule_id)
     work.write_down(deed)
-    return _snooze_view(row)
+    return Snooze.model_validate(row)
 
 
 def unsnooze(work: Work, who: Actor, snooze_id: int) -> None:
@@ -155,10 +119,10 @@ def unsnooze(work: Work, who: Actor, snooze_id: int) -> None:
     work.write_down(deed)
 
 
-def snoozes(session: Session, now_ms: int) -> tuple[SnoozeView, ...]:
+def snoozes(session: Session, now_ms: int) -> tuple[Snooze, ...]:
     """List the snoozes that have not expired."""
     rows = session.scalars(select(SnoozeRow).where(SnoozeRow.until_ms > now_ms).order_by(SnoozeRow.id).limit(_MAX_IDS))
-    return tuple(map(_snooze_view, rows))
+    return tuple(map(Snooze.model_validate, rows))
 
 
 def _check_alert_id(alert_id: str) -> None:
@@ -187,15 +151,6 @@ def _key_text(key: Document | None) -> str | None:
             [Reason("key", f"must have members, in at most {_MAX_KEY_BYTES} bytes; omit it to snooze all keys")]
         )
     return text.decode()
-
-
-def _mark_view(row: MarkRow) -> MarkView:
-    return MarkView(row.alert_id, row.rule_id, row.rule_version, Verdict(row.verdict), row.who, row.at_ms)
-
-
-def _snooze_view(row: SnoozeRow) -> SnoozeView:
-    key = None if row.key is None else document_of(row.key)
-    return SnoozeView(row.id, row.rule_id, key, row.until_ms, row.who, row.reason, row.at_ms)
 
 
 def _snooze_facts(row: SnoozeRow) -> dict[str, object]:

@@ -9,24 +9,15 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound
-from fraud_ops.control_plane.domain.lifecycle import State, steps_from
+from fraud_ops.control_plane.domain.lifecycle import StateName, steps_from
 from fraud_ops.control_plane.domain.rule_input import Reader, differences
-from fraud_ops.control_plane.domain.views import (
-    ApprovalView,
-    Difference,
-    Document,
-    Page,
-    RuleDetail,
-    RuleRow,
-    VersionView,
-)
+from fraud_ops.control_plane.domain.views import Approval, Change, Document, Page, Revision, RuleWithForms, StoredRule
 from fraud_ops.control_plane.service.changes import head_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RevisionRow, RuleHead
 from fraud_rules.codec.rules.export import RuleFormat, describe, export_documents
 from fraud_rules.errors import InputInvalid, Reason
 
 __all__ = [
-    "approval_view",
     "approvals",
     "detail",
     "diff",
@@ -38,10 +29,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-def rows(session: Session, *, state: State | None, query: str, limit: int, after: int | None) -> Page[RuleRow]:
+def rows(session: Session, *, state: StateName | None, query: str, limit: int, after: int | None) -> Page[StoredRule]:
     """List rules by id, from the first id above `after`; without a state, deleted rules are left out."""
     wanted: list[ColumnElement[bool]] = [
-        RuleHead.state == state.value if state is not None else RuleHead.state != State.DELETE.value
+        RuleHead.state == state.value if state is not None else RuleHead.state != StateName.DELETE.value
     ]
     if after is not None:
         wanted.append(RuleHead.rule_id > after)
@@ -54,13 +45,13 @@ def rows(session: Session, *, state: State | None, query: str, limit: int, after
     return Page(items, str(shown[-1].rule_id) if more else None)
 
 
-def detail(session: Session, reader: Reader, rule_id: int) -> RuleDetail:
+def detail(session: Session, reader: Reader, rule_id: int) -> RuleWithForms:
     """Read a rule. Raises NotFound."""
     head = head_of(session, rule_id)
     pending = _pending(session, [] if head.approval_id is None else [head.approval_id])
     yaml, text, says = forms(reader, head.document)
     row = _row(head, pending.get(head.approval_id or 0))
-    return RuleDetail(row, yaml, text, says, head.author, steps_from(State(head.state)))
+    return RuleWithForms(row, yaml, text, says, head.author, steps_from(StateName(head.state)))
 
 
 def forms(reader: Reader, document: str) -> tuple[str, str | None, str]:
@@ -74,7 +65,7 @@ def forms(reader: Reader, document: str) -> tuple[str, str | None, str]:
     return export_documents([members], RuleFormat.YAML), line, "" if rule is None else describe(rule)
 
 
-def versions(session: Session, rule_id: int, *, limit: int, before: int | None) -> Page[VersionView]:
+def versions(session: Session, rule_id: int, *, limit: int, before: int | None) -> Page[Revision]:
     """List revisions, newest first. Raises NotFound."""
     head_of(session, rule_id)
     wanted = [RevisionRow.rule_id == rule_id]
@@ -84,28 +75,16 @@ def versions(session: Session, rule_id: int, *, limit: int, before: int | None) 
         select(RevisionRow).where(*wanted).order_by(RevisionRow.revision.desc()).limit(limit + 1)
     ).all()
     shown = found[:limit]
-    items = tuple(
-        VersionView(
-            revision=each.revision,
-            state=State(each.state),
-            document=document_of(each.document),
-            source=each.source,
-            author=each.author,
-            at_ms=each.at_ms,
-            comment=each.comment,
-            log_version=each.log_version,
-        )
-        for each in shown
-    )
+    items = tuple(map(Revision.model_validate, shown))
     return Page(items, str(shown[-1].revision) if len(found) > limit else None)
 
 
-def diff(session: Session, rule_id: int, before: int, after: int) -> tuple[Difference, ...]:
+def diff(session: Session, rule_id: int, before: int, after: int) -> list[Change]:
     """Compare two revisions. Raises NotFound."""
     return differences(*(_of_revision(session, rule_id, each) for each in (before, after)))
 
 
-def export(session: Session, form: RuleFormat, states: Iterable[State]) -> str:
+def export(session: Session, form: RuleFormat, states: Iterable[StateName]) -> str:
     """Write the rules in these states as the text of a file. Raises Invalid."""
     wanted = RuleHead.state.in_([state.value for state in states])
     documents = session.scalars(select(RuleHead.document).where(wanted).order_by(RuleHead.rule_id))
@@ -115,7 +94,7 @@ def export(session: Session, form: RuleFormat, states: Iterable[State]) -> str:
         raise Invalid([Reason("format", str(error))]) from error
 
 
-def approvals(session: Session, *, open_only: bool, limit: int, before: int | None) -> Page[ApprovalView]:
+def approvals(session: Session, *, open_only: bool, limit: int, before: int | None) -> Page[Approval]:
     """List requests for approval, newest first."""
     wanted: list[ColumnElement[bool]] = []
     if open_only:
@@ -124,27 +103,7 @@ def approvals(session: Session, *, open_only: bool, limit: int, before: int | No
         wanted.append(ApprovalRow.id < before)
     found = session.scalars(select(ApprovalRow).where(*wanted).order_by(ApprovalRow.id.desc()).limit(limit + 1)).all()
     shown = found[:limit]
-    return Page(tuple(map(approval_view, shown)), str(shown[-1].id) if len(found) > limit else None)
-
-
-def approval_view(row: ApprovalRow) -> ApprovalView:
-    """Convert a row into a view."""
-    return ApprovalView(
-        id=row.id,
-        rule_id=row.rule_id,
-        revision=row.revision,
-        action=row.action,
-        target=None if row.target is None else State(row.target),
-        document=document_of(row.document),
-        author=row.author,
-        requested_by=row.requested_by,
-        requested_at_ms=row.requested_at_ms,
-        comment=row.comment,
-        decision=row.decision,
-        decided_by=row.decided_by,
-        decided_at_ms=row.decided_at_ms,
-        decision_comment=row.decision_comment,
-    )
+    return Page(tuple(map(Approval.model_validate, shown)), str(shown[-1].id) if len(found) > limit else None)
 
 
 def revision_of(session: Session, rule_id: int, revision: int) -> RevisionRow:
@@ -160,30 +119,30 @@ def _of_revision(session: Session, rule_id: int, revision: int) -> Document:
     return {**document_of(found.document), "ruleState": found.state}
 
 
-def _pending(session: Session, ids: Sequence[int]) -> Mapping[int, ApprovalView]:
+def _pending(session: Session, ids: Sequence[int]) -> Mapping[int, Approval]:
     if not ids:
         return {}
-    found: dict[int, ApprovalView] = {}
+    found: dict[int, Approval] = {}
     for start in range(0, len(ids), 500):
         rows_of = session.scalars(select(ApprovalRow).where(ApprovalRow.id.in_(ids[start : start + 500])))
-        found |= {row.id: approval_view(row) for row in rows_of}
+        found |= {row.id: Approval.model_validate(row) for row in rows_of}
     return found
 
 
-def _row(head: RuleHead, pending: ApprovalView | None) -> RuleRow:
+def _row(head: RuleHead, pending: Approval | None) -> StoredRule:
     document = document_of(head.document)
 
     def remark(name: str) -> str | None:
         value = document.get(name)
         return value if isinstance(value, str) else None
 
-    return RuleRow(
+    return StoredRule(
         rule_id=head.rule_id,
         name=remark("name"),
         description=remark("description"),
         severity=remark("severity"),
         owner=remark("owner"),
-        state=State(head.state),
+        state=StateName(head.state),
         revision=head.revision,
         updated_at_ms=head.updated_at_ms,
         updated_by=head.updated_by,

@@ -18,29 +18,31 @@ from sqlalchemy import func, select
 
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import Invalid
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.domain.rule_input import Reader, Wanted, differences, stored
 from fraud_ops.control_plane.domain.views import (
-    ApprovalView,
+    Approval,
     AuditRow,
-    BindingView,
-    ChainVerdict,
-    ControlSent,
-    Difference,
+    AuditVerdict,
+    Binding,
+    Change,
+    ControlName,
+    ControlResult,
     Document,
-    Import,
-    Judgement,
-    MarkView,
+    ImportResult,
+    Mark,
+    MarkVerdict,
     OutboxState,
     Page,
+    ProblemReason,
+    Revision,
     RuleChanged,
-    RuleDetail,
     RuleGiven,
-    RuleRow,
-    SnoozeView,
-    Verdict,
-    VersionView,
+    RuleWithForms,
+    Snooze,
+    StoredRule,
+    Validation,
 )
 from fraud_ops.control_plane.service import audit, bindings, imports, quality, rule_book, transitions
 from fraud_ops.control_plane.service.changes import Work
@@ -57,7 +59,7 @@ __all__ = ["ControlDesk"]
 
 _MAX_QUERY_CHARS: Final = 200
 _MAX_PLACE: Final = 2**63 - 1
-_IN_LOG: Final = tuple(state for state in State if state.in_log)
+_IN_LOG: Final = tuple(state for state in StateName if state.in_log)
 
 _log = logging.getLogger(__name__)
 
@@ -87,8 +89,8 @@ class ControlDesk:
     # Reads of rules.
 
     def rules(
-        self, *, state: State | None = None, query: str = "", limit: int = 200, cursor: str | None = None
-    ) -> Page[RuleRow]:
+        self, *, state: StateName | None = None, query: str = "", limit: int = 200, cursor: str | None = None
+    ) -> Page[StoredRule]:
         """List rules by id. `query` searches id, name, description and owner. Deleted rules appear only if `state`
         is DELETE.
 
@@ -99,40 +101,49 @@ class ControlDesk:
         with self._database.reading() as session:
             return rule_book.rows(session, state=state, query=query.strip(), limit=limit, after=after)
 
-    def rule(self, rule_id: int) -> RuleDetail:
+    def rule(self, rule_id: int) -> RuleWithForms:
         """Read a rule, which may be deleted. Raises NotFound."""
         with self._database.reading() as session:
             return rule_book.detail(session, self._reader, _id(rule_id))
 
-    def versions(self, rule_id: int, *, limit: int = 200, before: int | None = None) -> Page[VersionView]:
+    def versions(self, rule_id: int, *, limit: int = 200, before: int | None = None) -> Page[Revision]:
         """List the revisions of a rule that are below `before`, newest first. Raises NotFound."""
         self._check_list(limit)
         with self._database.reading() as session:
             return rule_book.versions(session, _id(rule_id), limit=limit, before=_bound(before))
 
-    def diff(self, rule_id: int, before: int, after: int) -> tuple[Difference, ...]:
+    def diff(self, rule_id: int, before: int, after: int) -> list[Change]:
         """Compare two revisions, including the state (as `ruleState`). Raises NotFound."""
         with self._database.reading() as session:
             return rule_book.diff(session, _id(rule_id), _id(before), _id(after))
 
-    def validate(self, given: RuleGiven, rule_id: int | None = None) -> Judgement:
+    def validate(self, given: RuleGiven, rule_id: int | None = None) -> Validation:
         """Validate a rule without saving it. Compare it with the stored rule `rule_id`, or else with the stored rule
         of its own id.
         """
         known = None if rule_id is None else self._known(rule_id)
-        wanted = Wanted(None, State.DRAFT, free_id=1)
+        wanted = Wanted(None, StateName.DRAFT, free_id=1)
         if known is not None:
-            wanted = Wanted(known.rule_id, State(known.state), known=document_of(known.document))
+            wanted = Wanted(known.rule_id, StateName(known.state), known=document_of(known.document))
         try:
             rule = self._reader.rule(given, wanted, strict=known is not None)
         except Invalid as error:
-            return Judgement(False, error.reasons, None, None, None, None, ())
+            reasons = [ProblemReason.model_validate(reason) for reason in error.reasons]
+            return Validation(valid=False, reasons=reasons, document=None, yaml=None, text=None, says=None, changes=[])
         known = known or self._known(rule.rule_id)
         yaml, text, says = rule_book.forms(self._reader, stored(rule))
         before: Document = {} if known is None else document_of(known.document)
-        return Judgement(True, (), rule.document, yaml, text, says, differences(before, rule.document))
+        return Validation(
+            valid=True,
+            reasons=[],
+            document=dict(rule.document),
+            yaml=yaml,
+            text=text,
+            says=says,
+            changes=differences(before, rule.document),
+        )
 
-    def export(self, form: RuleFormat, *, states: Iterable[State] | None = None) -> str:
+    def export(self, form: RuleFormat, *, states: Iterable[StateName] | None = None) -> str:
         """Write the rules in these states (default: all but drafts and deleted rules) as the text of a file.
 
         Raises Invalid for a rule that the one-line form cannot express.
@@ -142,7 +153,7 @@ class ControlDesk:
 
     # Changes of rules. `revision` is the newest revision that the client has read (the ETag).
 
-    def create(self, who: Actor, given: RuleGiven, comment: str = "") -> RuleDetail:
+    def create(self, who: Actor, given: RuleGiven, comment: str = "") -> RuleWithForms:
         """Create a rule as a draft, whatever state the input has. A rule without a ruleId gets a free id.
 
         Raises Invalid, Refused, and Conflict if a rule with this id exists and is not deleted.
@@ -151,7 +162,7 @@ class ControlDesk:
             head = transitions.create(work, who, given, comment.strip())
             return rule_book.detail(work.session, self._reader, head.rule_id)
 
-    def edit(self, who: Actor, rule_id: int, revision: int, given: RuleGiven, comment: str = "") -> RuleDetail:
+    def edit(self, who: Actor, rule_id: int, revision: int, given: RuleGiven, comment: str = "") -> RuleWithForms:
         """Replace the document of a rule and keep its state. If the change needs approval, save a request (`pending`).
 
         Raises NotFound, Conflict, Refused, Invalid.
@@ -160,13 +171,15 @@ class ControlDesk:
             transitions.edit(work, who, _id(rule_id), revision, given, comment.strip())
             return rule_book.detail(work.session, self._reader, rule_id)
 
-    def change_state(self, who: Actor, rule_id: int, revision: int, state: State, comment: str = "") -> RuleDetail:
+    def change_state(
+        self, who: Actor, rule_id: int, revision: int, state: StateName, comment: str = ""
+    ) -> RuleWithForms:
         """Change the state of a rule, or request the change (`pending`). Raises NotFound, Conflict, Refused."""
         with self._working(who, comment) as work:
             transitions.change_state(work, who, _id(rule_id), revision, state, comment.strip())
             return rule_book.detail(work.session, self._reader, rule_id)
 
-    def rollback(self, who: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleDetail:
+    def rollback(self, who: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleWithForms:
         """Save the document of an earlier revision as a new revision, or request it (`pending`). The state stays.
 
         Raises NotFound, Conflict, Refused, and Invalid if schema or limits have made the old document invalid.
@@ -175,17 +188,18 @@ class ControlDesk:
             transitions.rollback(work, who, _id(rule_id), revision, _id(to), comment.strip())
             return rule_book.detail(work.session, self._reader, rule_id)
 
-    def control(self, who: Actor, control: str, confirm: str = "", comment: str = "") -> ControlSent:
+    def control(self, who: Actor, control: str, confirm: str = "", comment: str = "") -> ControlResult:
         """Send a control to the rule log. For all but EXPORT_RULES_CURRENT, `confirm` must repeat the control's name.
 
         Raises Refused, Invalid.
         """
         with self._working(who, comment) as work:
-            return ControlSent(control, transitions.control(work, who, control, confirm, comment.strip()))
+            seq = transitions.control(work, who, control, confirm, comment.strip())
+            return ControlResult(control=ControlName(control), seq=seq)
 
     def import_rules(
         self, who: Actor, content: str, form: RuleFormat | None = None, comment: str = "", *, dry_run: bool = False
-    ) -> Import:
+    ) -> ImportResult:
         """Import a file of rules, all of it or nothing (form None: detect the form from the content).
 
         New rules become drafts, known rules get a new document and keep their state, and DELETE records end rules
@@ -197,29 +211,29 @@ class ControlDesk:
             done = imports.import_rules(work, who, records, comment.strip())
             if dry_run or not done.applied:
                 work.take_back()
-                return Import(done.items, applied=False)
+                return ImportResult(items=done.items, applied=False)
             return done
 
     # Approvals.
 
-    def approvals(self, *, open_only: bool = True, limit: int = 200, before: int | None = None) -> Page[ApprovalView]:
+    def approvals(self, *, open_only: bool = True, limit: int = 200, before: int | None = None) -> Page[Approval]:
         """List requests for approval with ids below `before`, newest first."""
         self._check_list(limit)
         with self._database.reading() as session:
             return rule_book.approvals(session, open_only=open_only, limit=limit, before=_bound(before))
 
-    def decide(self, who: Actor, approval_id: int, *, approve: bool, comment: str = "") -> ApprovalView:
+    def decide(self, who: Actor, approval_id: int, *, approve: bool, comment: str = "") -> Approval:
         """Approve or reject a request. Users withdraw their own requests by rejecting them.
 
         Raises NotFound, Refused, and Conflict if the request has been decided or the rule has changed since.
         """
         with self._working(who, comment) as work:
             decided = transitions.decide(work, who, _id(approval_id), comment.strip(), approve=approve)
-            return rule_book.approval_view(decided)
+            return Approval.model_validate(decided)
 
     # Alerts: marks and snoozes.
 
-    def mark(self, who: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: Verdict) -> MarkView:
+    def mark(self, who: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: MarkVerdict) -> Mark:
         """Mark an alert as fraud or not fraud; the newest mark counts. Raises Refused, Invalid."""
         with self._working(who) as work:
             return quality.mark(work, who, alert_id, rule_id, rule_version, verdict)
@@ -229,7 +243,7 @@ class ControlDesk:
         with self._working(who) as work:
             quality.unmark(work, who, alert_id)
 
-    def marks(self, alert_ids: Iterable[str]) -> Mapping[str, MarkView]:
+    def marks(self, alert_ids: Iterable[str]) -> Mapping[str, Mark]:
         """Read the marks of these alerts (at most 10,000), by alert id."""
         with self._database.reading() as session:
             return quality.marks(session, alert_ids)
@@ -239,12 +253,12 @@ class ControlDesk:
         with self._database.reading() as session:
             return quality.mark_counts(session)
 
-    def snoozes(self) -> tuple[SnoozeView, ...]:
+    def snoozes(self) -> tuple[Snooze, ...]:
         """List the snoozes that have not expired."""
         with self._database.reading() as session:
             return quality.snoozes(session, self._clock_ms())
 
-    def snooze(self, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> SnoozeView:
+    def snooze(self, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> Snooze:
         """Snooze alerts of a rule, or of one key of it. Raises NotFound, Refused, and Invalid for a time in the past or
         too far ahead.
         """
@@ -263,12 +277,12 @@ class ControlDesk:
         with self._database.reading() as session:
             return bindings.role_of(session, self._settings, user)
 
-    def bindings(self) -> tuple[BindingView, ...]:
+    def bindings(self) -> tuple[Binding, ...]:
         """List all users with their roles, by user."""
         with self._database.reading() as session:
             return bindings.bindings(session, self._settings)
 
-    def bind(self, who: Actor, user: str, role: Role) -> BindingView:
+    def bind(self, who: Actor, user: str, role: Role) -> Binding:
         """Give a user a role. Raises Refused (also if the last admin would lose the role), Invalid."""
         with self._working(who) as work:
             return bindings.bind(work, who, user, role)
@@ -288,9 +302,9 @@ class ControlDesk:
             asked = select(AuditEntry).where(*wanted).order_by(AuditEntry.seq.desc()).limit(limit + 1)
             found = session.scalars(asked).all()
         shown = found[:limit]
-        return Page(tuple(map(audit.row_of, shown)), str(shown[-1].seq) if len(found) > limit else None)
+        return Page(tuple(map(AuditRow.model_validate, shown)), str(shown[-1].seq) if len(found) > limit else None)
 
-    def verify_audit(self) -> ChainVerdict:
+    def verify_audit(self) -> AuditVerdict:
         """Check the hash of every row of the audit log."""
         with self._database.reading() as session:
             return audit.verify(session)

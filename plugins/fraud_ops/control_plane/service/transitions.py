@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import Conflict, Invalid, NotFound, Refused
-from fraud_ops.control_plane.domain.lifecycle import Course, State, check_decision, course_of_edit, course_of_step
+from fraud_ops.control_plane.domain.lifecycle import Course, StateName, check_decision, course_of_edit, course_of_step
 from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, require
 from fraud_ops.control_plane.domain.rule_input import MAX_RULE_ID, SOURCE, Wanted
 from fraud_ops.control_plane.domain.views import RuleChanged, RuleGiven
@@ -31,34 +31,34 @@ _CONFIRMED: Final = frozenset(ControlType) - {ControlType.EXPORT_RULES_CURRENT}
 def create(work: Work, who: Actor, given: RuleGiven, comment: str) -> RuleHead:
     """Create a draft. Raises Refused, Invalid, Conflict."""
     require(who, Permission.DRAFT)
-    rule = work.reader.rule(given, Wanted(None, State.DRAFT, free_id=_free_id(work)), strict=False)
+    rule = work.reader.rule(given, Wanted(None, StateName.DRAFT, free_id=_free_id(work)), strict=False)
     return add_draft(work, who, rule, work.session.get(RuleHead, rule.rule_id), comment, "rule.create")
 
 
 def add_draft(work: Work, who: Actor, rule: Rule, known: RuleHead | None, comment: str, action: str) -> RuleHead:
     """Create a draft of a parsed rule; `known` is the store's rule with the same id. Raises Refused, Conflict."""
-    if known is not None and known.state != State.DELETE.value:
+    if known is not None and known.state != StateName.DELETE.value:
         raise Conflict(f"rule {rule.rule_id} already exists; omit ruleId to get a free id", known.revision)
     most = work.settings.bounds.rules
     if work.rules_in_use() >= most:
         raise Refused(f"there are already {work.rules_in_use()} rules; at most {most} are allowed")
     _check_force(who, rule, None)
-    document = document_in(State.DRAFT, rule)
-    new = NewRevision(State.DRAFT, document, SOURCE, who.user, who.user, action, comment)
+    document = document_in(StateName.DRAFT, rule)
+    new = NewRevision(StateName.DRAFT, document, SOURCE, who.user, who.user, action, comment)
     return save(work, known, rule.rule_id, new)
 
 
 def edit(work: Work, who: Actor, rule_id: int, revision: int, given: RuleGiven, comment: str) -> RuleHead:
     """Replace the document of a rule. Raises NotFound, Conflict, Refused, Invalid."""
     head = seen_head(work.session, rule_id, revision)
-    course_of_edit(State(head.state), who, four_eyes=work.settings.four_eyes)
-    rule = work.reader.rule(given, Wanted(rule_id, State(head.state), known=document_of(head.document)))
+    course_of_edit(StateName(head.state), who, four_eyes=work.settings.four_eyes)
+    rule = work.reader.rule(given, Wanted(rule_id, StateName(head.state), known=document_of(head.document)))
     return new_document(work, who, head, rule, comment, "rule.edit")
 
 
 def new_document(work: Work, who: Actor, head: RuleHead, rule: Rule, comment: str, action: str) -> RuleHead:
     """Replace the document by a parsed rule. An equal document changes nothing. Raises Refused."""
-    state = State(head.state)
+    state = StateName(head.state)
     course = course_of_edit(state, who, four_eyes=work.settings.four_eyes)
     _check_force(who, rule, head)
     document = document_in(state, rule)
@@ -69,11 +69,11 @@ def new_document(work: Work, who: Actor, head: RuleHead, rule: Rule, comment: st
     return save(work, head, head.rule_id, NewRevision(state, document, SOURCE, who.user, who.user, action, comment))
 
 
-def change_state(work: Work, who: Actor, rule_id: int, revision: int, state: State, comment: str) -> RuleHead:
+def change_state(work: Work, who: Actor, rule_id: int, revision: int, state: StateName, comment: str) -> RuleHead:
     """Change the state of a rule. Raises NotFound, Conflict, Refused."""
     head = seen_head(work.session, rule_id, revision)
     own = head.author == who.user
-    course = course_of_step(State(head.state), state, who, four_eyes=work.settings.four_eyes, own=own)
+    course = course_of_step(StateName(head.state), state, who, four_eyes=work.settings.four_eyes, own=own)
     if course is Course.REQUEST:
         return _ask(work, who, head, "state", head.document, comment, author=head.author, target=state)
     return _move(work, head, state, who.user, comment, {})
@@ -82,7 +82,7 @@ def change_state(work: Work, who: Actor, rule_id: int, revision: int, state: Sta
 def rollback(work: Work, who: Actor, rule_id: int, revision: int, to: int, comment: str) -> RuleHead:
     """Save an old document as a new revision. Raises NotFound, Conflict, Refused, Invalid."""
     head = seen_head(work.session, rule_id, revision)
-    state = State(head.state)
+    state = StateName(head.state)
     course = course_of_edit(state, who, four_eyes=work.settings.four_eyes)
     old = revision_of(work.session, rule_id, to)
     document = _valid_in(work, state, document_of(old.document), rule_id)
@@ -143,24 +143,24 @@ def end_all(
     """End all rules of the log except those to `keep`, because one record of the log ends them. `outbox_seq` is the
     number of that record if it is ours.
     """
-    in_log = [state.value for state in State if state.in_log]
+    in_log = [state.value for state in StateName if state.in_log]
     for head in work.session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log)).order_by(RuleHead.rule_id)):
         if head.rule_id in keep:
             continue
         new = NewRevision(
-            State.DELETE, head.document, source, who, head.author, "rule.delete_all", comment, publish=False
+            StateName.DELETE, head.document, source, who, head.author, "rule.delete_all", comment, publish=False
         )
         save(work, head, head.rule_id, new, outbox_seq=outbox_seq, log_version=log_version)
 
 
-def _move(work: Work, head: RuleHead, state: State, who: str, comment: str, detail: dict[str, object]) -> RuleHead:
+def _move(work: Work, head: RuleHead, state: StateName, who: str, comment: str, detail: dict[str, object]) -> RuleHead:
     document = document_of(head.document)
     moved = _valid_in(work, state, document, head.rule_id) if state.in_log else head.document
     new = NewRevision(state, moved, SOURCE, who, head.author, "rule.state", comment, detail=detail)
     return save(work, head, head.rule_id, new)
 
 
-def _valid_in(work: Work, state: State, document: dict[str, object], rule_id: int) -> str:
+def _valid_in(work: Work, state: StateName, document: dict[str, object], rule_id: int) -> str:
     """Validate a stored document for a state, because schema and limits may have changed. Raises Invalid."""
     return document_in(state, work.reader.rule(RuleGiven(document=document), Wanted(rule_id, state), strict=False))
 
@@ -174,7 +174,7 @@ def _ask(
     comment: str,
     *,
     author: str,
-    target: State | None = None,
+    target: StateName | None = None,
 ) -> RuleHead:
     """Save a request for approval. Raises Refused if the rule already has an open request."""
     require(who, Permission.REQUEST)
@@ -203,9 +203,9 @@ def _ask(
 def _carry_out(work: Work, asked: ApprovalRow, head: RuleHead, who: Actor, comment: str) -> None:
     detail = {"approval": asked.id, "requestedBy": asked.requested_by, "requestComment": asked.comment}
     if asked.target is not None:
-        _move(work, head, State(asked.target), who.user, comment, detail)
+        _move(work, head, StateName(asked.target), who.user, comment, detail)
         return
-    state = State(head.state)
+    state = StateName(head.state)
     document = _valid_in(work, state, document_of(asked.document), head.rule_id)
     new = NewRevision(state, document, SOURCE, who.user, asked.author, f"rule.{asked.action}", comment, detail=detail)
     save(work, head, head.rule_id, new)

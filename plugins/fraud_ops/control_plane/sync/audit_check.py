@@ -7,7 +7,7 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.errors import AuditBroken
-from fraud_ops.control_plane.domain.views import ChainVerdict
+from fraud_ops.control_plane.domain.views import AuditVerdict
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import AuditEntry
@@ -18,7 +18,7 @@ from fraud_rules.kafka.reader import Record, TopicReader
 __all__ = ["check_witnesses"]
 
 
-def check_witnesses(database: Database, kafka: KafkaConnection, topic: str, verdict: ChainVerdict) -> int:
+def check_witnesses(database: Database, kafka: KafkaConnection, topic: str, verdict: AuditVerdict) -> int:
     """Check that the audit log still has every row that our records name; return the number of records.
 
     The check finds a chain that was cut off at its end or rewritten from some row on. Raises AuditBroken,
@@ -34,7 +34,7 @@ def check_witnesses(database: Database, kafka: KafkaConnection, topic: str, verd
     return count
 
 
-def _check(session: Session, record: Record, witness: bytes, verdict: ChainVerdict) -> None:
+def _check(session: Session, record: Record, witness: bytes, verdict: AuditVerdict) -> None:
     number, _, digest = witness.decode("ascii", "replace").partition(":")
     entry = session.get(AuditEntry, int(number)) if number.isdigit() and len(number) < 19 else None
     if entry is None or entry.hash != digest:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fraud_ops.control_plane.domain.canonical import decoded
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.rule_input import Reader
 from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.service.changes import NewRevision, Work, same, save
@@ -102,7 +102,7 @@ def take_in(work: Work, record: Record) -> None:
 def _put(work: Work, record: Record, rule: Rule) -> None:
     head = work.session.get(RuleHead, rule.rule_id)
     _check_ours(head, rule.rule_id)
-    state, document = State(rule.state.value), encode_document(rule.document).decode()
+    state, document = StateName(rule.state.value), encode_document(rule.document).decode()
     if head is not None and head.state == state.value and same(head.document, document):
         return
     save(work, head, rule.rule_id, _revision(record, state, document))
@@ -110,13 +110,13 @@ def _put(work: Work, record: Record, rule: Rule) -> None:
 
 def _end(work: Work, record: Record, rule_id: int) -> None:
     head = work.session.get(RuleHead, rule_id)
-    if head is None or head.state == State.DELETE.value:
+    if head is None or head.state == StateName.DELETE.value:
         return
     _check_ours(head, rule_id)
-    save(work, head, rule_id, _revision(record, State.DELETE, head.document))
+    save(work, head, rule_id, _revision(record, StateName.DELETE, head.document))
 
 
-def _revision(record: Record, state: State, document: str) -> NewRevision:
+def _revision(record: Record, state: StateName, document: str) -> NewRevision:
     return NewRevision(
         state=state,
         document=document,
@@ -131,7 +131,7 @@ def _revision(record: Record, state: State, document: str) -> NewRevision:
 
 def _check_ours(head: RuleHead | None, rule_id: int) -> None:
     """Raise RuleRejected if the rule comes from another source, so that the table may not change it."""
-    if head is not None and head.source != SOURCE and head.state != State.DELETE.value:
+    if head is not None and head.source != SOURCE and head.state != StateName.DELETE.value:
         raise RuleRejected([Reason("ruleId", f"belongs to {head.source}")], rule_id)
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import canonical, document_of
-from fraud_ops.control_plane.domain.lifecycle import State
-from fraud_ops.control_plane.domain.views import Document
+from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.views import DriftDifference, DriftSide
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import OutboxRow, PositionRow, RuleHead
 from fraud_ops.control_plane.sync.mirror import NAME
@@ -27,24 +28,7 @@ from fraud_rules.model.rule import Control, ControlType
 from fraud_rules.model.ruleset import LogEntry, RuleSet
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["Drift", "DriftCheck", "RuleDrift", "Side", "StoreSide", "compare", "store_side"]
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """A rule in the store or in the log."""
-
-    version: int | None
-    document: Document
-
-
-@dataclass(frozen=True, slots=True)
-class RuleDrift:
-    """A rule that differs. A side is None if the rule is not in force there."""
-
-    rule_id: int
-    store: Side | None
-    log: Side | None
+__all__ = ["DriftCheck", "DriftReport", "StoreSide", "compare", "store_side"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +40,7 @@ class StoreSide:
     says whether a record for all rules is there.
     """
 
-    rules: Mapping[int, Side]
+    rules: Mapping[int, DriftSide]
     position: int
     reached: int
     own: frozenset[int]
@@ -67,14 +51,14 @@ class StoreSide:
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class DriftReport:
     """The result of a check. Offsets are offsets of the log. `settled` is false while a change of all rules is pending.
 
     `behind` counts the unread records of other writers; `behind_since_ms` is the append time of the first of them. The
     comparison covers the log below those records.
     """
 
-    differences: tuple[RuleDrift, ...]
+    differences: tuple[DriftDifference, ...]
     settled: bool
     log_end: int
     store_position: int
@@ -100,7 +84,7 @@ class DriftCheck:
         self._topic = topic
         self._log = RuleLog(self._records, schema, limits)
 
-    def read(self) -> Drift:
+    def read(self) -> DriftReport:
         """Compare store and log now. Raises BrokerUnavailable, Unavailable."""
         with self._database.reading() as session:
             store = store_side(session)
@@ -115,7 +99,7 @@ class DriftCheck:
         ahead = [entry for entry in following if entry.version < until]
         settled = not store.all_moving and not any(map(_is_wipe, ahead))
         differences = compare(store, timeline.latest, ahead) if settled else ()
-        return Drift(
+        return DriftReport(
             differences,
             settled,
             log_end,
@@ -135,14 +119,14 @@ def store_side(session: Session) -> StoreSide:
     """Read the rules and the progress of the store in one transaction."""
     row = session.get(PositionRow, NAME)
     position = 0 if row is None else row.offset
-    in_log = [state.value for state in State if state.in_log]
+    in_log = [state.value for state in StateName if state.in_log]
     heads = session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log)))
     waiting = session.execute(
         select(OutboxRow.rule_id, OutboxRow.wipes, OutboxRow.created_ms).where(OutboxRow.log_version.is_(None))
     ).all()
     own = select(OutboxRow.log_version).where(OutboxRow.log_version >= position)
     return StoreSide(
-        rules={head.rule_id: Side(head.log_version, document_of(head.document)) for head in heads},
+        rules={head.rule_id: _side(head.log_version, document_of(head.document)) for head in heads},
         position=position,
         reached=(session.scalar(select(func.max(OutboxRow.log_version))) or -1) + 1,
         own=frozenset(version for version in session.scalars(own) if version is not None),
@@ -153,18 +137,22 @@ def store_side(session: Session) -> StoreSide:
     )
 
 
-def compare(store: StoreSide, in_force: RuleSet, ahead: Iterable[LogEntry] = ()) -> tuple[RuleDrift, ...]:
+def compare(store: StoreSide, in_force: RuleSet, ahead: Iterable[LogEntry] = ()) -> tuple[DriftDifference, ...]:
     """List the rules that differ; `ahead` has the entries of the log that the store has not read yet."""
     moving = store.moving | {entry.rule_id for entry in ahead if entry.rule_id is not None}
-    log = {rule_id: Side(each.version, each.rule.document) for rule_id, each in in_force.rules.items()}
+    log = {rule_id: _side(each.version, each.rule.document) for rule_id, each in in_force.rules.items()}
     return tuple(
-        RuleDrift(rule_id, store.rules.get(rule_id), log.get(rule_id))
+        DriftDifference(rule_id=rule_id, store=store.rules.get(rule_id), log=log.get(rule_id))
         for rule_id in sorted(store.rules.keys() | log.keys())
         if rule_id not in moving and not _same(store.rules.get(rule_id), log.get(rule_id))
     )
 
 
-def _same(first: Side | None, second: Side | None) -> bool:
+def _side(version: int | None, document: Mapping[str, Any]) -> DriftSide:
+    return DriftSide(version=version, document=dict(document))
+
+
+def _same(first: DriftSide | None, second: DriftSide | None) -> bool:
     if first is None or second is None:
         return first is second
     return first.version == second.version and canonical(dict(first.document)) == canonical(dict(second.document))

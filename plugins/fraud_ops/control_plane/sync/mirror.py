@@ -14,7 +14,7 @@ from typing import Final
 from sqlalchemy import or_, select, update
 
 from fraud_ops.control_plane.domain.canonical import decoded, document_of
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.rule_input import Reader
 from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.service.audit import Deed
@@ -116,7 +116,7 @@ def _own(work: Work, record: Record, ours: bytes) -> int | None:
 
 def _foreign_rule(work: Work, entry: LogEntry, rule: Rule, who: str) -> None:
     new = NewRevision(
-        state=State(rule.state.value),
+        state=StateName(rule.state.value),
         document=encode_document(rule.document).decode(),
         source=who,
         who=who,
@@ -132,10 +132,10 @@ def _foreign_rule(work: Work, entry: LogEntry, rule: Rule, who: str) -> None:
 
 def _foreign_end(work: Work, entry: LogEntry, rule_id: int, who: str) -> None:
     head = work.session.get(RuleHead, rule_id)
-    if head is None or not State(head.state).in_log:
+    if head is None or not StateName(head.state).in_log:
         return
     new = NewRevision(
-        state=State.DELETE,
+        state=StateName.DELETE,
         document=head.document,
         source=who,
         who=who,
@@ -157,7 +157,7 @@ def _put(work: Work, entry: LogEntry, rule_id: int, new: NewRevision) -> None:
     elif head is None:
         head = save(work, None, rule_id, new, log_version=entry.version)
         ended = NewRevision(
-            State.DELETE, new.document, new.source, new.who, new.author, "rule.delete_all", publish=False
+            StateName.DELETE, new.document, new.source, new.who, new.author, "rule.delete_all", publish=False
         )
         save(work, head, rule_id, ended, outbox_seq=later.seq, log_version=later.log_version)
     else:

@@ -13,7 +13,7 @@ from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
 from fraud_ops.control_plane.domain.flood import FloodWatch, Turn
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.service.service import ControlDesk
@@ -101,9 +101,9 @@ class FloodGuard(BackgroundThread):
         comment = f"{turn.per_minute} alerts in a minute, over the limit {self._settings.alerts_per_minute}"
         try:
             row = self._desk.rule(turn.rule_id).row
-            if row.state is not State.ACTIVE:
+            if row.state is not StateName.ACTIVE:
                 return False
-            self._desk.change_state(GUARD, turn.rule_id, row.revision, State.SHADOW, comment)
+            self._desk.change_state(GUARD, turn.rule_id, row.revision, StateName.SHADOW, comment)
         except ControlPlaneError as error:
             _log.warning("rule %d floods but stays ACTIVE: %s", turn.rule_id, " ".join(str(error).split()))
             return False

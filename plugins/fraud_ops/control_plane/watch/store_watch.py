@@ -11,9 +11,9 @@ from typing import Final
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.background_thread import BackgroundThread
-from fraud_ops.control_plane.domain.views import ChainVerdict, OutboxState
+from fraud_ops.control_plane.domain.views import AuditVerdict, OutboxState
 from fraud_ops.control_plane.store.locks import Leadership
-from fraud_ops.control_plane.sync.drift import Drift
+from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.retry import RepeatedWork
 
@@ -41,8 +41,8 @@ class Checks:
     """The checks of the store. Each raises FraudError if it cannot check."""
 
     outbox: Callable[[], OutboxState]
-    drift: Callable[[], Drift]
-    audit: Callable[[], ChainVerdict]
+    drift: Callable[[], DriftReport]
+    audit: Callable[[], AuditVerdict]
 
 
 class StoreWatch(BackgroundThread):

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 from fastapi import Response
-
-from fraud_ops.control_plane.web.schemas.base import Shape
+from pydantic import BaseModel
 
 __all__ = ["answer", "encode", "json_answer", "nothing"]
 
@@ -16,8 +15,8 @@ JSON = "application/json"
 encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def answer(shape: Shape, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Build the response with a schema's JSON."""
+def answer(shape: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Build the response with the JSON of a model."""
     return json_answer(encode(shape.model_dump(by_alias=True)), status, headers)
 
 

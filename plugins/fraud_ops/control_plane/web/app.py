@@ -16,13 +16,14 @@ from fastapi.staticfiles import StaticFiles
 from pydantic.json_schema import models_json_schema
 from starlette.routing import Mount
 
+from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.web import problems
 from fraud_ops.control_plane.web.bootstrap import open_here
 from fraud_ops.control_plane.web.extensions import extensions
 from fraud_ops.control_plane.web.guard import Guard
 from fraud_ops.control_plane.web.rates import Buckets
 from fraud_ops.control_plane.web.routes import admin, alerts, detector, rules
-from fraud_ops.control_plane.web.schemas.alerts import Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged
+from fraud_ops.control_plane.web.schemas.alerts import Alert, AlertBatch, CorrectionEvent, Gap
 from fraud_ops.control_plane.web.schemas.base import Problem
 from fraud_ops.control_plane.web.schemas.detector import ProgressPoint
 from fraud_ops.control_plane.web.service import Opener, ServiceHolder
@@ -33,7 +34,7 @@ PREFIX = "/fraud/control"
 
 _PAGES = ("rules", "alerts", "approvals", "quality", "detector", "audit", "admin", "demo")
 _STATIC = Path(__file__).parents[1] / "static"
-_EVENTS = (Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged, ProgressPoint, Problem)
+_EVENTS: tuple[type[Any], ...] = (Alert, AlertBatch, CorrectionEvent, Gap, RuleChanged, ProgressPoint, Problem)
 _SECURITY = {"Airflow": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
 _ASSETS_KEPT = "public, max-age=31536000, immutable"  # the name of an asset changes with its content
 

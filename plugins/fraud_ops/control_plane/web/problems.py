@@ -10,9 +10,10 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from fraud_ops.control_plane.domain.errors import Conflict, NotFound, Refused, Unavailable
+from fraud_ops.control_plane.domain.views import ProblemReason
 from fraud_ops.control_plane.web.answer import encode
-from fraud_ops.control_plane.web.schemas.base import Problem, ProblemReason
-from fraud_rules.errors import BrokerUnavailable, FraudError, InputInvalid, Reason, RuleRejected
+from fraud_ops.control_plane.web.schemas.base import Problem
+from fraud_rules.errors import BrokerUnavailable, FraudError, InputInvalid, RuleRejected
 
 __all__ = ["TYPES", "WebError", "install", "problem", "reasons_shown"]
 
@@ -58,9 +59,9 @@ def problem(status: int, detail: str, reasons: Sequence[ProblemReason] = (), slu
     return Response(encode(shape.model_dump(by_alias=True)), status, headers, MEDIA_TYPE)
 
 
-def reasons_shown(reasons: Iterable[Reason]) -> list[ProblemReason]:
+def reasons_shown(reasons: Iterable[object]) -> list[ProblemReason]:
     """Convert the reasons of an error."""
-    return [ProblemReason(field=reason.field, message=reason.message) for reason in reasons]
+    return [ProblemReason.model_validate(reason) for reason in reasons]
 
 
 def install(application: FastAPI) -> None:

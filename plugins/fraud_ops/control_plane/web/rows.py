@@ -9,20 +9,20 @@ from fastapi import Response
 from fraud_ops.control_plane.composition import Parts
 from fraud_ops.control_plane.domain import views
 from fraud_ops.control_plane.web.answer import answer
-from fraud_ops.control_plane.web.convert import activation_of, approval_shown, pending_activation
+from fraud_ops.control_plane.web.convert import activation_of, pending_activation
 from fraud_ops.control_plane.web.schemas import rules as shapes
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["activation", "detail", "quality_of", "rows", "versions"]
 
 
-def rows(parts: Parts, found: Iterable[views.RuleRow]) -> list[shapes.RuleRow]:
+def rows(parts: Parts, found: Iterable[views.StoredRule]) -> list[shapes.RuleRow]:
     """Convert rules for a list."""
     marks, at_ms = parts.marks(), now_ms()
     return [_row(parts, row, marks, at_ms) for row in found]
 
 
-def detail(parts: Parts, found: views.RuleDetail, status: int = 200) -> Response:
+def detail(parts: Parts, found: views.RuleWithForms, status: int = 200) -> Response:
     """Build the response with one rule and its ETag. The status is 202 if the change waits for approval."""
     shape = shapes.RuleDetail(
         **dict(_row(parts, found.row, parts.marks(), now_ms())),
@@ -30,27 +30,14 @@ def detail(parts: Parts, found: views.RuleDetail, status: int = 200) -> Response
         text=found.text,
         says=found.says,
         author=found.author,
-        next_states=[shapes.StateName(state) for state in found.next_states],
+        next_states=list(found.next_states),
     )
     return answer(shape, status, {"ETag": f'"{found.row.revision}"'})
 
 
-def versions(parts: Parts, rule_id: int, found: Iterable[views.VersionView]) -> list[shapes.Version]:
-    """Convert revisions."""
-    return [
-        shapes.Version(
-            revision=each.revision,
-            state=shapes.StateName(each.state),
-            document=dict(each.document),
-            author=each.author,
-            at=each.at_ms,
-            comment=each.comment,
-            source=each.source,
-            log_version=each.log_version,
-            activation=activation(parts, each.log_version, rule_id),
-        )
-        for each in found
-    ]
+def versions(parts: Parts, rule_id: int, found: Iterable[views.Revision]) -> list[shapes.Version]:
+    """Add activations to revisions."""
+    return [shapes.Version(**dict(each), activation=activation(parts, each.log_version, rule_id)) for each in found]
 
 
 def activation(parts: Parts, log_version: int | None, rule_id: int) -> shapes.Activation | None:
@@ -69,23 +56,12 @@ def quality_of(alerts: int, marks: tuple[int, int]) -> shapes.Quality:
     return shapes.Quality(alerts=alerts, fraud=fraud, not_fraud=not_fraud, precision=precision)
 
 
-def _row(parts: Parts, row: views.RuleRow, marks: Mapping[int, tuple[int, int]], at_ms: int) -> shapes.RuleRow:
+def _row(parts: Parts, row: views.StoredRule, marks: Mapping[int, tuple[int, int]], at_ms: int) -> shapes.RuleRow:
     hour = parts.memory.hour(row.rule_id, at_ms)
     return shapes.RuleRow(
-        rule_id=row.rule_id,
-        name=row.name,
-        description=row.description,
-        severity=row.severity,
-        owner=row.owner,
-        state=shapes.StateName(row.state),
-        revision=row.revision,
-        updated_at=row.updated_at_ms,
-        updated_by=row.updated_by,
-        source=row.source,
-        document=dict(row.document),
-        published=row.published,
+        **dict(row),
         activation=activation(parts, row.log_version, row.rule_id),
-        pending_approval=None if row.pending is None else approval_shown(row.pending),
+        pending_approval=row.pending,
         alerts_last_hour=hour,
         quality=quality_of(sum(hour), marks.get(row.rule_id, (0, 0))),
     )

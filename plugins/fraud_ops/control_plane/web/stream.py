@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from fraud_ops.control_plane.domain.snoozing import Snoozing
-from fraud_ops.control_plane.domain.views import MarkView
+from fraud_ops.control_plane.domain.views import Mark
 from fraud_ops.control_plane.feed.events import (
     AlertSeen,
     CorrectionSeen,
@@ -21,7 +21,7 @@ from fraud_ops.control_plane.feed.hub import Writer
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import Place
 from fraud_ops.control_plane.web.answer import encode
-from fraud_ops.control_plane.web.convert import activation_of, mark_shown, point_of
+from fraud_ops.control_plane.web.convert import activation_of, point_of
 
 __all__ = ["AlertText", "EventText"]
 
@@ -34,7 +34,7 @@ class AlertText:
     def __init__(self, memory: FeedMemory) -> None:
         self._memory = memory
 
-    def write(self, alert: AlertSeen, mark: MarkView | None = None) -> bytes:
+    def write(self, alert: AlertSeen, mark: Mark | None = None) -> bytes:
         """Encode an alert as JSON (the schema `Alert`)."""
         facts = alert.facts
         correction = self._memory.correction(facts.alert_id)
@@ -47,7 +47,7 @@ class AlertText:
             alert.append_ms,
             position_text(alert.position).encode(),
             added or b"null",
-            b"null" if mark is None else encode(mark_shown(mark).model_dump(by_alias=True)),
+            b"null" if mark is None else _json(mark),
             b"true" if alert.snoozed else b"false",
         )
         return alert.json[:-1] + more

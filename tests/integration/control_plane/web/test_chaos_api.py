@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import select
 
 from fraud_demo.airflow import Component
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
@@ -123,7 +123,7 @@ def agrees(scene: Scene, server: ApiServer, topics: OwnTopics, installation: Ins
         detector.wait_ready()
         sent = server.ask("POST", "/controls", json={"control": "EXPORT_RULES_CURRENT", "confirm": "", "comment": ""})
         assert sent.status_code == 202, sent.text
-        in_log = [state.value for state in State if state.in_log]
+        in_log = [state.value for state in StateName if state.in_log]
         with scene.database.reading() as session:
             heads = session.scalars(select(RuleHead).where(RuleHead.state.in_(in_log))).all()
         versions = {head.rule_id: head.log_version for head in heads}

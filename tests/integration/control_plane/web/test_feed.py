@@ -11,7 +11,7 @@ from typing import Any
 from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_ops.control_plane.domain.flood import FloodWatch
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
-from fraud_ops.control_plane.domain.views import SnoozeView
+from fraud_ops.control_plane.domain.views import Snooze
 from fraud_ops.control_plane.feed.counts import MinuteCounts
 from fraud_ops.control_plane.feed.events import (
     AlertSeen,
@@ -222,7 +222,7 @@ async def _until(text: AsyncIterator[bytes], count: int) -> AsyncIterator[bytes]
 def test_the_snoozes_are_those_of_the_last_answer_while_the_store_does_not_answer() -> None:
     """A store that does not answer is not asked again for each alert."""
     answers: list[Snoozing | Exception] = [
-        Snoozing([SnoozeView(1, 1, None, 100, "ann", "", 0)], 50),
+        Snoozing([Snooze(id=1, rule_id=1, key=None, until_ms=100, who="ann", reason="", at_ms=0)], 50),
         Unavailable("the database is away"),
         Snoozing(),
     ]
@@ -242,7 +242,7 @@ def test_the_snoozes_are_those_of_the_last_answer_while_the_store_does_not_answe
 
 def test_an_alert_says_whether_it_was_snoozed_when_it_came() -> None:
     """The event loop asks nobody: neither for an alert, nor for one that a correction adds."""
-    snoozing = Snoozing([SnoozeView(1, 1, None, 100, "ann", "", 0)], 50)
+    snoozing = Snoozing([Snooze(id=1, rule_id=1, key=None, until_ms=100, who="ann", reason="", at_ms=0)], 50)
     added = json.loads(alert_json(7))
     said = {"alertId": added["alertId"], "kind": "ADDED", "correctedAt": 9, "ruleId": 1, "alert": added}
     correction = with_snooze(read_correction(0, 5, json.dumps(said).encode()), snoozing)
@@ -320,8 +320,8 @@ def test_a_flood_is_said_once_and_its_end_once() -> None:
 
 
 def test_a_snooze_is_of_a_rule_or_of_one_key_until_its_time() -> None:
-    def snooze(rule_id: int, key: dict[str, object] | None, until_ms: int = 100) -> SnoozeView:
-        return SnoozeView(1, rule_id, key, until_ms, "ann", "", 0)
+    def snooze(rule_id: int, key: dict[str, object] | None, until_ms: int = 100) -> Snooze:
+        return Snooze(id=1, rule_id=rule_id, key=key, until_ms=until_ms, who="ann", reason="", at_ms=0)
 
     snoozing = Snoozing([snooze(1, None), snooze(2, {"payeeId": 5}), snooze(3, None, until_ms=10)], now_ms=50)
     assert snoozing.covers(1, {"payeeId": 9})

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fraud_ops.alarms import Alarm
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.views import RuleGiven
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.service.service import ControlDesk
@@ -22,8 +22,8 @@ from tests.support.waiting import until
 
 def active(desk: ControlDesk) -> int:
     row = desk.create(ADA, RuleGiven(document=RULE)).row
-    row = desk.change_state(ADA, row.rule_id, row.revision, State.ACTIVE).row
-    assert row.state is State.ACTIVE
+    row = desk.change_state(ADA, row.rule_id, row.revision, StateName.ACTIVE).row
+    assert row.state is StateName.ACTIVE
     return row.rule_id
 
 
@@ -53,7 +53,7 @@ def test_a_flood_raises_one_alarm_and_may_move_the_rule(scene: Scene, to_shadow:
     assert [(each.name, each.resolved) for each in alarms] == [(ALARM, False)]
     assert guard.flooding == {rule_id}
     row = scene.desk.rule(rule_id).row
-    assert row.state is (State.SHADOW if to_shadow else State.ACTIVE)
+    assert row.state is (StateName.SHADOW if to_shadow else StateName.ACTIVE)
     assert (row.updated_by == "flood-guard") is to_shadow
     scene.clock.now_ms += 180_000
     guard.look()

@@ -7,12 +7,11 @@ from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
 
-from fraud_ops.control_plane.domain.lifecycle import State
+from fraud_ops.control_plane.domain import views
+from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import granted
-from fraud_ops.control_plane.sync.drift import Side
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
 from fraud_ops.control_plane.web.auth import Asks, User
-from fraud_ops.control_plane.web.convert import audit_shown, binding_shown
 from fraud_ops.control_plane.web.dependencies import Wired
 from fraud_ops.control_plane.web.extensions import active_extensions
 from fraud_ops.control_plane.web.routing import least, router
@@ -60,7 +59,7 @@ def schema(parts: Wired) -> Response:
             aggregators=[each.value for each in Aggregator],
             operators=[each.value for each in Operator],
             actions=[each.value for each in RuleAction],
-            states=[each.value for each in State],
+            states=[each.value for each in StateName],
             members=list(MEMBERS),
             limits={_camel(name): value for name, value in asdict(parts.detector.limits).items()},
         )
@@ -77,10 +76,7 @@ def drift(parts: Wired) -> Response:
             settled=found.settled,
             log_end=found.log_end,
             store_position=found.store_position,
-            differences=[
-                shapes.DriftDifference(rule_id=each.rule_id, store=_side(each.store), log=_side(each.log))
-                for each in found.differences
-            ],
+            differences=list(found.differences),
             outbox_pending=found.pending,
             oldest_pending_ms=None if found.oldest_pending_ms is None else max(0, now_ms() - found.oldest_pending_ms),
             behind=found.behind,
@@ -98,30 +94,27 @@ def audit(
 ) -> Response:
     """List the audit log, newest first."""
     page = parts.desk.audit_rows(before=before, limit=limit, rule_id=rule_id)
-    return answer(shapes.Audits(items=[audit_shown(row) for row in page.items], next=page.next))
+    return answer(shapes.Audits(items=list(page.items), next=page.next))
 
 
-@routes.get("/audit/verify", response_model=shapes.AuditVerdict, openapi_extra=least("approver"))
+@routes.get("/audit/verify", response_model=views.AuditVerdict, openapi_extra=least("approver"))
 def verify_audit(parts: Wired) -> Response:
     """Check the audit chain."""
-    verdict = parts.desk.verify_audit()
-    return answer(
-        shapes.AuditVerdict(whole=verdict.whole, rows=verdict.rows, broken_at=verdict.broken_at, head=verdict.head)
-    )
+    return answer(parts.desk.verify_audit())
 
 
 @routes.get("/bindings", response_model=shapes.Bindings, openapi_extra=least("admin"))
 def list_bindings(parts: Wired) -> Response:
     """List the users with a role."""
-    return answer(shapes.Bindings(items=[binding_shown(each) for each in parts.desk.bindings()]))
+    return answer(shapes.Bindings(items=list(parts.desk.bindings())))
 
 
-@routes.put("/bindings/{user}", response_model=shapes.Binding, openapi_extra=least("admin"))
+@routes.put("/bindings/{user}", response_model=views.Binding, openapi_extra=least("admin"))
 def bind(parts: Wired, who: Asks, user: UserName, body: shapes.BindingRequest) -> Response:
     """Give a user a role."""
     bound = parts.desk.bind(who, user, body.role)
     parts.roles.forget()
-    return answer(binding_shown(bound))
+    return answer(bound)
 
 
 @routes.delete("/bindings/{user}", status_code=204, openapi_extra=least("admin"))
@@ -130,10 +123,6 @@ def unbind(parts: Wired, who: Asks, user: UserName) -> Response:
     parts.desk.unbind(who, user)
     parts.roles.forget()
     return nothing()
-
-
-def _side(side: Side | None) -> shapes.DriftSide | None:
-    return None if side is None else shapes.DriftSide(version=side.version, document=dict(side.document))
 
 
 def _camel(name: str) -> str:

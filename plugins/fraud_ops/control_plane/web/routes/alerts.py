@@ -10,8 +10,8 @@ from fastapi import Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
 from fraud_ops.control_plane.composition import Parts
+from fraud_ops.control_plane.domain import views
 from fraud_ops.control_plane.domain.errors import NotFound
-from fraud_ops.control_plane.domain.views import Verdict
 from fraud_ops.control_plane.feed.events import AlertSeen
 from fraud_ops.control_plane.feed.fire_stats import RuleFired
 from fraud_ops.control_plane.feed.follower import Follower
@@ -20,7 +20,6 @@ from fraud_ops.control_plane.service.alert_list import AlertFilter
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
 from fraud_ops.control_plane.web.auth import Asks
-from fraud_ops.control_plane.web.convert import mark_shown, snooze_shown
 from fraud_ops.control_plane.web.dependencies import Wired
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
@@ -97,29 +96,21 @@ async def stream(
     return StreamingResponse(parts.hub.read(since, _STREAM_S), 200, _STREAM_HEADERS, "text/event-stream")
 
 
-@routes.get("/alerts/{alert_id}/evidence", response_model=shapes.Evidence, openapi_extra=least("viewer"))
+@routes.get("/alerts/{alert_id}/evidence", response_model=views.Evidence, openapi_extra=least("viewer"))
 def get_evidence(parts: Wired, alert_id: AlertId, position: Position = None) -> Response:
     """Read the transactions of an alert's window from the broker. `position` locates an alert that is not in memory."""
-    found = parts.evidence.read(_alert(parts, alert_id, position).json)
-    return answer(
-        shapes.Evidence(
-            transactions=[dict(row) for row in found.transactions],
-            count=found.count,
-            complete=found.missing is None,
-            missing=found.missing,
-        )
-    )
+    return answer(parts.evidence.read(_alert(parts, alert_id, position).json))
 
 
-@routes.put("/alerts/{alert_id}/mark", response_model=shapes.Mark, openapi_extra=least("analyst"))
+@routes.put("/alerts/{alert_id}/mark", response_model=views.Mark, openapi_extra=least("analyst"))
 def mark_alert(
     parts: Wired, who: Asks, alert_id: AlertId, body: shapes.MarkRequest, position: Position = None
 ) -> Response:
     """Mark an alert as fraud or not fraud. `position` locates an alert that is not in memory."""
     facts = _alert(parts, alert_id, position).facts
-    mark = parts.desk.mark(who, facts.alert_id, facts.rule_id, facts.rule_version, Verdict(body.verdict))
+    mark = parts.desk.mark(who, facts.alert_id, facts.rule_id, facts.rule_version, body.verdict)
     parts.marks.forget()
-    return answer(mark_shown(mark))
+    return answer(mark)
 
 
 @routes.delete("/alerts/{alert_id}/mark", status_code=204, openapi_extra=least("analyst"))
@@ -133,15 +124,15 @@ def unmark_alert(parts: Wired, who: Asks, alert_id: AlertId) -> Response:
 @routes.get("/snoozes", response_model=shapes.Snoozes, openapi_extra=least("viewer"))
 def list_snoozes(parts: Wired) -> Response:
     """List the snoozes in force."""
-    return answer(shapes.Snoozes(items=[snooze_shown(each) for each in parts.desk.snoozes()]))
+    return answer(shapes.Snoozes(items=list(parts.desk.snoozes())))
 
 
-@routes.post("/snoozes", status_code=201, response_model=shapes.Snooze, openapi_extra=least("analyst"))
+@routes.post("/snoozes", status_code=201, response_model=views.Snooze, openapi_extra=least("analyst"))
 def snooze(parts: Wired, who: Asks, body: shapes.SnoozeRequest) -> Response:
     """Hide alerts of a rule, or of one key of it, from the list until a time."""
     made = parts.desk.snooze(who, body.rule_id, body.key, body.until, body.reason)
     parts.snoozing.forget()
-    return answer(snooze_shown(made), 201)
+    return answer(made, 201)
 
 
 @routes.delete("/snoozes/{snooze_id}", status_code=204, openapi_extra=least("analyst"))

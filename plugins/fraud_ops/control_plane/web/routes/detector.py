@@ -10,14 +10,13 @@ from fastapi import Path, Query, Response
 
 from fraud_ops.airflow_ui.runbooks import runbook_path
 from fraud_ops.control_plane.domain.views import RuleGiven
-from fraud_ops.control_plane.feed.events import LateSeen, QuarantineSeen
+from fraud_ops.control_plane.feed.events import QuarantineSeen
 from fraud_ops.control_plane.service.panel import Panel
 from fraud_ops.control_plane.service.whatif import Question, WhatIfRun, WhatIfStatus
-from fraud_ops.control_plane.sync.reader_state import ReaderState
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.convert import point_of
 from fraud_ops.control_plane.web.dependencies import Wired
-from fraud_ops.control_plane.web.problems import WebError, problem, reasons_shown
+from fraud_ops.control_plane.web.problems import WebError, problem
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import detector as shapes
 from fraud_ops.verdicts.health import Health
@@ -43,9 +42,9 @@ def progress(parts: Wired, minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> 
             liveness=_liveness(parts.panel),
             gap_ms=parts.panel.longest_silence_ms,
             points=[point_of(group, before_ms) for group, before_ms in parts.panel.history(minutes)],
-            late=[_late(each) for each in reversed(parts.memory.late)],
+            late=[shapes.LateTransaction.model_validate(each) for each in reversed(parts.memory.late)],
             quarantine=[_refused(each) for each in reversed(parts.memory.quarantine)],
-            readers=[_reader(each) for each in parts.readers.states],
+            readers=[shapes.ReaderShown.model_validate(each) for each in parts.readers.states],
             faults=[shapes.Fault(thread=name, fault=fault) for name, fault in parts.faults().items()],
             unreadable=skipped_by_topic(),
         )
@@ -65,7 +64,7 @@ def start_what_if(parts: Wired, body: shapes.WhatIfRequest) -> Response:
         raise WebError(422, "send the rule in one form: document or text")
     judged = parts.desk.validate(RuleGiven(document=body.document, text=body.text))
     if not judged.valid or judged.document is None:
-        return problem(422, "the rule is not valid", reasons_shown(judged.reasons))
+        return problem(422, "the rule is not valid", judged.reasons)
     if not all(limit.is_finite() and abs(limit.adjusted()) <= _DIGITS for limit in body.limits or ()):
         raise WebError(422, f"limits must be finite numbers of at most {_DIGITS} digits")
     record = encode_document({**judged.document, "ruleState": "ACTIVE"})
@@ -105,30 +104,6 @@ def _tone(health: Health, severity: Severity) -> Literal["good", "warn", "bad"]:
 
 _DIGITS = 38
 _result = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
-
-
-def _late(seen: LateSeen) -> shapes.LateTransaction:
-    return shapes.LateTransaction(
-        transaction=dict(seen.transaction),
-        lateness_ms=seen.lateness_ms,
-        groupings=[
-            shapes.GroupingLateness(fields=each.fields, lateness_ms=each.lateness_ms) for each in seen.groupings
-        ],
-        time=seen.append_ms,
-    )
-
-
-def _reader(state: ReaderState) -> shapes.ReaderShown:
-    return shapes.ReaderShown(
-        name=state.name,
-        topic=state.topic,
-        position=state.position,
-        end=state.end,
-        behind=state.behind,
-        since=state.since_ms,
-        stuck=state.stuck,
-        fault=state.fault,
-    )
 
 
 def _refused(seen: QuarantineSeen) -> shapes.Quarantined:

@@ -7,18 +7,13 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Header, Path, Query, Response
 
-from fraud_ops.control_plane.domain.lifecycle import State
-from fraud_ops.control_plane.domain.views import RuleDetail, RuleGiven
+from fraud_ops.control_plane.domain import views
+from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.views import RuleGiven, RuleWithForms
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.auth import Asks
-from fraud_ops.control_plane.web.convert import (
-    activation_of,
-    approval_shown,
-    changes_shown,
-    import_shown,
-    validation_shown,
-)
+from fraud_ops.control_plane.web.convert import activation_of
 from fraud_ops.control_plane.web.dependencies import Wired
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
@@ -49,14 +44,13 @@ _FILES = {RuleFormat.JSON: "application/json", RuleFormat.YAML: "application/yam
 @routes.get("/rules", response_model=shapes.Rules, openapi_extra=least("viewer"))
 def list_rules(
     parts: Wired,
-    state: shapes.StateName | None = None,
+    state: StateName | None = None,
     q: Annotated[str, Query(max_length=200)] = "",
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     cursor: Cursor = None,
 ) -> Response:
     """List rules by id. `q` searches id, name, description and owner. Deleted rules appear only with `state=DELETE`."""
-    wanted = None if state is None else State(state)
-    page = parts.desk.rules(state=wanted, query=q, limit=limit, cursor=cursor)
+    page = parts.desk.rules(state=state, query=q, limit=limit, cursor=cursor)
     return answer(shapes.Rules(items=rows.rows(parts, page.items), next=page.next))
 
 
@@ -66,10 +60,10 @@ def create_rule(parts: Wired, who: Asks, body: shapes.WriteRequest) -> Response:
     return rows.detail(parts, parts.desk.create(who, _given(body), body.comment), 201)
 
 
-@routes.post("/rules/validate", response_model=shapes.Validation, openapi_extra=least("analyst"))
+@routes.post("/rules/validate", response_model=views.Validation, openapi_extra=least("analyst"))
 def validate_rule(parts: Wired, body: shapes.ValidateRequest) -> Response:
     """Validate a rule and list all faults. This saves nothing."""
-    return answer(validation_shown(parts.desk.validate(_given(body), body.rule_id)))
+    return answer(parts.desk.validate(_given(body), body.rule_id))
 
 
 @routes.get("/refused-records", response_model=shapes.RefusedRecords, openapi_extra=least("viewer"))
@@ -106,7 +100,7 @@ def diff_versions(
     until: Annotated[Revision, Query(alias="to")],
 ) -> Response:
     """Compare two revisions."""
-    return answer(shapes.Diff(changes=changes_shown(parts.desk.diff(rule_id, since, until))))
+    return answer(shapes.Diff(changes=parts.desk.diff(rule_id, since, until)))
 
 
 @routes.post(
@@ -115,7 +109,7 @@ def diff_versions(
 def change_state(parts: Wired, who: Asks, rule_id: Id, body: shapes.StateRequest, if_match: IfMatch = None) -> Response:
     """Change the state of a rule, or request the change if it needs approval (202)."""
     seen = _seen(if_match)
-    return _changed(parts, parts.desk.change_state(who, rule_id, seen, State(body.state), body.comment), seen)
+    return _changed(parts, parts.desk.change_state(who, rule_id, seen, body.state, body.comment), seen)
 
 
 @routes.post(
@@ -137,26 +131,25 @@ def list_approvals(
 ) -> Response:
     """List the requests for approval that are open; with `open=false`, also those that are decided."""
     page = parts.desk.approvals(open_only=open_only, limit=limit, before=before)
-    return answer(shapes.Approvals(items=[approval_shown(each) for each in page.items], next=page.next))
+    return answer(shapes.Approvals(items=list(page.items), next=page.next))
 
 
-@routes.post("/approvals/{approval_id}/approve", response_model=shapes.Approval, openapi_extra=least("approver"))
+@routes.post("/approvals/{approval_id}/approve", response_model=views.Approval, openapi_extra=least("approver"))
 def approve(parts: Wired, who: Asks, approval_id: Id, body: shapes.Decision) -> Response:
     """Approve a request: the change takes effect."""
-    return answer(approval_shown(parts.desk.decide(who, approval_id, approve=True, comment=body.comment)))
+    return answer(parts.desk.decide(who, approval_id, approve=True, comment=body.comment))
 
 
-@routes.post("/approvals/{approval_id}/reject", response_model=shapes.Approval, openapi_extra=least("analyst"))
+@routes.post("/approvals/{approval_id}/reject", response_model=views.Approval, openapi_extra=least("analyst"))
 def reject(parts: Wired, who: Asks, approval_id: Id, body: shapes.Decision) -> Response:
     """Reject a request. Users who are not approvers may only withdraw their own requests."""
-    return answer(approval_shown(parts.desk.decide(who, approval_id, approve=False, comment=body.comment)))
+    return answer(parts.desk.decide(who, approval_id, approve=False, comment=body.comment))
 
 
-@routes.post("/controls", status_code=202, response_model=shapes.ControlResult, openapi_extra=least("admin"))
+@routes.post("/controls", status_code=202, response_model=views.ControlResult, openapi_extra=least("admin"))
 def send_control(parts: Wired, who: Asks, body: shapes.ControlRequest) -> Response:
     """Send a control for all rules or all state. Destructive controls need `confirm`."""
-    sent = parts.desk.control(who, body.control.value, body.confirm, body.comment)
-    return answer(shapes.ControlResult(control=shapes.ControlName(sent.control), seq=sent.seq), 202)
+    return answer(parts.desk.control(who, body.control.value, body.confirm, body.comment), 202)
 
 
 @routes.get(
@@ -175,13 +168,13 @@ def export_rules(
     return Response(parts.desk.export(wanted), 200, named, f"{_FILES[wanted]}; charset=utf-8")
 
 
-@routes.post("/import", response_model=shapes.ImportResult, openapi_extra=least("analyst"))
+@routes.post("/import", response_model=views.ImportResult, openapi_extra=least("analyst"))
 def import_rules(
     parts: Wired, who: Asks, body: shapes.ImportRequest, *, dry_run: Annotated[bool, Query(alias="dryRun")] = True
 ) -> Response:
     """Import a file of rules, all of it or nothing. New rules become drafts."""
     form = None if body.format is None else RuleFormat(body.format)
-    return answer(import_shown(parts.desk.import_rules(who, body.content, form, body.comment, dry_run=dry_run)))
+    return answer(parts.desk.import_rules(who, body.content, form, body.comment, dry_run=dry_run))
 
 
 @routes.get("/operations", response_model=shapes.Operations, openapi_extra=least("viewer"))
@@ -211,7 +204,7 @@ def _seen(if_match: str | None) -> int:
     return int(found[1])
 
 
-def _changed(parts: Wired, found: RuleDetail, seen: int) -> Response:
+def _changed(parts: Wired, found: RuleWithForms, seen: int) -> Response:
     """Build the response to a change: 202 if the rule is unchanged because the change waits for approval."""
     waits = found.row.pending is not None and found.row.revision == seen
     return rows.detail(parts, found, 202 if waits else 200)

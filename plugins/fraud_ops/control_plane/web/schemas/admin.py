@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 
 from fraud_ops.control_plane.domain.roles import Permission, Role
-from fraud_ops.control_plane.web.schemas.base import Document, EpochMs, Request, Shape
+from fraud_ops.control_plane.domain.views import AuditRow, Binding, DriftDifference, EpochMs
+from fraud_ops.control_plane.web.schemas.base import Request, Shape
 
 __all__ = [
-    "AuditRow", "AuditVerdict", "Audits", "Binding", "BindingRequest", "Bindings", "Drift", "DriftDifference",
-    "DriftSide", "FieldShown", "Me", "SchemaShown",
+    "Audits", "BindingRequest", "Bindings", "Drift",
+    "FieldShown", "Me", "SchemaShown",
 ]  # fmt: skip
 
 
@@ -46,15 +45,6 @@ class SchemaShown(Shape):
     limits: dict[str, int]
 
 
-class Binding(Shape):
-    """A user's role. `by` is the admin who gave it, null for a role from the settings file."""
-
-    user: str
-    role: Role
-    by: str | None
-    at: EpochMs | None
-
-
 class Bindings(Shape):
     """The role bindings, by user."""
 
@@ -67,49 +57,11 @@ class BindingRequest(Request):
     role: Role
 
 
-class AuditRow(Shape):
-    """A row of the audit log. Its hash chains it to the row before."""
-
-    seq: int
-    at: EpochMs
-    who: str
-    action: str
-    subject: str
-    before: Any
-    after: Any
-    previous_hash: str
-    hash: str
-
-
 class Audits(Shape):
     """A page of the audit log, newest first. `next` is the `before` of the next page."""
 
     items: list[AuditRow]
     next: str | None
-
-
-class AuditVerdict(Shape):
-    """The result of checking the audit chain. `brokenAt` is the first row that does not fit."""
-
-    whole: bool
-    rows: int
-    broken_at: int | None
-    head: str = Field(description="The hash of the last row.")
-
-
-class DriftSide(Shape):
-    """A rule in the store or in the rule log. `version` is the offset of its record in the rule log."""
-
-    version: int | None
-    document: Document
-
-
-class DriftDifference(Shape):
-    """A rule that differs between the store and the rule log."""
-
-    rule_id: int
-    store: DriftSide | None
-    log: DriftSide | None
 
 
 class Drift(Shape):

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from fraud_ops.control_plane.web.schemas.base import Document, EpochMs, Request, RuleId, Shape
+from fraud_ops.control_plane.domain.views import EpochMs, Mark, MarkVerdict, Snooze
+from fraud_ops.control_plane.web.schemas.base import Document, Request, RuleId, Shape
 
 __all__ = [
-    "Alert", "AlertBatch", "Alerts", "Correction", "CorrectionEvent", "Evidence", "Gap", "Mark", "MarkRequest",
-    "Overlap", "QualityRow", "QualityTable", "RuleChanged", "Snooze", "SnoozeRequest", "Snoozes",
+    "Alert", "AlertBatch", "Alerts", "Correction", "CorrectionEvent", "Gap", "MarkRequest",
+    "Overlap", "QualityRow", "QualityTable", "SnoozeRequest", "Snoozes",
 ]  # fmt: skip
 
 Key = dict[str, int | str]
@@ -22,14 +23,6 @@ class Correction(Shape):
 
     kind: Literal["ADDED", "RETRACTED"]
     time: EpochMs
-
-
-class Mark(Shape):
-    """A user's mark on an alert."""
-
-    verdict: Literal["FRAUD", "NOT_FRAUD"]
-    who: str
-    at: EpochMs
 
 
 class Alert(Shape):
@@ -92,26 +85,10 @@ class Gap(Shape):
     from_: str = Field(alias="from")
 
 
-class RuleChanged(Shape):
-    """A rule was changed. `ruleId` is null if any rule may have changed."""
-
-    rule_id: int | None
-    revision: int | None
-
-
-class Evidence(Shape):
-    """The transactions of an alert's key and window that pass the rule's filter, oldest first."""
-
-    transactions: list[dict[str, Any]]
-    count: int
-    complete: bool
-    missing: str | None = Field(description="The reason, if transactions are missing.")
-
-
 class MarkRequest(Request):
     """A mark to save."""
 
-    verdict: Literal["FRAUD", "NOT_FRAUD"]
+    verdict: MarkVerdict
 
 
 class SnoozeRequest(Request):
@@ -121,18 +98,6 @@ class SnoozeRequest(Request):
     key: Annotated[Key, Field(max_length=16)] | None = None
     until: EpochMs
     reason: Annotated[str, Field(max_length=2_000)] = ""
-
-
-class Snooze(Shape):
-    """A snooze in force."""
-
-    id: int
-    rule_id: int
-    key: dict[str, Any] | None
-    until: EpochMs
-    who: str
-    reason: str
-    at: EpochMs
 
 
 class Snoozes(Shape):

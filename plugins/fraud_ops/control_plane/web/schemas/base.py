@@ -7,14 +7,13 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-__all__ = [
-    "MAX_ID", "Comment", "Document", "EpochMs", "Problem", "ProblemReason", "Request", "RuleId", "RuleText", "Shape",
-]  # fmt: skip
+from fraud_ops.control_plane.domain.views import ProblemReason
+
+__all__ = ["MAX_ID", "Comment", "Document", "Problem", "Request", "RuleId", "RuleText", "Shape"]
 
 MAX_ID = 2**63 - 1
 
 RuleId: TypeAlias = Annotated[int, Field(ge=1, le=MAX_ID)]
-EpochMs: TypeAlias = Annotated[int, Field(ge=0, le=2**53)]
 Document: TypeAlias = dict[str, Any]
 """A rule in the form of the rule log. `fraud_rules` validates its members."""
 Comment: TypeAlias = Annotated[str, Field(max_length=2_000)]
@@ -32,13 +31,6 @@ class Request(BaseModel):
     """The base of request bodies."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid")
-
-
-class ProblemReason(Shape):
-    """A fault of the input: the member, and the reason."""
-
-    field: str
-    message: str
 
 
 class Problem(Shape):

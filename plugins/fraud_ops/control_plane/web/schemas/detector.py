@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from fraud_ops.control_plane.web.schemas.base import Document, EpochMs, Request, RuleText, Shape
+from fraud_ops.control_plane.domain.views import EpochMs, ReadModel
+from fraud_ops.control_plane.web.schemas.base import Document, Request, RuleText, Shape
 
 __all__ = [
     "DetectorState", "Fault", "GroupingLateness", "LateTransaction", "Liveness",
@@ -82,20 +83,20 @@ class ProgressPoint(Shape):
     batch_ms: int | None
 
 
-class GroupingLateness(Shape):
+class GroupingLateness(ReadModel):
     """The lateness of a transaction for one grouping."""
 
     fields: list[str]
     lateness_ms: int
 
 
-class LateTransaction(Shape):
+class LateTransaction(ReadModel):
     """A transaction that was late for some grouping."""
 
     transaction: dict[str, Any]
     lateness_ms: int
     groupings: list[GroupingLateness]
-    time: EpochMs
+    append_ms: EpochMs = Field(serialization_alias="time")
 
 
 class Quarantined(Shape):
@@ -110,7 +111,7 @@ class Quarantined(Shape):
     text: str
 
 
-class ReaderShown(Shape):
+class ReaderShown(ReadModel):
     """A reader of a topic in this API server. `behind` counts offsets, 0 if every record is read; `since` is the append
     time of the first unread record. `stuck`: the position has not moved for a minute while records are unread.
     """
@@ -120,7 +121,7 @@ class ReaderShown(Shape):
     position: int
     end: int
     behind: int
-    since: EpochMs | None
+    since_ms: EpochMs | None = Field(serialization_alias="since")
     stuck: bool
     fault: str | None
 

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fraud_ops.control_plane.web.schemas.base import (
-    Comment,
-    Document,
+from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.views import (
+    Approval,
+    Change,
+    ControlName,
     EpochMs,
     ProblemReason,
-    Request,
-    RuleId,
-    RuleText,
-    Shape,
+    Revision,
+    StoredRule,
 )
+from fraud_ops.control_plane.web.schemas.base import Comment, Document, Request, RuleId, RuleText, Shape
 
 __all__ = [
     "Activation",
-    "Approval",
     "Approvals",
-    "Change",
-    "ControlName",
     "ControlRequest",
-    "ControlResult",
     "Decision",
     "Diff",
-    "ImportItem",
     "ImportRequest",
-    "ImportResult",
     "Operations",
     "Quality",
     "RefusedRecords",
@@ -38,26 +32,14 @@ __all__ = [
     "RuleDetail",
     "RuleRow",
     "Rules",
-    "StateName",
     "StateRequest",
     "ValidateRequest",
-    "Validation",
     "Version",
     "Versions",
     "WriteRequest",
 ]  # fmt: skip
 
 MINUTES = 60
-
-
-class StateName(StrEnum):
-    """The state of a rule."""
-
-    DRAFT = "DRAFT"
-    SHADOW = "SHADOW"
-    ACTIVE = "ACTIVE"
-    PAUSE = "PAUSE"
-    DELETE = "DELETE"
 
 
 class Activation(Shape):
@@ -77,33 +59,6 @@ class RefusedRecords(Shape):
     items: list[Activation]
 
 
-class DecisionName(StrEnum):
-    """The decision about a request. WITHDRAWN: by the requesting user, or because the rule has changed since."""
-
-    APPROVED = "APPROVED"
-    REJECTED = "REJECTED"
-    WITHDRAWN = "WITHDRAWN"
-
-
-class Approval(Shape):
-    """A request for approval of a change."""
-
-    id: int
-    rule_id: int
-    revision: int
-    action: str = Field(description="state, edit or rollback.")
-    target: StateName | None
-    author: str = Field(description="The user who wrote the document; with four eyes, this user may not approve it.")
-    requested_by: str
-    requested_at: EpochMs
-    comment: str
-    decision: DecisionName | None
-    decided_by: str | None
-    decided_at: EpochMs | None
-    decision_comment: str | None
-    document: Document = Field(description="The rule after approval.")
-
-
 class Approvals(Shape):
     """A page of requests for approval, newest first."""
 
@@ -120,21 +75,9 @@ class Quality(Shape):
     precision: float | None
 
 
-class RuleRow(Shape):
+class RuleRow(StoredRule):
     """A rule in a list. `activation` concerns its newest record in the rule log; the rule is live if it says LIVE."""
 
-    rule_id: int
-    name: str | None
-    description: str | None
-    severity: str | None
-    owner: str | None
-    state: StateName
-    revision: int
-    updated_at: EpochMs
-    updated_by: str
-    source: str
-    document: Document
-    published: bool = Field(description="False only while the newest change waits for the rule log.")
     activation: Activation | None
     pending_approval: Approval | None
     alerts_last_hour: list[int] = Field(description="By minute, oldest first.", max_length=MINUTES)
@@ -177,43 +120,15 @@ class ValidateRequest(Request):
     yaml: RuleText | None = None
 
 
-class Change(Shape):
-    """A member that differs. A value is null if the rule lacks the member."""
-
-    field: str
-    before: object
-    after: object
-
-
 class Diff(Shape):
     """The differences between two revisions."""
 
     changes: list[Change]
 
 
-class Validation(Shape):
-    """All faults of a rule, or the other forms of a valid rule."""
-
-    valid: bool
-    reasons: list[ProblemReason]
-    document: Document | None
-    yaml: str | None
-    text: str | None
-    says: str | None
-    changes: list[Change]
-
-
-class Version(Shape):
+class Version(Revision):
     """A revision of a rule."""
 
-    revision: int
-    state: StateName
-    document: Document
-    author: str
-    at: EpochMs
-    comment: str
-    source: str
-    log_version: int | None
     activation: Activation | None
 
 
@@ -244,15 +159,6 @@ class Decision(Request):
     comment: Comment = ""
 
 
-class ControlName(StrEnum):
-    """The controls, which concern all rules or all state."""
-
-    CLEAR_STATE_ALL = "CLEAR_STATE_ALL"
-    CLEAR_STATE_ALL_STOP = "CLEAR_STATE_ALL_STOP"
-    DELETE_RULES_ALL = "DELETE_RULES_ALL"
-    EXPORT_RULES_CURRENT = "EXPORT_RULES_CURRENT"
-
-
 class ControlRequest(Request):
     """A control to send. `confirm` must repeat its name, typed by the user."""
 
@@ -261,35 +167,12 @@ class ControlRequest(Request):
     comment: Comment = ""
 
 
-class ControlResult(Shape):
-    """A control that waits for the rule log."""
-
-    control: ControlName
-    seq: int = Field(description="Its number in the outbox.")
-
-
 class ImportRequest(Request):
     """A file of rules. Without `format`, the content determines the format."""
 
     content: Annotated[str, Field(max_length=4_194_304)]
     format: Literal["json", "yaml", "text"] | None = None
     comment: Comment = ""
-
-
-class ImportItem(Shape):
-    """The effect of one rule of the file."""
-
-    where: str
-    rule_id: int | None
-    effect: Literal["added", "changed", "requested", "deleted", "unchanged", "rejected"]
-    reasons: list[ProblemReason]
-
-
-class ImportResult(Shape):
-    """The result of an import, rule by rule. If one rule is rejected, or in a dry run, nothing is applied."""
-
-    items: list[ImportItem]
-    applied: bool
 
 
 class Operations(Shape):
