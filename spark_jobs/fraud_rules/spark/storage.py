@@ -1,4 +1,10 @@
-"""Reads and writes small files beside a checkpoint, on this host's disk or on another file system through Hadoop."""
+"""Reads and writes small files beside a checkpoint, on this host's disk or on another file system through Hadoop.
+
+`pyarrow.fs` has the same file systems, but not the guarantees that pins and markers need. None of its file systems can
+create a file only if it is absent. Its local file system syncs nothing to disk, and its S3 file system copies instead
+of renaming. HDFS needs libhdfs, and S3 a second set of credentials beside Spark's. Spark's own manager of checkpoint
+files gives the guarantees on each file system that can hold a checkpoint.
+"""
 
 from __future__ import annotations
 
