@@ -6,11 +6,11 @@ import { useCan, useMe } from "./api/hooks";
 import { get } from "./api/http";
 import { keys } from "./api/keys";
 import type { Approvals, Me } from "./api/types";
-import { StreamProvider, useStream } from "./stream/StreamProvider";
-import { OutageBanner } from "./outage/OutageBanner";
 import { Chip, type Tone } from "./components/Chip";
 import { ErrorBoundary } from "./components/ErrorBoundary";
 import { QueryResult } from "./components/QueryResult";
+import { OutageBanner } from "./outage/OutageBanner";
+import { StreamProvider, useStream } from "./stream/StreamProvider";
 
 /** The frame of every page: navigation, user, outage banner, and the state of the event stream. */
 export function Shell() {

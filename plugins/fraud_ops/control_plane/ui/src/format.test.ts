@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { formatBytes, formatDuration, formatKey, formatNumber, formatPercent, ruleFormula } from "./format";
 import { rule } from "./testing/samples";
-import { formatBytes, formatDuration, ruleFormula, formatKey, formatNumber, formatPercent } from "./format";
 
 test("values for display", () => {
   expect(formatNumber(12_345)).toBe("12,345");

@@ -6,10 +6,10 @@ import { useApiMutation, useMe } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Bindings, ControlName } from "../api/types";
-import { Timestamp } from "../components/Timestamp";
-import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { ErrorAlert } from "../components/ErrorAlert";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
+import { Timestamp } from "../components/Timestamp";
 
 const ROLES = [
   { value: "viewer", label: "viewer: read only" },

@@ -3,19 +3,19 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
-import { toText, stringifyExactly } from "../api/exactJson";
+import { stringifyExactly, toText } from "../api/exactJson";
 import { useApiMutation } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
-import type { Audits, AuditRow, AuditVerdict } from "../api/types";
-import { Timestamp } from "../components/Timestamp";
+import type { AuditRow, Audits, AuditVerdict } from "../api/types";
 import { ChangeTable } from "../components/ChangeTable";
 import { Chip } from "../components/Chip";
-import { formatNumber } from "../format";
+import { EmptyState } from "../components/EmptyState";
 import { LoadMore } from "../components/LoadMore";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
-import { EmptyState } from "../components/EmptyState";
 import { QueryResult } from "../components/QueryResult";
+import { Timestamp } from "../components/Timestamp";
+import { formatNumber } from "../format";
 import { changesBetween } from "../rules/changes";
 
 /** The audit log, and the check of its hash chain. */

@@ -4,9 +4,9 @@ import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
 import { afterEach, expect, test } from "vitest";
 import { API } from "../api/http";
-import { alert, ANALYST, rule } from "../testing/samples";
 import { mockServer } from "../testing/mockServer";
 import { renderPage } from "../testing/renderPage";
+import { alert, ANALYST, rule } from "../testing/samples";
 import { AlertsPage } from "./AlertsPage";
 
 const END = { next: null, searchedTo: null, missing: null };

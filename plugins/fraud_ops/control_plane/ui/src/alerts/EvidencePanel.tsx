@@ -5,9 +5,9 @@ import { toText } from "../api/exactJson";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { Evidence } from "../api/types";
-import { formatTime } from "../format";
-import { ScrollableTable } from "../components/ScrollableTable";
 import { QueryResult } from "../components/QueryResult";
+import { ScrollableTable } from "../components/ScrollableTable";
+import { formatTime } from "../format";
 import type { Alert } from "./types";
 
 /** The transactions in an alert's window, read on request. */

@@ -6,10 +6,10 @@ import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { QualityTable } from "../api/types";
 import { Chip } from "../components/Chip";
-import { formatNumber, formatPercent } from "../format";
-import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { EmptyState } from "../components/EmptyState";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
+import { formatNumber, formatPercent } from "../format";
 
 /** The quality of each rule: alert rate, precision, and overlap with other rules. */
 export default function QualityPage() {

@@ -2,8 +2,8 @@ import { Button, Group, Modal, Radio, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
-import { formatKey } from "../format";
 import { ErrorAlert } from "../components/ErrorAlert";
+import { formatKey } from "../format";
 
 const DURATIONS = [
   { value: "15", label: "15 minutes" },

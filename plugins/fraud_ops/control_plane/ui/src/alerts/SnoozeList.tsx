@@ -1,6 +1,6 @@
 import { Anchor } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useCan, useApiMutation } from "../api/hooks";
+import { useApiMutation, useCan } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Snoozes } from "../api/types";

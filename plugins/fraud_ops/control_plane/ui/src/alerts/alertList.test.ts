@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { alert } from "../testing/samples";
 import {
-  type AlertFilter,
-  applyCorrection,
-  MAX_ALERTS,
-  applyMark,
   addAlerts,
-  matches,
-  mergeAlerts,
+  type AlertFilter,
   appendOlder,
+  applyCorrection,
+  applyMark,
+  matches,
+  MAX_ALERTS,
+  mergeAlerts,
 } from "./alertList";
 
 const ALL: AlertFilter = { ruleId: null, key: "", shadow: null, corrections: true, snoozed: false };

@@ -3,15 +3,15 @@ import { get, queryString } from "../api/http";
 import type { Alerts } from "../api/types";
 import { useStream } from "../stream/StreamProvider";
 import {
+  addAlerts,
   type AlertFilter,
-  applyCorrection,
   type AlertList,
+  appendOlder,
+  applyCorrection,
   applyMark,
   type Continuation,
-  addAlerts,
   matches,
   mergeAlerts,
-  appendOlder,
 } from "./alertList";
 import type { Alert, Mark } from "./types";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseExactly, toText, stringifyExactly } from "./exactJson";
+import { parseExactly, stringifyExactly, toText } from "./exactJson";
 
 test("numbers that JavaScript would round keep their text", () => {
   const text = '{"id":9223372036854775807,"limit":12345678901234567890.123456789,"small":0.1,"n":20}';

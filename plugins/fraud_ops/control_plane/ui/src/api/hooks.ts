@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
-import { notifySuccess, notifyError } from "../notifications";
-import { type ApiResponse, call, get, type CallOptions, Problem } from "./http";
+import { notifyError, notifySuccess } from "../notifications";
+import { type ApiResponse, call, type CallOptions, get, Problem } from "./http";
 import { keys } from "./keys";
 import type { Me, Rules, Schema } from "./types";
 

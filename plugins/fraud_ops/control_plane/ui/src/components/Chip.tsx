@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { Activation, StateName } from "../api/types";
-import { useOutage } from "../outage/useLiveness";
 import { formatTime } from "../format";
+import { useOutage } from "../outage/useLiveness";
 
 export type Tone = "good" | "warn" | "bad" | "quiet" | "shadow";
 

@@ -2,8 +2,8 @@
 import { screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Progress, ProgressPoint } from "../api/types";
-import { liveness, SINCE } from "../testing/samples";
 import { renderPage } from "../testing/renderPage";
+import { liveness, SINCE } from "../testing/samples";
 import { Charts } from "./Charts";
 
 const WIDTH = 600;

@@ -2,8 +2,8 @@ import { LineChart } from "@mantine/charts";
 import type { ReactElement } from "react";
 import type { DotItemDotProps } from "recharts";
 import type { Progress } from "../api/types";
-import { formatNumber, formatTime } from "../format";
 import { EmptyState } from "../components/EmptyState";
+import { formatNumber, formatTime } from "../format";
 import { type ChartPoint, chartSpan, downsample, withGaps } from "./chartPoints";
 
 const MINUTES_WITH_SECONDS = 5;

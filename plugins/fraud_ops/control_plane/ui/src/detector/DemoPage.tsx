@@ -2,13 +2,13 @@ import { Button, Group, NumberInput, Slider, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
-import { useCan, useApiMutation } from "../api/hooks";
+import { useApiMutation, useCan } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Demo, PlantedFraud } from "../api/types";
-import { Timestamp } from "../components/Timestamp";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
+import { Timestamp } from "../components/Timestamp";
 
 const DESCRIPTIONS: Record<string, string> = {
   "emptied-account": "One payer moves more than 20,000 to one beneficiary in four payments.",

@@ -5,9 +5,9 @@ import { expect, test } from "vitest";
 import { API } from "../api/http";
 import type { Liveness, Progress, ProgressPoint } from "../api/types";
 import { formatTime } from "../format";
-import { liveness, SINCE } from "../testing/samples";
 import { mockServer } from "../testing/mockServer";
 import { renderPage } from "../testing/renderPage";
+import { liveness, SINCE } from "../testing/samples";
 import DetectorPage from "./DetectorPage";
 
 const server = mockServer(

@@ -1,9 +1,9 @@
 import { Table, Text } from "@mantine/core";
 import type { Progress } from "../api/types";
-import { Timestamp } from "../components/Timestamp";
 import { Chip } from "../components/Chip";
-import { formatNumber } from "../format";
 import { ScrollableTable } from "../components/ScrollableTable";
+import { Timestamp } from "../components/Timestamp";
+import { formatNumber } from "../format";
 
 /** The topic consumers of the control plane that are stuck, retry or skipped records. Renders nothing if all work. */
 export function TopicConsumers({ progress }: { progress: Progress }) {

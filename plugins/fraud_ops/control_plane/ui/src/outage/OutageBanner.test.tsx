@@ -4,10 +4,10 @@ import { http, HttpResponse } from "msw";
 import { expect, test } from "vitest";
 import { API } from "../api/http";
 import { keys } from "../api/keys";
-import { liveness, SINCE } from "../testing/samples";
+import { formatTime } from "../format";
 import { mockServer } from "../testing/mockServer";
 import { newClient, renderPage } from "../testing/renderPage";
-import { formatTime } from "../format";
+import { liveness, SINCE } from "../testing/samples";
 import { OutageBanner } from "./OutageBanner";
 
 const server = mockServer();

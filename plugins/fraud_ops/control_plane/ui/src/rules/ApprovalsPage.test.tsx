@@ -4,18 +4,18 @@ import userEvent from "@testing-library/user-event";
 import { http, HttpResponse } from "msw";
 import { expect, test } from "vitest";
 import { API } from "../api/http";
-import { ANALYST, approval, rule } from "../testing/samples";
 import { mockServer } from "../testing/mockServer";
 import { renderPage } from "../testing/renderPage";
+import { ANALYST, approval, rule } from "../testing/samples";
 import ApprovalsPage from "./ApprovalsPage";
 
 mockServer(
   http.get(`*${API}/me`, () => HttpResponse.json(ANALYST)),
   http.get(`*${API}/rules`, () => HttpResponse.json({ items: [rule()], next: null })),
   http.get(`*${API}/approvals`, ({ request }) => {
-    const asked = new URL(request.url).searchParams;
-    if (asked.get("open") === "false") return HttpResponse.json({ items: [approval(1)], next: null });
-    if (asked.has("before")) return HttpResponse.json({ items: [approval(2)], next: null });
+    const parameters = new URL(request.url).searchParams;
+    if (parameters.get("open") === "false") return HttpResponse.json({ items: [approval(1)], next: null });
+    if (parameters.has("before")) return HttpResponse.json({ items: [approval(2)], next: null });
     return HttpResponse.json({ items: [approval(4), approval(3)], next: "3" });
   }),
 );

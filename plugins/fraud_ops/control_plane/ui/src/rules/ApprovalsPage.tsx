@@ -6,16 +6,16 @@ import { useMe, useRuleNames, useRules } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { Approval, Approvals, Me, RuleRow } from "../api/types";
-import { Timestamp } from "../components/Timestamp";
 import { ChangeTable } from "../components/ChangeTable";
 import { Chip, StateChip } from "../components/Chip";
-import { ruleFormula } from "../format";
+import { EmptyState } from "../components/EmptyState";
 import { LoadMore } from "../components/LoadMore";
 import { PageHeader, usePageTitle } from "../components/PageHeader";
-import { EmptyState } from "../components/EmptyState";
 import { QueryResult } from "../components/QueryResult";
+import { Timestamp } from "../components/Timestamp";
+import { ruleFormula } from "../format";
 import { changesBetween } from "./changes";
-import { requestText, DecisionForm } from "./PendingApproval";
+import { DecisionForm, requestText } from "./PendingApproval";
 
 const PAGE = 50;
 

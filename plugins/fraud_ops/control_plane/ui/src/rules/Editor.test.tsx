@@ -10,9 +10,9 @@ import { useRules } from "../api/hooks";
 import { API } from "../api/http";
 import { keys } from "../api/keys";
 import type { Me, Reason, RuleDetail, RuleDocument } from "../api/types";
-import { ANALYST, APPROVER, approval, detail, SCHEMA, VIEWER } from "../testing/samples";
 import { mockServer } from "../testing/mockServer";
 import { newClient, renderPage } from "../testing/renderPage";
+import { ANALYST, approval, APPROVER, detail, SCHEMA, VIEWER } from "../testing/samples";
 import { changesBetween } from "./changes";
 // Imported here, so that no single test pays for loading most of the page.
 import "./editor/RuleForm";

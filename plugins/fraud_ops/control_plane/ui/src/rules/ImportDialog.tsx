@@ -3,10 +3,10 @@ import { useRef, useState } from "react";
 import { useApiMutation } from "../api/hooks";
 import { keys } from "../api/keys";
 import type { ImportResult } from "../api/types";
-import { notifyError } from "../notifications";
 import { Chip, type Tone } from "../components/Chip";
-import { ScrollableTable } from "../components/ScrollableTable";
 import { ErrorAlert, ReasonList } from "../components/ErrorAlert";
+import { ScrollableTable } from "../components/ScrollableTable";
+import { notifyError } from "../notifications";
 
 const TONES: Record<string, Tone> = {
   added: "good",

@@ -4,10 +4,10 @@ import { Link } from "react-router";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { RefusedRecords as RejectedRecordList } from "../api/types";
+import { ReasonList } from "../components/ErrorAlert";
+import { ScrollableTable } from "../components/ScrollableTable";
 import { Timestamp } from "../components/Timestamp";
 import { formatNumber } from "../format";
-import { ScrollableTable } from "../components/ScrollableTable";
-import { ReasonList } from "../components/ErrorAlert";
 
 /** The rule log records that the detector rejected, with its reasons. Renders nothing if there are none. */
 export function RejectedRecords() {

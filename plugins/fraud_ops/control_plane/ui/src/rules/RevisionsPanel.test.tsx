@@ -8,9 +8,9 @@ import { afterEach, describe, expect, test } from "vitest";
 import { API, get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Me, RuleDetail } from "../api/types";
-import { ANALYST, APPROVER, approval, detail, version } from "../testing/samples";
 import { mockServer } from "../testing/mockServer";
 import { newClient, renderPage } from "../testing/renderPage";
+import { ANALYST, approval, APPROVER, detail, version } from "../testing/samples";
 import { RevisionsPanel } from "./RevisionsPanel";
 
 const NEWEST = 7;
@@ -29,8 +29,10 @@ const server = mockServer(
     return HttpResponse.json({ items: revisions.map((each) => version(each)), next: last > 1 ? String(last) : null });
   }),
   http.get(`*${API}/rules/1/diff`, ({ request }) => {
-    const asked = new URL(request.url).searchParams;
-    return HttpResponse.json({ changes: [{ field: "limit", before: asked.get("from"), after: asked.get("to") }] });
+    const parameters = new URL(request.url).searchParams;
+    return HttpResponse.json({
+      changes: [{ field: "limit", before: parameters.get("from"), after: parameters.get("to") }],
+    });
   }),
   http.get(`*${API}/rules/1`, () => HttpResponse.json(stored)),
   http.post(`*${API}/rules/1/rollback`, async ({ request }) => {

@@ -6,13 +6,13 @@ import { useApiMutation } from "../api/hooks";
 import { get, queryString } from "../api/http";
 import { keys } from "../api/keys";
 import type { Diff, Me, RuleDetail, Version, Versions } from "../api/types";
-import { Timestamp } from "../components/Timestamp";
 import { ChangeTable } from "../components/ChangeTable";
-import { Chip, ActivationChip, StateChip, stateName } from "../components/Chip";
-import { ruleFormula } from "../format";
-import { LoadMore } from "../components/LoadMore";
+import { ActivationChip, Chip, StateChip, stateName } from "../components/Chip";
 import { ErrorAlert } from "../components/ErrorAlert";
+import { LoadMore } from "../components/LoadMore";
 import { QueryResult } from "../components/QueryResult";
+import { Timestamp } from "../components/Timestamp";
+import { ruleFormula } from "../format";
 import { editNeedsApproval } from "./lifecycle";
 
 const PAGE = 50;
@@ -207,7 +207,7 @@ function RollbackDialog({
   close: () => void;
 }) {
   const [comment, setComment] = useState("");
-  // The user has seen this revision. A newer one makes the request fail, instead of being rolled back unseen.
+  // The user has seen this revision. A newer one makes the request fail, so that no unseen change is rolled back.
   const [baseRevision] = useState(rule.revision);
   const rollback = useApiMutation<string, RuleDetail>(
     (text) => ({

@@ -5,19 +5,19 @@ import { useMe, useSchema } from "../api/hooks";
 import { get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Me, RuleDetail, Schema } from "../api/types";
-import { Timestamp } from "../components/Timestamp";
-import { Chip, ActivationChip, StateChip } from "../components/Chip";
-import { formatNumber, formatPercent } from "../format";
-import { PageHeader, usePageTitle } from "../components/PageHeader";
-import { Sparkline } from "../components/Sparkline";
+import { ActivationChip, Chip, StateChip } from "../components/Chip";
 import { ReasonList } from "../components/ErrorAlert";
+import { PageHeader, usePageTitle } from "../components/PageHeader";
 import { QueryResult } from "../components/QueryResult";
+import { Sparkline } from "../components/Sparkline";
+import { Timestamp } from "../components/Timestamp";
+import { formatNumber, formatPercent } from "../format";
 import { Editor } from "./Editor";
 import { PendingApproval } from "./PendingApproval";
+import { RevisionsPanel } from "./RevisionsPanel";
 import { StateButtons } from "./StateButtons";
 import { useRuleEdit } from "./useRuleEdit";
 import { useRuleSave } from "./useRuleSave";
-import { RevisionsPanel } from "./RevisionsPanel";
 import { WhatIfPanel } from "./WhatIfPanel";
 
 /** The page of one rule, of a new rule, or of a copy (`?from=`). */
@@ -35,17 +35,17 @@ export default function RulePage() {
   usePageTitle(id ? `Rule ${id}` : "New rule");
   return (
     <QueryResult query={me}>
-      {(who) => (
+      {(user) => (
         <QueryResult query={schema}>
           {(fields) =>
             from === null ? (
-              <RuleView key="new" me={who} schema={fields} rule={null} template={null} />
+              <RuleView key="new" me={user} schema={fields} rule={null} template={null} />
             ) : (
               <QueryResult query={read}>
                 {(rule) => (
                   <RuleView
                     key={id ?? `copy of ${from}`}
-                    me={who}
+                    me={user}
                     schema={fields}
                     rule={id ? rule : null}
                     template={id ? null : rule}

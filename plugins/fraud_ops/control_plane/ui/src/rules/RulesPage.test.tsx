@@ -6,9 +6,9 @@ import { API } from "../api/http";
 import { keys } from "../api/keys";
 import type { Liveness } from "../api/types";
 import { formatTime } from "../format";
-import { liveness, rule, SINCE, VIEWER } from "../testing/samples";
 import { mockServer } from "../testing/mockServer";
 import { newClient, renderPage } from "../testing/renderPage";
+import { liveness, rule, SINCE, VIEWER } from "../testing/samples";
 import { RulesPage } from "./RulesPage";
 
 const server = mockServer(

@@ -8,9 +8,9 @@ import { afterEach, describe, expect, test } from "vitest";
 import { API, get } from "../api/http";
 import { keys } from "../api/keys";
 import type { Me, RuleDetail, StateName } from "../api/types";
-import { ANALYST, APPROVER, approval, detail, VIEWER } from "../testing/samples";
 import { mockServer } from "../testing/mockServer";
 import { newClient, renderPage } from "../testing/renderPage";
+import { ANALYST, approval, APPROVER, detail, VIEWER } from "../testing/samples";
 import { StateButtons } from "./StateButtons";
 
 const ADMIN: Me = { ...APPROVER, user: "ada", role: "admin", can: [...APPROVER.can, "control", "bind"] };

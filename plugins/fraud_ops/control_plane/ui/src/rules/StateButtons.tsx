@@ -62,7 +62,7 @@ function TransitionDialog({
   close: () => void;
 }) {
   const [comment, setComment] = useState("");
-  // The user has seen this revision. A newer one makes the request fail, instead of changing state unseen.
+  // The user has seen this revision. A newer one makes the request fail, so that no unseen change takes effect.
   const [baseRevision] = useState(rule.revision);
   const save = useApiMutation<string, RuleDetail>(
     (text) => ({

@@ -8,9 +8,9 @@ import { parse } from "yaml";
 import { stringifyExactly } from "../api/exactJson";
 import { API } from "../api/http";
 import type { WhatIf, WhatIfResult } from "../api/types";
-import { detail, rule } from "../testing/samples";
 import { mockServer } from "../testing/mockServer";
 import { renderPage } from "../testing/renderPage";
+import { detail, rule } from "../testing/samples";
 import { useRuleEdit } from "./useRuleEdit";
 import { WhatIfPanel } from "./WhatIfPanel";
 

@@ -6,11 +6,11 @@ import { parseNumber, toText } from "../api/exactJson";
 import { useApiMutation } from "../api/hooks";
 import { get } from "../api/http";
 import type { RuleDocument, WhatIf, WhatIfResult, WhatIfStarted } from "../api/types";
-import { formatDuration, ruleFormula, formatKey, formatNumber } from "../format";
 import { EmptyState } from "../components/EmptyState";
-import { Fact } from "../components/Fact";
 import { ErrorAlert } from "../components/ErrorAlert";
+import { Fact } from "../components/Fact";
 import { QueryResult } from "../components/QueryResult";
+import { formatDuration, formatKey, formatNumber, ruleFormula } from "../format";
 import type { RuleEdit } from "./useRuleEdit";
 
 const POLL_MS = 700;

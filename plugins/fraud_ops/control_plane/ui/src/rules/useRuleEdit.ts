@@ -1,7 +1,7 @@
 import { useState } from "react";
 import type { RuleDetail, RuleDocument } from "../api/types";
-import { type Draft, draftOfDocument, type TextFormat, inFormat, withMembers, draftOfText } from "./editor/draft";
-import { type ValidationState, useValidation } from "./editor/useValidation";
+import { type Draft, draftOfDocument, draftOfText, inFormat, type TextFormat, withMembers } from "./editor/draft";
+import { useValidation, type ValidationState } from "./editor/useValidation";
 
 /** An edit of a rule, with the server's validation. */
 export interface RuleEdit {

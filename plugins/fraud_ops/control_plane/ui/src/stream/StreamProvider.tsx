@@ -3,7 +3,7 @@ import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, 
 import { parseExactly } from "../api/exactJson";
 import { API } from "../api/http";
 import type { Activation, Alert, AlertBatch, CorrectionEvent, ProgressPoint, RuleChanged } from "../api/types";
-import { countAlerts, applyActivation, appendProgress, refreshRule } from "./cacheUpdates";
+import { appendProgress, applyActivation, countAlerts, refreshRule } from "./cacheUpdates";
 import { EventStream, type StreamEvent, type StreamState } from "./eventStream";
 
 /** The callbacks for alert events. `gap`: the server has dropped events, so read the alerts again. */
@@ -15,7 +15,7 @@ export interface AlertSubscriber {
 
 interface Stream {
   state: StreamState;
-  subscribe: (news: AlertSubscriber) => () => void;
+  subscribe: (subscriber: AlertSubscriber) => () => void;
 }
 
 const StreamContext = createContext<Stream>({ state: "connecting", subscribe: () => () => undefined });
@@ -28,24 +28,24 @@ export function StreamProvider({ children }: { children: ReactNode }) {
 
   useEffect(() => {
     let wasLost = false;
-    const notify = (call: (news: AlertSubscriber) => void) => subscribers.current.forEach(call);
+    const notify = (call: (subscriber: AlertSubscriber) => void) => subscribers.current.forEach(call);
     const addAlerts = (alerts: readonly Alert[], count: number) => {
       countAlerts(
         client,
         alerts.map((alert) => alert.ruleId),
       );
-      notify((news) => news.alerts(alerts, count));
+      notify((subscriber) => subscriber.alerts(alerts, count));
     };
     const handle = ({ name, data }: StreamEvent) => {
       const body = parseExactly(data);
       if (name === "alert") addAlerts([body as Alert], 1);
       else if (name === "alerts") addAlerts((body as AlertBatch).items, (body as AlertBatch).count);
-      else if (name === "correction") notify((news) => news.correction(body as CorrectionEvent));
+      else if (name === "correction") notify((subscriber) => subscriber.correction(body as CorrectionEvent));
       else if (name === "operation") applyActivation(client, body as Activation);
       else if (name === "rules") void refreshRule(client, body as RuleChanged);
       else if (name === "progress") appendProgress(client, body as ProgressPoint);
       else if (name === "gap") {
-        notify((news) => news.gap());
+        notify((subscriber) => subscriber.gap());
         void client.invalidateQueries();
       }
     };
@@ -63,9 +63,9 @@ export function StreamProvider({ children }: { children: ReactNode }) {
   const value = useMemo<Stream>(
     () => ({
       state,
-      subscribe: (news) => {
-        subscribers.current.add(news);
-        return () => subscribers.current.delete(news);
+      subscribe: (subscriber) => {
+        subscribers.current.add(subscriber);
+        return () => subscribers.current.delete(subscriber);
       },
     }),
     [state],

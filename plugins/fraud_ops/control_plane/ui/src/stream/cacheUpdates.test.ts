@@ -3,10 +3,10 @@ import { http, HttpResponse } from "msw";
 import { expect, test, vi } from "vitest";
 import { keys } from "../api/keys";
 import type { Activation, Rules } from "../api/types";
-import { detail, rule } from "../testing/samples";
 import { mockServer } from "../testing/mockServer";
 import { newClient } from "../testing/renderPage";
-import { countAlerts, applyActivation, refreshRule } from "./cacheUpdates";
+import { detail, rule } from "../testing/samples";
+import { applyActivation, countAlerts, refreshRule } from "./cacheUpdates";
 
 const server = mockServer();
 

@@ -32,11 +32,11 @@ function response(...chunks: string[]) {
 }
 
 test("a new connection continues after the last event", async () => {
-  const asked: (string | null)[] = [];
+  const lastEventIds: (string | null)[] = [];
   server.use(
     http.get(URL_, ({ request }) => {
-      asked.push(request.headers.get("Last-Event-ID"));
-      return asked.length === 1
+      lastEventIds.push(request.headers.get("Last-Event-ID"));
+      return lastEventIds.length === 1
         ? response("id: 7\nevent: alert\ndata: {}\n\n: ping\n\nid: 8\neve", "nt: alert\ndata: {}\n\nid: 9\nevent: al")
         : response("id: 9\nevent: alert\ndata: {}\n\n");
     }),
@@ -46,7 +46,7 @@ test("a new connection continues after the last event", async () => {
     () => expect(events.map((event) => event.id)).toEqual(expect.arrayContaining(["7", "8", "9"])),
     5_000,
   );
-  expect(asked.slice(0, 2)).toEqual([null, "8"]);
+  expect(lastEventIds.slice(0, 2)).toEqual([null, "8"]);
   expect(states.slice(0, 3)).toEqual(["connecting", "open", "lost"]);
 });
 

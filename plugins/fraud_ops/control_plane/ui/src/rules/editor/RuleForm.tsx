@@ -11,8 +11,8 @@ import {
 } from "@mantine/core";
 import { isNumeric, parseNumber, toText } from "../../api/exactJson";
 import type { Reason, RuleDocument, Schema } from "../../api/types";
-import { filterSuggestions } from "./completion";
 import { CodeEditor } from "./CodeEditor";
+import { filterSuggestions } from "./completion";
 
 interface Props {
   document: RuleDocument | null;
@@ -245,7 +245,7 @@ function list(value: unknown): string[] {
 }
 
 /** The options of a list, including the current values even if they are not allowed. */
-function choices(offered: readonly string[], there: unknown): string[] {
-  const current = Array.isArray(there) ? there.map(toText) : [toText(there)];
-  return [...new Set([...offered, ...current])].filter(Boolean);
+function choices(options: readonly string[], current: unknown): string[] {
+  const values = Array.isArray(current) ? current.map(toText) : [toText(current)];
+  return [...new Set([...options, ...values])].filter(Boolean);
 }

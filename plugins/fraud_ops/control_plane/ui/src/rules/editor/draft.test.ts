@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseExactly } from "../../api/exactJson";
-import { draftOfDocument, inFormat, requestBody, withMembers, draftOfText } from "./draft";
+import { draftOfDocument, draftOfText, inFormat, requestBody, withMembers } from "./draft";
 
 const YAML = "# watched closely\nruleId: 3\nlimit: 20 # euros\ngroupingKeyNames: [payeeId]\nwindowMinutes: 20\n";
 

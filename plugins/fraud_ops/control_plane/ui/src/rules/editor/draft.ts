@@ -1,6 +1,6 @@
 import { LosslessNumber } from "lossless-json";
 import { type Document, isMap, isScalar, isSeq, parseDocument, Scalar, stringify, visit } from "yaml";
-import { parseNumber, parseExactly, stringifyExactly } from "../../api/exactJson";
+import { parseExactly, parseNumber, stringifyExactly } from "../../api/exactJson";
 import type { RuleDocument } from "../../api/types";
 
 /** The text format of a rule: YAML, JSON or the one-line form. */
