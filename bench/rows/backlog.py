@@ -72,9 +72,9 @@ def _measure(lab: Lab, scale: Scale, rules: tuple[Document, ...]) -> Mapping[str
 
 
 _HOW = (
-    "Exactly-once, checkpoints on. The detector is warm (`warm_100k`) and idle; the load was written in a Kafka "
-    "transaction, and the clock starts when that is committed, so that all of it becomes readable at once. It stops "
-    "when the last marker's alert is appended."
+    "Exactly-once, with checkpoints. The detector is warm (`warm_100k`) and idle. One Kafka transaction contains the "
+    "load, so all of it becomes readable at once. The clock starts when the transaction commits, and stops when the "
+    "alert of the last marker transaction is appended."
 )
 
 

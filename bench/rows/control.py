@@ -185,17 +185,17 @@ def _quantiles(name: str, times: list[float]) -> dict[str, float]:
     return found | {f"{name}_count": len(ordered)}
 
 
-_LIVE = "saving a rule until the stream says that it is live"
-_TOLD = "an alert's append until a reader of the stream has it"
+_LIVE = "from saving a rule until a reader of the stream receives it as live"
+_TOLD = "from an alert's append until a reader of the stream has it"
 
 ROWS = (
     Rows(
         "control_changes",
         "The control plane: changes, alerts, a long list",
-        "Airflow's API server alone with the detector, all on the same machine. An ACTIVE rule is changed by PUT "
-        f"{_CHANGES} times at {_RATE:,} tx/s, at random times, until a reader of the event stream is told that this "
-        "very version is live (the API shows it then). Meanwhile another rule fires on one transaction in a hundred; "
-        "an alert's append is the broker's time of it, before its batch is committed. Then the load ends, "
+        "Airflow's API server and the detector, without other Airflow processes, on the same machine. PUT changes an "
+        f"ACTIVE rule {_CHANGES} times at {_RATE:,} tx/s, at random times. Each time ends when a reader of the event "
+        "stream receives this version as live (the API then shows it too). Another rule fires on one transaction in a "
+        "hundred. The append of an alert is its broker time, before its batch commits. After the load, "
         f"{_RULES:,} rules are live, and one request lists them all, {_LISTED} times.",
         (
             Figure("live_p50_ms", f"{_LIVE}, p50", "ms"),
@@ -212,16 +212,16 @@ ROWS = (
     Rows(
         "control_readers",
         f"The control plane: {_READERS} readers of the stream at {_ALERTS_PER_S} alerts/s",
-        f"Airflow's API server without a detector; alerts are written to their topic for {_SECONDS} s. The readers "
-        "are one process of its own on the same machine. One of them is cut off after a third of the alerts, stays "
-        "away for 3 s, and comes back with `Last-Event-ID`; it is compared with one that read all the time. CPU is "
-        "what the server took until everybody had everything, by the seconds in which alerts were written.",
+        f"Airflow's API server without a detector. Alerts are written to their topic for {_SECONDS} s. A separate "
+        "process on the same machine has all readers. One reader disconnects after a third of the alerts, and "
+        "reconnects after 3 s with `Last-Event-ID`. It is compared with a reader that stays connected. CPU is the "
+        "server's CPU time until all readers have all alerts, divided by the seconds in which alerts were written.",
         (
             Figure("server_cpu", "CPU of the API server", "% of a core", at_most(100)),
             Figure("same_position", "readers that end at the same position", "", at_least(_READERS)),
-            Figure("told_all", "readers told as many alerts as there were", "", at_least(_READERS)),
-            Figure("missed", "alerts missed by who was cut off", "", at_most(0)),
-            Figure("twice", "alerts told twice", "", at_most(0)),
+            Figure("told_all", "readers that receive all alerts", "", at_least(_READERS)),
+            Figure("missed", "alerts missed by the disconnected reader", "", at_most(0)),
+            Figure("twice", "alerts received twice", "", at_most(0)),
             Figure("told_p50_ms", f"{_TOLD}, p50", "ms"),
             Figure("told_p95_ms", f"{_TOLD}, p95", "ms", at_most(1_000)),
         ),

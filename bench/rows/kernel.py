@@ -151,8 +151,8 @@ ROWS = (
         "kernel",
         "The kernel alone, one core",
         f"{_KEYS} keys, {_SHARE_DISPLACED:.0%} of the rows out of order by up to {_DISPLACED} rows of their key "
-        f"(uniformly), batches of {_BATCH:,} rows. A row's whole way is in the time (the thread's CPU time): duplicate "
-        "check, insertion, expiry, one evaluation a rule. No evaluation stands for another: limits differ, and nothing "
+        f"(uniformly), batches of {_BATCH:,} rows. The thread's CPU time contains all work on a row: duplicate check, "
+        "insertion, expiry, one evaluation per rule. Rules share no evaluation, because their limits differ. No rule "
         "fires.",
         tuple(_figures()),
         _measure,

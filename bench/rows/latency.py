@@ -64,10 +64,10 @@ def _measure_rules(lab: Lab, scale: Scale, rules: tuple[Document, ...]) -> Mappi
 
 
 _HOW = (
-    "Latency is the wall clock when a live `read_committed` reader has the alert, less the wall clock when the "
-    "producer wrote the transaction. Reader and producer are processes of their own on the same machine."
+    "Latency is the time from the producer's write of the transaction until a live `read_committed` consumer has the "
+    "alert, both by the wall clock. Consumer and producer are separate processes on the same machine."
 )
-_CANARY = f"{_HOW} To the rules one is added that fires on every transaction, so that every transaction has an alert."
+_CANARY = f"{_HOW} An additional rule fires on every transaction, so every transaction has an alert."
 
 
 def _percentiles(
@@ -91,8 +91,8 @@ ROWS = (
                 of="1,000 tx/s, ",
             ),
             *_percentiles({"p99_ms": at_most(500)}, {}, "slow_", of="10 tx/s, "),
-            Figure("gc_full", "full collections of the JVM since its start", ""),
-            Figure("gc_longest_ms", "longest pause of the JVM's collector", "ms"),
+            Figure("gc_full", "full garbage collections of the JVM since its start", ""),
+            Figure("gc_longest_ms", "longest garbage collection pause of the JVM", "ms"),
         ),
         _measure_fire_all,
     ),

@@ -155,9 +155,10 @@ ROWS = (
     Rows(
         "nightly_day",
         "A day evaluated again, `rules10`, 10,000 keys",
-        "A day of so many transactions, 2% of them up to 20 minutes late, from archive files, on Spark with two tasks: "
-        "looking at the archive, reading, evaluating, keeping the day's end, comparing with what was published. Spark "
-        "runs already. Memory is that of driver, JVM and workers together.",
+        "A day with this number of transactions, 2% of them up to 20 minutes late, from archive files, on Spark with "
+        "two tasks. The time contains reading the manifest and the files, evaluating, saving the state of the day's "
+        "end, and comparing with the published alerts. It does not contain Spark's start. Memory is the sum of driver, "
+        "JVM and workers.",
         (
             Figure("day_1m", "1 million transactions", "tx/s"),
             Figure("day_10m", "10 million transactions", "tx/s", at_least(150_000)),
@@ -174,11 +175,12 @@ ROWS = (
     Rows(
         "nightly_whatif",
         "A draft against seven days of 2 million transactions",
-        "One SUM rule over (payee, beneficiary) and 20 minutes, in two processes, started and ended within the time.",
+        "One SUM rule over (payee, beneficiary) and 20 minutes, in two processes. The time contains their "
+        "start and end.",
         (
             Figure("week_s", "one limit", "s", at_most(60)),
             Figure("curve_s", "50 limits", "s"),
-            Figure("curve_factor", "50 limits, times one limit", "", at_most(2)),
+            Figure("curve_factor", "50 limits, multiple of one limit", "", at_most(2)),
         ),
         _measure_whatif,
         needs_broker=False,
@@ -186,12 +188,12 @@ ROWS = (
     Rows(
         "nightly_archive",
         "The archive",
-        "3 million transactions in Kafka to Parquet. The time of a run that finds nothing (starting Spark) is taken "
-        "off; below, it is not.",
+        "3 million transactions from Kafka to Parquet. The first figure does not contain Spark's start (the time of a "
+        "run without new records); the second one does.",
         (
             Figure("archive", "transactions", "tx/s", at_least(100_000)),
-            Figure("archive_whole", "the same with the start of Spark", "tx/s"),
-            Figure("files_more", "files more after two further runs", "", at_most(0)),
+            Figure("archive_whole", "the same, with Spark's start", "tx/s"),
+            Figure("files_more", "additional files after two further runs", "", at_most(0)),
         ),
         _measure_archive,
     ),

@@ -110,16 +110,17 @@ def _recovery(session: Session) -> float:
     return time.monotonic() - killed
 
 
-_LIVE = "sending a rule to its `rule-operations` record"
-_ALERTED = "sending a rule to the first alert under it"
+_LIVE = "from sending a rule to its `rule-operations` record"
+_ALERTED = "from sending a rule to the first alert under it"
 
 ROWS = (
     Rows(
         "operations",
         "Starting, changing rules, recovering",
-        "Start: from starting the process, its JVM included, to when a reader has the first alert of transactions that "
-        f"waited. Rule change: {_CHANGES} changes of a rule at {_RATE:,} tx/s. Recovery: kill -9 of driver, JVM and "
-        "Python workers under the same load, a new start at once, until a reader has the next committed batch.",
+        "Start: from the start of the process, including its JVM, until a consumer has the first alert of waiting "
+        f"transactions. Rule change: {_CHANGES} changes of a rule at {_RATE:,} tx/s. Recovery: kill -9 of driver, JVM "
+        "and Python workers under the same load and an immediate restart, until a consumer has the next "
+        "committed batch.",
         (
             Figure("start_s", "start to first alert", "s", at_most(25)),
             Figure("live_p50_ms", f"{_LIVE}, p50", "ms"),

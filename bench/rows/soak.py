@@ -97,7 +97,7 @@ def _figures() -> list[Figure]:
     found = [Figure("minutes", "steady run", "minutes"), Figure("retained_events", "retained events", "")]
     for kind, title in titles.items():
         found.append(Figure(kind, f"{title}, last third", "MiB"))
-        found.append(Figure(f"{kind}_growth", f"{title}, last third above the one before", "%", at_most(_TOLERATED)))
+        found.append(Figure(f"{kind}_growth", f"{title}, increase over the previous third", "%", at_most(_TOLERATED)))
     return found
 
 
@@ -106,9 +106,9 @@ ROWS = (
         "soak",
         "Half an hour at a steady rate",
         f"`rules10`, windows of {_WINDOW_MINUTES} minute and {_LATENESS_MINUTES} minute of lateness, {_RATE:,} tx/s; "
-        f"a sample every {_EVERY_S:g} s. The state is full after two minutes; room is given back once half of it is no "
-        f"longer needed, so it is at its largest after five. Flat means: the mean of the last third is at most "
-        f"{_TOLERATED}% above that of the third before.",
+        f"a sample every {_EVERY_S:g} s. The state is full after two minutes. Memory is freed once half of it is "
+        f"unused, so the state is largest after five minutes. Flat means: the mean of the last third is at most "
+        f"{_TOLERATED}% above that of the previous third.",
         tuple(_figures()),
         _measure,
         soak=True,

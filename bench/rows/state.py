@@ -98,7 +98,7 @@ def _measure(lab: Lab | None, scale: Scale) -> Mapping[str, float]:
 
 
 def _figures(name: str) -> Iterator[Figure]:
-    yield Figure(f"{name}_events", f"`{name}`: retained events, once a grouping", "")
+    yield Figure(f"{name}_events", f"`{name}`: retained events, counted once per grouping", "")
     yield Figure(f"{name}_memory", f"`{name}`: memory of the views", "bytes an event")
     yield Figure(f"{name}_log", f"`{name}`: durable log (in the checkpoint)", "bytes an event")
 
@@ -107,8 +107,9 @@ ROWS = (
     Rows(
         "state",
         "State: bytes per retained event",
-        f"After {_TRANSACTIONS:,} transactions of `uniform_500k` in batches of {_BATCH:,}, when clean-up has long "
-        "begun; an event is a transaction in one grouping. Memory counts all that the kernel keeps, free room too.",
+        f"After {_TRANSACTIONS:,} transactions of `uniform_500k` in batches of {_BATCH:,}, long after the first "
+        "clean-up. An event is a transaction in one grouping. Memory contains all arrays of the kernel, with "
+        "free space.",
         (*_figures("rules1"), *_figures("rules10")),
         _measure,
         needs_broker=False,

@@ -98,17 +98,15 @@ ROWS = (
     Rows(
         "supervision",
         "Supervision by Airflow",
-        f"{_WORLD}nobody but the DAGs starts anything. A driver is killed (kill -9 of all its processes), the next "
-        "one stopped (SIGSTOP); then a setting in `config/detector.yaml` is changed while a rule fires on every "
-        "transaction.",
+        f"{_WORLD}only the DAGs start processes. One driver is killed (kill -9 of all its processes), and the next one "
+        "is suspended (SIGSTOP). Then a setting in `config/detector.yaml` changes while a rule fires on "
+        "every transaction.",
         (
-            Figure(
-                "healthy_s", "from nothing (Airflow's database is made too) to a healthy detector", "s", at_most(90)
-            ),
-            Figure("died_seen_s", "driver killed, another asked for", "s"),
+            Figure("healthy_s", "from scratch (including Airflow's database) to a healthy detector", "s", at_most(90)),
+            Figure("died_seen_s", "driver killed, next one requested", "s"),
             Figure("died_s", "driver killed, healthy again", "s", at_most(30)),
-            Figure("hung_seen_s", "driver stopped, another asked for", "s", at_most(60)),
-            Figure("hung_s", "driver stopped, healthy again", "s"),
+            Figure("hung_seen_s", "driver suspended, next one requested", "s", at_most(60)),
+            Figure("hung_s", "driver suspended, healthy again", "s"),
             Figure(
                 "redeployed_s", "longest time without an alert while a new configuration is deployed", "s", at_most(20)
             ),
@@ -118,11 +116,11 @@ ROWS = (
     ),
     Rows(
         "supervision_cost",
-        "What supervision takes",
-        f"{_WORLD}CPU time of Airflow's processes and the agent's own, without the detector: half an hour with all "
-        "DAGs at work, then a third of that with all of them paused.",
+        "Cost of supervision",
+        f"{_WORLD}CPU time of Airflow's processes and of the agent, without the detector: half an hour with all "
+        "DAGs active, then ten minutes with all of them paused.",
         (
-            Figure("at_work", "with all DAGs at work", "% of a core"),
+            Figure("at_work", "with all DAGs active", "% of a core"),
             Figure("idle", "with all DAGs paused", "% of a core"),
             Figure("cost", "difference", "% of a core", at_most(5)),
         ),
