@@ -24,18 +24,18 @@ def parse(arguments: list[str], project: Project) -> ArchiveJob:
         action="store_true",
         help="skip records that retention removed before they were archived",
     )
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     return ArchiveJob(
-        ArchiveStore.at(given.archive),
-        DetectorSettings.load(given.settings),
-        TransactionSchema.load(given.schema),
-        KafkaConnection.load(given.bootstrap),
-        given.jars,
-        given.master,
-        given.driver_memory,
-        given.records_a_batch,
-        given.retired_for_ms,
-        given.accept_loss,
+        ArchiveStore.at(options.archive),
+        DetectorSettings.load(options.settings),
+        TransactionSchema.load(options.schema),
+        KafkaConnection.load(options.bootstrap),
+        options.jars,
+        options.master,
+        options.driver_memory,
+        options.records_a_batch,
+        options.retired_for_ms,
+        options.accept_loss,
     )
 
 

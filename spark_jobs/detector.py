@@ -19,8 +19,8 @@ def parse(arguments: list[str], project: Project) -> DetectorJob:
     return _job(DetectorOptions.parse(arguments), project)
 
 
-def _job(given: DetectorOptions, project: Project) -> DetectorJob:
-    options = given.in_project(project)
+def _job(arguments: DetectorOptions, project: Project) -> DetectorJob:
+    options = arguments.in_project(project)
     assert options.settings is not None
     assert options.schema is not None
     settings, schema = DetectorSettings.load(options.settings), TransactionSchema.load(options.schema)
@@ -31,19 +31,19 @@ def main() -> int:
     """Run the detector. An error ends it with the exit code of the error, see `fraud_rules.errors`."""
     project = Project.find()
     try:
-        given = DetectorOptions.parse(description=__doc__)
-        if given.check:
-            check_start(_job(given, project))
+        arguments = DetectorOptions.parse(description=__doc__)
+        if arguments.check:
+            check_start(_job(arguments, project))
         else:
-            hold = None if given.hold is None else Hold(given.hold, lambda: _say("ready"))
-            run(_job(given, project), on_running=lambda: _say("running"), hold=hold, say=_say)
+            hold = None if arguments.hold is None else Hold(arguments.hold, lambda: _report("ready"))
+            run(_job(arguments, project), on_running=lambda: _report("running"), hold=hold, report=_report)
     except FraudError as error:
-        _say(str(error))
+        _report(str(error))
         return error.exit_code
     return 0
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     sys.stderr.write(f"detector: {text}\n")
     sys.stderr.flush()
 

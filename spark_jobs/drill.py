@@ -24,11 +24,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="drill", description=__doc__)
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--schema", type=Path, default=project.config / "schema.yaml")
-    given = parser.parse_args()
+    options = parser.parse_args()
     spark = SparkSession.builder.appName("fraud-restore-drill").config(map=STATE_STORE).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     try:
-        report = drill(spark, given.checkpoint, TransactionSchema.load(given.schema))
+        report = drill(spark, options.checkpoint, TransactionSchema.load(options.schema))
     except FraudError as error:
         sys.stderr.write(f"drill: {type(error).__name__}: {error}\n")
         return error.exit_code

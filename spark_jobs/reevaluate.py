@@ -23,17 +23,17 @@ def parse(arguments: list[str], project: Project) -> ReevaluationJob:
     add("--tasks", type=int, default=2, help="number of tasks; with more tasks, each needs less memory")
     add("--incomplete-history", action="store_true", help="continue if windows start before the archive does")
     add("--report-only", action="store_true", help="write the report, but publish no corrections")
-    given = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
     options = DayOptions(
-        Day.parse(given.day),
-        ArchiveStore.at(given.archive),
-        DetectorSettings.load(given.settings),
-        TransactionSchema.load(given.schema),
-        given.tasks,
-        given.incomplete_history,
+        Day.parse(args.day),
+        ArchiveStore.at(args.archive),
+        DetectorSettings.load(args.settings),
+        TransactionSchema.load(args.schema),
+        args.tasks,
+        args.incomplete_history,
     )
-    kafka = KafkaConnection.load(given.bootstrap)
-    return ReevaluationJob(options, kafka, given.jars, given.master, given.driver_memory, not given.report_only)
+    kafka = KafkaConnection.load(args.bootstrap)
+    return ReevaluationJob(options, kafka, args.jars, args.master, args.driver_memory, not args.report_only)
 
 
 def main() -> int:

@@ -40,7 +40,7 @@ PORT_VARIABLE = "FRAUD_AIRFLOW_PORT"
 USER = "admin"
 
 _GRACE_S = 15.0
-_LOOK_S = 0.1
+_POLL_S = 0.1
 _REQUEST_S = 2.0
 
 
@@ -183,7 +183,7 @@ class LocalAirflow:
         def late() -> AirflowFailed:
             return AirflowFailed(f"not healthy within {timeout_s:g} s: Airflow's {', '.join(sick)} (logs: {self.logs})")
 
-        wait_for(is_healthy, within_s=timeout_s, every_s=_LOOK_S, late=late)
+        wait_for(is_healthy, within_s=timeout_s, every_s=_POLL_S, late=late)
 
     def check(self) -> None:
         """Raise AirflowFailed if a started component has ended by itself. A component that `kill` ended is ignored."""

@@ -85,11 +85,11 @@ class _Demo:
     def bring_up(self) -> bool:
         """Start all components and wait for live rules. Return False if interrupted."""
         for name in self._site.stop_left_over():
-            self._say(f"stopped the {name} of an earlier demo")
+            self._report(f"stopped the {name} of an earlier demo")
         self._compile()
         began_s = time.monotonic()
-        self._site.start(self._stack, self._say)
-        self._say(f"Airflow at {self._address}: its DAGs start the detector and seed the rules (a minute)")
+        self._site.start(self._stack, self._report)
+        self._report(f"Airflow at {self._address}: its DAGs start the detector and seed the rules (a minute)")
         self._watch.start()
         self._stack.callback(self._watch.stop)
         rules = sum(1 for _ in rule_files([self._context.project.config / "rules"]))
@@ -98,7 +98,7 @@ class _Demo:
             raise DetectorFailed(f"the seed rules were not live within {_START_S:g} s (logs: {self._site.places.logs})")
         if live:
             log = self._site.agent.log
-            self._say(f"detector ready, rules live ({time.monotonic() - began_s:.0f} s); the agent's log: {log}")
+            self._report(f"detector ready, rules live ({time.monotonic() - began_s:.0f} s); the agent's log: {log}")
         return live
 
     def run(self) -> None:
@@ -106,8 +106,8 @@ class _Demo:
         self._stack.callback(self._sender.stop)
         self._sender.start()
         planted = False
-        self._say(f"late frauds of yesterday follow after {_LATE_AFTER_S:g} s: fraud_archive and")
-        self._say("fraud_nightly_reevaluation in Airflow find these frauds, which arrive too late for alerts")
+        self._report(f"late frauds of yesterday follow after {_LATE_AFTER_S:g} s: fraud_archive and")
+        self._report("fraud_nightly_reevaluation in Airflow find these frauds, which arrive too late for alerts")
         with open_screen(f"Airflow: {self._address}") as screen:
             while self._goes_on() and not self._sender.ended():
                 if not planted and self._sending().elapsed_s > _LATE_AFTER_S:
@@ -128,7 +128,7 @@ class _Demo:
         published = read_published(self._kafka, settings.topics)
         verdict = judge(published, answer, SentTraffic(self._sender.sent.records, self._sender.planted_whole))
         self._console.print(summary(verdict, self._watch.seen().latencies_ms))
-        self._say(f"recording: {places.recording} (fraud replay recomputes it)")
+        self._report(f"recording: {places.recording} (fraud replay recomputes it)")
         return verdict
 
     def _plant_late_frauds(self) -> bool:
@@ -140,14 +140,14 @@ class _Demo:
     def say_goodbye(self) -> None:
         """Show a summary after an interrupt."""
         self._console.print(status_line(self._watch.seen(), self._sending()))
-        self._say("stopping all processes of this demo")
+        self._report("stopping all processes of this demo")
 
     def _compile(self) -> None:
         """Compile the kernel once, so that the detector's workers find the machine code in the cache."""
         began_s = time.monotonic()
-        self._say("compiling the window kernel (half a minute, only once)")
+        self._report("compiling the window kernel (half a minute, only once)")
         replay(_SMALL, self._context.schema, self._context.settings)
-        self._say(f"kernel ready ({time.monotonic() - began_s:.0f} s)")
+        self._report(f"kernel ready ({time.monotonic() - began_s:.0f} s)")
 
     @property
     def _address(self) -> str:
@@ -176,7 +176,7 @@ class _Demo:
     def _sending(self) -> Sending:
         return self._sender.sending()
 
-    def _say(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         self._console.print(f"[dim]demo[/dim]  {text}", soft_wrap=True)
 
 

@@ -16,7 +16,7 @@ from fraud_demo.traffic_writer import SendCounts, TrafficWriter
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.runtime import clock
 
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 class Sender:
@@ -101,12 +101,12 @@ class Sender:
             wished = per_s
             while wished == per_s and not self._stop.is_set():
                 planted += self._wishes(steering)
-                now_ms += int(_LOOK_S * 1_000)
+                now_ms += int(_POLL_S * 1_000)
                 due = [record for record in planted if record.due_ms < now_ms]
                 planted = [record for record in planted if record.due_ms >= now_ms]
                 yield from heapq.merge(_until(ordinary, now_ms), due, key=attrgetter("due_ms"))
                 if not per_s:
-                    self._stop.wait(_LOOK_S)
+                    self._stop.wait(_POLL_S)
                 found = steering.speed()
                 wished = per_s if found is None else found
             per_s = wished

@@ -35,7 +35,7 @@ PASSWORD = "demo"  # noqa: S105 -- public on purpose and printed; Airflow listen
 _AGENT = ("-m", "fraud_rules.cli", "agent", "run", "--drain-on-exit", "--drain-s=20")
 _DRAIN_S = 60.0
 _GRACE_S = 5.0
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class DemoSite:
         }
         return [name for name, was_running in stopped.items() if was_running]
 
-    def start(self, stack: ExitStack, say: Callable[[str], None]) -> None:
+    def start(self, stack: ExitStack, report: Callable[[str], None]) -> None:
         """Start all components with empty folders. Return when Airflow has begun to start."""
         shutil.rmtree(self.places.home, ignore_errors=True)
         self.places.home.mkdir(parents=True)
@@ -111,12 +111,12 @@ class DemoSite:
             stack.callback(stop)
         airflow = _InBackground(self._start_airflow)  # its start takes a while and needs Kafka only at the end
         self.broker.start()
-        say(f"broker at {self.broker.bootstrap} ({time.monotonic() - began_s:.0f} s)")
+        report(f"broker at {self.broker.bootstrap} ({time.monotonic() - began_s:.0f} s)")
         declared = load_topics(self._context.project.config / "topics.yaml")
         topic_admin.apply(self.broker.kafka, declared)
         self.agent.start()
         airflow.wait()
-        say(f"{len(declared)} topics, agent, Airflow's components ({time.monotonic() - began_s:.0f} s)")
+        report(f"{len(declared)} topics, agent, Airflow's components ({time.monotonic() - began_s:.0f} s)")
 
     def _start_airflow(self) -> None:
         self.airflow.prepare()
@@ -159,7 +159,7 @@ class DemoSite:
         def late() -> DetectorFailed:
             return DetectorFailed(f"the detector was not drained within {_DRAIN_S:g} s (log: {self.agent.log})")
 
-        wait_for(is_drained, within_s=_DRAIN_S, every_s=_LOOK_S, late=late)
+        wait_for(is_drained, within_s=_DRAIN_S, every_s=_POLL_S, late=late)
 
     def _airflow_site(self) -> AirflowSite:
         kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.broker.bootstrap}}

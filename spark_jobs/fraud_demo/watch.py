@@ -24,7 +24,7 @@ from fraud_rules.runtime.clock import now_ms
 _PROGRESS_KEPT = 400
 _RECENT_KEPT = 200
 _LATENCIES_KEPT = 10_000
-_LOOK_S = 0.25
+_POLL_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class OutputWatch:
             while not wanted(self._seen()):
                 if time.monotonic() > deadline or not check():
                     return False
-                self._changed.wait(_LOOK_S)
+                self._changed.wait(_POLL_S)
         return True
 
     def _seen(self) -> OutputSnapshot:

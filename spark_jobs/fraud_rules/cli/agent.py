@@ -86,8 +86,8 @@ def run(
     )
     stop = threading.Event()
     with interrupts_set(stop):
-        _tell(f"the agent of {context.settings.detector} runs, home folder {job.home}")
-        run_agent(job, stop, _tell)
+        _report(f"the agent of {context.settings.detector} runs, home folder {job.home}")
+        run_agent(job, stop, _report)
 
 
 @app.command()
@@ -129,7 +129,7 @@ def status(
         raise typer.Exit(_NOT_WELL_EXIT_CODE)
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     sys.stderr.write(f"fraud: {line}\n")
     sys.stderr.flush()
 

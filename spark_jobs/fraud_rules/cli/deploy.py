@@ -39,7 +39,7 @@ Wait = Annotated[
 ]
 
 _MS_A_S = 1_000
-_LOOK_S = 0.5
+_POLL_S = 0.5
 _NOTIFY_S = 10.0
 _FIRES_EXIT_CODE = 1
 
@@ -214,7 +214,7 @@ def _await_done(context: CommandContext, kafka: KafkaConnection, intent: Intent,
     def late() -> FraudError:
         return FraudError(f"attempt {intent.attempt_id} is {phase} after {wait_s:g} s (see fraud agent status)")
 
-    return wait_for(done, within_s=wait_s, every_s=_LOOK_S, late=late)
+    return wait_for(done, within_s=wait_s, every_s=_POLL_S, late=late)
 
 
 def _notify(url: str, detector: str, faults: Sequence[str]) -> None:

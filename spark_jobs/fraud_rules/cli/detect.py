@@ -127,12 +127,12 @@ def _run(job: DetectorJob) -> None:
     from fraud_rules.stream.work import default_report, work_lines
 
     def on_running() -> None:
-        _say(f"the detector is running, checkpoint {job.spark.checkpoint}")
+        _report(f"the detector is running, checkpoint {job.spark.checkpoint}")
 
-    run(job, on_running, work=default_report(work_lines(_say)), say=_say)
-    _say("the detector has stopped")
+    run(job, on_running, work=default_report(work_lines(_report)), report=_report)
+    _report("the detector has stopped")
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     sys.stderr.write(f"fraud: {text}\n")
     sys.stderr.flush()

@@ -90,7 +90,7 @@ def read_status(kafka: KafkaConnection, context: CommandContext) -> StatusSnapsh
     require_broker(kafka)
     settings, topics = context.settings, context.settings.topics
     with LivenessReader(kafka, settings) as reader:
-        reader.look()
+        reader.poll()
         live = reader.liveness()
     records = [
         (record.append_ms, progress)

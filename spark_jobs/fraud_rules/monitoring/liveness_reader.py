@@ -24,7 +24,7 @@ __all__ = ["LivenessReader", "LivenessWatch"]
 
 _PROGRESS_OFFSETS: Final = 60  # about thirty batches with their transaction markers, maybe of several detectors
 _WAIT_MS: Final = 20
-_LOOK_S: Final = 2.0
+_POLL_S: Final = 2.0
 _ENDS_KEPT_MS: Final = 10_000
 """Older end offsets count as unknown, because Kafka does not answer."""
 
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class LivenessReader:
-    """Keeps the last answers of Kafka. Only one thread at a time may call `look`; any thread may call `liveness`."""
+    """Keeps the last answers of Kafka. Only one thread at a time may call `poll`; any thread may call `liveness`."""
 
     def __init__(self, kafka: KafkaConnection, settings: DetectorSettings) -> None:
         self._kafka = kafka
@@ -56,7 +56,7 @@ class LivenessReader:
                 client.close()
             self._clients = None
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Read the new records. Raises BrokerUnavailable; the next read then starts from the beginning."""
         topics = self._settings.topics
         try:
@@ -67,7 +67,7 @@ class LivenessReader:
         except BrokerUnavailable:
             self.close()
             raise
-        self._take_progress(new[topics.detector_progress])
+        self._add_progress(new[topics.detector_progress])
         if new[topics.detector_intents]:
             self._records += new[topics.detector_intents]
             rows = ((record.offset, record.append_ms, record.value) for record in self._records)
@@ -96,7 +96,7 @@ class LivenessReader:
             self._clients = TopicsTail(self._kafka, begin, _WAIT_MS), TopicReader(self._kafka, topics.transactions)
         return self._clients
 
-    def _take_progress(self, records: list[Record]) -> None:
+    def _add_progress(self, records: list[Record]) -> None:
         topic, detector = self._settings.topics.detector_progress, self._settings.detector.encode()
         for record in records:
             if record.key == detector:
@@ -110,7 +110,7 @@ class LivenessWatch:
 
     def __init__(self, kafka: KafkaConnection, settings: DetectorSettings) -> None:
         self._reader = LivenessReader(kafka, settings)
-        self._looked = False
+        self._polled = False
         self._fault = ""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="liveness", daemon=True)
@@ -125,16 +125,16 @@ class LivenessWatch:
 
     def liveness(self) -> Liveness | None:
         """The newest answer; None before the first one."""
-        return self._reader.liveness() if self._looked else None
+        return self._reader.liveness() if self._polled else None
 
     def _run(self) -> None:
         with self._reader:
             while not self._stop.is_set():
                 try:
-                    self._reader.look()
-                    self._looked, self._fault = True, ""
+                    self._reader.poll()
+                    self._polled, self._fault = True, ""
                 except BrokerUnavailable as error:
                     if str(error) != self._fault:
                         _log.warning("the waiting payments cannot be counted: %s", error)
                     self._fault = str(error)
-                self._stop.wait(_LOOK_S)
+                self._stop.wait(_POLL_S)

@@ -27,7 +27,7 @@ FORMAT: Final = 2
 
 _INITIAL = "sources/0/0"
 _LOG_VERSIONS = ("v1", "v2")
-_LOOK_S = 0.3
+_POLL_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def read_live_progress(folder: Folder) -> CheckpointProgress:
             if str(error) == said:
                 raise
             said = str(error)
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def query_id(folder: Folder) -> str:

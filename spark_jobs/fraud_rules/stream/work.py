@@ -186,15 +186,15 @@ def work_file(path: Path) -> Write:
     return write
 
 
-def work_lines(say: Callable[[str], None], every_s: float = 10.0) -> Write:
+def work_lines(report: Callable[[str], None], every_s: float = 10.0) -> Write:
     """Report the current work as a line, at most one per `every_s`."""
-    said_s = time.monotonic()
+    reported_s = time.monotonic()
 
     def write(work: Work | None) -> None:
-        nonlocal said_s
-        if work is not None and time.monotonic() >= said_s + every_s:
-            said_s = time.monotonic()
-            say(str(work))
+        nonlocal reported_s
+        if work is not None and time.monotonic() >= reported_s + every_s:
+            reported_s = time.monotonic()
+            report(str(work))
 
     return write
 

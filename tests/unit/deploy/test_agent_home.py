@@ -10,6 +10,7 @@ import pytest
 
 from fraud_rules.deploy.agent import members
 from fraud_rules.deploy.agent.home import AgentHome, AttemptEnd, AttemptOrder
+from fraud_rules.runtime import process
 from tests.support.deployments import run
 
 
@@ -51,5 +52,5 @@ class Unkillable:
 
 
 def test_a_process_that_cannot_be_killed_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "members", lambda attempt_id: [Unkillable()])
+    monkeypatch.setattr(process, "processes_with", lambda variable, value: [Unkillable()])
     assert members.kill_members("a", within_s=0.1) == [Unkillable.pid]

@@ -101,7 +101,7 @@ class Panel(BackgroundThread):
     def _look(self) -> None:
         self._seen = self._watch.look()
         try:
-            self._reader.look()
+            self._reader.poll()
         except BrokerUnavailable as error:
             _log.debug("the waiting payments cannot be counted: %s", error)  # the verdict reports it
         self._looked.set()

@@ -41,7 +41,7 @@ _STARTER: Final = "fraud_rules.deploy.agent.starter"
 _HANDS_ON_S: Final = 0.5
 _SELF_CHECK: Final = "fraud_rules.deploy.agent.self_check"
 _KEPT = (HOME_VARIABLE,)
-_LOOK_S = 0.02
+_POLL_S = 0.02
 
 
 class ReleaseCheck(Protocol):
@@ -264,7 +264,7 @@ class ProcessLauncher:
             environment=self._inherited(attempt_id),
         )
         while not folder.started and starter.poll() is None:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
     def _prepared(self, record: IntentRecord) -> AttemptFolder:
         """Create the attempt's folder and write the files of the release to it."""

@@ -14,7 +14,7 @@ process that competes with twenty others for two cores still gets a tenth."""
 _LONGEST: Final = 20
 """The number of limits after which a process is given up even if it uses the CPU."""
 
-_LOOK_MS: Final = 2_000
+_POLL_MS: Final = 2_000
 _MS_A_S: Final = 1_000
 
 
@@ -35,7 +35,7 @@ class Patience:
 
     def is_due(self, now_ms: int) -> bool:
         """Whether to measure the CPU time again. Each measurement reads every process of the host."""
-        return now_ms >= self._looked_ms + _LOOK_MS
+        return now_ms >= self._looked_ms + _POLL_MS
 
     def record_cpu(self, cpu_s: float, now_ms: int) -> None:
         """Record the CPU time of the processes. A decrease means that some of them have ended."""

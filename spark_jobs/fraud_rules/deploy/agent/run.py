@@ -34,7 +34,7 @@ from fraud_rules.runtime.metrics_server import serving
 __all__ = ["AgentJob", "run_agent"]
 
 _RETRY_S = 2.0
-_LOOK_S = 0.2
+_POLL_S = 0.2
 _KILLED_S = 30.0
 _MS_A_S = 1_000
 _PROGRESS_TAIL = 2_000
@@ -123,7 +123,7 @@ class _Running:
                     self._record_batch(record)
                 self._agent.step(intents, now_ms())
                 self._prune()
-                stop.wait(_LOOK_S)
+                stop.wait(_POLL_S)
 
     def drain(self) -> None:
         """Drain the detector of this agent, or kill it after the limit. Give up on processes that survive the kill."""
@@ -132,7 +132,7 @@ class _Running:
             if time.monotonic() > deadline_s:
                 self._report("the detector was killed, but its processes still exist: they wait for a disk")
                 return
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
     def report_all(self) -> None:
         """Write a last status of the agent and its attempts."""

@@ -24,7 +24,7 @@ __all__ = ["LOG_BYTES", "main"]
 
 LOG_BYTES: Final = 8_388_608
 _CHUNK_BYTES = 65_536
-_LOOK_S = 0.2
+_POLL_S = 0.2
 _LOCK_S = 2.0
 _PREFIX: Final = b"detector: "
 _MARKS: Final = {b"detector: running": "running", b"detector: ready": "ready"}
@@ -49,10 +49,10 @@ def main(path: str) -> int:
     log = _Log(folder)
     assert child.stdout is not None
     while child.poll() is None:
-        log.copy(child.stdout, _LOOK_S)
+        log.copy(child.stdout, _POLL_S)
     # A process that the driver leaves behind, for example a hanging JVM, must not write or keep the log open.
     kill_members(order.intent.attempt_id, spare=[os.getpid()])
-    while log.copy(child.stdout, _LOOK_S):
+    while log.copy(child.stdout, _POLL_S):
         pass
     folder.write_end(AttemptEnd(now_ms(), child.returncode, log.message))
     return 0

@@ -27,7 +27,7 @@ END_S: Final = 30.0
 @contextmanager
 def shutdown_deadline(
     ended: threading.Event,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
     limit_s: float = END_S,
     leave: Callable[[int], None] = os._exit,
 ) -> Iterator[None]:
@@ -40,7 +40,7 @@ def shutdown_deadline(
         yield
     finally:
         error = sys.exc_info()[1]
-        thread = threading.Thread(target=_enforce, args=(error, ended, limit_s, say, leave), daemon=True)
+        thread = threading.Thread(target=_enforce, args=(error, ended, limit_s, report, leave), daemon=True)
         thread.start()
 
 
@@ -48,7 +48,7 @@ def _enforce(
     error: BaseException | None,
     ended: threading.Event,
     limit_s: float,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
     leave: Callable[[int], None],
 ) -> None:
     if ended.wait(limit_s):
@@ -59,5 +59,5 @@ def _enforce(
     cause = error if isinstance(error, FraudError) else late
     with contextlib.suppress(psutil.Error):
         kill_processes(psutil.Process().children(recursive=True), 0.0)
-    say(str(cause) if cause is late else f"{cause} (Spark did not stop within {limit_s:g} s and was killed)")
+    report(str(cause) if cause is late else f"{cause} (Spark did not stop within {limit_s:g} s and was killed)")
     leave(cause.exit_code)

@@ -44,7 +44,7 @@ from fraud_rules.stream.worker.context import WorkerContext
 from fraud_rules.stream.worker.task_work import read_progress
 from fraud_rules.stream.worker.views import check_views_disk
 
-_LOOK_S = 0.05
+_POLL_S = 0.05
 _DRAIN_S = 60.0
 _TAIL = 200
 _WORKER_TRIES = 5
@@ -66,7 +66,7 @@ class Hold:
         """Wait for the file. Return False if `drain` is set first."""
         self.on_ready()
         while not self.file.exists():
-            if drain.wait(_LOOK_S):
+            if drain.wait(_POLL_S):
                 return False
         return True
 
@@ -76,13 +76,13 @@ def run(
     on_running: Callable[[], None] = lambda: None,
     hold: Hold | None = None,
     work: WorkReport | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Run the detector until SIGTERM or SIGINT, which end it after the current batch.
 
     `on_running` is called once the query runs. `work` receives the driver's current work; without it, the reports go
-    to the file that the environment names, if any. `say` receives each loss that this start accepts, and the last line
-    of a process that ends by the limit of `end_deadline`.
+    to the file that the environment names, if any. `report` receives each loss that this start accepts, and the last
+    line of a process that ends by the limit of `end_deadline`.
     Raises DetectorStopped if the rule log requests a stop, and other errors by name, see `errors`.
     """
     drain, work = threading.Event(), work or default_report()
@@ -91,7 +91,7 @@ def run(
         ended = threading.Event()
         stack.callback(ended.set)
         stack.callback(work.end)
-        with shutdown_deadline(ended, say):
+        with shutdown_deadline(ended, report):
             spark = None
             if hold is not None:
                 spark = _spark(job.spark, stack, work)
@@ -100,7 +100,7 @@ def run(
                 work.begin(WorkPhase.READY)
                 if not hold.wait(drain):
                     return
-            runner, begin = _start(job, stack, spark, work, say)
+            runner, begin = _start(job, stack, spark, work, report)
             query = begin()
             on_running()
             _watch_from_the_first(query, begin, runner, drain)
@@ -109,7 +109,7 @@ def run(
 
 
 def _start(
-    job: DetectorJob, stack: ExitStack, spark: SparkSession | None, work: WorkReport, say: Callable[[str], None]
+    job: DetectorJob, stack: ExitStack, spark: SparkSession | None, work: WorkReport, report: Callable[[str], None]
 ) -> tuple[BatchRunner, Callable[[], StreamingQuery]]:
     """Prepare everything except the query. Return a function that starts the query and may be called again."""
     topics, settings, options = job.settings.topics, job.settings, job.spark
@@ -131,7 +131,7 @@ def _start(
         folder = HadoopFolder(spark, options.checkpoint)
         admission = admit(job, folder, rules, work)
     for each in admission.lost:
-        say(f"continues without lost records: {each}")
+        report(f"continues without lost records: {each}")
     transactions = stack.enter_context(TopicReader(job.kafka, topics.transactions))
     ticker = Ticker(TickWriter(job.kafka, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
     context = WorkerContext(
@@ -242,11 +242,11 @@ def _watch(query: StreamingQuery, runner: BatchRunner, drain: threading.Event) -
     error: BaseException | None
     try:
         while query.isActive and runner.failure is None and not runner.draining.is_set():
-            if drain.wait(_LOOK_S):
+            if drain.wait(_POLL_S):
                 runner.draining.set()
         deadline = time.monotonic() + _DRAIN_S
         while query.isActive and runner.failure is None and not runner.is_settled() and time.monotonic() < deadline:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         error = None if runner.draining.is_set() else query.exception()
     except (Py4JError, OSError) as lost:
         error = lost

@@ -17,7 +17,7 @@ from fraud_rules.kafka.ticks import TickWriter
 
 _log = logging.getLogger(__name__)
 
-_LOOK_S = 1.0
+_POLL_S = 1.0
 _WARM_BATCHES = 30
 """The first batches of a new JVM take several times as long, so this many run at once, before they matter."""
 
@@ -62,7 +62,7 @@ class Ticker:
         return sum(max(0, end - end_offsets.get(partition, 0)) for partition, end in ends.items())
 
     def _run(self) -> None:
-        while not self._stop.wait(min(_LOOK_S, self._tick_s / 4)):
+        while not self._stop.wait(min(_POLL_S, self._tick_s / 4)):
             try:
                 self._tick_if_due()
             except Exception:  # noqa: BLE001 - without this thread an idle detector runs no batch and counts as stalled
