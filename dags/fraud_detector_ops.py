@@ -8,7 +8,7 @@ from airflow.sdk import DAG, Param
 
 from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.detector import DecisionOperator
-from fraud_ops.verdicts.act import Action
+from fraud_ops.verdicts.act import OperatorRequest
 
 DOC = """
 ### Manual actions
@@ -38,7 +38,7 @@ with DAG(
     default_args=defaults(retries=0),
     deadline=deadline(timedelta(hours=1), "a manual action has not taken effect in time"),
     params={
-        "action": Param("start", type="string", enum=[each.value for each in Action], title="Action"),
+        "action": Param("start", type="string", enum=[each.value for each in OperatorRequest], title="OperatorRequest"),
         "reason": Param(
             type="string", minLength=3, maxLength=500, title="Reason", description="Kept for ever with the action."
         ),

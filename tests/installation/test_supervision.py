@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from fraud_demo.airflow import Component
-from fraud_ops.verdicts.health import Health
+from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.model.day import Day
@@ -44,7 +44,7 @@ def world(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def test_the_dags_start_the_detector_and_seed_its_rules(world: Supervised) -> None:
-    intent = world.look().wanted
+    intent = world.look().newest_intent
     assert intent is not None
     assert intent.intent.requested_by.startswith("start by scheduled__")
     assert world.api.await_run("fraud_topics", world.api.newest_run("fraud_topics")["dag_run_id"]) == "success"
@@ -86,8 +86,8 @@ def test_a_driver_that_dies_is_replaced(world: Supervised, record_property: pyte
     seen = world.await_after(before.epoch)
     record_property("replaced_s", round(time.monotonic() - killed_s, 1))
     assert seen.deployment.attempts[before.attempt_id].status.phase is AttemptPhase.FAILED
-    assert seen.wanted is not None
-    assert seen.wanted.intent.requested_by == "supervisor"
+    assert seen.newest_intent is not None
+    assert seen.newest_intent.intent.requested_by == "supervisor"
     assert world.driver().is_running()
 
 
@@ -101,8 +101,8 @@ def test_a_changed_configuration_is_deployed_on_the_same_checkpoint(world: Super
     before = world.attempt().status
     world.redeploy()
     seen = world.look()
-    assert seen.wanted is not None
-    assert seen.wanted.intent.requested_by.startswith("start by ")
+    assert seen.newest_intent is not None
+    assert seen.newest_intent.intent.requested_by.startswith("start by ")
     assert seen.deployment.attempts[before.attempt_id].status.phase is AttemptPhase.STOPPED
     assert world.driver().is_running()
 
@@ -170,9 +170,9 @@ def test_one_that_was_drained_stays_so_until_it_is_started(world: Supervised) ->
     run_id = world.api.trigger("fraud_detector_ops", action="drain", reason="a test of stopping")
     assert world.api.await_run("fraud_detector_ops", run_id) == "success"
     seen = world.await_health(Health.STOPPED)
-    assert seen.wanted is not None
-    assert seen.wanted.intent.reason == "a test of stopping"
-    assert seen.wanted.intent.requested_by == "drain by admin"
+    assert seen.newest_intent is not None
+    assert seen.newest_intent.intent.reason == "a test of stopping"
+    assert seen.newest_intent.intent.requested_by == "drain by admin"
     world.await_supervision(now_ms())
     assert world.verdict().health is Health.STOPPED
     run_id = world.api.trigger("fraud_detector_ops", action="start", reason="a test of starting")

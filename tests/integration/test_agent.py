@@ -13,9 +13,10 @@ import psutil
 import pytest
 
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.verdicts.act import next_step
-from fraud_ops.verdicts.health import Health, Limits, Verdict, health
+from fraud_ops.verdicts.act import next_action
+from fraud_ops.verdicts.health import health
 from fraud_ops.verdicts.patience import patience_ms
+from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deploy.attempt import AttemptPhase
@@ -86,7 +87,7 @@ def test_a_slow_start_goes_on_and_one_without_progress_has_failed(
     with DetectorWatch(topics.kafka, settings) as watch:
 
         def verdict() -> Verdict:
-            return health(watch.look(), limits, now_ms())
+            return health(watch.observe(), limits, now_ms())
 
         slow = ops.decide(ops.release(never_started(tmp_path / "slow.whl", moves=True)))
         began = ops.await_phase(slow, AttemptPhase.STARTING).at_ms
@@ -104,13 +105,13 @@ def test_a_slow_start_goes_on_and_one_without_progress_has_failed(
         ops.await_phase(stuck, AttemptPhase.STARTING)
         found = until(lambda: (each := verdict()).health is Health.STALLED and each, "the start counts as stalled")
         assert "restoring state: 0 of 9,000,000 events, last progress" in found.reasons[0]
-        seen = watch.look()
-        step = next_step(seen, found, outlook(seen.intents, seen.deployment, now_ms()), now_ms())
+        seen = watch.observe()
+        step = next_action(seen, found, outlook(seen.intents, seen.deployment, now_ms()), now_ms())
         assert step.release is not None
         ops.decide(step.release, requested_by=SUPERVISOR, reason=step.reason)
         failed = ops.await_phase(stuck, AttemptPhase.FAILED)
         assert (failed.error_name, "restoring state" in (failed.message or "")) == ("Stalled", True)
-        assert patience_ms(limits.starting_ms, watch.look(), now_ms()) == 2 * limits.starting_ms
+        assert patience_ms(limits.starting_ms, watch.observe(), now_ms()) == 2 * limits.starting_ms
 
 
 def test_a_detector_that_stands_still_is_killed_with_all_it_started(ops: Operations, tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
     from airflow.sdk.types import TaskInstanceKey
 
-    from fraud_ops.verdicts.health import Health
     from fraud_ops.verdicts.observation import DetectorObservation
+    from fraud_ops.verdicts.verdict import Health
     from fraud_rules.deploy.attempt import AttemptStatus
 
 __all__ = ["LINKS", "DetectorLogs", "Runbook", "SparkUi", "publish_links", "publish_runbook"]

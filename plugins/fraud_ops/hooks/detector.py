@@ -79,7 +79,7 @@ class FraudDetectorHook(BaseHook):
     def observe(self) -> DetectorObservation:
         """One observation, without waiting for more records."""
         with DetectorWatch(self.kafka, self.settings, wait_ms=_AT_ONCE_MS, supervisor=supervisor_id()) as watch:
-            return watch.look()
+            return watch.observe()
 
     def observe_to_decide(self) -> DetectorObservation:
         """One observation as the basis of an intent. Raises BrokerUnavailable if the observation failed."""
@@ -107,7 +107,7 @@ class FraudDetectorHook(BaseHook):
         """Append the intent to stop the detector after its current batch. Raises Superseded."""
         return self._append(self._intent(seen, IntentKind.DRAIN, reason, requested_by))
 
-    def note_supervision(self, seen: DetectorObservation, verdict: str, link: str) -> None:
+    def record_supervision(self, seen: DetectorObservation, verdict: str, link: str) -> None:
         """Write a note that this Airflow supervises the detector."""
         since_ms = seen.verdict_since_ms(verdict)
         note = Supervision(seen.detector, supervisor_id(), now_ms(), verdict, seen.intents.epoch, link, since_ms)

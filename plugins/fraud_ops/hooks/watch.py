@@ -75,7 +75,7 @@ class DetectorWatch:
             self._tail.close()
             self._tail = None
 
-    def look(self) -> DetectorObservation:
+    def observe(self) -> DetectorObservation:
         """Read the new records and return the current observation."""
         detector, topics = self._settings.detector, self._settings.topics
         try:
@@ -87,7 +87,7 @@ class DetectorWatch:
         self._deployment = deployment_after(
             self._deployment, topics.detector_attempts, detector, new[topics.detector_attempts]
         )
-        self._take_progress(new[topics.detector_progress])
+        self._add_progress(new[topics.detector_progress])
         self._read_clock(new)
         return DetectorObservation(
             detector,
@@ -104,8 +104,8 @@ class DetectorWatch:
     def _read_clock(self, new: Mapping[str, Sequence[Record]]) -> None:
         last = self._deployment.supervision
         if last is not None and last[1].supervisor == self._supervisor:
-            self._clock.noted(last[0], last[1].at_ms)
-        self._clock.looked(record.append_ms for records in new.values() for record in records)
+            self._clock.calibrate(last[0], last[1].at_ms)
+        self._clock.add_append_times(record.append_ms for records in new.values() for record in records)
 
     def _forget(self) -> None:
         self._intents: list[Record] = []
@@ -137,7 +137,7 @@ class DetectorWatch:
             self._folded = (len(self._intents), log)
         return log
 
-    def _take_progress(self, records: Sequence[Record]) -> None:
+    def _add_progress(self, records: Sequence[Record]) -> None:
         name, topic = self._settings.detector.encode(), self._settings.topics.detector_progress
         for record in records:
             progress = decode_or_skip(topic, record, decode_progress) if record.key == name else None

@@ -10,8 +10,8 @@ from airflow.sdk.exceptions import DagRunTriggerException
 
 from fraud_ops.airflow_ui.links import Runbook
 from fraud_ops.archive_place import archive_folder
+from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
-from fraud_ops.named import named
 from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ArchiveAheadOperator(BaseOperator):
         from fraud_rules.errors import ArchiveBehind
         from fraud_rules.kafka.declared import load_topics
 
-        with named(context):
+        with airflow_errors(context):
             project = Project.find()
             settings = DetectorSettings.load(project.config / "detector.yaml")
             manifest = ArchiveStore(archive_folder()).latest()
@@ -70,7 +70,7 @@ class DaysDueOperator(BaseOperator):
 
         if not context["params"].get("requeue", True):
             return []
-        with named(context):
+        with airflow_errors(context):
             config = Project.find().config
             settings = DetectorSettings.load(config / "detector.yaml")
             schema = TransactionSchema.load(config / "schema.yaml")

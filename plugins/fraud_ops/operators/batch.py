@@ -19,8 +19,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from fraud_ops.airflow_ui.links import Runbook, publish_runbook
 from fraud_ops.airflow_ui.report_links import Report, report_path
 from fraud_ops.archive_place import archive_folder, day_of
+from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.connections import KAFKA, SPARK, connection, kafka_of, master_of
-from fraud_ops.named import named
 from fraud_rules.configuration.project import Project
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class SparkJobOperator(SparkSubmitOperator):
 
     def execute(self, context: Context) -> None:
         """Run the script. Fails without a retry if a retry cannot help, and skips a day without data."""
-        with named(context):
+        with airflow_errors(context):
             spark = connection(
                 self.spark_conn_id
             )  # without this, the hook only logs a missing connection, and uses YARN
@@ -108,7 +108,7 @@ class ArchiveOperator(SparkJobOperator):
         super().execute(context)
         from fraud_rules.batch.archive.store import ArchiveStore
 
-        with named(context):
+        with airflow_errors(context):
             manifest = ArchiveStore(archive_folder()).latest()
         standing = {
             "version": manifest.version,
@@ -134,7 +134,7 @@ class ReevaluateOperator(SparkJobOperator):
 
     def execute(self, context: Context) -> None:
         """Run the re-evaluation and publish its result."""
-        with named(context):
+        with airflow_errors(context):
             day = day_of(self.day)
         only = ["--report-only"] if self.report_only in ("True", "true") else []
         self.arguments = ["--day", str(day), *only]
@@ -142,7 +142,7 @@ class ReevaluateOperator(SparkJobOperator):
         from fraud_rules.batch.archive.store import ArchiveStore
         from fraud_rules.batch.reevaluation.daystore import DayStore
 
-        with named(context):
+        with airflow_errors(context):
             result = DayStore(ArchiveStore(archive_folder())).result(day)
         assert result is not None, "a successful job has saved its result"
         context["ti"].xcom_push(key=Report().xcom_key, value=report_path("nights", str(day)))
@@ -177,7 +177,7 @@ class WhatIfOperator(BaseOperator):
         from fraud_rules.batch.whatif.place import report_name
         from fraud_rules.errors import error_name
 
-        with named(context):
+        with airflow_errors(context):
             command, home = self._command(), str(Project.find().root)
         environ = {**os.environ, "FRAUD_HOME": home}
         pipe = subprocess.PIPE

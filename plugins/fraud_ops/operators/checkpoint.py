@@ -9,12 +9,13 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from fraud_ops.airflow_ui.links import publish_links
 from fraud_ops.alarms import Alarm
+from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.alarms import AlarmHook
-from fraud_ops.named import named
 from fraud_ops.operators.decisions import last_release
 from fraud_ops.operators.detector import DetectorOperator
 from fraud_ops.verdicts.checkpoint import CheckpointLimits, Grade, TopicFacts, document, findings, overall, table
-from fraud_ops.verdicts.health import Health, health
+from fraud_ops.verdicts.health import health
+from fraud_ops.verdicts.verdict import Health
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -41,7 +42,7 @@ class CheckCheckpointOperator(DetectorOperator):
         from fraud_ops.hooks.checkpoint import CheckpointHook
 
         hook = self.hook()
-        with named():
+        with airflow_errors():
             seen = hook.observe()
             if seen.fault is None and not seen.intents.valid:
                 self.log.info("no checkpoint to check: the detector never ran here")

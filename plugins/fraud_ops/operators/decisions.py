@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fraud_ops.verdicts.act import Action
+from fraud_ops.verdicts.act import OperatorRequest
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.deploy.intent import IntentRecord, Rebuild
 from fraud_rules.deploy.release import Release, fingerprint
@@ -22,7 +22,7 @@ PROVEN_BATCHES = 10
 def decide(
     hook: FraudDetectorHook,
     seen: DetectorObservation,
-    action: Action,
+    action: OperatorRequest,
     reason: str,
     requested_by: str,
     *,
@@ -36,15 +36,15 @@ def decide(
     detector continue without transactions that retention removed before the detector read them.
     """
     match action:
-        case Action.START:
+        case OperatorRequest.START:
             return hook.run(seen, hook.declared(), reason, requested_by, resume=True, accept_loss=accept_loss)
-        case Action.DRAIN:
+        case OperatorRequest.DRAIN:
             return hook.drain(seen, reason, requested_by)
-        case Action.RESTART:
+        case OperatorRequest.RESTART:
             return hook.run(seen, last_release(seen), reason, requested_by, accept_loss=accept_loss)
-        case Action.ROLL_BACK:
+        case OperatorRequest.ROLL_BACK:
             return hook.run(seen, release_before(seen), reason, requested_by, accept_loss=accept_loss)
-        case Action.REBUILD:
+        case OperatorRequest.REBUILD:
             rebuild = Rebuild(partial=partial)
             return hook.run(seen, hook.declared(), reason, requested_by, rebuild=rebuild, accept_loss=accept_loss)
 

@@ -10,14 +10,15 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from fraud_ops.airflow_ui.links import LINKS, publish_links
+from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.connections import KAFKA, SPARK
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
-from fraud_ops.named import named
 from fraud_ops.operators.decisions import decide
 from fraud_ops.triggers.detector import OutcomeTrigger
-from fraud_ops.verdicts.act import Act, Action, asked_by, step_to_deploy
-from fraud_ops.verdicts.health import Limits, health
+from fraud_ops.verdicts.act import ActionKind, OperatorRequest, action_to_deploy, asked_by
+from fraud_ops.verdicts.health import health
 from fraud_ops.verdicts.until import Outcome, Until
+from fraud_ops.verdicts.verdict import Limits
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -63,7 +64,7 @@ class DetectorOperator(BaseOperator):
     def after(self, context: Context, event: dict[str, Any], epoch: int) -> dict[str, Any]:
         """Report the outcome. A failure fails the task without a retry, because that would append another intent."""
         ended = Outcome.of(event)
-        with named():
+        with airflow_errors():
             publish_links(context, self.hook().observe(), ended.health)
         if not ended.reached:
             raise AirflowFailException(ended.said)
@@ -80,17 +81,17 @@ class DeployOperator(DetectorOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         hook = self.hook()
-        with named():
+        with airflow_errors():
             seen, declared = hook.observe_to_decide(), hook.declared()
             verdict = health(seen, self.health_limits(), seen.at_ms, supervisor_id())
-            step = step_to_deploy(seen, verdict, declared)
+            action = action_to_deploy(seen, verdict, declared)
             publish_links(context, seen, verdict.health)
-            self.log.info("%s: %s", step.act, step.reason)
-            if step.act is Act.NOTHING or step.release is None:
+            self.log.info("%s: %s", action.kind, action.reason)
+            if action.kind is ActionKind.NOTHING or action.release is None:
                 return {"epoch": seen.intents.epoch, "health": verdict.health.value}
-            by = asked_by(Action.START, context["dag_run"].run_id)
-            record = hook.run(seen, step.release, step.reason, by)
-        self.await_outcome(Until.TAKEN_UP, record, timedelta(minutes=10))
+            by = asked_by(OperatorRequest.START, context["dag_run"].run_id)
+            record = hook.run(seen, action.release, action.reason, by)
+        self.await_outcome(Until.EXECUTED, record, timedelta(minutes=10))
         raise AirflowException("a deferred task does not continue")
 
 
@@ -118,11 +119,11 @@ class DecisionOperator(DetectorOperator):
         self.accept_loss = accept_loss
 
     def execute(self, context: Context) -> dict[str, Any]:
-        hook, action = self.hook(), Action(self.action)
+        hook, action = self.hook(), OperatorRequest(self.action)
         person = context["dag_run"].triggering_user_name or context["dag_run"].run_id
         if not self.reason.strip():
             raise AirflowFailException("the reason is empty: the intent records it")
-        with named():
+        with airflow_errors():
             seen = hook.observe_to_decide()
             record = decide(
                 hook,
@@ -135,7 +136,7 @@ class DecisionOperator(DetectorOperator):
             )
         self.log.info("epoch %s: %s, requested by %s: %s", record.epoch, action, person, self.reason)
         self.await_outcome(
-            Until.STOPPED if action is Action.DRAIN else Until.HEALTHY,
+            Until.STOPPED if action is OperatorRequest.DRAIN else Until.HEALTHY,
             record,
             self.execution_timeout or timedelta(minutes=30),
         )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
+from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.connections import KAFKA, SPARK, connection, master_of
 from fraud_ops.hooks.detector import FraudDetectorHook
-from fraud_ops.named import named
 from fraud_ops.operators.decisions import last_release
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class RestoreDrillOperator(SparkSubmitOperator):
         self.spark_conn_id = spark_conn_id
 
     def execute(self, context: Context) -> None:
-        with named():
+        with airflow_errors():
             master_of(
                 connection(self.spark_conn_id)
             )  # without this, the hook only logs a missing connection, and uses YARN

@@ -13,8 +13,8 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import BaseOperator, Variable
 from airflow.sdk.exceptions import AirflowFailException
 
+from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.connections import KAFKA
-from fraud_ops.named import named
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -35,7 +35,7 @@ class SeedDiffOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         from fraud_ops.hooks.rules import SeedRulesHook
 
-        with named():
+        with airflow_errors():
             plan = SeedRulesHook(self.kafka_conn_id).plan()
         table = plan.table()
         self.log.info("seed rules against the rule log:\n%s", table)
@@ -97,7 +97,7 @@ class SeedApplyOperator(BaseOperator):
     def execute(self, context: Context) -> list[int]:
         from fraud_ops.hooks.rules import SeedRulesHook
 
-        with named():
+        with airflow_errors():
             hook = SeedRulesHook(self.kafka_conn_id)
             plan = hook.plan()
             if plan.to_write and plan.digest != self.digest:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from fraud_ops.airflow_ui.links import publish_links
 from fraud_ops.alarms import Alarm
+from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.alarms import AlarmHook
 from fraud_ops.hooks.detector import supervisor_id
-from fraud_ops.named import named
 from fraud_ops.operators.detector import DetectorOperator
 from fraud_ops.triggers.detector import NEWS, OVER, SupervisionTrigger, is_well
-from fraud_ops.verdicts.health import Health, Verdict, health
+from fraud_ops.verdicts.health import health
+from fraud_ops.verdicts.verdict import Health, Verdict
 from fraud_rules.deploy.release import fingerprint
 from fraud_rules.errors import ConfigError
 from fraud_rules.runtime.clock import now_ms
@@ -36,7 +37,7 @@ class SuperviseOperator(DetectorOperator):
         self.look_s = look_s
 
     def execute(self, context: Context) -> None:
-        with named():
+        with airflow_errors():
             seen = self.hook().observe()
             verdict = health(seen, self.health_limits(), seen.at_ms, supervisor_id())
         self.log.info("%s", verdict)
@@ -50,7 +51,7 @@ class SuperviseOperator(DetectorOperator):
             return
         verdict = Verdict.of(event["verdict"])
         self.log.info("%s; %s", verdict, event["step"])
-        with named():
+        with airflow_errors():
             publish_links(context, self.hook().observe(), verdict.health)
             self._raise_alarm(context, verdict, known, crash_loop=event["crash_loop"])
         self._wait(context, ends_ms=ends_ms, known=event["known"])

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
+from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
-from fraud_ops.named import named
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -27,7 +27,7 @@ class ApplyTopicsOperator(BaseOperator):
         from fraud_rules.kafka import topics
         from fraud_rules.kafka.declared import load_topics
 
-        with named():
+        with airflow_errors():
             declared = load_topics(Project.find().config / "topics.yaml")
             steps = topics.apply(kafka_of(connection(self.kafka_conn_id)), declared)
         counts: dict[str, int] = {}

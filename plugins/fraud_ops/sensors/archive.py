@@ -9,7 +9,7 @@ from airflow.sdk import BaseSensorOperator
 
 from fraud_ops.airflow_ui.links import Runbook
 from fraud_ops.archive_place import archive_folder, day_of
-from fraud_ops.named import named
+from fraud_ops.error_mapping import airflow_errors
 from fraud_rules.runtime.clock import now_ms
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class DayArchivedSensor(BaseSensorOperator):
         from fraud_rules.configuration.project import Project
         from fraud_rules.configuration.settings import DetectorSettings
 
-        with named(context):
+        with airflow_errors(context):
             day = day_of(self.day)
             settings = DetectorSettings.load(Project.find().config / "detector.yaml")
             reached_ms = ArchiveStore(archive_folder()).latest().complete_until_ms

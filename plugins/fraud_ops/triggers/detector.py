@@ -15,10 +15,11 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
-from fraud_ops.verdicts.act import Step, next_step
-from fraud_ops.verdicts.health import Health, Limits, Verdict, health, rival
+from fraud_ops.verdicts.act import SupervisorAction, next_action
+from fraud_ops.verdicts.health import health, rival
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.until import Until, outcome
+from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.deploy.intent import SUPERVISOR
 from fraud_rules.deploy.plan import outlook
 from fraud_rules.deploy.release import Release, fingerprint
@@ -77,7 +78,7 @@ class OutcomeTrigger(BaseTrigger):
         await asyncio.sleep(SETTLE_S)
         with closing(hook.watch()) as watch:
             while True:
-                seen = await asyncio.to_thread(watch.look)
+                seen = await asyncio.to_thread(watch.observe)
                 ended = outcome(self.until, self.epoch, seen, health(seen, self.limits, seen.at_ms))
                 if ended is not None:
                     yield TriggerEvent(ended.as_dict())
@@ -137,22 +138,22 @@ class SupervisionTrigger(BaseTrigger):
         event: dict[str, Any] | None = None
         with closing(hook.watch()) as watch:
             while True:
-                seen = await asyncio.to_thread(watch.look)
+                seen = await asyncio.to_thread(watch.observe)
                 verdict = health(seen, self.limits, seen.at_ms, supervisor_id())
                 if time.monotonic() - noted_s >= _NOTE_S and seen.fault is None:
                     noted_s = time.monotonic()
-                    await asyncio.to_thread(self._note, hook, seen, verdict)
+                    await asyncio.to_thread(self._record_supervision, hook, seen, verdict)
                 if seen.skew_ms is None and seen.fault is None and time.monotonic() - began_s < _CLOCK_S:
                     await asyncio.sleep(
                         self.look_s
                     )  # ages need the broker's time, which the append time of the note shows
                     continue
                 ahead = outlook(seen.intents, seen.deployment, seen.at_ms)
-                step = next_step(seen, verdict, ahead, seen.at_ms)
-                if step.release is not None:
+                action = next_action(seen, verdict, ahead, seen.at_ms)
+                if action.release is not None:
                     asked_s = time.monotonic() if event is None else asked_s
-                    await asyncio.to_thread(self._carry_out, hook, seen, step, step.release)
-                event = event or self._event(seen, verdict, step, crash_loop=ahead.alarm)
+                    await asyncio.to_thread(self._carry_out, hook, seen, action, action.release)
+                event = event or self._event(seen, verdict, action, crash_loop=ahead.alarm)
                 if event is None and time.monotonic() - checked_s >= _DECLARED_S:
                     checked_s = time.monotonic()
                     event = await self._declared_anew(hook)
@@ -162,22 +163,24 @@ class SupervisionTrigger(BaseTrigger):
                     return
                 await asyncio.sleep(self.look_s)
 
-    def _carry_out(self, hook: FraudDetectorHook, seen: DetectorObservation, step: Step, release: Release) -> None:
-        """Append the intent of a step. If that fails, the next observation leads to another try."""
+    def _carry_out(
+        self, hook: FraudDetectorHook, seen: DetectorObservation, action: SupervisorAction, release: Release
+    ) -> None:
+        """Append the intent of an action. If that fails, the next observation leads to another try."""
         try:
-            record = hook.run(seen, release, step.reason, SUPERVISOR)
-            self.log.info("%s; epoch %s is to run %s", step, record.epoch, record.intent.fingerprint)
+            record = hook.run(seen, release, action.reason, SUPERVISOR)
+            self.log.info("%s; epoch %s is to run %s", action, record.epoch, record.intent.fingerprint)
         except FraudError as error:
-            self.log.warning("%s; %s", step, error)
+            self.log.warning("%s; %s", action, error)
 
     def _event(
-        self, seen: DetectorObservation, verdict: Verdict, step: Step, *, crash_loop: bool
+        self, seen: DetectorObservation, verdict: Verdict, action: SupervisorAction, *, crash_loop: bool
     ) -> dict[str, Any] | None:
         recovered = verdict.health is Health.HEALTHY and not is_well(self.known)
         known = known_as(seen, verdict)
         if recovered or (not verdict.health.is_well and known != self.known):
             news = {"why": NEWS, "verdict": verdict.as_dict(), "known": known}
-            return {**news, "step": str(step), "crash_loop": crash_loop}
+            return {**news, "step": str(action), "crash_loop": crash_loop}
         return {"why": OVER} if now_ms() >= self.ends_ms else None
 
     async def _declared_anew(self, hook: FraudDetectorHook) -> dict[str, Any] | None:
@@ -189,19 +192,19 @@ class SupervisionTrigger(BaseTrigger):
             return None
         return None if declared == self.declared else {"why": DECLARED}
 
-    def _note(self, hook: FraudDetectorHook, seen: DetectorObservation, verdict: Verdict) -> None:
+    def _record_supervision(self, hook: FraudDetectorHook, seen: DetectorObservation, verdict: Verdict) -> None:
         """Write a note, unless another supervisor is at work. If that fails, a later observation writes it."""
         if rival(seen, self.limits, seen.at_ms, supervisor_id()) is not None:
             return
         try:
-            hook.note_supervision(seen, verdict.health.value, self.link)
+            hook.record_supervision(seen, verdict.health.value, self.link)
         except FraudError as error:
             self.log.warning("the supervision note was not written: %s", error)
 
 
 def known_as(seen: DetectorObservation, verdict: Verdict) -> str:
     """The key of a verdict for comparison: the same health of another intent is news."""
-    epoch = -1 if seen.effective is None else seen.effective.epoch
+    epoch = -1 if seen.effective_intent is None else seen.effective_intent.epoch
     return f"{verdict.health.value}@{epoch}"
 
 

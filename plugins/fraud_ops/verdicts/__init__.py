@@ -1,1 +1,1 @@
-"""Pure judgement: an observation of the detector, the verdict about it, and the step that follows from the verdict."""
+"""Pure assessment: an observation of the detector, the verdict about it, and the action for the verdict."""

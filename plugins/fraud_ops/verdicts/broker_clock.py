@@ -19,22 +19,22 @@ class BrokerClock:
     observations the largest of these bounds is accurate to about a second.
 
     Records of the first observation, or after a long pause, may have any age. Until newer records arrive, the estimate
-    is the wall clock of this host, corrected by the difference from `noted`, and at least the newest append time.
+    is the wall clock of this host, corrected by the difference from `calibrate`, and at least the newest append time.
     """
 
     def __init__(self, wall_ms: Callable[[], int], monotonic_ms: Callable[[], int]) -> None:
         self._wall_ms = wall_ms
         self._monotonic_ms = monotonic_ms
-        self._looked_ms: int | None = None
+        self._observed_ms: int | None = None
         self._bounds: deque[tuple[int, int]] = deque()
         self._floor_ms: int | None = None
         self._difference_ms: int | None = None
 
-    def looked(self, append_times_ms: Iterable[int]) -> None:
+    def add_append_times(self, append_times_ms: Iterable[int]) -> None:
         """Use the append times of the records that one observation read."""
         now_ms, newest_ms = self._monotonic_ms(), max(append_times_ms, default=None)
-        follows = self._looked_ms is not None and now_ms - self._looked_ms <= _GAP_MS
-        self._looked_ms = now_ms
+        follows = self._observed_ms is not None and now_ms - self._observed_ms <= _GAP_MS
+        self._observed_ms = now_ms
         if newest_ms is None:
             return
         bound_ms = newest_ms - now_ms
@@ -45,7 +45,7 @@ class BrokerClock:
         while self._bounds[0][0] < now_ms - _KEPT_MS:
             self._bounds.popleft()
 
-    def noted(self, append_ms: int, wall_ms: int) -> None:
+    def calibrate(self, append_ms: int, wall_ms: int) -> None:
         """Use a record of this installation: appended at `append_ms` when its wall clock showed `wall_ms`."""
         self._difference_ms = append_ms - wall_ms
 

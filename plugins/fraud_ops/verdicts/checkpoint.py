@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from fraud_ops.verdicts.health import Health
+from fraud_ops.verdicts.verdict import Health
 from fraud_rules.logs.detector_status import TrafficCounts
 
 __all__ = [

@@ -5,100 +5,18 @@ The design follows the observers of the Flink Kubernetes Operator: they never ac
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import Any
 
+from fraud_ops.verdicts.attempt_end import assess_end, assess_refusal, describe_attempt, is_cause
 from fraud_ops.verdicts.blind import blindness
 from fraud_ops.verdicts.observation import DetectorObservation, ProgressSeen
 from fraud_ops.verdicts.patience import begun_at_ms, moved_at_ms, patience_ms
-from fraud_rules.configuration.settings import HealthSettings
-from fraud_rules.deploy.attempt import Attempt, AttemptPhase, AttemptStatus
+from fraud_ops.verdicts.verdict import Health, Limits, Verdict
+from fraud_rules.deploy.attempt import Attempt, AttemptPhase
 from fraud_rules.deploy.intent import IntentKind, IntentRecord
 
-__all__ = ["Health", "Limits", "Verdict", "health", "rival", "unsupervised"]
-
-
-class Health(StrEnum):
-    """The state of a detector."""
-
-    HEALTHY = "HEALTHY"
-    STARTING = "STARTING"
-    LAGGING = "LAGGING"  # works, but falls behind
-    BLIND = "BLIND"  # works, but payments do not reach its rules
-    CLOCK_SKEW = "CLOCK_SKEW"  # works, but the clocks of this host and of the broker differ
-    STALLED = "STALLED"  # its process is alive, but makes no progress
-    DEAD = "DEAD"  # should run, but does not
-    DUPLICATE = "DUPLICATE"  # two detectors, or two supervisors
-    CHECKPOINT_DAMAGED = "CHECKPOINT_DAMAGED"
-    CHECKPOINT_FOREIGN = "CHECKPOINT_FOREIGN"
-    OFFSETS_LOST = "OFFSETS_LOST"  # unread records have been removed
-    DISK_FULL = "DISK_FULL"
-    REFUSED = "REFUSED"  # the request is invalid, and no earlier release can run
-    DRAINING = "DRAINING"
-    STOPPED = "STOPPED"
-    UNSUPERVISED = "UNSUPERVISED"
-    AGENT_SILENT = "AGENT_SILENT"
-    BROKER_DOWN = "BROKER_DOWN"
-
-    @property
-    def is_well(self) -> bool:
-        """Whether this state raises no alarm. Payments may still wait, so pages show only HEALTHY in green."""
-        return self in _WELL
-
-
-_WELL = frozenset({Health.HEALTHY, Health.STARTING, Health.DRAINING, Health.STOPPED})
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of verdicts. Times are in ms, `lag` is in unread transactions. See `HealthSettings`.
-
-    A detector finishes a batch at least every tick (10 s). So it hangs if it finishes no batch and makes no progress
-    within one for `stalled_ms`. `starting_ms` is the same limit for a start, up to the end of its first batch.
-    """
-
-    starting_ms: int = 180_000
-    stalled_ms: int = 40_000
-    lag: int = 100_000
-    agent_silent_ms: int = 30_000
-    unsupervised_ms: int = 120_000
-    contested_ms: int = 30_000
-    quarantined_percent: int = 20
-    late_percent: int = 20
-    silent_ms: int = 86_400_000
-    clock_skew_ms: int = 30_000
-
-    @classmethod
-    def of(cls, settings: HealthSettings) -> Limits:
-        """The configured limits."""
-        return cls(**{limit.name: getattr(settings, limit.name) for limit in fields(cls)})
-
-    def as_dict(self) -> dict[str, int]:
-        """The limits as arguments of a trigger."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A state with its reasons, most important first. `error` is the name of the detector's own error, if any."""
-
-    health: Health
-    reasons: tuple[str, ...]
-    error: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.health}: {'; '.join(self.reasons)}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """The payload of a trigger event. `of` decodes it."""
-        return {"health": self.health.value, "reasons": list(self.reasons), "error": self.error}
-
-    @classmethod
-    def of(cls, document: dict[str, Any]) -> Verdict:
-        """Decode the payload of a trigger event."""
-        return cls(Health(document["health"]), tuple(document["reasons"]), document["error"])
+__all__ = ["health", "rival", "unsupervised"]
 
 
 def health(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None = None) -> Verdict:
@@ -133,15 +51,15 @@ def _of_detector(seen: DetectorObservation, limits: Limits, now_ms: int, supervi
     double = _duplicate(seen, limits, now_ms, supervisor)
     if double is not None:
         return double
-    if seen.effective is None:
+    if seen.effective_intent is None:
         return _nothing_to_run(seen, limits, now_ms)
-    found = _with_outage(_of_intent(seen, seen.effective, limits, now_ms), seen, now_ms)
+    found = _with_outage(_of_intent(seen, seen.effective_intent, limits, now_ms), seen, now_ms)
     if seen.refusal is None:
         return found
-    if _is_why(seen.refusal.status, seen, found):
-        refused = _refused(seen.refusal.status)
-        return Verdict(refused.health, (*refused.reasons, *found.reasons), refused.error)
-    note = f"the last request (epoch {seen.refusal.status.epoch}) was refused: {_said(seen.refusal.status)}"
+    if is_cause(seen.refusal.status, seen, found):
+        verdict = assess_refusal(seen.refusal.status)
+        return Verdict(verdict.health, (*verdict.reasons, *found.reasons), verdict.error)
+    note = f"the last request (epoch {seen.refusal.status.epoch}) was refused: {describe_attempt(seen.refusal.status)}"
     return Verdict(found.health, (*found.reasons, note), found.error)
 
 
@@ -156,9 +74,9 @@ def _with_outage(found: Verdict, seen: DetectorObservation, now_ms: int) -> Verd
 
 def unsupervised(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:
     """The verdict about the supervisor itself; None if a supervisor is at work, or the detector need not run."""
-    if seen.fault is not None or seen.wanted is None or seen.wanted.intent.kind is IntentKind.DRAIN:
+    if seen.fault is not None or seen.newest_intent is None or seen.newest_intent.intent.kind is IntentKind.DRAIN:
         return None
-    if now_ms - seen.wanted.append_ms <= limits.unsupervised_ms:
+    if now_ms - seen.newest_intent.append_ms <= limits.unsupervised_ms:
         return None
     if seen.deployment.supervision is None:
         return Verdict(Health.UNSUPERVISED, ("the detector has had no supervisor yet",))
@@ -193,7 +111,7 @@ def _duplicate(seen: DetectorObservation, limits: Limits, now_ms: int, superviso
 
 def _nothing_to_run(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verdict:
     if seen.refusal is not None:
-        return _refused(seen.refusal.status)
+        return assess_refusal(seen.refusal.status)
     return _by_hand(seen, limits, now_ms, 0) or Verdict(Health.STOPPED, ("no start has been requested",))
 
 
@@ -211,9 +129,9 @@ def _of_intent(seen: DetectorObservation, intent: IntentRecord, limits: Limits, 
     if intent.intent.kind is IntentKind.DRAIN:
         return _drained(seen, intent, limits, now_ms)
     if attempt is None or attempt.status.phase is AttemptPhase.ACCEPTED:
-        return _not_taken_up(seen, intent, limits, now_ms)
+        return _not_executed(seen, intent, limits, now_ms)
     if attempt.status.phase.is_terminal:
-        return _ended(attempt.status)
+        return assess_end(attempt.status)
     return _silent_agent(seen, limits, now_ms) or _at_work(seen, attempt, limits, now_ms)
 
 
@@ -224,7 +142,7 @@ def _drained(seen: DetectorObservation, intent: IntentRecord, limits: Limits, no
     return _by_hand(seen, limits, now_ms, seen.attempt.append_ms) or Verdict(Health.STOPPED, (who,))
 
 
-def _not_taken_up(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
+def _not_executed(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
     age_ms = now_ms - intent.append_ms
     silent = _silent_agent(seen, limits, now_ms)
     if silent is not None and age_ms > limits.agent_silent_ms:
@@ -249,44 +167,6 @@ def _silent_agent(seen: DetectorObservation, limits: Limits, now_ms: int) -> Ver
     return Verdict(
         Health.AGENT_SILENT, (f"the agent {agent.agent} on {agent.host} has been silent for {_seconds(age_ms)}",)
     )
-
-
-_NAMED = {
-    "CheckpointDamaged": Health.CHECKPOINT_DAMAGED,
-    "StateDamaged": Health.CHECKPOINT_DAMAGED,
-    "CheckpointForeign": Health.CHECKPOINT_FOREIGN,
-    "OffsetsLost": Health.OFFSETS_LOST,
-    "TopicUnsuitable": Health.REFUSED,
-    "Fenced": Health.DUPLICATE,
-    "DetectorStopped": Health.STOPPED,
-    "ConfigError": Health.REFUSED,
-}
-"""Errors of the detector with a verdict of their own. All others lead to DEAD."""
-
-
-def _ended(status: AttemptStatus) -> Verdict:
-    said = _said(status)
-    if "No space left" in (status.message or ""):
-        return Verdict(Health.DISK_FULL, (said,), status.error_name)
-    if status.phase is AttemptPhase.REFUSED:
-        return _refused(status)
-    return Verdict(_NAMED.get(status.error_name or "", Health.DEAD), (said,), status.error_name)
-
-
-def _is_why(refusal: AttemptStatus, seen: DetectorObservation, found: Verdict) -> bool:
-    """Whether a refusal is the reason why no detector runs. This holds for a start after a drain, and for the release
-    that has died, if the reason lasts. If another release was refused, the supervisor starts the previous one again."""
-    assert seen.wanted is not None
-    assert seen.effective is not None
-    if found.health is Health.STOPPED:
-        return seen.effective.intent.kind is IntentKind.DRAIN
-    same = seen.wanted.intent.fingerprint == seen.effective.intent.fingerprint
-    return found.health is Health.DEAD and same and refusal.error_name in _NAMED
-
-
-def _refused(status: AttemptStatus) -> Verdict:
-    named = _NAMED.get(status.error_name or "", Health.REFUSED)
-    return Verdict(named, (f"refused: {_said(status)}",), status.error_name)
 
 
 def _at_work(seen: DetectorObservation, attempt: Attempt, limits: Limits, now_ms: int) -> Verdict:
@@ -337,13 +217,6 @@ def _by_progress(seen: DetectorObservation, progress: ProgressSeen, limits: Limi
     if lag > limits.lag:
         return Verdict(Health.LAGGING, (f"{lag:,} transactions behind", batch))
     return Verdict(Health.HEALTHY, (batch,))
-
-
-def _said(status: AttemptStatus) -> str:
-    how = f"attempt {status.attempt_id} (epoch {status.epoch}) {status.phase.lower()}"
-    why = ": ".join(each for each in (status.error_name, status.message) if each)
-    code = "" if status.exit_code is None else f" with {status.exit_code}"
-    return f"{how}{code}{': ' + why if why else ''}"
 
 
 def _seconds(span_ms: int) -> str:

@@ -48,18 +48,18 @@ class DetectorObservation:
         return cls(detector, at_ms, IntentLog(detector), fault=fault)
 
     @property
-    def wanted(self) -> IntentRecord | None:
+    def newest_intent(self) -> IntentRecord | None:
         """The newest valid intent, executed or not."""
         return self.intents.newest
 
     @property
     def refusal(self) -> Attempt | None:
         """The attempt of the newest valid intent, if an agent has refused it."""
-        attempt = None if self.wanted is None else self.deployment.of_epoch(self.wanted.epoch)
+        attempt = None if self.newest_intent is None else self.deployment.of_epoch(self.newest_intent.epoch)
         return attempt if attempt is not None and attempt.status.phase is AttemptPhase.REFUSED else None
 
     @property
-    def effective(self) -> IntentRecord | None:
+    def effective_intent(self) -> IntentRecord | None:
         """The newest valid intent that is neither refused nor superseded. A refusal keeps the previous one in force."""
         for record in reversed(self.intents.valid):
             attempt = self.deployment.of_epoch(record.epoch)
@@ -70,7 +70,7 @@ class DetectorObservation:
     @property
     def attempt(self) -> Attempt | None:
         """The attempt of the effective intent; None before an agent reports one."""
-        return None if self.effective is None else self.deployment.of_epoch(self.effective.epoch)
+        return None if self.effective_intent is None else self.deployment.of_epoch(self.effective_intent.epoch)
 
     @property
     def running(self) -> Attempt | None:
@@ -95,7 +95,7 @@ class DetectorObservation:
     @property
     def is_stopped(self) -> bool:
         """Whether a drain has ended and no process is alive."""
-        drained = self.effective is not None and self.effective.intent.kind is IntentKind.DRAIN
+        drained = self.effective_intent is not None and self.effective_intent.intent.kind is IntentKind.DRAIN
         return drained and self.attempt is not None and self.attempt.status.phase.is_terminal and self.running is None
 
 

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from fraud_ops.verdicts.health import Health, Verdict
 from fraud_ops.verdicts.observation import DetectorObservation
+from fraud_ops.verdicts.verdict import Health, Verdict
 from fraud_rules.deploy.attempt import AttemptPhase
 
 __all__ = ["Outcome", "Until", "outcome"]
@@ -16,7 +16,7 @@ __all__ = ["Outcome", "Until", "outcome"]
 class Until(StrEnum):
     """A state to wait for."""
 
-    TAKEN_UP = "taken up"  # an agent has started the intent, or refused it
+    EXECUTED = "executed"  # an agent has started the intent, or refused it
     HEALTHY = "healthy"  # or another verdict in `_AT_WORK`
     STOPPED = "stopped"
 
@@ -60,14 +60,14 @@ def outcome(until: Until, epoch: int | None, seen: DetectorObservation, verdict:
         return Outcome(False, f"{seen.refusal.status.error_name}: {seen.refusal.status.message}", verdict.health)
     if _reached(until, seen, verdict):
         return Outcome(True, str(verdict), verdict.health)
-    if verdict.health in _HOPELESS and until is not Until.TAKEN_UP:
+    if verdict.health in _HOPELESS and until is not Until.EXECUTED:
         return Outcome(False, str(verdict), verdict.health)
     return None
 
 
 def _reached(until: Until, seen: DetectorObservation, verdict: Verdict) -> bool:
     match until:
-        case Until.TAKEN_UP:
+        case Until.EXECUTED:
             phase = None if seen.attempt is None else seen.attempt.status.phase
             return phase not in (None, AttemptPhase.ACCEPTED)
         case Until.HEALTHY:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fraud_ops.verdicts.health import Health
 from fraud_ops.verdicts.observation import DetectorObservation, ProgressSeen
+from fraud_ops.verdicts.verdict import Health
 from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentReports, Supervision
 from fraud_rules.deploy.intent import Intent, IntentKind, IntentLog, IntentRecord
 from fraud_rules.deploy.release import Release

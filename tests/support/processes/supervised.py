@@ -25,8 +25,9 @@ from fraud_demo.traffic import TrafficSettings
 from fraud_demo.verdict import RunVerdict as DemoVerdict
 from fraud_demo.verdict import SentTraffic, judge
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.verdicts.health import Health, Limits, RunVerdict, health
+from fraud_ops.verdicts.health import health
 from fraud_ops.verdicts.observation import DetectorObservation
+from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.cli.configured import CommandContext, load_context
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import Attempt
@@ -65,9 +66,9 @@ class Supervised:
         self._watch = DetectorWatch(site.broker.kafka, context.settings)
 
     def look(self) -> DetectorObservation:
-        return self._watch.look()
+        return self._watch.observe()
 
-    def verdict(self) -> RunVerdict:
+    def verdict(self) -> Verdict:
         return health(self.look(), Limits(), now_ms())
 
     def await_health(self, wanted: Health, timeout_s: float = RUN_S) -> DetectorObservation:
@@ -133,8 +134,8 @@ class Supervised:
                 process.send_signal(signal.SIGCONT)
         self.await_batches(3)
         assert self.driver().pid not in {process.pid for process in members}
-        assert seen.wanted is not None
-        return Replaced((seen.wanted.append_ms - began_ms) / 1_000, (healthy_ms - began_ms) / 1_000)
+        assert seen.newest_intent is not None
+        return Replaced((seen.newest_intent.append_ms - began_ms) / 1_000, (healthy_ms - began_ms) / 1_000)
 
     def redeploy(self) -> None:
         """Change a setting that alters no answer, and return once a detector under it is healthy."""

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from fraud_ops.operators.decisions import release_before
-from fraud_ops.verdicts.act import Act, next_step, step_to_deploy
-from fraud_ops.verdicts.health import Limits, health
+from fraud_ops.verdicts.act import ActionKind, action_to_deploy, next_action
+from fraud_ops.verdicts.health import health
 from fraud_ops.verdicts.until import Outcome, Until, outcome
+from fraud_ops.verdicts.verdict import Limits
 from fraud_rules.deploy.attempt import AttemptPhase as Phase
 from fraud_rules.deploy.plan import Outlook, outlook
 from fraud_rules.errors import ConfigError
@@ -21,59 +22,59 @@ ASKED = World().asked(A)
 DEAD = ASKED.said(Phase.FAILED, exit_code=-9, batches_committed=50)
 
 SUPERVISE = {
-    "well": (running(), AT_ONCE, Act.NOTHING),
-    "dead": (DEAD, AT_ONCE, Act.START),
-    "hangs": (running(ago_s=90).wrote(ago_s=60), AT_ONCE, Act.START),
-    "falls behind": (running().wrote(ago_s=1, lag=200_000), AT_ONCE, Act.NOTHING),
-    "dead, and failed before": (DEAD, Outlook(2, NOW_MS + 1, alarm=False, roll_back_to=None), Act.WAIT),
-    "dead, and waited long enough": (DEAD, Outlook(2, NOW_MS, alarm=False, roll_back_to=None), Act.START),
-    "dead too often": (DEAD, Outlook(5, NOW_MS + 9, alarm=True, roll_back_to=B), Act.ROLL_BACK),
-    "a damaged checkpoint": (ASKED.said(Phase.FAILED, error_name="CheckpointDamaged"), AT_ONCE, Act.NOTHING),
-    "a foreign checkpoint": (ASKED.said(Phase.FAILED, error_name="CheckpointForeign"), AT_ONCE, Act.NOTHING),
-    "taken over from": (ASKED.said(Phase.FAILED, error_name="Fenced"), AT_ONCE, Act.NOTHING),
-    "a silent agent": (replace(running(), agent_age_s=99), AT_ONCE, Act.NOTHING),
-    "stopped by the rule log": (ASKED.said(Phase.STOPPED, error_name="DetectorStopped"), AT_ONCE, Act.NOTHING),
-    "drained": (running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=1), AT_ONCE, Act.NOTHING),
-    "nothing ever": (World(), AT_ONCE, Act.NOTHING),
+    "well": (running(), AT_ONCE, ActionKind.NOTHING),
+    "dead": (DEAD, AT_ONCE, ActionKind.START),
+    "hangs": (running(ago_s=90).wrote(ago_s=60), AT_ONCE, ActionKind.START),
+    "falls behind": (running().wrote(ago_s=1, lag=200_000), AT_ONCE, ActionKind.NOTHING),
+    "dead, and failed before": (DEAD, Outlook(2, NOW_MS + 1, alarm=False, roll_back_to=None), ActionKind.WAIT),
+    "dead, and waited long enough": (DEAD, Outlook(2, NOW_MS, alarm=False, roll_back_to=None), ActionKind.START),
+    "dead too often": (DEAD, Outlook(5, NOW_MS + 9, alarm=True, roll_back_to=B), ActionKind.ROLL_BACK),
+    "a damaged checkpoint": (ASKED.said(Phase.FAILED, error_name="CheckpointDamaged"), AT_ONCE, ActionKind.NOTHING),
+    "a foreign checkpoint": (ASKED.said(Phase.FAILED, error_name="CheckpointForeign"), AT_ONCE, ActionKind.NOTHING),
+    "taken over from": (ASKED.said(Phase.FAILED, error_name="Fenced"), AT_ONCE, ActionKind.NOTHING),
+    "a silent agent": (replace(running(), agent_age_s=99), AT_ONCE, ActionKind.NOTHING),
+    "stopped by the rule log": (ASKED.said(Phase.STOPPED, error_name="DetectorStopped"), AT_ONCE, ActionKind.NOTHING),
+    "drained": (running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=1), AT_ONCE, ActionKind.NOTHING),
+    "nothing ever": (World(), AT_ONCE, ActionKind.NOTHING),
 }
 
 DEPLOY = {
-    "nothing ever": (World(), Act.START),
-    "what is declared runs": (World().asked(B).said(Phase.RUNNING).wrote(ago_s=1), Act.NOTHING),
-    "something else runs": (running(), Act.START),
-    "something else died": (DEAD, Act.START),
-    "drained": (running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=1), Act.NOTHING),
+    "nothing ever": (World(), ActionKind.START),
+    "what is declared runs": (World().asked(B).said(Phase.RUNNING).wrote(ago_s=1), ActionKind.NOTHING),
+    "something else runs": (running(), ActionKind.START),
+    "something else died": (DEAD, ActionKind.START),
+    "drained": (running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=1), ActionKind.NOTHING),
     "drained, and somebody has started it by hand": (
-        running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=20), Act.NOTHING,
+        running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=20), ActionKind.NOTHING,
     ),
-    "stopped by the rule log": (ASKED.said(Phase.STOPPED, error_name="DetectorStopped"), Act.NOTHING),
-    "it was refused, and nothing has changed": (running(ago_s=99).asked(B).said(Phase.REFUSED), Act.NOTHING),
+    "stopped by the rule log": (ASKED.said(Phase.STOPPED, error_name="DetectorStopped"), ActionKind.NOTHING),
+    "it was refused, and nothing has changed": (running(ago_s=99).asked(B).said(Phase.REFUSED), ActionKind.NOTHING),
     "somebody went back from it": (
-        running().asked(B).asked(A, by="roll back by ann").said(Phase.RUNNING).wrote(ago_s=1), Act.NOTHING,
+        running().asked(B).asked(A, by="roll back by ann").said(Phase.RUNNING).wrote(ago_s=1), ActionKind.NOTHING,
     ),
     "the supervisor went back from it": (
-        running().asked(B).asked(A, by="supervisor").said(Phase.RUNNING).wrote(ago_s=1), Act.NOTHING,
+        running().asked(B).asked(A, by="supervisor").said(Phase.RUNNING).wrote(ago_s=1), ActionKind.NOTHING,
     ),
-    "declared again after another": (running().asked(B).asked(A).said(Phase.RUNNING).wrote(ago_s=1), Act.START),
-    "another Airflow decides too": (running().supervisor(1, "http://there"), Act.NOTHING),
+    "declared again after another": (running().asked(B).asked(A).said(Phase.RUNNING).wrote(ago_s=1), ActionKind.START),
+    "another Airflow decides too": (running().supervisor(1, "http://there"), ActionKind.NOTHING),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("world", "ahead", "expected"), SUPERVISE.values(), ids=SUPERVISE.keys())
-def test_what_a_supervisor_does(world: World, ahead: Outlook, expected: Act) -> None:
+def test_what_a_supervisor_does(world: World, ahead: Outlook, expected: ActionKind) -> None:
     verdict = health(world.seen, Limits(), NOW_MS)
-    step = next_step(world.seen, verdict, ahead, NOW_MS)
-    assert step.act is expected, step
-    wanted = {Act.START: A, Act.ROLL_BACK: B}.get(expected)
+    step = next_action(world.seen, verdict, ahead, NOW_MS)
+    assert step.kind is expected, step
+    wanted = {ActionKind.START: A, ActionKind.ROLL_BACK: B}.get(expected)
     assert step.release == wanted
     assert verdict.reasons[0] in step.reason
 
 
 @pytest.mark.parametrize(("world", "expected"), DEPLOY.values(), ids=DEPLOY.keys())
-def test_what_a_deployment_does(world: World, expected: Act) -> None:
-    step = step_to_deploy(world.seen, health(world.seen, Limits(), NOW_MS, "http://here"), B)
-    assert step.act is expected, step
-    assert (step.release == B) is (expected is Act.START)
+def test_what_a_deployment_does(world: World, expected: ActionKind) -> None:
+    step = action_to_deploy(world.seen, health(world.seen, Limits(), NOW_MS, "http://here"), B)
+    assert step.kind is expected, step
+    assert (step.release == B) is (expected is ActionKind.START)
 
 
 def test_pauses_grow_until_the_way_back_is_taken() -> None:
@@ -83,8 +84,16 @@ def test_pauses_grow_until_the_way_back_is_taken() -> None:
     for tries in range(1, 6):
         world = world.asked(B, ago_s=10).said(Phase.FAILED, exit_code=14, ago_s=10 * tries)
         verdict = health(world.seen, Limits(), NOW_MS)
-        acts.append(next_step(world.seen, verdict, outlook(world.seen.intents, world.seen.deployment, NOW_MS), NOW_MS))
-    assert [step.act for step in acts] == [Act.START, Act.START, Act.START, Act.START, Act.ROLL_BACK]
+        acts.append(
+            next_action(world.seen, verdict, outlook(world.seen.intents, world.seen.deployment, NOW_MS), NOW_MS)
+        )
+    assert [step.kind for step in acts] == [
+        ActionKind.START,
+        ActionKind.START,
+        ActionKind.START,
+        ActionKind.START,
+        ActionKind.ROLL_BACK,
+    ]
     assert acts[-1].release == A
     fresh = world.said(Phase.FAILED, exit_code=14, ago_s=0, epoch=5)
     wait = outlook(fresh.seen.intents, fresh.seen.deployment, NOW_MS)
@@ -99,10 +108,10 @@ def test_only_what_has_proven_itself_is_gone_back_to() -> None:
 
 
 UNTIL = {
-    "not taken up": (Until.TAKEN_UP, ASKED, None),
-    "accepted only": (Until.TAKEN_UP, ASKED.said(Phase.ACCEPTED), None),
-    "taken up": (Until.TAKEN_UP, ASKED.said(Phase.STARTING), True),
-    "refused": (Until.TAKEN_UP, ASKED.said(Phase.REFUSED, error_name="ConfigError", message="x"), False),
+    "not executed": (Until.EXECUTED, ASKED, None),
+    "accepted only": (Until.EXECUTED, ASKED.said(Phase.ACCEPTED), None),
+    "executed": (Until.EXECUTED, ASKED.said(Phase.STARTING), True),
+    "refused": (Until.EXECUTED, ASKED.said(Phase.REFUSED, error_name="ConfigError", message="x"), False),
     "starting": (Until.HEALTHY, ASKED.said(Phase.STARTING), None),
     "healthy": (Until.HEALTHY, running(), True),
     "healthy but blind": (Until.HEALTHY, running().read(0, quarantined=100), True),

@@ -28,7 +28,7 @@ class Host:
 
     def look(self, *ages_s: float) -> int:
         """Read records that were appended so long ago; how far the clock is off afterwards."""
-        self.clock.looked(BROKER_MS + self.passed_ms - int(age_s * 1_000) for age_s in ages_s)
+        self.clock.add_append_times(BROKER_MS + self.passed_ms - int(age_s * 1_000) for age_s in ages_s)
         return self.clock.now_ms() - BROKER_MS - self.passed_ms
 
 
@@ -51,7 +51,7 @@ def test_looks_that_follow_on_each_other_need_no_wall_clock(ahead_ms: int) -> No
 @AHEAD_AND_BEHIND
 def test_a_first_look_is_right_by_this_installations_own_note(ahead_ms: int) -> None:
     host = Host(ahead_ms)
-    host.clock.noted(BROKER_MS - HOUR_MS + 300, BROKER_MS - HOUR_MS + ahead_ms)
+    host.clock.calibrate(BROKER_MS - HOUR_MS + 300, BROKER_MS - HOUR_MS + ahead_ms)
     assert host.look(600, 900) == 300
     assert host.clock.skew_ms() == ahead_ms - 300
 

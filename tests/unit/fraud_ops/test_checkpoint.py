@@ -24,7 +24,7 @@ from fraud_ops.verdicts.checkpoint import (
     overall,
     table,
 )
-from fraud_ops.verdicts.health import Health
+from fraud_ops.verdicts.verdict import Health
 from fraud_rules.logs.detector_status import TrafficCounts
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all

@@ -17,7 +17,7 @@ from airflow.utils.timezone import coerce_datetime
 from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.control_plane.watch.flood_guard import ALARM
 from fraud_ops.verdicts.checkpoint import HISTORY_AT_RISK
-from fraud_ops.verdicts.health import Health
+from fraud_ops.verdicts.verdict import Health
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import error_name
 

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fraud_ops.verdicts.health import Health, Limits, Verdict, health, unsupervised
+from fraud_ops.verdicts.health import health, unsupervised
 from fraud_ops.verdicts.observation import DetectorObservation
+from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.configuration.settings import HealthSettings
 from fraud_rules.deploy.attempt import AttemptPhase as Phase
 from fraud_rules.deploy.work import Work, WorkPhase

@@ -23,9 +23,9 @@ from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, S
 from fraud_ops.operators.supervise import SuperviseOperator
 from fraud_ops.operators.supervision import CheckSupervisionOperator
 from fraud_ops.operators.topics import ApplyTopicsOperator
-from fraud_ops.verdicts.act import Action
-from fraud_ops.verdicts.health import Limits
+from fraud_ops.verdicts.act import OperatorRequest
 from fraud_ops.verdicts.observation import DetectorObservation
+from fraud_ops.verdicts.verdict import Limits
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus
 from fraud_rules.deploy.deployment_log import DeploymentLog
@@ -144,14 +144,14 @@ def test_a_drained_detector_is_not_deployed(home: Path, topics: OwnTopics) -> No
     assert newest() == drain
 
 
-@pytest.mark.parametrize("action", [Action.START, Action.RESTART, Action.REBUILD])
-def test_what_is_asked_for_by_hand_is_kept_with_its_reason(home: Path, action: Action) -> None:
+@pytest.mark.parametrize("action", [OperatorRequest.START, OperatorRequest.RESTART, OperatorRequest.REBUILD])
+def test_what_is_asked_for_by_hand_is_kept_with_its_reason(home: Path, action: OperatorRequest) -> None:
     deferred(DeployOperator(task_id="deploy"))
     deferred(DecisionOperator(task_id="ops", action=action.value, reason="as ann said"), Run(user="ann"))
     intent = newest().intent
     assert (intent.reason, intent.requested_by) == ("as ann said", f"{action} by ann")
-    assert intent.resume is (action is Action.START)
-    assert (intent.rebuild is not None) is (action is Action.REBUILD)
+    assert intent.resume is (action is OperatorRequest.START)
+    assert (intent.rebuild is not None) is (action is OperatorRequest.REBUILD)
 
 
 def test_there_is_nothing_to_go_back_to_at_first(home: Path) -> None:

@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 from fraud_ops.airflow_ui.pages import app, visible_log
 from fraud_ops.triggers.detector import OutcomeTrigger, SupervisionTrigger
 from fraud_ops.triggers.rules import RulesLiveTrigger
-from fraud_ops.verdicts.health import Limits
+from fraud_ops.verdicts.verdict import Limits
 from fraud_rules.configuration.project import Project
 
 LOADED = """

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.verdicts.health import Health, Limits, Verdict, health
+from fraud_ops.verdicts.health import health
 from fraud_ops.verdicts.observation import DetectorObservation
+from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase, AttemptStatus, Supervision
 from fraud_rules.deploy.deployment_log import DeploymentLog, write_supervision
@@ -54,7 +55,7 @@ def test_an_unreadable_record_hides_none_before_or_behind_it(topics: OwnTopics, 
         produce(topics.bootstrap, attempts, UNREADABLE, key=f"{DETECTOR}/{key}".encode())
     produce(topics.bootstrap, records, [*UNREADABLE, msgspec.json.encode(progress())], key=DETECTOR.encode())
     produce(topics.bootstrap, topics.names.detector_intents, UNREADABLE, key=DETECTOR.encode())
-    seen = watch.look()
+    seen = watch.observe()
     assert seen.fault is None
     assert seen.deployment.agent is not None and seen.deployment.agent[1].agent == "agent-1"
     assert seen.deployment.supervision is not None and seen.deployment.supervision[1].supervisor == "airflow"
@@ -64,7 +65,7 @@ def test_an_unreadable_record_hides_none_before_or_behind_it(topics: OwnTopics, 
     assert counted(records) == len(UNREADABLE)
     assert counted(attempts) == 4 * (len(UNREADABLE) - 1)
     produce(topics.bootstrap, records, [*UNREADABLE, msgspec.json.encode(progress(lag=5))], key=DETECTOR.encode())
-    lag = until(lambda: (seen := watch.look()).progress and seen.progress.progress.lag, "the next batch is seen")
+    lag = until(lambda: (seen := watch.observe()).progress and seen.progress.progress.lag, "the next batch is seen")
     assert lag == 5
 
 
@@ -76,7 +77,7 @@ def test_it_sums_up_what_was_read_and_when_the_newest_transaction_arrived(
         produce(topics.bootstrap, topics.names.detector_progress, values, key=DETECTOR.encode())
         newest = batches[-1].batch_id
         return until(
-            lambda: (seen := watch.look()).progress and seen.progress.progress.batch_id == newest and seen, "seen"
+            lambda: (seen := watch.observe()).progress and seen.progress.progress.batch_id == newest and seen, "seen"
         )
 
     idle = msgspec.structs.replace(progress(), batch_id=1)
@@ -85,7 +86,7 @@ def test_it_sums_up_what_was_read_and_when_the_newest_transaction_arrived(
     produce(topics.bootstrap, topics.names.transactions, [b"{}"])
     (sent,) = read_all(topics.bootstrap, topics.names.transactions)
     with DetectorWatch(topics.kafka, DetectorSettings(detector=DETECTOR, topics=topics.names), wait_ms=20) as another:
-        assert another.look().arrived_ms == sent.timestamp()[1]
+        assert another.observe().arrived_ms == sent.timestamp()[1]
     read = msgspec.structs.replace(idle, batch_id=2, rows=3, quarantined=1, late=4, late_transactions=2)
     seen = after(read, msgspec.structs.replace(read, batch_id=3), msgspec.structs.replace(idle, batch_id=4))
     assert seen.traffic is not None
@@ -118,7 +119,7 @@ def test_a_wrong_clock_of_this_host_changes_no_age(topics: OwnTopics, ahead_ms: 
     with DetectorWatch(topics.kafka, settings, host_ms, wait_ms=20, supervisor="here") as watch:
 
         def verdict() -> Verdict:
-            seen = watch.look()
+            seen = watch.observe()
             return health(seen, limits, seen.at_ms, "here")
 
         first = verdict()
@@ -126,4 +127,4 @@ def test_a_wrong_clock_of_this_host_changes_no_age(topics: OwnTopics, ahead_ms: 
         beat()
         stalled = until(lambda: (found := verdict()).health is Health.STALLED and found, "it is STALLED", 30)
         assert "Airflow's clock is 36" in stalled.reasons[-1] or "Airflow's clock is 35" in stalled.reasons[-1]
-        assert abs(watch.look().at_ms - now_ms()) < 3_000
+        assert abs(watch.observe().at_ms - now_ms()) < 3_000

@@ -14,8 +14,9 @@ from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.feed.events import ProgressPassed
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.verdicts.health import Limits, Verdict, health
+from fraud_ops.verdicts.health import health
 from fraud_ops.verdicts.observation import DetectorObservation
+from fraud_ops.verdicts.verdict import Limits, Verdict
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
@@ -99,7 +100,7 @@ class Panel(BackgroundThread):
             self._reader.close()
 
     def _look(self) -> None:
-        self._seen = self._watch.look()
+        self._seen = self._watch.observe()
         try:
             self._reader.poll()
         except BrokerUnavailable as error:

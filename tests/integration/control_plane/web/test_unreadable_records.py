@@ -115,7 +115,7 @@ def test_the_agent_executes_a_decision(world: World, tmp_path: Path) -> None:
 
 def test_a_watch_sees_what_is_readable(world: World) -> None:
     with DetectorWatch(world.topics.kafka, world.installation.settings) as watch:
-        assert watch.look().fault is None
+        assert watch.observe().fault is None
 
 
 def test_the_control_plane_takes_in_the_rules_behind_unreadable_records(server: Server) -> None:

@@ -19,7 +19,7 @@ from fraud_ops.control_plane.web.dependencies import Wired
 from fraud_ops.control_plane.web.problems import WebError, problem
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import detector as shapes
-from fraud_ops.verdicts.health import Health
+from fraud_ops.verdicts.verdict import Health
 from fraud_rules.batch.whatif.place import report_name
 from fraud_rules.codec.rules.codec import encode_document
 from fraud_rules.kafka.decoding import skipped_by_topic

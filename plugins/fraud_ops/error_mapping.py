@@ -14,13 +14,13 @@ from fraud_rules.errors import BrokerUnavailable, FraudError, Superseded
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-__all__ = ["named"]
+__all__ = ["airflow_errors"]
 
 _PASSING = (BrokerUnavailable, Superseded)
 
 
 @contextmanager
-def named(context: Context | None = None) -> Iterator[None]:
+def airflow_errors(context: Context | None = None) -> Iterator[None]:
     """Map a `FraudError` in the block to an Airflow error with its name. An unreachable broker is worth a retry, a
     wrong connection is not. With a context, the task's link *Runbook* opens the page of the error."""
     try:
