@@ -15,10 +15,10 @@ import typer
 
 from fraud_ops.control_plane.domain.errors import AuditBroken, Drifted
 from fraud_ops.control_plane.domain.views import AuditVerdict, DriftSide
-from fraud_ops.control_plane.service.service import ControlDesk
+from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
-from fraud_ops.control_plane.sync.audit_check import check_witnesses
+from fraud_ops.control_plane.sync.audit_check import check_audit
 from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.control_plane.sync.drift import DriftCheck, DriftReport
 from fraud_rules.cli.options import Kafka, default_bootstrap
@@ -49,8 +49,8 @@ class _Opened:
     schema: TransactionSchema
 
     @property
-    def desk(self) -> ControlDesk:
-        return ControlDesk(self.database, self.schema, self.detector.limits, self.settings, now_ms)
+    def desk(self) -> ControlService:
+        return ControlService(self.database, self.schema, self.detector.limits, self.settings, now_ms)
 
 
 @audit_app.command()
@@ -147,7 +147,7 @@ def _open() -> _Opened:
 
 def _confirmed(opened: _Opened, verdict: AuditVerdict) -> int:
     kafka = KafkaConnection.load(default_bootstrap(os.environ))
-    return check_witnesses(opened.database, kafka, opened.detector.topics.rules, verdict)
+    return check_audit(opened.database, kafka, opened.detector.topics.rules, verdict)
 
 
 def _sentence(found: DriftReport) -> str:

@@ -10,22 +10,22 @@ from pathlib import Path
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
-from fraud_ops.control_plane.feed.fire_stats import RuleFired, rules_fired
-from fraud_ops.control_plane.feed.follower import Follower
+from fraud_ops.control_plane.feed.fire_stats import RuleFireStats, fire_stats
+from fraud_ops.control_plane.feed.follower import FeedReader
 from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.past import PastAlerts
 from fraud_ops.control_plane.service.alert_list import AlertList
 from fraud_ops.control_plane.service.evidence import EvidenceReader
 from fraud_ops.control_plane.service.panel import Panel
-from fraud_ops.control_plane.service.role_book import RoleBook
-from fraud_ops.control_plane.service.service import ControlDesk
-from fraud_ops.control_plane.service.whatif import WhatIfDesk
+from fraud_ops.control_plane.service.role_book import RoleCache
+from fraud_ops.control_plane.service.service import ControlService
+from fraud_ops.control_plane.service.whatif import WhatIfRunner
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.control_plane.sync.drift import DriftCheck
-from fraud_ops.control_plane.sync.reader_state import Reading
+from fraud_ops.control_plane.sync.reader_state import ReaderPosition
 from fraud_ops.control_plane.ttl_cache import Remembered
 from fraud_ops.control_plane.watch.flood_guard import FloodGuard
 from fraud_ops.control_plane.watch.reader_watch import ReaderWatch
@@ -39,7 +39,7 @@ from fraud_rules.kafka.unread import read_unread
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["Parts", "Surroundings", "open_parts"]
+__all__ = ["Environment", "Parts", "compose"]
 
 _SNOOZES_S = 1.0
 _MARKS_S = 1.0
@@ -48,7 +48,7 @@ _AT_ONCE_MS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Environment:
     """The environment of a process: the project, the broker, the archive and the alarm channel."""
 
     project: Project
@@ -66,25 +66,25 @@ class Parts:
     settings: ControlPlaneSettings
     detector: DetectorSettings
     schema: TransactionSchema
-    desk: ControlDesk
-    roles: RoleBook
+    desk: ControlService
+    roles: RoleCache
     memory: FeedMemory
     alerts: AlertList
-    feed: Follower
+    feed: FeedReader
     hub: Hub
     snoozing: Remembered[Snoozing]
     marks: Remembered[Mapping[int, tuple[int, int]]]
-    fired: Remembered[list[RuleFired]]
+    fired: Remembered[list[RuleFireStats]]
     guard: FloodGuard
     evidence: EvidenceReader
-    what_ifs: WhatIfDesk
+    what_ifs: WhatIfRunner
     drift: DriftCheck
     readers: ReaderWatch
     faults: Callable[[], Mapping[str, str]]
     panel: Panel
 
 
-def open_parts(here: Surroundings, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub], stack: ExitStack) -> Parts:
+def compose(here: Environment, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub], stack: ExitStack) -> Parts:
     """Create and start all parts; register their clean-up in `stack`. Raises ConfigError, Unavailable."""
     config = here.project.config
     settings = here.settings or ControlPlaneSettings.load(here.project)
@@ -92,17 +92,17 @@ def open_parts(here: Surroundings, hub_of: Callable[[FeedMemory, KnownSnoozing],
     schema = TransactionSchema.load(config / "schema.yaml")
     database = Database.open(settings.database)
     stack.callback(database.close)
-    desk = ControlDesk(database, schema, detector.limits, settings, now_ms)
+    desk = ControlService(database, schema, detector.limits, settings, now_ms)
     memory = FeedMemory()
     snoozing = Remembered(lambda: Snoozing(desk.snoozes(), now_ms()), _SNOOZES_S)
     known_snoozing = KnownSnoozing(snoozing)
     hub = hub_of(memory, known_snoozing)
-    feed = Follower(here.kafka, detector, memory, hub.publish, known_snoozing)
+    feed = FeedReader(here.kafka, detector, memory, hub.publish, known_snoozing)
     changes = ChangesWatch(desk, hub.publish)
     guard = FloodGuard(
         memory, desk, settings.flood, detector.detector, here.alarm, now_ms, lambda: database.leadership("flood")
     )
-    what_ifs = WhatIfDesk(here.project, here.archive)
+    what_ifs = WhatIfRunner(here.project, here.archive)
     panel = Panel(here.kafka, DetectorWatch(here.kafka, detector, wait_ms=_AT_ONCE_MS), memory, detector, now_ms)
     stack.callback(what_ifs.close)
     background = Background(database, here.kafka, detector, schema, settings, now_ms, changes.hear)
@@ -112,9 +112,12 @@ def open_parts(here: Surroundings, hub_of: Callable[[FeedMemory, KnownSnoozing],
     checks = Checks(desk.outbox, drift.read, desk.verify_audit)
     watch = StoreWatch(checks, detector.detector, here.alarm, now_ms, lambda: database.leadership("watch"))
 
-    def readings() -> list[Reading]:
+    def readings() -> list[ReaderPosition]:
         fed = feed.positions().items()
-        return [*background.readings(), *(Reading("feed", topic, at, feed.fault, shared=False) for topic, at in fed)]
+        return [
+            *background.readings(),
+            *(ReaderPosition("feed", topic, at, feed.fault, shared=False) for topic, at in fed),
+        ]
 
     readers = ReaderWatch(
         readings, partial(read_unread, here.kafka), detector.detector, here.alarm, now_ms, lambda: watch.leads
@@ -128,14 +131,14 @@ def open_parts(here: Surroundings, hub_of: Callable[[FeedMemory, KnownSnoozing],
         detector=detector,
         schema=schema,
         desk=desk,
-        roles=RoleBook(desk),
+        roles=RoleCache(desk),
         memory=memory,
         alerts=AlertList(memory, PastAlerts(here.kafka, detector.topics), snoozing),
         feed=feed,
         hub=hub,
         snoozing=snoozing,
         marks=Remembered(desk.mark_counts, _MARKS_S),
-        fired=Remembered(lambda: rules_fired(memory.alerts(), memory.retracted(), now_ms()), _FIRED_S),
+        fired=Remembered(lambda: fire_stats(memory.alerts(), memory.retracted(), now_ms()), _FIRED_S),
         guard=guard,
         evidence=EvidenceReader(here.kafka, schema, detector),
         what_ifs=what_ifs,

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaException
 from sqlalchemy import text
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.control_plane.sync.drift import DriftCheck
@@ -38,7 +38,7 @@ from tests.support.waiting import until
 
 
 def publisher(scene: Scene, topics: OwnTopics) -> Publisher:
-    reader, rules = Reader(SCHEMA, LIMITS), topics.names.rules
+    reader, rules = RuleReader(SCHEMA, LIMITS), topics.names.rules
     mirror = log_mirror(scene.database, topics.kafka, rules, reader, scene.settings, scene.clock)
     return Publisher(
         scene.database, topics.kafka, rules, scene.settings, mirror, reader, scene.clock, scene.told.append
@@ -132,7 +132,7 @@ def test_two_publishers_send_nothing_twice(scene: Scene, topics: OwnTopics) -> N
 
 def test_store_and_log_agree_and_what_differs_is_told(scene: Scene, topics: OwnTopics) -> None:
     mirror = log_mirror(
-        scene.database, topics.kafka, topics.names.rules, Reader(SCHEMA, LIMITS), scene.settings, scene.clock
+        scene.database, topics.kafka, topics.names.rules, RuleReader(SCHEMA, LIMITS), scene.settings, scene.clock
     )
     check = DriftCheck(scene.database, topics.kafka, topics.names.rules, SCHEMA, LIMITS)
     others = json.dumps({**RULE, "ruleId": 7, "ruleState": "ACTIVE", "source": "cli"}).encode()
@@ -208,7 +208,7 @@ def _snake(name: str) -> str:
 def test_another_rule_log_is_refused(scene: Scene, topics: OwnTopics) -> None:
     changes(scene, 2)
     first = log_mirror(
-        scene.database, topics.kafka, topics.names.rules, Reader(SCHEMA, LIMITS), scene.settings, scene.clock
+        scene.database, topics.kafka, topics.names.rules, RuleReader(SCHEMA, LIMITS), scene.settings, scene.clock
     )
     with running(publisher(scene, topics), first):
         until(lambda: all_published(scene) and first.position() > 1, "the outbox is empty, and the store knows the log")
@@ -216,7 +216,7 @@ def test_another_rule_log_is_refused(scene: Scene, topics: OwnTopics) -> None:
     topic_admin.delete(topics.kafka, rules)
     topic_admin.apply(topics.kafka, rules)
     mirror = log_mirror(
-        scene.database, topics.kafka, topics.names.rules, Reader(SCHEMA, LIMITS), scene.settings, scene.clock
+        scene.database, topics.kafka, topics.names.rules, RuleReader(SCHEMA, LIMITS), scene.settings, scene.clock
     )
     with pytest.raises(RuleLogForeign, match="drift"):
         mirror.catch_up()

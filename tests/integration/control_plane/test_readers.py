@@ -8,7 +8,7 @@ import pytest
 
 from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.alarms import Alarm
-from fraud_ops.control_plane.sync.reader_state import ReaderProgress, Reading
+from fraud_ops.control_plane.sync.reader_state import ReaderPosition, ReaderProgress
 from fraud_ops.control_plane.watch.reader_watch import ALARM, ReaderWatch
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import BrokerUnavailable
@@ -25,7 +25,7 @@ def stuck_after(looks: list[tuple[int, int | None]], every_s: int = 30) -> list[
     progress = ReaderProgress()
     return [
         progress.state(
-            Reading("mirror", "rules", position, None, True), Unread(9, since_ms), number * every_s * 1_000
+            ReaderPosition("mirror", "rules", position, None, True), Unread(9, since_ms), number * every_s * 1_000
         ).stuck
         for number, (position, since_ms) in enumerate(looks)
     ]
@@ -63,8 +63,8 @@ class World:
             self.readings, self.unread, "detector", self.alarms.append, self.clock, lambda: self.leads
         )
 
-    def readings(self) -> list[Reading]:
-        return [Reading(name, name, at, "it waits", name == "mirror") for name, at in self.positions.items()]
+    def readings(self) -> list[ReaderPosition]:
+        return [ReaderPosition(name, name, at, "it waits", name == "mirror") for name, at in self.positions.items()]
 
     def unread(self, topic: str, position: int) -> Unread:
         if self.away:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fraud_ops.control_plane.feed.events import AlertSeen, read_alert
-from fraud_ops.control_plane.feed.place import Source
+from fraud_ops.control_plane.feed.events import FeedAlert, read_alert
+from fraud_ops.control_plane.feed.place import FeedSource
 
 
 def alert_json(number: int, rule_id: int = 1, **members: Any) -> bytes:
@@ -31,5 +31,5 @@ def alert_json(number: int, rule_id: int = 1, **members: Any) -> bytes:
     return json.dumps({**alert, **members}).encode()
 
 
-def alert(number: int, rule_id: int = 1, source: Source = Source.ALERTS, **members: Any) -> AlertSeen:
+def alert(number: int, rule_id: int = 1, source: FeedSource = FeedSource.ALERTS, **members: Any) -> FeedAlert:
     return read_alert(source, number, number * 1_000, alert_json(number, rule_id, **members))

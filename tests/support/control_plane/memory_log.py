@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import select
 
-from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.mirror import SEQ_HEADER, STORE_HEADER, log_mirror
-from fraud_ops.control_plane.sync.topic_consumer import Follower
+from fraud_ops.control_plane.sync.topic_consumer import TopicConsumer
 from fraud_rules.codec.rules.codec import read_entry
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record
@@ -31,8 +31,8 @@ class MemoryLog:
     taken: int = 0
 
     def __post_init__(self) -> None:
-        self.mirror: Follower = log_mirror(
-            self.scene.database, KafkaConnection("nowhere:1"), "rules", Reader(SCHEMA, LIMITS), self.scene.settings,
+        self.mirror: TopicConsumer = log_mirror(
+            self.scene.database, KafkaConnection("nowhere:1"), "rules", RuleReader(SCHEMA, LIMITS), self.scene.settings,
             self.scene.clock, self.scene.told.append,
         )  # fmt: skip
         self.store = store_id(self.scene.database).encode()

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.domain.views import RuleChanged, RuleGiven
-from fraud_ops.control_plane.service.service import ControlDesk
+from fraud_ops.control_plane.domain.views import RuleChanged, RuleInput
+from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_rules.model.limits import RuleLimits
@@ -58,9 +58,9 @@ class Scene:
         self.desk = self.another()
         self.desk.listen(self.told.append)
 
-    def another(self, **settings: Any) -> ControlDesk:
+    def another(self, **settings: Any) -> ControlService:
         """A desk with other settings over the same database."""
-        return ControlDesk(self.database, SCHEMA, LIMITS, replace(self.settings, **settings), self.clock)
+        return ControlService(self.database, SCHEMA, LIMITS, replace(self.settings, **settings), self.clock)
 
 
 @cache
@@ -76,7 +76,7 @@ def empty_store(folder: Path) -> str:
     return f"sqlite:///{folder / 'control.db'}"
 
 
-def given(**changes: Any) -> RuleGiven:
+def given(**changes: Any) -> RuleInput:
     """The rule of the tests with some members changed; None leaves one out."""
     members = {**RULE, **changes}
-    return RuleGiven(document={name: value for name, value in members.items() if value is not None})
+    return RuleInput(document={name: value for name, value in members.items() if value is not None})

@@ -13,7 +13,7 @@ import threading
 from fraud_ops.control_plane.domain.errors import Conflict, Unavailable
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.service.service import ControlDesk
+from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.background import Background
@@ -33,7 +33,7 @@ def rules_of(writer: int, count: int) -> list[int]:
     return [*(writer * 100 + place for place in range(1, count + 1)), SHARED]
 
 
-def step(desk: ControlDesk, who: Actor, rule_id: int, revision: int) -> None:
+def step(desk: ControlService, who: Actor, rule_id: int, revision: int) -> None:
     """Make this revision of a rule, the next one."""
     if revision == 1:
         desk.create(who, given(ruleId=rule_id, description="1"))
@@ -46,7 +46,7 @@ def step(desk: ControlDesk, who: Actor, rule_id: int, revision: int) -> None:
         desk.edit(who, rule_id, revision - 1, given(ruleId=rule_id, description=str(revision)))
 
 
-def write(desk: ControlDesk, writer: int, rules: int, revisions: int) -> None:
+def write(desk: ControlService, writer: int, rules: int, revisions: int) -> None:
     who = Actor(f"writer-{writer}", Role.ADMIN)
     unfinished = set(rules_of(writer, rules))
     while unfinished:
@@ -69,7 +69,7 @@ def main() -> None:
     detector = DetectorSettings.load(project.config / "detector.yaml")
     schema = TransactionSchema.load(project.config / "schema.yaml")
     database = Database.open(settings.database)
-    desk = ControlDesk(database, schema, detector.limits, settings, now_ms)
+    desk = ControlService(database, schema, detector.limits, settings, now_ms)
     kafka = KafkaConnection(os.environ["FRAUD_BOOTSTRAP"])
     Background(database, kafka, detector, schema, settings, now_ms).start(desk)
     writers = [

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.cdc import cdc_intake, members_of
 from fraud_rules.errors import RuleRejected
@@ -22,7 +22,12 @@ from tests.support.control_plane.scene import ANN, LIMITS, PAT, SCHEMA, Scene, g
 
 def take_in(scene: Scene, *values: bytes | None, start: int = 0) -> None:
     follower = cdc_intake(
-        scene.database, KafkaConnection("nowhere:1"), "rules-cdc", Reader(SCHEMA, LIMITS), scene.settings, scene.clock
+        scene.database,
+        KafkaConnection("nowhere:1"),
+        "rules-cdc",
+        RuleReader(SCHEMA, LIMITS),
+        scene.settings,
+        scene.clock,
     )
     records = [Record(start + place, 1, b"key", value) for place, value in enumerate(values)]
     follower.keep(records, start + len(records))

@@ -6,8 +6,14 @@ import itertools
 
 import pytest
 
-from fraud_ops.control_plane.domain.errors import Refused
-from fraud_ops.control_plane.domain.lifecycle import Course, StateName, check_decision, course_of_edit, course_of_step
+from fraud_ops.control_plane.domain.errors import RequestRefused
+from fraud_ops.control_plane.domain.lifecycle import (
+    ChangeMode,
+    StateName,
+    check_decision,
+    mode_of_edit,
+    mode_of_transition,
+)
 from fraud_ops.control_plane.domain.roles import LEAST_ROLE, Actor, Permission, Role, granted, require
 from tests.support.control_plane.scene import ADA, ANN, PAT, PIA, VIC
 
@@ -38,21 +44,21 @@ NOBODYS = ((NO, NO, NO, NO), (NO, NO, NO, NO))
 CASES = list(itertools.product((False, True), enumerate(PEOPLE)))
 
 
-def told(course: Course) -> str:
-    return {Course.NOW: DO, Course.REQUEST: ASK}[course]
+def told(course: ChangeMode) -> str:
+    return {ChangeMode.NOW: DO, ChangeMode.REQUEST: ASK}[course]
 
 
 def step(before: StateName, after: StateName, who: Actor, four_eyes: bool, own: bool = False) -> str:
     try:
-        return told(course_of_step(before, after, who, four_eyes=four_eyes, own=own))
-    except Refused:
+        return told(mode_of_transition(before, after, who, four_eyes=four_eyes, own=own))
+    except RequestRefused:
         return NO
 
 
 def edit(state: StateName, who: Actor, four_eyes: bool) -> str:
     try:
-        return told(course_of_edit(state, who, four_eyes=four_eyes))
-    except Refused:
+        return told(mode_of_edit(state, who, four_eyes=four_eyes))
+    except RequestRefused:
         return NO
 
 
@@ -92,7 +98,7 @@ def test_who_may_approve(who: Actor, asked_by: str, author: str, four_eyes: bool
     if may:
         check_decision(who, asked_by, author, four_eyes=four_eyes)
         return
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         check_decision(who, asked_by, author, four_eyes=four_eyes)
     assert refused.value.forbidden
 
@@ -106,5 +112,5 @@ def test_each_role_includes_those_before_it() -> None:
 
 def test_too_small_a_role_is_told_which_one_it_takes() -> None:
     require(PAT, Permission.DECIDE)
-    with pytest.raises(Refused, match="needs the role admin; your role is approver"):
+    with pytest.raises(RequestRefused, match="needs the role admin; your role is approver"):
         require(PAT, Permission.CONTROL)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.views import RuleChanged, RuleGiven
-from fraud_ops.control_plane.service.changes import NewRevision, Work
+from fraud_ops.control_plane.domain.views import RuleChanged, RuleInput
+from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import RuleHead
@@ -29,8 +29,8 @@ def log(scene: Scene) -> MemoryLog:
     return MemoryLog(scene)
 
 
-def wanted(**members: Any) -> RuleGiven:
-    return RuleGiven(document={**RULE, **members})
+def wanted(**members: Any) -> RuleInput:
+    return RuleInput(document={**RULE, **members})
 
 
 def in_step(scene: Scene, log: MemoryLog) -> None:
@@ -153,7 +153,7 @@ def test_a_change_that_fails_half_way_leaves_only_its_row_in_the_audit_log(
     """Whatever a record brings about is taken back with it; the records around it stay."""
     save = mirror.save
 
-    def fails(work: Work, head: RuleHead | None, rule_id: int, new: NewRevision, **more: Any) -> RuleHead:
+    def fails(work: UnitOfWork, head: RuleHead | None, rule_id: int, new: NewRevision, **more: Any) -> RuleHead:
         found = save(work, head, rule_id, new, **more)
         if rule_id == 2:
             raise ValueError("a record like none before")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from fraud_ops.control_plane.domain.errors import Conflict, Invalid, NotFound, Refused, Unavailable
+from fraud_ops.control_plane.domain.errors import Conflict, Invalid, NotFound, RequestRefused, Unavailable
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.domain.views import DecisionName, RuleChanged, RuleGiven, RuleWithForms
+from fraud_ops.control_plane.domain.views import DecisionName, RuleChanged, RuleInput, RuleWithForms
 from fraud_ops.control_plane.settings import Bounds
 from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow
 from fraud_rules.codec.rules.export import RuleFormat
@@ -55,7 +55,7 @@ def test_a_rule_goes_from_draft_to_its_end(scene: Scene) -> None:
 
 
 def test_amounts_keep_their_digits(scene: Scene) -> None:
-    scene.desk.create(ANN, RuleGiven(text=json.dumps(RULE).replace('"limit": 20', '"limit": 20.10')))
+    scene.desk.create(ANN, RuleInput(text=json.dumps(RULE).replace('"limit": 20', '"limit": 20.10')))
     detail = scene.desk.rule(1)
     assert detail.row.document["limit"] == Decimal("20.10")
     assert str(detail.row.document["limit"]) == "20.10"
@@ -89,26 +89,26 @@ def test_every_fault_of_a_rule_is_told_by_field(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("bad", "field"),
     [
-        (RuleGiven(), "record"),
-        (RuleGiven(document=RULE, text="1"), "record"),
-        (RuleGiven(text='{"limit": 1, "limit": 2}'), "limit"),
-        (RuleGiven(text="[" * 30_000), "record"),
-        (RuleGiven(text='{"name":' * 5_000), "record"),
-        (RuleGiven(text="x" * 40_000), "record"),
-        (RuleGiven(yaml="a: &a [1]\nb: *a"), "record"),
-        (RuleGiven(yaml="- {}\n- {}"), "record"),
-        (RuleGiven(document={**RULE, "limit": 20.5}), "limit"),
-        (RuleGiven(document={**RULE, "limit": float("nan")}), "limit"),
-        (RuleGiven(document={**RULE, "name": object()}), "record"),
-        (RuleGiven(document={**RULE, "name": "\ud800"}), "record"),
-        (RuleGiven(document={**RULE, "disabled": True}), "disabled"),
-        (RuleGiven(document={**RULE, "ruleId": 2**60}), "ruleId"),
-        (RuleGiven(document={**RULE, "ruleId": "one"}), "ruleId"),
-        (RuleGiven(document={**RULE, "description": "x" * 33_000}), "record"),
-        (RuleGiven(document={str(n): n for n in range(100)}), "record"),
+        (RuleInput(), "record"),
+        (RuleInput(document=RULE, text="1"), "record"),
+        (RuleInput(text='{"limit": 1, "limit": 2}'), "limit"),
+        (RuleInput(text="[" * 30_000), "record"),
+        (RuleInput(text='{"name":' * 5_000), "record"),
+        (RuleInput(text="x" * 40_000), "record"),
+        (RuleInput(yaml="a: &a [1]\nb: *a"), "record"),
+        (RuleInput(yaml="- {}\n- {}"), "record"),
+        (RuleInput(document={**RULE, "limit": 20.5}), "limit"),
+        (RuleInput(document={**RULE, "limit": float("nan")}), "limit"),
+        (RuleInput(document={**RULE, "name": object()}), "record"),
+        (RuleInput(document={**RULE, "name": "\ud800"}), "record"),
+        (RuleInput(document={**RULE, "disabled": True}), "disabled"),
+        (RuleInput(document={**RULE, "ruleId": 2**60}), "ruleId"),
+        (RuleInput(document={**RULE, "ruleId": "one"}), "ruleId"),
+        (RuleInput(document={**RULE, "description": "x" * 33_000}), "record"),
+        (RuleInput(document={str(n): n for n in range(100)}), "record"),
     ],
 )
-def test_what_is_no_rule_is_refused(scene: Scene, bad: RuleGiven, field: str) -> None:
+def test_what_is_no_rule_is_refused(scene: Scene, bad: RuleInput, field: str) -> None:
     with pytest.raises(Invalid) as invalid:
         scene.desk.create(ANN, bad)
     assert field in {reason.field for reason in invalid.value.reasons}
@@ -119,7 +119,7 @@ def test_a_rule_can_be_given_as_document_text_or_yaml(scene: Scene) -> None:
     line = "7,(active),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(20),(20)"
     made = [
         scene.desk.create(ANN, form)
-        for form in (RuleGiven(document=RULE), RuleGiven(text=line), RuleGiven(yaml=json.dumps(RULE)))
+        for form in (RuleInput(document=RULE), RuleInput(text=line), RuleInput(yaml=json.dumps(RULE)))
     ]
     assert [each.row.rule_id for each in made] == [1, 7, 8]
     assert {each.row.state for each in made} == {StateName.DRAFT}
@@ -155,7 +155,7 @@ def test_an_edit_that_changes_nothing_is_none(scene: Scene) -> None:
 
 def test_a_deleted_rules_id_can_be_used_again(scene: Scene) -> None:
     in_state(scene, SHADOW, DELETE)
-    with pytest.raises(Refused, match="deleted"):
+    with pytest.raises(RequestRefused, match="deleted"):
         scene.desk.edit(ADA, 1, 3, given(limit=30))
     assert scene.desk.create(ANN, given(ruleId=1)).row.revision == 4
     with pytest.raises(Conflict):
@@ -169,9 +169,9 @@ def test_an_analyst_asks_and_an_approver_decides(scene: Scene) -> None:
     assert asked.row.state is SHADOW
     assert asked.row.pending is not None
     assert (asked.row.pending.requested_by, asked.row.pending.target) == ("ann", ACTIVE)
-    with pytest.raises(Refused, match="open approval"):
+    with pytest.raises(RequestRefused, match="open approval"):
         scene.desk.change_state(ABE, 1, 2, ACTIVE)
-    with pytest.raises(Refused, match="approver"):
+    with pytest.raises(RequestRefused, match="approver"):
         scene.desk.decide(ABE, asked.row.pending.id, approve=True)
     assert [each.id for each in scene.desk.approvals().items] == [asked.row.pending.id]
     decided = scene.desk.decide(PAT, asked.row.pending.id, approve=True, comment="fine")
@@ -190,7 +190,7 @@ def test_with_four_eyes_nobody_activates_what_they_asked_for_or_wrote(scene: Sce
     assert asked.row.pending is not None
     assert (asked.row.pending.author, asked.row.pending.requested_by) == (PAT.user, PIA.user)
     for who in (PIA, PAT):
-        with pytest.raises(Refused, match="second person"):
+        with pytest.raises(RequestRefused, match="second person"):
             desk.decide(who, asked.row.pending.id, approve=True)
     desk.decide(ADA, asked.row.pending.id, approve=True)
     assert desk.rule(1).row.state is ACTIVE
@@ -239,7 +239,7 @@ def test_a_rollback_is_a_new_revision_with_an_old_document(scene: Scene) -> None
 
 
 def test_force_is_for_approvers(scene: Scene) -> None:
-    with pytest.raises(Refused, match="force"):
+    with pytest.raises(RequestRefused, match="force"):
         scene.desk.create(ANN, given(force=True))
     scene.desk.create(PAT, given(force=True))
     assert scene.desk.edit(ANN, 1, 1, given(force=True, limit=30)).row.revision == 2
@@ -260,7 +260,7 @@ def test_validating_saves_nothing_and_says_what_would_change(scene: Scene) -> No
 def test_controls_are_typed_by_an_admin(scene: Scene) -> None:
     in_state(scene, SHADOW)
     in_state(scene)
-    with pytest.raises(Refused, match="admin"):
+    with pytest.raises(RequestRefused, match="admin"):
         scene.desk.control(PAT, "CLEAR_STATE_ALL", "CLEAR_STATE_ALL")
     for confirm in ("", "clear_state_all", "DELETE_RULES_ALL"):
         with pytest.raises(Invalid, match="confirm"):
@@ -396,11 +396,11 @@ def test_roles_come_from_the_settings_until_the_table_says_otherwise(scene: Scen
     desk.bind(ADA, "eve", Role.ADMIN)
     desk.unbind(ADA, "ada")
     assert [desk.role_of(user) for user in ("ada", "vic", "eve")] == [None, Role.ANALYST, Role.ADMIN]
-    with pytest.raises(Refused, match="last admin"):
+    with pytest.raises(RequestRefused, match="last admin"):
         desk.unbind(Actor("eve", Role.ADMIN), "eve")
-    with pytest.raises(Refused, match="last admin"):
+    with pytest.raises(RequestRefused, match="last admin"):
         desk.bind(Actor("eve", Role.ADMIN), "eve", Role.VIEWER)
-    with pytest.raises(Refused, match="admin"):
+    with pytest.raises(RequestRefused, match="admin"):
         desk.bind(PAT, "pat", Role.ADMIN)
     assert [(each.user, each.role.value) for each in desk.bindings()] == [("eve", "admin"), ("vic", "analyst")]
 
@@ -425,7 +425,7 @@ NO_VIEWERS_WORK = {
 def test_a_viewer_changes_nothing(scene: Scene, deed: str) -> None:
     in_state(scene, SHADOW)
     rows = len(scene.desk.audit_rows().items)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         NO_VIEWERS_WORK[deed](scene.desk, VIC)
     assert refused.value.forbidden
     assert len(scene.desk.audit_rows().items) == rows
@@ -456,7 +456,7 @@ def test_more_rules_or_waiting_changes_than_allowed_are_refused(scene: Scene) ->
     desk = scene.another(bounds=Bounds(rules=2, outbox=2))
     for _ in range(2):
         desk.create(ANN, given())
-    with pytest.raises(Refused, match="at most 2"):
+    with pytest.raises(RequestRefused, match="at most 2"):
         desk.create(ANN, given())
     desk.change_state(ANN, 1, 1, SHADOW)
     desk.edit(ANN, 1, 2, given(limit=1))
@@ -471,7 +471,7 @@ def test_what_fails_leaves_no_trace(scene: Scene) -> None:
     before = (scene.desk.rule(1), scene.desk.verify_audit(), scene.desk.outbox())
     with pytest.raises(Conflict):
         scene.desk.edit(ANN, 1, 1, given(limit=1))
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         scene.desk.change_state(PAT, 1, 2, PAUSE)
     assert (scene.desk.rule(1), scene.desk.verify_audit(), scene.desk.outbox()) == before
 

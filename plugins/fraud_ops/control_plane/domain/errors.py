@@ -5,8 +5,8 @@ from __future__ import annotations
 from fraud_rules.errors import FraudError, RuleRejected
 
 __all__ = [
-    "AuditBroken", "Conflict", "ControlPlaneError", "Drifted", "Invalid", "LeadershipLost", "NotFound", "Refused",
-    "StoreBusy", "Unavailable",
+    "AuditBroken", "Conflict", "ControlPlaneError", "Drifted", "Invalid", "LeadershipLost", "NotFound",
+    "RequestRefused", "StoreBusy", "Unavailable",
 ]  # fmt: skip
 
 
@@ -35,7 +35,7 @@ class Conflict(ControlPlaneError):
         self.revision = revision
 
 
-class Refused(ControlPlaneError):
+class RequestRefused(ControlPlaneError):
     """The role is too low (`forbidden`), or the state of the store does not allow the change (not `forbidden`)."""
 
     exit_code = 36

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["FloodWatch", "Turn"]
+__all__ = ["FloodChange", "FloodWatch"]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class FloodChange:
     """A flood of a rule began (`began`) or ended; `per_minute` is the number of its alerts in the last minute."""
 
     rule_id: int
@@ -24,16 +24,16 @@ class FloodWatch:
     alerts_per_minute: int
     flooding: set[int] = field(default_factory=set)
 
-    def look(self, rates: Mapping[int, float]) -> Iterable[Turn]:
+    def look(self, rates: Mapping[int, float]) -> Iterable[FloodChange]:
         """List the floods that began or ended, from each rule's alerts of the last minute. An absent rule has none."""
         turns = []
         for rule_id, rate in rates.items():
             if rule_id not in self.flooding and rate > self.alerts_per_minute:
-                turns.append(Turn(rule_id, began=True, per_minute=int(rate)))
+                turns.append(FloodChange(rule_id, began=True, per_minute=int(rate)))
         for rule_id in self.flooding:
             rate = rates.get(rule_id, 0.0)
             if rate <= self.alerts_per_minute / 2:
-                turns.append(Turn(rule_id, began=False, per_minute=int(rate)))
+                turns.append(FloodChange(rule_id, began=False, per_minute=int(rate)))
         for turn in turns:
             (self.flooding.add if turn.began else self.flooding.discard)(turn.rule_id)
         return turns

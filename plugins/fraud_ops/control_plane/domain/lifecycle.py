@@ -12,10 +12,10 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from fraud_ops.control_plane.domain.errors import Refused
+from fraud_ops.control_plane.domain.errors import RequestRefused
 from fraud_ops.control_plane.domain.roles import LEAST_ROLE, Actor, Permission, Role
 
-__all__ = ["Course", "StateName", "check_decision", "course_of_edit", "course_of_step", "steps_from"]
+__all__ = ["ChangeMode", "StateName", "check_decision", "mode_of_edit", "mode_of_transition", "transitions_from"]
 
 
 class StateName(StrEnum):
@@ -33,7 +33,7 @@ class StateName(StrEnum):
         return self in (StateName.SHADOW, StateName.ACTIVE, StateName.PAUSE)
 
 
-class Course(StrEnum):
+class ChangeMode(StrEnum):
     """How a change proceeds: at once, or as a request that waits for approval."""
 
     NOW = "now"
@@ -80,28 +80,30 @@ _EDITS: Final[Mapping[StateName, _Step]] = MappingProxyType(
 )
 
 
-def steps_from(state: StateName) -> tuple[StateName, ...]:
+def transitions_from(state: StateName) -> tuple[StateName, ...]:
     """List the states that can follow."""
     return tuple(after for before, after in _STEPS if before is state)
 
 
-def course_of_step(before: StateName, after: StateName, who: Actor, *, four_eyes: bool, own: bool = False) -> Course:
+def mode_of_transition(
+    before: StateName, after: StateName, who: Actor, *, four_eyes: bool, own: bool = False
+) -> ChangeMode:
     """Decide how a change of state proceeds. `own`: the user wrote the draft.
 
     Raises Refused if the lifecycle lacks the step, or if the role may not even request it.
     """
     step = _STEPS.get((before, after))
     if step is None:
-        possible = ", ".join(steps_from(before)) or "none"
-        raise Refused(f"a rule in state {before} cannot become {after}; possible next states: {possible}")
+        possible = ", ".join(transitions_from(before)) or "none"
+        raise RequestRefused(f"a rule in state {before} cannot become {after}; possible next states: {possible}")
     return _course(step, who, four_eyes, own)
 
 
-def course_of_edit(state: StateName, who: Actor, *, four_eyes: bool) -> Course:
+def mode_of_edit(state: StateName, who: Actor, *, four_eyes: bool) -> ChangeMode:
     """Decide how an edit or a rollback of a rule in this state proceeds. Raises Refused."""
     edit = _EDITS.get(state)
     if edit is None:
-        raise Refused("a deleted rule cannot be edited: create a new rule with the same id")
+        raise RequestRefused("a deleted rule cannot be edited: create a new rule with the same id")
     return _course(edit, who, four_eyes, own=False)
 
 
@@ -111,17 +113,17 @@ def check_decision(who: Actor, requested_by: str, author: str, *, four_eyes: boo
     """
     least = LEAST_ROLE[Permission.DECIDE]
     if not who.role.includes(least):
-        raise Refused(f"this needs the role {least}; your role is {who.role}", forbidden=True)
+        raise RequestRefused(f"this needs the role {least}; your role is {who.role}", forbidden=True)
     if four_eyes and who.user in (requested_by, author):
         part = "requested the change" if who.user == requested_by else "wrote the rule"
-        raise Refused(f"a second person must decide, because you {part}", forbidden=True)
+        raise RequestRefused(f"a second person must decide, because you {part}", forbidden=True)
 
 
-def _course(step: _Step, who: Actor, four_eyes: bool, own: bool) -> Course:
+def _course(step: _Step, who: Actor, four_eyes: bool, own: bool) -> ChangeMode:
     least = step.own if own and step.own is not None else step.least
     if who.role.includes(least):
-        return Course.REQUEST if step.weighty and four_eyes else Course.NOW
+        return ChangeMode.REQUEST if step.weighty and four_eyes else ChangeMode.NOW
     # A request can only cover a step that an approver may take, never one that needs an admin.
     if least is _APPROVER and who.role.includes(LEAST_ROLE[Permission.REQUEST]):
-        return Course.REQUEST
-    raise Refused(f"this needs the role {least}; your role is {who.role}", forbidden=True)
+        return ChangeMode.REQUEST
+    raise RequestRefused(f"this needs the role {least}; your role is {who.role}", forbidden=True)

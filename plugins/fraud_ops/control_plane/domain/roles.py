@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from fraud_ops.control_plane.domain.errors import Refused
+from fraud_ops.control_plane.domain.errors import RequestRefused
 
 __all__ = ["LEAST_ROLE", "Actor", "Permission", "Role", "granted", "require"]
 
@@ -96,4 +96,4 @@ def require(who: Actor, permission: Permission) -> None:
     """Raise Refused (forbidden) if the role lacks the permission."""
     least = LEAST_ROLE[permission]
     if not who.role.includes(least):
-        raise Refused(f"this needs the role {least}; your role is {who.role}", forbidden=True)
+        raise RequestRefused(f"this needs the role {least}; your role is {who.role}", forbidden=True)

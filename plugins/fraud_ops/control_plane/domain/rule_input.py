@@ -14,7 +14,7 @@ from typing import Any, Final
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.views import Change, Document, RuleGiven
+from fraud_ops.control_plane.domain.views import Change, Document, RuleInput
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
 from fraud_rules.codec.rules.files import read_rule_text
 from fraud_rules.codec.rules.json import decode_object
@@ -26,7 +26,7 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["MAX_RULE_ID", "SOURCE", "Reader", "Wanted", "differences", "stored", "with_remarks"]
+__all__ = ["MAX_RULE_ID", "SOURCE", "ManagedMembers", "RuleReader", "differences", "encode_rule", "with_remarks"]
 
 SOURCE: Final = "ui"
 """The `source` member of the control plane's records in the rule log."""
@@ -38,7 +38,7 @@ _NOT_IN_A_LINE: Final = (*REMARKS, "force", "approve")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ManagedMembers:
     """The members that the control plane sets: the id (None: the id of the input, else `free_id`), state and source.
 
     `known` is the stored document of the rule.
@@ -58,21 +58,21 @@ class Wanted:
         return self.state.value if self.state.in_log else StateName.SHADOW.value
 
 
-class Reader:
+class RuleReader:
     """Reads rules under one schema and one set of limits."""
 
     def __init__(self, schema: TransactionSchema, limits: RuleLimits) -> None:
         self.schema = schema
         self.limits = limits
 
-    def rule(self, given: RuleGiven, wanted: Wanted, *, strict: bool = True) -> Rule:
+    def rule(self, given: RuleInput, wanted: ManagedMembers, *, strict: bool = True) -> Rule:
         """Read a rule. With `strict`, a state in the input must be the state of `wanted`. Raises Invalid."""
         members, faults = self.members(given)
         if given.text is not None and not given.text.lstrip().startswith("{"):
             members = with_remarks(members, wanted.known)
         return self.rule_of(members, faults, wanted, strict=strict)
 
-    def members(self, given: RuleGiven) -> tuple[dict[str, Any], list[Reason]]:
+    def members(self, given: RuleInput) -> tuple[dict[str, Any], list[Reason]]:
         """Decode the members of the input and collect the faults of its text. Raises Invalid if it has no members."""
         forms = [form for form in (given.document, given.text, given.yaml) if form is not None]
         if len(forms) != 1:
@@ -84,7 +84,9 @@ class Reader:
         except RuleRejected as rejected:
             raise Invalid(rejected.reasons, rejected.rule_id) from rejected
 
-    def rule_of(self, members: Mapping[str, Any], faults: Sequence[Reason], wanted: Wanted, *, strict: bool) -> Rule:
+    def rule_of(
+        self, members: Mapping[str, Any], faults: Sequence[Reason], wanted: ManagedMembers, *, strict: bool
+    ) -> Rule:
         """Build a rule from decoded members. Raises Invalid."""
         document, reasons = with_whole_numbers(members), list(faults)
         if document.pop("disabled", None) not in (None, False):
@@ -103,7 +105,7 @@ class Reader:
             raise Invalid(_once(reasons) or [Reason("record", "is not a rule")])
         return change
 
-    def stored(self, text: str) -> Rule | None:
+    def read_stored(self, text: str) -> Rule | None:
         """Read a stored document; None if a change of the schema or the limits has made it invalid."""
         try:
             change = parse_rule_document(document_of(text), self.schema, self.limits)
@@ -147,7 +149,7 @@ class Reader:
             raise RuleRejected([Reason("record", f"has {size} bytes, at most {most} are allowed")])
 
 
-def stored(rule: Rule) -> str:
+def encode_rule(rule: Rule) -> str:
     """Encode a rule's document in the form of the store and the rule log."""
     return encode_document(rule.document).decode()
 
@@ -167,7 +169,7 @@ def with_remarks(members: Mapping[str, Any], known: Document) -> dict[str, Any]:
     return {**{name: known[name] for name in _NOT_IN_A_LINE if name in known}, **members}
 
 
-def _faults_of_id(document: dict[str, Any], wanted: Wanted) -> list[Reason]:
+def _faults_of_id(document: dict[str, Any], wanted: ManagedMembers) -> list[Reason]:
     given = document.get("ruleId")
     if given is None or given == "":
         document.pop("ruleId", None)

@@ -45,7 +45,7 @@ __all__ = [
     "ReadModel",
     "Revision",
     "RuleChanged",
-    "RuleGiven",
+    "RuleInput",
     "RuleWithForms",
     "Snooze",
     "StoredRule",
@@ -108,7 +108,7 @@ class ProblemReason(ReadModel):
 
 
 @dataclass(frozen=True, slots=True)
-class RuleGiven:
+class RuleInput:
     """A rule as a user enters it, in exactly one of three forms. `text` is JSON or the one-line text form."""
 
     document: Document | None = None

@@ -14,13 +14,25 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 
 from fraud_ops.control_plane.domain.snoozing import Snoozing
-from fraud_ops.control_plane.feed.place import Position, Source
+from fraud_ops.control_plane.feed.place import FeedSource, Position
 from fraud_rules.logs.detector_status import BatchProgress
 from fraud_rules.logs.rule_status import RuleOperation
 
 __all__ = [
-    "AlertFacts", "AlertSeen", "CorrectionSeen", "Event", "LateGrouping", "LateSeen", "OperationSeen", "ProgressPassed",
-    "QuarantineSeen", "RuleTouched", "read_alert", "read_correction", "read_late", "with_snooze",
+    "AlertFacts",
+    "Event",
+    "FeedAlert",
+    "FeedBatch",
+    "FeedCorrection",
+    "FeedLateTransaction",
+    "FeedOperation",
+    "FeedQuarantine",
+    "FeedRuleChange",
+    "LateGrouping",
+    "read_alert",
+    "read_correction",
+    "read_late",
+    "with_snooze",
 ]  # fmt: skip
 
 
@@ -65,14 +77,14 @@ class _Correction(msgspec.Struct, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class AlertSeen:
+class FeedAlert:
     """An alert with its place, its append time, and its published JSON on one line.
 
     `added_ms` is set if a correction added the alert, which is then only in the corrections. `snoozed` says whether
     its rule or key was snoozed when it arrived.
     """
 
-    source: Source
+    source: FeedSource
     offset: int
     append_ms: int
     facts: AlertFacts
@@ -85,7 +97,7 @@ class AlertSeen:
         """The position of the alert among all alerts."""
         return self.append_ms, int(self.source), self.offset
 
-    def with_snooze(self, snoozing: Snoozing) -> AlertSeen:
+    def with_snooze(self, snoozing: Snoozing) -> FeedAlert:
         """Return the alert with `snoozed` set to the snoozes in force."""
         return replace(self, snoozed=snoozing.covers(self.facts.rule_id, self.facts.key))
 
@@ -96,7 +108,7 @@ class AlertSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class CorrectionSeen:
+class FeedCorrection:
     """A correction; `alert` is the alert that it added, if any."""
 
     offset: int
@@ -105,31 +117,31 @@ class CorrectionSeen:
     kind: str
     time_ms: int
     rule_id: int | None
-    alert: AlertSeen | None
-    source: Source = Source.CORRECTIONS
+    alert: FeedAlert | None
+    source: FeedSource = FeedSource.CORRECTIONS
 
 
 @dataclass(frozen=True, slots=True)
-class OperationSeen:
+class FeedOperation:
     """The detector's report about a record of the rule log."""
 
     offset: int
     operation: RuleOperation
-    source: Source = Source.OPERATIONS
+    source: FeedSource = FeedSource.OPERATIONS
 
 
 @dataclass(frozen=True, slots=True)
-class RuleTouched:
+class FeedRuleChange:
     """A rule was changed; `rule_id` None means that any rule may have changed. `offset` is a row of the audit log."""
 
     offset: int
     rule_id: int | None
     revision: int | None
-    source: Source = Source.CHANGES
+    source: FeedSource = FeedSource.CHANGES
 
 
 @dataclass(frozen=True, slots=True)
-class ProgressPassed:
+class FeedBatch:
     """The progress of a batch, with the append time of its record."""
 
     append_ms: int
@@ -153,7 +165,7 @@ class _Late(msgspec.Struct, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class LateSeen:
+class FeedLateTransaction:
     """A late transaction with its lateness."""
 
     append_ms: int
@@ -163,7 +175,7 @@ class LateSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class QuarantineSeen:
+class FeedQuarantine:
     """A quarantined record: its headers and its first bytes."""
 
     append_ms: int
@@ -171,39 +183,39 @@ class QuarantineSeen:
     begins: str
 
 
-Event: TypeAlias = AlertSeen | CorrectionSeen | OperationSeen | RuleTouched | ProgressPassed
+Event: TypeAlias = FeedAlert | FeedCorrection | FeedOperation | FeedRuleChange | FeedBatch
 
 _alert = msgspec.json.Decoder(AlertFacts, float_hook=Decimal).decode
 _correction = msgspec.json.Decoder(_Correction).decode
 _late = msgspec.json.Decoder(_Late, float_hook=Decimal).decode
 
 
-def read_alert(source: Source, offset: int, append_ms: int, value: bytes) -> AlertSeen:
+def read_alert(source: FeedSource, offset: int, append_ms: int, value: bytes) -> FeedAlert:
     """Decode an alert. Raises one of UNDECODABLE for a record that is not an alert."""
-    return AlertSeen(source, offset, append_ms, _alert(value), _line(value))
+    return FeedAlert(source, offset, append_ms, _alert(value), _line(value))
 
 
-def read_late(append_ms: int, value: bytes) -> LateSeen:
+def read_late(append_ms: int, value: bytes) -> FeedLateTransaction:
     """Decode a late transaction. Raises one of UNDECODABLE for any other record."""
     found = _late(value)
-    return LateSeen(append_ms, found.transaction, found.lateness_ms, found.groupings)
+    return FeedLateTransaction(append_ms, found.transaction, found.lateness_ms, found.groupings)
 
 
-def read_correction(offset: int, append_ms: int, value: bytes) -> CorrectionSeen:
+def read_correction(offset: int, append_ms: int, value: bytes) -> FeedCorrection:
     """Decode a correction. Raises one of UNDECODABLE for any other record."""
     found = _correction(value)
     alert, text = None, bytes(found.alert)
     if found.kind == "ADDED" and text != bytes(_NO_ALERT):
-        alert = AlertSeen(Source.CORRECTIONS, offset, append_ms, _alert(text), _line(text), found.corrected_at)
-    return CorrectionSeen(offset, append_ms, found.alert_id, found.kind, found.corrected_at, found.rule_id, alert)
+        alert = FeedAlert(FeedSource.CORRECTIONS, offset, append_ms, _alert(text), _line(text), found.corrected_at)
+    return FeedCorrection(offset, append_ms, found.alert_id, found.kind, found.corrected_at, found.rule_id, alert)
 
 
 def with_snooze(event: Event, snoozing: Snoozing) -> Event:
     """Return the event with the `snoozed` of its alert, if it has one, set to the snoozes in force."""
     match event:
-        case AlertSeen():
+        case FeedAlert():
             return event.with_snooze(snoozing)
-        case CorrectionSeen(alert=AlertSeen() as alert):
+        case FeedCorrection(alert=FeedAlert() as alert):
             return replace(event, alert=alert.with_snooze(snoozing))
     return event
 

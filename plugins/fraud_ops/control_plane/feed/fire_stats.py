@@ -6,16 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fraud_ops.control_plane.feed.events import AlertSeen
+from fraud_ops.control_plane.feed.events import FeedAlert
 
-__all__ = ["RuleFired", "rules_fired"]
+__all__ = ["RuleFireStats", "fire_stats"]
 
 _MOST_OVERLAPS = 5
 _HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class RuleFired:
+class RuleFireStats:
     """The number and rate of a rule's alerts. `overlap` has, per other rule, the share of alerts for whose transaction
     that rule fired too.
     """
@@ -26,7 +26,7 @@ class RuleFired:
     overlap: tuple[tuple[int, float], ...]
 
 
-def rules_fired(alerts: Iterable[AlertSeen], retracted: Iterable[str], now_ms: int) -> list[RuleFired]:
+def fire_stats(alerts: Iterable[FeedAlert], retracted: Iterable[str], now_ms: int) -> list[RuleFireStats]:
     """Compute the statistics by rule id, without retracted alerts. The rate covers the time since a rule's first
     alert.
     """
@@ -43,7 +43,7 @@ def rules_fired(alerts: Iterable[AlertSeen], retracted: Iterable[str], now_ms: i
         by_transaction[facts.triggering_event.transaction_id].add(facts.rule_id)
     both = _both(by_transaction.values())
     return [
-        RuleFired(
+        RuleFireStats(
             rule_id,
             count,
             round(count / max(1.0, (now_ms - first_ms[rule_id]) / _HOUR_MS), 2),

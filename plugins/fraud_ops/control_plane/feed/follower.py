@@ -10,16 +10,16 @@ from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.feed.events import (
     Event,
-    OperationSeen,
-    ProgressPassed,
-    QuarantineSeen,
+    FeedBatch,
+    FeedOperation,
+    FeedQuarantine,
     read_alert,
     read_correction,
     read_late,
     with_snooze,
 )
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.control_plane.feed.place import Source
+from fraud_ops.control_plane.feed.place import FeedSource
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.consume import ReceivedRecord, follow, topic_ends, topic_starts
@@ -28,7 +28,7 @@ from fraud_rules.logs.detector_status import decode_progress
 from fraud_rules.logs.rule_status import decode_operation
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["Follower"]
+__all__ = ["FeedReader"]
 
 _ALERTS_BACK = 50_000
 _OPERATIONS_BACK = 50_000
@@ -42,7 +42,7 @@ _SHOWN_BYTES = 500
 Listener = Callable[[Sequence[Event]], None]
 
 
-class Follower(BackgroundThread):
+class FeedReader(BackgroundThread):
     """`tell` gets new events in bundles, in this thread, and must return soon. `snoozing` returns the snoozes in force
     and does not raise.
     """
@@ -72,10 +72,10 @@ class Follower(BackgroundThread):
             topics.quarantine: _LISTED_BACK,
         }
         self._sources = {
-            topics.alerts: Source.ALERTS,
-            topics.shadow_alerts: Source.SHADOW,
-            topics.alert_corrections: Source.CORRECTIONS,
-            topics.rule_operations: Source.OPERATIONS,
+            topics.alerts: FeedSource.ALERTS,
+            topics.shadow_alerts: FeedSource.SHADOW,
+            topics.alert_corrections: FeedSource.CORRECTIONS,
+            topics.rule_operations: FeedSource.OPERATIONS,
         }
         self._topics = topics
         self._next: dict[str, int] = {}
@@ -154,10 +154,10 @@ class Follower(BackgroundThread):
             case topics.alert_corrections:
                 return read_correction(record.offset, record.append_ms, value)
             case topics.rule_operations:
-                return OperationSeen(record.offset, decode_operation(value))
+                return FeedOperation(record.offset, decode_operation(value))
             case topics.detector_progress:
                 mine = record.key == self._detector
-                return ProgressPassed(record.append_ms, decode_progress(value)) if mine else None
+                return FeedBatch(record.append_ms, decode_progress(value)) if mine else None
             case topics.late_transactions:
                 self._memory.late.append(read_late(record.append_ms, value))
             case topics.quarantine:
@@ -165,7 +165,7 @@ class Follower(BackgroundThread):
         return None
 
 
-def _refused(received: ReceivedRecord, value: bytes) -> QuarantineSeen:
+def _refused(received: ReceivedRecord, value: bytes) -> FeedQuarantine:
     given = received.record.headers
     headers = tuple((name, text.decode("utf-8", "replace")) for name, text in given if text is not None)
-    return QuarantineSeen(received.record.append_ms, headers, value[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"))
+    return FeedQuarantine(received.record.append_ms, headers, value[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"))

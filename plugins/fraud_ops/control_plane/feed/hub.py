@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from fraud_ops.control_plane.feed.events import AlertSeen, Event, ProgressPassed, RuleTouched
+from fraud_ops.control_plane.feed.events import Event, FeedAlert, FeedBatch, FeedRuleChange
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.control_plane.feed.place import Place, Source
+from fraud_ops.control_plane.feed.place import FeedPlace, FeedSource
 
 __all__ = ["Hub", "HubBounds", "Writer"]
 
@@ -49,13 +49,13 @@ class Frame:
 
     number: int
     text: bytes
-    place: Place
+    place: FeedPlace
 
 
 class Writer:
     """Encodes events; `place` is the place of a reader after them."""
 
-    def write(self, events: Sequence[Event], place: Place) -> bytes:
+    def write(self, events: Sequence[Event], place: FeedPlace) -> bytes:
         """Encode events of one kind as one event of the stream. Only alerts may be several."""
         raise NotImplementedError
 
@@ -63,11 +63,11 @@ class Writer:
         """Update stored events for a reader that reconnects. May wait for the store."""
         raise NotImplementedError
 
-    def gap(self, since: Place, place: Place) -> bytes:
+    def gap(self, since: FeedPlace, place: FeedPlace) -> bytes:
         """Encode a gap: memory lacks the events that the reader missed."""
         raise NotImplementedError
 
-    def begin(self, place: Place) -> bytes:
+    def begin(self, place: FeedPlace) -> bytes:
         """Encode the start of a stream."""
         raise NotImplementedError
 
@@ -90,12 +90,12 @@ class Hub:
         self._memory = memory
         self._writer = writer
         self._bounds = bounds or HubBounds()
-        self._place = Place()
+        self._place = FeedPlace()
         self._frames: deque[Frame] = deque()
         self._frame_bytes = 0
         self._number = 0
         self._news = asyncio.Event()
-        self._pending: list[AlertSeen] = []
+        self._pending: list[FeedAlert] = []
         self._flush: asyncio.TimerHandle | None = None
         self._second, self._singles = 0, 0
         self._progress_s = 0.0
@@ -104,7 +104,7 @@ class Hub:
         self.readers = 0
 
     @property
-    def place(self) -> Place:
+    def place(self) -> FeedPlace:
         """The place of a reader that has read all events."""
         return self._place
 
@@ -124,7 +124,7 @@ class Hub:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._wake()
 
-    async def read(self, since: Place | None, seconds: float) -> AsyncIterator[bytes]:
+    async def read(self, since: FeedPlace | None, seconds: float) -> AsyncIterator[bytes]:
         """Yield encoded events for `seconds`: from `since` on, or from now."""
         self.readers += 1
         try:
@@ -151,7 +151,7 @@ class Hub:
         finally:
             self.readers -= 1
 
-    async def _missed(self, since: Place | None, until: Place) -> AsyncIterator[bytes]:
+    async def _missed(self, since: FeedPlace | None, until: FeedPlace) -> AsyncIterator[bytes]:
         """Yield the events that a reader missed between two places, in bundles; `since` is None for a new reader."""
         if since is None:
             yield self._writer.begin(until)
@@ -168,10 +168,10 @@ class Hub:
             for event in bundle:
                 place = _after(place, event)
             yield await self._in_thread(self._rewritten, bundle, place)
-        if since.next[Source.CHANGES] != until.next[Source.CHANGES]:
-            yield self._writer.write([RuleTouched(until.next[Source.CHANGES] - 1, None, None)], until)
+        if since.next[FeedSource.CHANGES] != until.next[FeedSource.CHANGES]:
+            yield self._writer.write([FeedRuleChange(until.next[FeedSource.CHANGES] - 1, None, None)], until)
 
-    def _rewritten(self, events: Sequence[Event], place: Place) -> bytes:
+    def _rewritten(self, events: Sequence[Event], place: FeedPlace) -> bytes:
         return self._writer.write(self._writer.refreshed(events), place)
 
     async def _in_thread(self, work: Callable[_P, _T], *given: _P.args, **named: _P.kwargs) -> _T:
@@ -183,16 +183,16 @@ class Hub:
                 self._place = _after(self._place, event)
             return
         for event in events:
-            if isinstance(event, AlertSeen):
+            if isinstance(event, FeedAlert):
                 self._take_alert(event)
-            elif not isinstance(event, ProgressPassed):
+            elif not isinstance(event, FeedBatch):
                 self._tell([event])
             elif self._loop.time() - self._progress_s >= _PROGRESS_S:
                 self._progress_s = self._loop.time()
                 self._tell([event])
         self._wake()
 
-    def _take_alert(self, alert: AlertSeen) -> None:
+    def _take_alert(self, alert: FeedAlert) -> None:
         second = int(self._loop.time())
         if second != self._second:
             self._second, self._singles = second, 0
@@ -229,7 +229,7 @@ class Hub:
         while len(self._frames) > self._bounds.frames or self._frame_bytes > self._bounds.frame_bytes:
             self._frame_bytes -= len(self._frames.popleft().text)
 
-    def _written(self, events: Sequence[Event], place: Place) -> bytes:
+    def _written(self, events: Sequence[Event], place: FeedPlace) -> bytes:
         """Encode events; a failure becomes a gap, so that readers request the events again."""
         try:
             return self._writer.write(events, place)
@@ -242,14 +242,14 @@ class Hub:
         news.set()
 
 
-def _after(place: Place, event: Event) -> Place:
-    return place if isinstance(event, ProgressPassed) else place.after(event.source, event.offset)
+def _after(place: FeedPlace, event: Event) -> FeedPlace:
+    return place if isinstance(event, FeedBatch) else place.after(event.source, event.offset)
 
 
 def _bundles(events: Sequence[Event]) -> list[Sequence[Event]]:
     """Group alerts into bundles; each other event is a bundle of its own."""
-    alerts = [event for event in events if isinstance(event, AlertSeen)]
-    others: list[Sequence[Event]] = [[event] for event in events if not isinstance(event, AlertSeen)]
+    alerts = [event for event in events if isinstance(event, FeedAlert)]
+    others: list[Sequence[Event]] = [[event] for event in events if not isinstance(event, FeedAlert)]
     return [alerts[i : i + _BUNDLED] for i in range(0, len(alerts), _BUNDLED)] + others
 
 

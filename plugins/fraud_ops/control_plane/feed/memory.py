@@ -11,25 +11,25 @@ from operator import attrgetter
 
 from fraud_ops.control_plane.feed.counts import MinuteCounts
 from fraud_ops.control_plane.feed.events import (
-    AlertSeen,
-    CorrectionSeen,
     Event,
-    LateSeen,
-    OperationSeen,
-    ProgressPassed,
-    QuarantineSeen,
-    RuleTouched,
+    FeedAlert,
+    FeedBatch,
+    FeedCorrection,
+    FeedLateTransaction,
+    FeedOperation,
+    FeedQuarantine,
+    FeedRuleChange,
 )
-from fraud_ops.control_plane.feed.place import Place, Position, Source
+from fraud_ops.control_plane.feed.place import FeedPlace, FeedSource, Position
 from fraud_rules.logs.rule_status import RuleOperation, newest_refused
 
-__all__ = ["Bounds", "Edge", "FeedMemory", "Kept"]
+__all__ = ["AlertsInMemory", "Edge", "FeedMemory", "MemoryBounds"]
 
 _LISTED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class MemoryBounds:
     """The largest number of events of each kind, and the largest size of all alerts in bytes."""
 
     alerts: int = 50_000
@@ -54,43 +54,43 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class AlertsInMemory:
     """The alerts in memory, newest first, and the lower end of memory by topic."""
 
-    alerts: Sequence[AlertSeen]
-    edges: Mapping[Source, Edge]
+    alerts: Sequence[FeedAlert]
+    edges: Mapping[FeedSource, Edge]
 
 
 class FeedMemory:
     """Keeps events in their order of arrival, so that a page that reconnects gets the events that it missed."""
 
-    def __init__(self, bounds: Bounds | None = None) -> None:
-        self._bounds = bounds or Bounds()
+    def __init__(self, bounds: MemoryBounds | None = None) -> None:
+        self._bounds = bounds or MemoryBounds()
         self._lock = threading.Lock()
-        self._alerts: deque[AlertSeen] = deque()
+        self._alerts: deque[FeedAlert] = deque()
         self._bytes = 0
-        self._by_id: dict[str, AlertSeen] = {}
-        self._corrections: OrderedDict[str, CorrectionSeen] = OrderedDict()
-        self._corrected: deque[CorrectionSeen] = deque(maxlen=self._bounds.corrections)
-        self._operations: deque[OperationSeen] = deque()
+        self._by_id: dict[str, FeedAlert] = {}
+        self._corrections: OrderedDict[str, FeedCorrection] = OrderedDict()
+        self._corrected: deque[FeedCorrection] = deque(maxlen=self._bounds.corrections)
+        self._operations: deque[FeedOperation] = deque()
         self._by_version: dict[int, RuleOperation] = {}
         self._by_rule: dict[int, RuleOperation] = {}
-        self._progress: deque[ProgressPassed] = deque(maxlen=self._bounds.newest_progress)
-        self._points: deque[ProgressPassed] = deque(maxlen=self._bounds.progress)
-        self.late: deque[LateSeen] = deque(maxlen=_LISTED)
-        self.quarantine: deque[QuarantineSeen] = deque(maxlen=_LISTED)
+        self._progress: deque[FeedBatch] = deque(maxlen=self._bounds.newest_progress)
+        self._points: deque[FeedBatch] = deque(maxlen=self._bounds.progress)
+        self.late: deque[FeedLateTransaction] = deque(maxlen=_LISTED)
+        self.quarantine: deque[FeedQuarantine] = deque(maxlen=_LISTED)
         self.counts = MinuteCounts()
-        self._floor = Place()
-        self._edges: dict[Source, Edge] = {}
+        self._floor = FeedPlace()
+        self._edges: dict[FeedSource, Edge] = {}
 
-    def begin(self, source: Source, offset: int, first: int) -> None:
+    def begin(self, source: FeedSource, offset: int, first: int) -> None:
         """Record that reading starts at `offset` of a topic whose first offset is `first`."""
         with self._lock:
             self._floor = self._floor.after(source, offset - 1)
             self._edges[source] = Edge(offset, first)
 
     @property
-    def floor(self) -> Place:
+    def floor(self) -> FeedPlace:
         """The place from which on memory has all events."""
         with self._lock:
             return self._floor
@@ -99,22 +99,22 @@ class FeedMemory:
         """Store an event."""
         with self._lock:
             match event:
-                case AlertSeen():
+                case FeedAlert():
                     self._take_alert(event)
-                case CorrectionSeen():
+                case FeedCorrection():
                     self._take_correction(event)
-                case OperationSeen():
+                case FeedOperation():
                     self._take_operation(event)
-                case ProgressPassed():
+                case FeedBatch():
                     self._progress.append(event)
                     self._points.append(event)
-                case RuleTouched():
+                case FeedRuleChange():
                     pass
 
-    def missed(self, since: Place, until: Place) -> list[Event] | None:
+    def missed(self, since: FeedPlace, until: FeedPlace) -> list[Event] | None:
         """List the events between two places, in order; None if memory lacks some of them."""
         with self._lock:
-            kept = (Source.ALERTS, Source.SHADOW, Source.CORRECTIONS, Source.OPERATIONS)
+            kept = (FeedSource.ALERTS, FeedSource.SHADOW, FeedSource.CORRECTIONS, FeedSource.OPERATIONS)
             if any(not self._floor.next[source] <= since.next[source] <= until.next[source] for source in kept):
                 return None
             events: list[Event] = []
@@ -122,24 +122,24 @@ class FeedMemory:
                 events += _between(log, since, until)
             return events
 
-    def alert(self, alert_id: str) -> AlertSeen | None:
+    def alert(self, alert_id: str) -> FeedAlert | None:
         """Find an alert in memory."""
         with self._lock:
             return self._by_id.get(alert_id)
 
-    def alerts(self) -> list[AlertSeen]:
+    def alerts(self) -> list[FeedAlert]:
         """List the alerts in their order of arrival."""
         with self._lock:
             return list(self._alerts)
 
-    def kept(self) -> Kept:
+    def kept(self) -> AlertsInMemory:
         """List the alerts, newest first by append time, with the lower end of memory by topic."""
         with self._lock:
             alerts, edges = list(self._alerts), dict(self._edges)
         alerts.sort(key=attrgetter("position"), reverse=True)  # nearly sorted already: one pass
-        return Kept(alerts, edges)
+        return AlertsInMemory(alerts, edges)
 
-    def correction(self, alert_id: str) -> CorrectionSeen | None:
+    def correction(self, alert_id: str) -> FeedCorrection | None:
         """Find the newest correction of an alert."""
         with self._lock:
             return self._corrections.get(alert_id)
@@ -171,12 +171,12 @@ class FeedMemory:
             reports = list(self._by_version.values())
         return newest_refused(reports)[:most]
 
-    def newest_progress(self) -> list[ProgressPassed]:
+    def newest_progress(self) -> list[FeedBatch]:
         """List the last batches, in order."""
         with self._lock:
             return list(self._progress)
 
-    def progress_since(self, since_ms: int) -> list[ProgressPassed]:
+    def progress_since(self, since_ms: int) -> list[FeedBatch]:
         """List the batches since `since_ms`, in order."""
         with self._lock:
             return [each for each in self._points if each.append_ms >= since_ms]
@@ -191,7 +191,7 @@ class FeedMemory:
         with self._lock:
             return self.counts.hour(rule_id, now_ms)
 
-    def _take_alert(self, alert: AlertSeen) -> None:
+    def _take_alert(self, alert: FeedAlert) -> None:
         if alert.facts.alert_id in self._by_id:
             return  # a rebuilt detector may publish an alert again
         self._alerts.append(alert)
@@ -211,9 +211,9 @@ class FeedMemory:
             if old.added_ms is None:
                 self._floor = self._floor.after(old.source, old.offset)
 
-    def _take_correction(self, correction: CorrectionSeen) -> None:
+    def _take_correction(self, correction: FeedCorrection) -> None:
         if len(self._corrected) == self._corrected.maxlen:
-            self._floor = self._floor.after(Source.CORRECTIONS, self._corrected[0].offset)
+            self._floor = self._floor.after(FeedSource.CORRECTIONS, self._corrected[0].offset)
         self._corrected.append(correction)
         self._corrections[correction.alert_id] = correction
         self._corrections.move_to_end(correction.alert_id)
@@ -222,7 +222,7 @@ class FeedMemory:
         if correction.alert is not None:
             self._take_alert(correction.alert)
 
-    def _take_operation(self, seen: OperationSeen) -> None:
+    def _take_operation(self, seen: FeedOperation) -> None:
         operation = seen.operation
         self._operations.append(seen)
         self._by_version[operation.rule_version] = operation
@@ -231,19 +231,19 @@ class FeedMemory:
         while len(self._operations) > self._bounds.operations:
             old = self._operations.popleft()
             self._by_version.pop(old.operation.rule_version, None)
-            self._floor = self._floor.after(Source.OPERATIONS, old.offset)
+            self._floor = self._floor.after(FeedSource.OPERATIONS, old.offset)
 
 
-def _just_after(alert: AlertSeen) -> Position:
+def _just_after(alert: FeedAlert) -> Position:
     append_ms, source, offset = alert.position
     return append_ms, source, offset + 1
 
 
 def _between(
-    log: deque[AlertSeen] | deque[CorrectionSeen] | deque[OperationSeen], since: Place, until: Place
+    log: deque[FeedAlert] | deque[FeedCorrection] | deque[FeedOperation], since: FeedPlace, until: FeedPlace
 ) -> Iterator[Event]:
     for event in log:
         if since.next[event.source] <= event.offset < until.next[event.source]:
-            if isinstance(event, AlertSeen) and event.added_ms is not None:
+            if isinstance(event, FeedAlert) and event.added_ms is not None:
                 continue  # the event of its correction carries it
             yield event

@@ -9,14 +9,14 @@ from contextlib import ExitStack, contextmanager
 from typing import Final, TypeAlias
 
 from fraud_ops.control_plane.domain.errors import Unavailable
-from fraud_ops.control_plane.feed.events import AlertSeen, read_alert, read_correction
-from fraud_ops.control_plane.feed.place import Position, Source
+from fraud_ops.control_plane.feed.events import FeedAlert, read_alert, read_correction
+from fraud_ops.control_plane.feed.place import FeedSource, Position
 from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.decoding import decode_or_skip
 from fraud_rules.kafka.reader import Record, TopicReader
 
-__all__ = ["MOST_READ", "Passed", "PastAlerts", "Search", "SearchCut"]
+__all__ = ["MOST_READ", "PastAlerts", "PastRecord", "Search", "SearchCut"]
 
 MOST_READ: Final = 20_000
 _FIRST_CHUNK: Final = 500
@@ -25,7 +25,7 @@ _MOST_S: Final = 5.0
 _AT_ONCE: Final = 2
 _WAIT_S: Final = 20.0
 
-Passed: TypeAlias = tuple[Position, AlertSeen | None]
+PastRecord: TypeAlias = tuple[Position, FeedAlert | None]
 """The position of a record, and its alert; None for a record without an alert."""
 
 
@@ -39,9 +39,9 @@ class PastAlerts:
     def __init__(self, kafka: KafkaConnection, topics: TopicNames, most_read: int = MOST_READ) -> None:
         self._kafka = kafka
         self._topics = {
-            Source.ALERTS: topics.alerts,
-            Source.SHADOW: topics.shadow_alerts,
-            Source.CORRECTIONS: topics.alert_corrections,
+            FeedSource.ALERTS: topics.alerts,
+            FeedSource.SHADOW: topics.shadow_alerts,
+            FeedSource.CORRECTIONS: topics.alert_corrections,
         }
         self._most_read = most_read
         self._turns = threading.BoundedSemaphore(_AT_ONCE)
@@ -52,12 +52,12 @@ class PastAlerts:
         with ExitStack() as stack:
             yield Search(self._kafka, self._topics, stack, self._turns, self._most_read)
 
-    def at(self, position: Position) -> AlertSeen | None:
+    def at(self, position: Position) -> FeedAlert | None:
         """Read the alert at a position; None if no alert is there. Raises BrokerUnavailable, Unavailable."""
         with self.searching() as search:
             return search.at(position)
 
-    def topic(self, source: Source) -> str:
+    def topic(self, source: FeedSource) -> str:
         """The name of the source's topic."""
         return self._topics[source]
 
@@ -68,7 +68,7 @@ class Search:
     def __init__(
         self,
         kafka: KafkaConnection,
-        topics: Mapping[Source, str],
+        topics: Mapping[FeedSource, str],
         stack: ExitStack,
         turns: threading.BoundedSemaphore,
         most_read: int,
@@ -80,10 +80,10 @@ class Search:
         self._begun = False
         self._left = most_read
         self._until_s = time.monotonic() + _MOST_S
-        self.lost: set[Source] = set()
+        self.lost: set[FeedSource] = set()
         """The sources whose topics have lost their oldest records to retention."""
 
-    def at(self, position: Position) -> AlertSeen | None:
+    def at(self, position: Position) -> FeedAlert | None:
         """Read the alert at a position; None if no alert is there."""
         _, number, offset = position
         source = next((each for each in self._topics if each == number), None)
@@ -95,7 +95,7 @@ class Search:
         found = [_passed(source, reader.topic, record) for record in records]
         return next((alert for place, alert in found if place == position), None)
 
-    def older(self, source: Source, offset: int, place: Position | None) -> Iterator[Passed]:
+    def older(self, source: FeedSource, offset: int, place: Position | None) -> Iterator[PastRecord]:
         """Yield a topic's records before an offset and before a position, newest first.
 
         Raises SearchCut when the search reaches its bounds, BrokerUnavailable, Unavailable.
@@ -114,7 +114,7 @@ class Search:
             if until > first and records and (self._left <= 0 or time.monotonic() > self._until_s):
                 raise SearchCut
 
-    def _reader(self, source: Source) -> TopicReader:
+    def _reader(self, source: FeedSource) -> TopicReader:
         if not self._begun:
             if not self._turns.acquire(timeout=_WAIT_S):
                 raise Unavailable("too many searches for old alerts are running: try again")
@@ -123,7 +123,7 @@ class Search:
         return self._stack.enter_context(TopicReader(self._kafka, self._topics[source]))
 
 
-def _end_before(reader: TopicReader, source: Source, place: Position | None, end: int) -> int:
+def _end_before(reader: TopicReader, source: FeedSource, place: Position | None, end: int) -> int:
     """Find the offset after the last record of a topic that is before a position."""
     if place is None:
         return end
@@ -134,13 +134,13 @@ def _end_before(reader: TopicReader, source: Source, place: Position | None, end
     return end if found is None else found
 
 
-def _passed(source: Source, topic: str, record: Record) -> Passed:
+def _passed(source: FeedSource, topic: str, record: Record) -> PastRecord:
     return (record.append_ms, int(source), record.offset), _alert(source, topic, record)
 
 
-def _alert(source: Source, topic: str, record: Record) -> AlertSeen | None:
-    def decode(value: bytes) -> AlertSeen | None:
-        if source is Source.CORRECTIONS:
+def _alert(source: FeedSource, topic: str, record: Record) -> FeedAlert | None:
+    def decode(value: bytes) -> FeedAlert | None:
+        if source is FeedSource.CORRECTIONS:
             return read_correction(record.offset, record.append_ms, value).alert
         return read_alert(source, record.offset, record.append_ms, value)
 

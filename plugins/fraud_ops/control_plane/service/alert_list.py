@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from fraud_ops.control_plane.domain.snoozing import Snoozing
-from fraud_ops.control_plane.feed.events import AlertSeen
-from fraud_ops.control_plane.feed.memory import Edge, FeedMemory, Kept
-from fraud_ops.control_plane.feed.past import Passed, PastAlerts, Search, SearchCut
-from fraud_ops.control_plane.feed.place import Position, Source
+from fraud_ops.control_plane.feed.events import FeedAlert
+from fraud_ops.control_plane.feed.memory import AlertsInMemory, Edge, FeedMemory
+from fraud_ops.control_plane.feed.past import PastAlerts, PastRecord, Search, SearchCut
+from fraud_ops.control_plane.feed.place import FeedSource, Position
 
 __all__ = ["AlertFilter", "AlertList", "AlertPage"]
 
@@ -31,12 +31,12 @@ class AlertFilter:
     snoozed: bool = False
 
     @property
-    def sources(self) -> Sequence[Source]:
+    def sources(self) -> Sequence[FeedSource]:
         """The topics that can hold such alerts."""
-        everywhere = (Source.ALERTS, Source.SHADOW, Source.CORRECTIONS)
+        everywhere = (FeedSource.ALERTS, FeedSource.SHADOW, FeedSource.CORRECTIONS)
         if self.shadow is None:
             return everywhere
-        return [each for each in everywhere if each is not (Source.ALERTS if self.shadow else Source.SHADOW)]
+        return [each for each in everywhere if each is not (FeedSource.ALERTS if self.shadow else FeedSource.SHADOW)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class AlertPage:
     If the list ends, `lost` names the topics whose oldest alerts retention has deleted.
     """
 
-    alerts: Sequence[AlertSeen]
+    alerts: Sequence[FeedAlert]
     next: Position | None = None
     searched_to_ms: int | None = None
     lost: Sequence[str] = ()
@@ -66,7 +66,7 @@ class AlertList:
         BrokerUnavailable or Unavailable.
         """
         chosen = _Chosen(self._memory, wanted, self._snoozing())
-        kept, found, last = self._memory.kept(), list[AlertSeen](), before
+        kept, found, last = self._memory.kept(), list[FeedAlert](), before
         with self._past.searching() as search:
             try:
                 for position, alert in _passing(kept, search, wanted.sources, before):
@@ -80,19 +80,21 @@ class AlertList:
                 return AlertPage(found, last, last[0])
         return AlertPage(found, lost=self._lost(kept, search, wanted.sources))
 
-    def alert(self, alert_id: str, position: Position | None = None) -> AlertSeen | None:
+    def alert(self, alert_id: str, position: Position | None = None) -> FeedAlert | None:
         """Read an alert from memory, else from its position in the topics. Raises BrokerUnavailable, Unavailable."""
         found = self._memory.alert(alert_id)
         if found is None and position is not None:
             found = self._past.at(position)
         return found if found is not None and found.facts.alert_id == alert_id else None
 
-    def _lost(self, kept: Kept, search: Search, sources: Sequence[Source]) -> Sequence[str]:
+    def _lost(self, kept: AlertsInMemory, search: Search, sources: Sequence[FeedSource]) -> Sequence[str]:
         begun_later = {each for each in sources if kept.edges.get(each, Edge()).first > 0}
         return [self._past.topic(each) for each in sorted(begun_later | search.lost)]
 
 
-def _passing(kept: Kept, search: Search, sources: Sequence[Source], before: Position | None) -> Iterator[Passed]:
+def _passing(
+    kept: AlertsInMemory, search: Search, sources: Sequence[FeedSource], before: Position | None
+) -> Iterator[PastRecord]:
     """Merge the alerts of memory and topics before a position, newest first."""
     return heapq.merge(
         _remembered(kept, sources, before),
@@ -102,14 +104,14 @@ def _passing(kept: Kept, search: Search, sources: Sequence[Source], before: Posi
     )
 
 
-def _remembered(kept: Kept, sources: Sequence[Source], before: Position | None) -> Iterator[Passed]:
+def _remembered(kept: AlertsInMemory, sources: Sequence[FeedSource], before: Position | None) -> Iterator[PastRecord]:
     for alert in kept.alerts:
         edge = kept.edges.get(alert.source, Edge())
         if alert.source in sources and alert.offset >= edge.offset and (before is None or alert.position < before):
             yield alert.position, alert
 
 
-def _older(search: Search, source: Source, edge: Edge, before: Position | None) -> Iterator[Passed]:
+def _older(search: Search, source: FeedSource, edge: Edge, before: Position | None) -> Iterator[PastRecord]:
     """Yield the alerts of a topic that memory lacks. The first request to the broker waits until the list reaches
     them.
     """
@@ -130,18 +132,18 @@ class _Chosen:
         self._snoozing = snoozing
         self._seen: set[str] = set()
 
-    def takes(self, alert: AlertSeen) -> bool:
+    def takes(self, alert: FeedAlert) -> bool:
         if not self._is_wanted(alert) or self._is_again(alert):
             return False
         self._seen.add(alert.facts.alert_id)
         return True
 
-    def _is_again(self, alert: AlertSeen) -> bool:
+    def _is_again(self, alert: FeedAlert) -> bool:
         """Whether the alert is a repetition: a rebuilt detector may publish an alert again."""
         here = self._memory.alert(alert.facts.alert_id)
         return alert.facts.alert_id in self._seen or (here is not None and here.position > alert.position)
 
-    def _is_wanted(self, alert: AlertSeen) -> bool:
+    def _is_wanted(self, alert: FeedAlert) -> bool:
         wanted, facts = self._wanted, alert.facts
         if wanted.rule_id not in (None, facts.rule_id) or wanted.shadow not in (None, facts.shadow):
             return False

@@ -20,14 +20,14 @@ from fraud_ops.control_plane.domain.canonical import canonical
 from fraud_ops.control_plane.domain.views import AuditVerdict
 from fraud_ops.control_plane.store.models import AuditEntry
 
-__all__ = ["FIRST", "Chain", "Deed", "verify"]
+__all__ = ["FIRST", "AuditChain", "AuditRecord", "verify"]
 
 FIRST: Final = "0" * 64
 _AT_ONCE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class AuditRecord:
     """A change for the audit log, with plain values before and after; None for no value."""
 
     who: str
@@ -38,7 +38,7 @@ class Deed:
     rule_id: int | None = None
 
 
-class Chain:
+class AuditChain:
     """The end of the audit log, in the transaction of the only writer.
 
     `end` is the number and the hash of the last row, None before the first append.
@@ -48,7 +48,7 @@ class Chain:
         self._session = session
         self.end: tuple[int, str] | None = None
 
-    def append(self, deed: Deed, at_ms: int) -> AuditEntry:
+    def append(self, deed: AuditRecord, at_ms: int) -> AuditEntry:
         """Append a row, in the writer's transaction."""
         seq, previous = self.end or self._read()
         entry = AuditEntry(

@@ -9,11 +9,11 @@ from typing import Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from fraud_ops.control_plane.domain.errors import Invalid, NotFound, Refused
+from fraud_ops.control_plane.domain.errors import Invalid, NotFound, RequestRefused
 from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, require
 from fraud_ops.control_plane.domain.views import Binding
-from fraud_ops.control_plane.service.audit import Deed
-from fraud_ops.control_plane.service.changes import Work
+from fraud_ops.control_plane.service.audit import AuditRecord
+from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.models import BindingRow
 from fraud_rules.errors import Reason
@@ -49,19 +49,19 @@ def bindings(session: Session, settings: ControlPlaneSettings) -> tuple[Binding,
     return tuple(given[user] for user in sorted(given))
 
 
-def bind(work: Work, who: Actor, user: str, role: Role) -> Binding:
+def bind(work: UnitOfWork, who: Actor, user: str, role: Role) -> Binding:
     """Give a user a role. Raises Refused, Invalid."""
     require(who, Permission.BIND)
     check_user(user)
     before = _roles(work)
     if user not in before and len(before) >= _MAX_BINDINGS:
-        raise Refused(f"there are already {len(before)} role bindings, the most allowed")
+        raise RequestRefused(f"there are already {len(before)} role bindings, the most allowed")
     _check_admin_left(before | {user: role})
     _write(work, who, user, role, before.get(user))
     return Binding(user=user, role=role, by=who.user, at_ms=work.now_ms)
 
 
-def unbind(work: Work, who: Actor, user: str) -> None:
+def unbind(work: UnitOfWork, who: Actor, user: str) -> None:
     """Remove a user's role. Raises NotFound, Refused."""
     require(who, Permission.BIND)
     before = _roles(work)
@@ -71,21 +71,23 @@ def unbind(work: Work, who: Actor, user: str) -> None:
     _write(work, who, user, None, before[user])
 
 
-def _roles(work: Work) -> dict[str, Role]:
+def _roles(work: UnitOfWork) -> dict[str, Role]:
     return {each.user: each.role for each in bindings(work.session, work.settings)}
 
 
 def _check_admin_left(roles: Mapping[str, Role]) -> None:
     if Role.ADMIN not in roles.values():
-        raise Refused("the last admin must keep the role: make another user admin first")
+        raise RequestRefused("the last admin must keep the role: make another user admin first")
 
 
-def _write(work: Work, who: Actor, user: str, role: Role | None, before: Role | None) -> None:
+def _write(work: UnitOfWork, who: Actor, user: str, role: Role | None, before: Role | None) -> None:
     row = work.session.get(BindingRow, user)
     if row is None:
         row = BindingRow(user=user)
         work.session.add(row)
     row.role, row.by, row.at_ms = role and role.value, who.user, work.now_ms
     action = "role.bind" if role is not None else "role.unbind"
-    deed = Deed(who.user, action, f"user {user}", before and {"role": before.value}, role and {"role": role.value})
+    deed = AuditRecord(
+        who.user, action, f"user {user}", before and {"role": before.value}, role and {"role": role.value}
+    )
     work.write_down(deed)

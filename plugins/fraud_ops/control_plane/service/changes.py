@@ -13,9 +13,9 @@ from sqlalchemy.orm import Session
 from fraud_ops.control_plane.domain.canonical import canonical, document_of
 from fraud_ops.control_plane.domain.errors import Conflict, NotFound, Unavailable
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.rule_input import Reader, stored
+from fraud_ops.control_plane.domain.rule_input import RuleReader, encode_rule
 from fraud_ops.control_plane.domain.views import RuleChanged
-from fraud_ops.control_plane.service.audit import Chain, Deed
+from fraud_ops.control_plane.service.audit import AuditChain, AuditRecord
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, OutboxRow, RevisionRow, RuleHead
 from fraud_rules.codec.rules.codec import encode_document
@@ -24,7 +24,7 @@ from fraud_rules.model.rule import Rule
 __all__ = [
     "CONTROL_KEY",
     "NewRevision",
-    "Work",
+    "UnitOfWork",
     "document_in",
     "head_of",
     "same",
@@ -40,7 +40,7 @@ _SEARCHED: Final = ("name", "description", "owner", "severity")
 
 
 @dataclass(slots=True)
-class Work:
+class UnitOfWork:
     """A change in progress, perhaps of many rules: the writer's session and its context. Listeners get the events of
     `changed` after the commit.
 
@@ -49,17 +49,17 @@ class Work:
 
     session: Session
     settings: ControlPlaneSettings
-    reader: Reader
+    reader: RuleReader
     now_ms: int
     changed: list[RuleChanged] = field(default_factory=list)
-    _chain: Chain = field(init=False)
+    _chain: AuditChain = field(init=False)
     _outbox: tuple[int, int] | None = field(init=False, default=None)
     _in_use: int | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self._chain = Chain(self.session)
+        self._chain = AuditChain(self.session)
 
-    def write_down(self, deed: Deed) -> AuditEntry:
+    def write_down(self, deed: AuditRecord) -> AuditEntry:
         """Append a row to the audit log."""
         return self._chain.append(deed, self.now_ms)
 
@@ -154,7 +154,7 @@ def seen_head(session: Session, rule_id: int, revision: int) -> RuleHead:
 
 
 def save(
-    work: Work,
+    work: UnitOfWork,
     head: RuleHead | None,
     rule_id: int,
     new: NewRevision,
@@ -171,7 +171,7 @@ def save(
     was = StateName.DELETE if head is None else StateName(head.state)
     withdraw(work, head, new.who)
     revision = 1 if head is None else head.last_revision + 1
-    deed = Deed(new.who, new.action, f"rule {rule_id}", before, _after(revision, new), rule_id)
+    deed = AuditRecord(new.who, new.action, f"rule {rule_id}", before, _after(revision, new), rule_id)
     entry = work.write_down(deed)
     record = _record(rule_id, was, new) if new.publish else None
     if record is not None:
@@ -184,7 +184,7 @@ def save(
     return head
 
 
-def _send(work: Work, record: _Record, entry: AuditEntry) -> int:
+def _send(work: UnitOfWork, record: _Record, entry: AuditEntry) -> int:
     """Put a record into the outbox; return its number. Raises Unavailable if too many records wait already."""
     row = OutboxRow(
         seq=work.next_in_outbox(),
@@ -200,12 +200,12 @@ def _send(work: Work, record: _Record, entry: AuditEntry) -> int:
     return row.seq
 
 
-def send_control(work: Work, value: bytes, entry: AuditEntry, *, wipes: bool) -> int:
+def send_control(work: UnitOfWork, value: bytes, entry: AuditEntry, *, wipes: bool) -> int:
     """Put a control into the outbox; return its number. Raises Unavailable."""
     return _send(work, _Record(CONTROL_KEY, value, wipes=wipes), entry)
 
 
-def withdraw(work: Work, head: RuleHead | None, who: str) -> None:
+def withdraw(work: UnitOfWork, head: RuleHead | None, who: str) -> None:
     """Withdraw the open request of a rule, because the rule changes."""
     if head is None or head.approval_id is None:
         return
@@ -222,11 +222,11 @@ def withdraw(work: Work, head: RuleHead | None, who: str) -> None:
 def document_in(state: StateName, rule: Rule) -> str:
     """Encode a rule's document; its `ruleState` is this state if the rule log has such a state."""
     if not state.in_log:
-        return stored(rule)
+        return encode_rule(rule)
     return encode_document({**rule.document, "ruleState": state.value}).decode()
 
 
-def _written(work: Work, head: RuleHead | None, rule_id: int, revision: int, new: NewRevision) -> RuleHead:
+def _written(work: UnitOfWork, head: RuleHead | None, rule_id: int, revision: int, new: NewRevision) -> RuleHead:
     if head is None:
         head = RuleHead(rule_id=rule_id)
         work.session.add(head)
@@ -239,7 +239,7 @@ def _written(work: Work, head: RuleHead | None, rule_id: int, revision: int, new
     return head
 
 
-def _revision(work: Work, head: RuleHead, new: NewRevision) -> RevisionRow:
+def _revision(work: UnitOfWork, head: RuleHead, new: NewRevision) -> RevisionRow:
     return RevisionRow(
         rule_id=head.rule_id,
         revision=head.revision,

@@ -15,9 +15,9 @@ from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import ControlPlaneError, Invalid
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
-from fraud_ops.control_plane.domain.rule_input import Wanted, with_remarks
+from fraud_ops.control_plane.domain.rule_input import ManagedMembers, with_remarks
 from fraud_ops.control_plane.domain.views import ImportEffect, ImportItem, ImportResult, ProblemReason
-from fraud_ops.control_plane.service.changes import Work
+from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.transitions import add_draft, change_state, new_document
 from fraud_ops.control_plane.settings import Bounds
 from fraud_ops.control_plane.store.models import RuleHead
@@ -39,7 +39,7 @@ _NAMES: Final = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ImportRecord:
     """A decoded record of a file. `faults` lists the faults of its text, and `line` says whether it is in the one-line
     form. A record without members has the reason in `refused`.
     """
@@ -57,7 +57,7 @@ class Given:
 
 def read_import(
     who: Actor, content: str, form: RuleFormat | None, bounds: Bounds, limits: RuleLimits
-) -> tuple[Given, ...]:
+) -> tuple[ImportRecord, ...]:
     """Decode the records of a file. This runs outside the writer's transaction, because YAML is slow to parse.
 
     Raises Refused, and Invalid for content that is unreadable or has too many rules.
@@ -75,7 +75,7 @@ def read_import(
     return tuple(_given(record.value, limits) for record in records)
 
 
-def import_rules(work: Work, who: Actor, records: Sequence[Given], comment: str) -> ImportResult:
+def import_rules(work: UnitOfWork, who: Actor, records: Sequence[ImportRecord], comment: str) -> ImportResult:
     """Import the rules. If one is rejected, `applied` is false and the caller must roll the transaction back."""
     bringing = _Bringing(work, who, comment, _heads(work.session, records))
     items = []
@@ -108,14 +108,14 @@ def _form_of(content: str) -> RuleFormat:
 class _Bringing:
     """Imports rules one by one; `heads` has the store's rules with their ids."""
 
-    def __init__(self, work: Work, who: Actor, comment: str, heads: Mapping[int, RuleHead]) -> None:
+    def __init__(self, work: UnitOfWork, who: Actor, comment: str, heads: Mapping[int, RuleHead]) -> None:
         self._work = work
         self._who = who
         self._comment = comment
         self._heads = heads
         self._seen: set[int] = set()
 
-    def bring(self, where: str, given: Given) -> ImportItem:
+    def bring(self, where: str, given: ImportRecord) -> ImportItem:
         """Import one record. Raises RuleRejected, Refused."""
         self._check(given)
         head = None if given.rule_id is None else self._heads.get(given.rule_id)
@@ -124,7 +124,7 @@ class _Bringing:
             return self._end(where, given, known)
         return self._add(where, given, head) if known is None else self._change(where, given, known)
 
-    def _check(self, given: Given) -> None:
+    def _check(self, given: ImportRecord) -> None:
         if given.refused is not None:
             raise given.refused
         rule_id = given.rule_id
@@ -135,16 +135,16 @@ class _Bringing:
         if given.members.get("controlType") is not None or given.members.get("ruleState") == "CONTROL":
             raise Invalid([Reason("controlType", "an import cannot contain controls")])
 
-    def _add(self, where: str, given: Given, head: RuleHead | None) -> ImportItem:
-        wanted = Wanted(None, StateName.DRAFT)
+    def _add(self, where: str, given: ImportRecord, head: RuleHead | None) -> ImportItem:
+        wanted = ManagedMembers(None, StateName.DRAFT)
         rule = self._work.reader.rule_of(given.members, given.faults, wanted, strict=False)
         add_draft(self._work, self._who, rule, head, self._comment, _ACTION)
         return _item(where, rule.rule_id, "added")
 
-    def _change(self, where: str, given: Given, known: RuleHead) -> ImportItem:
+    def _change(self, where: str, given: ImportRecord, known: RuleHead) -> ImportItem:
         document = document_of(known.document)
         members = with_remarks(given.members, document) if given.line else given.members
-        wanted = Wanted(known.rule_id, StateName(known.state))
+        wanted = ManagedMembers(known.rule_id, StateName(known.state))
         rule = self._work.reader.rule_of(members, given.faults, wanted, strict=False)
         before, asked = known.revision, known.approval_id
         if not _says_more(rule.document, document):
@@ -155,7 +155,7 @@ class _Bringing:
         effect: ImportEffect = "unchanged" if after.approval_id == asked else "requested"
         return _item(where, rule.rule_id, effect)
 
-    def _end(self, where: str, given: Given, known: RuleHead | None) -> ImportItem:
+    def _end(self, where: str, given: ImportRecord, known: RuleHead | None) -> ImportItem:
         require(self._who, Permission.IMPORT_DELETE)
         if given.rule_id is None:
             raise Invalid([Reason("ruleId", "is required")])
@@ -165,7 +165,7 @@ class _Bringing:
         return _item(where, given.rule_id, "deleted")
 
 
-def _heads(session: Session, records: Sequence[Given]) -> Mapping[int, RuleHead]:
+def _heads(session: Session, records: Sequence[ImportRecord]) -> Mapping[int, RuleHead]:
     """Read the store's rules with these ids, some hundreds per query."""
     ids = [each.rule_id for each in records if each.rule_id is not None]
     found: dict[int, RuleHead] = {}
@@ -175,19 +175,19 @@ def _heads(session: Session, records: Sequence[Given]) -> Mapping[int, RuleHead]
     return found
 
 
-def _given(record: bytes, limits: RuleLimits) -> Given:
+def _given(record: bytes, limits: RuleLimits) -> ImportRecord:
     """Decode one record."""
     if len(record) > limits.max_record_bytes:
         problem = f"has {len(record)} bytes, at most {limits.max_record_bytes} are allowed"
-        return Given(refused=RuleRejected([Reason("record", problem)]))
+        return ImportRecord(refused=RuleRejected([Reason("record", problem)]))
     text = record.decode("utf-8", "replace").strip()
     try:
         if not text.startswith("{"):
-            return Given(read_text_form(text), line=True)
+            return ImportRecord(read_text_form(text), line=True)
         decoded = decode_object(text, limits)
     except RuleRejected as rejected:
-        return Given(refused=rejected)
-    return Given(with_whole_numbers(decoded.members), decoded.reasons)
+        return ImportRecord(refused=rejected)
+    return ImportRecord(with_whole_numbers(decoded.members), decoded.reasons)
 
 
 def _says_more(given: Mapping[str, object], known: Mapping[str, object]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from fraud_ops.control_plane.background_thread import BackgroundThread
-from fraud_ops.control_plane.feed.events import ProgressPassed
+from fraud_ops.control_plane.feed.events import FeedBatch
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.verdicts.health import health
@@ -75,12 +75,12 @@ class Panel(BackgroundThread):
         records = [(each.append_ms, each.progress) for each in self._memory.newest_progress()]
         return detector_status(records, self._clock_ms(), self._settings.tick_ms)
 
-    def history(self, minutes: int) -> Iterator[tuple[Sequence[ProgressPassed], int | None]]:
+    def history(self, minutes: int) -> Iterator[tuple[Sequence[FeedBatch], int | None]]:
         """Yield the batches of the last minutes in at most 300 groups, each with the time of the batch before it."""
         now_ms = self._clock_ms()
         step_ms = max(1_000, minutes * 60_000 // _POINTS)
         before_ms: int | None = None
-        group: list[ProgressPassed] = []
+        group: list[FeedBatch] = []
         for batch in self._memory.progress_since(now_ms - minutes * 60_000):
             if group and batch.append_ms // step_ms != group[0].append_ms // step_ms:
                 yield group, before_ms

@@ -14,8 +14,8 @@ from fraud_ops.control_plane.domain.canonical import canonical, document_of
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.views import Document, Mark, MarkVerdict, Snooze
-from fraud_ops.control_plane.service.audit import Deed
-from fraud_ops.control_plane.service.changes import Work, head_of
+from fraud_ops.control_plane.service.audit import AuditRecord
+from fraud_ops.control_plane.service.changes import UnitOfWork, head_of
 from fraud_ops.control_plane.store.models import MarkRow, SnoozeRow
 from fraud_rules.errors import Reason
 
@@ -36,7 +36,7 @@ _MAX_IDS: Final = 10_000
 _MAX_VERSION: Final = 2**63 - 1
 
 
-def mark(work: Work, who: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: MarkVerdict) -> Mark:
+def mark(work: UnitOfWork, who: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: MarkVerdict) -> Mark:
     """Save an alert mark. Raises Refused, Invalid."""
     require(who, Permission.MARK)
     _check_alert_id(alert_id)
@@ -49,12 +49,12 @@ def mark(work: Work, who: Actor, alert_id: str, rule_id: int, rule_version: int,
         work.session.add(known)
     known.rule_id, known.rule_version = rule_id, rule_version
     known.verdict, known.who, known.at_ms = verdict, who.user, work.now_ms
-    deed = Deed(who.user, "alert.mark", f"alert {alert_id}", before, {"verdict": verdict}, rule_id)
+    deed = AuditRecord(who.user, "alert.mark", f"alert {alert_id}", before, {"verdict": verdict}, rule_id)
     work.write_down(deed)
     return Mark.model_validate(known)
 
 
-def unmark(work: Work, who: Actor, alert_id: str) -> None:
+def unmark(work: UnitOfWork, who: Actor, alert_id: str) -> None:
     """Remove an alert mark. Raises NotFound, Refused, Invalid."""
     require(who, Permission.MARK)
     _check_alert_id(alert_id)
@@ -63,7 +63,7 @@ def unmark(work: Work, who: Actor, alert_id: str) -> None:
         raise NotFound(f"alert {alert_id} has no mark")
     before = {"verdict": known.verdict, "who": known.who}
     work.session.delete(known)
-    deed = Deed(who.user, "alert.unmark", f"alert {alert_id}", before, None, known.rule_id)
+    deed = AuditRecord(who.user, "alert.unmark", f"alert {alert_id}", before, None, known.rule_id)
     work.write_down(deed)
 
 
@@ -88,7 +88,7 @@ def mark_counts(session: Session) -> Mapping[int, tuple[int, int]]:
     return {rule_id: (by.get("FRAUD", 0), by.get("NOT_FRAUD", 0)) for rule_id, by in counts.items()}
 
 
-def snooze(work: Work, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> Snooze:
+def snooze(work: UnitOfWork, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> Snooze:
     """Save a snooze. Raises NotFound, Refused, Invalid."""
     require(who, Permission.SNOOZE)
     head_of(work.session, rule_id)
@@ -102,12 +102,12 @@ def snooze(work: Work, who: Actor, rule_id: int, key: Document | None, until_ms:
     )
     work.session.add(row)
     work.session.flush()
-    deed = Deed(who.user, "snooze", f"rule {rule_id}", None, _snooze_facts(row), rule_id)
+    deed = AuditRecord(who.user, "snooze", f"rule {rule_id}", None, _snooze_facts(row), rule_id)
     work.write_down(deed)
     return Snooze.model_validate(row)
 
 
-def unsnooze(work: Work, who: Actor, snooze_id: int) -> None:
+def unsnooze(work: UnitOfWork, who: Actor, snooze_id: int) -> None:
     """End a snooze. Raises NotFound, Refused."""
     require(who, Permission.SNOOZE)
     row = work.session.get(SnoozeRow, snooze_id)
@@ -115,7 +115,7 @@ def unsnooze(work: Work, who: Actor, snooze_id: int) -> None:
         raise NotFound(f"snooze {snooze_id} does not exist or has ended")
     before = _snooze_facts(row)
     row.until_ms = work.now_ms
-    deed = Deed(who.user, "unsnooze", f"rule {row.rule_id}", before, _snooze_facts(row), row.rule_id)
+    deed = AuditRecord(who.user, "unsnooze", f"rule {row.rule_id}", before, _snooze_facts(row), row.rule_id)
     work.write_down(deed)
 
 
@@ -130,7 +130,7 @@ def _check_alert_id(alert_id: str) -> None:
         raise Invalid([Reason("alertId", "is not an alert id")])
 
 
-def _checked_until(work: Work, until_ms: int) -> int:
+def _checked_until(work: UnitOfWork, until_ms: int) -> int:
     latest = work.now_ms + work.settings.bounds.snooze_days * _DAY_MS
     if not work.now_ms < until_ms <= latest:
         raise Invalid(

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from fraud_ops.control_plane.domain.roles import Role
-from fraud_ops.control_plane.service.service import ControlDesk
+from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.ttl_cache import CachedByKey
 
-__all__ = ["RoleBook"]
+__all__ = ["RoleCache"]
 
 _KEPT_S = 1.0
 _MOST_KEPT = 10_000
 
 
-class RoleBook:
+class RoleCache:
     """Caches roles by user for a second, because another process may change a role."""
 
-    def __init__(self, desk: ControlDesk) -> None:
+    def __init__(self, desk: ControlService) -> None:
         self._roles: CachedByKey[str, Role | None] = CachedByKey(desk.role_of, _KEPT_S, _MOST_KEPT)
 
     def role_of(self, user: str) -> Role | None:

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound
-from fraud_ops.control_plane.domain.lifecycle import StateName, steps_from
-from fraud_ops.control_plane.domain.rule_input import Reader, differences
+from fraud_ops.control_plane.domain.lifecycle import StateName, transitions_from
+from fraud_ops.control_plane.domain.rule_input import RuleReader, differences
 from fraud_ops.control_plane.domain.views import Approval, Change, Document, Page, Revision, RuleWithForms, StoredRule
 from fraud_ops.control_plane.service.changes import head_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RevisionRow, RuleHead
@@ -45,19 +45,19 @@ def rows(session: Session, *, state: StateName | None, query: str, limit: int, a
     return Page(items, str(shown[-1].rule_id) if more else None)
 
 
-def detail(session: Session, reader: Reader, rule_id: int) -> RuleWithForms:
+def detail(session: Session, reader: RuleReader, rule_id: int) -> RuleWithForms:
     """Read a rule. Raises NotFound."""
     head = head_of(session, rule_id)
     pending = _pending(session, [] if head.approval_id is None else [head.approval_id])
     yaml, text, says = forms(reader, head.document)
     row = _row(head, pending.get(head.approval_id or 0))
-    return RuleWithForms(row, yaml, text, says, head.author, steps_from(StateName(head.state)))
+    return RuleWithForms(row, yaml, text, says, head.author, transitions_from(StateName(head.state)))
 
 
-def forms(reader: Reader, document: str) -> tuple[str, str | None, str]:
+def forms(reader: RuleReader, document: str) -> tuple[str, str | None, str]:
     """Render a document as YAML, in the one-line form (None if that form cannot express it) and in words."""
     members = document_of(document)
-    rule = reader.stored(document)
+    rule = reader.read_stored(document)
     try:
         line = None if rule is None else export_documents([members], RuleFormat.TEXT).strip()
     except InputInvalid:

@@ -20,7 +20,7 @@ from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.domain.rule_input import Reader, Wanted, differences, stored
+from fraud_ops.control_plane.domain.rule_input import ManagedMembers, RuleReader, differences, encode_rule
 from fraud_ops.control_plane.domain.views import (
     Approval,
     AuditRow,
@@ -38,14 +38,14 @@ from fraud_ops.control_plane.domain.views import (
     ProblemReason,
     Revision,
     RuleChanged,
-    RuleGiven,
+    RuleInput,
     RuleWithForms,
     Snooze,
     StoredRule,
     Validation,
 )
 from fraud_ops.control_plane.service import audit, bindings, imports, quality, rule_book, transitions
-from fraud_ops.control_plane.service.changes import Work
+from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow, RuleHead
@@ -55,7 +55,7 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.safe_text import is_unprintable
 
-__all__ = ["ControlDesk"]
+__all__ = ["ControlService"]
 
 _MAX_QUERY_CHARS: Final = 200
 _MAX_PLACE: Final = 2**63 - 1
@@ -64,7 +64,7 @@ _IN_LOG: Final = tuple(state for state in StateName if state.in_log)
 _log = logging.getLogger(__name__)
 
 
-class ControlDesk:
+class ControlService:
     """One instance per process. Several threads may use it."""
 
     def __init__(
@@ -78,7 +78,7 @@ class ControlDesk:
         """`clock_ms` gives epoch milliseconds."""
         self._database = database
         self._settings = settings
-        self._reader = Reader(schema, limits)
+        self._reader = RuleReader(schema, limits)
         self._clock_ms = clock_ms
         self._listeners: list[Callable[[RuleChanged], None]] = []
 
@@ -117,21 +117,21 @@ class ControlDesk:
         with self._database.reading() as session:
             return rule_book.diff(session, _id(rule_id), _id(before), _id(after))
 
-    def validate(self, given: RuleGiven, rule_id: int | None = None) -> Validation:
+    def validate(self, given: RuleInput, rule_id: int | None = None) -> Validation:
         """Validate a rule without saving it. Compare it with the stored rule `rule_id`, or else with the stored rule
         of its own id.
         """
         known = None if rule_id is None else self._known(rule_id)
-        wanted = Wanted(None, StateName.DRAFT, free_id=1)
+        wanted = ManagedMembers(None, StateName.DRAFT, free_id=1)
         if known is not None:
-            wanted = Wanted(known.rule_id, StateName(known.state), known=document_of(known.document))
+            wanted = ManagedMembers(known.rule_id, StateName(known.state), known=document_of(known.document))
         try:
             rule = self._reader.rule(given, wanted, strict=known is not None)
         except Invalid as error:
             reasons = [ProblemReason.model_validate(reason) for reason in error.reasons]
             return Validation(valid=False, reasons=reasons, document=None, yaml=None, text=None, says=None, changes=[])
         known = known or self._known(rule.rule_id)
-        yaml, text, says = rule_book.forms(self._reader, stored(rule))
+        yaml, text, says = rule_book.forms(self._reader, encode_rule(rule))
         before: Document = {} if known is None else document_of(known.document)
         return Validation(
             valid=True,
@@ -153,7 +153,7 @@ class ControlDesk:
 
     # Changes of rules. `revision` is the newest revision that the client has read (the ETag).
 
-    def create(self, who: Actor, given: RuleGiven, comment: str = "") -> RuleWithForms:
+    def create(self, who: Actor, given: RuleInput, comment: str = "") -> RuleWithForms:
         """Create a rule as a draft, whatever state the input has. A rule without a ruleId gets a free id.
 
         Raises Invalid, Refused, and Conflict if a rule with this id exists and is not deleted.
@@ -162,7 +162,7 @@ class ControlDesk:
             head = transitions.create(work, who, given, comment.strip())
             return rule_book.detail(work.session, self._reader, head.rule_id)
 
-    def edit(self, who: Actor, rule_id: int, revision: int, given: RuleGiven, comment: str = "") -> RuleWithForms:
+    def edit(self, who: Actor, rule_id: int, revision: int, given: RuleInput, comment: str = "") -> RuleWithForms:
         """Replace the document of a rule and keep its state. If the change needs approval, save a request (`pending`).
 
         Raises NotFound, Conflict, Refused, Invalid.
@@ -317,14 +317,14 @@ class ControlDesk:
         return OutboxState(found[0], found[1])
 
     @contextmanager
-    def _working(self, who: Actor, remark: str = "", named: str = "comment") -> Iterator[Work]:
+    def _working(self, who: Actor, remark: str = "", named: str = "comment") -> Iterator[UnitOfWork]:
         """Run a change in the writer's transaction, and call the listeners after the commit."""
         bindings.check_user(who.user)
         most = self._settings.bounds.comment_chars
         if len(remark) > most or is_unprintable(remark):
             raise Invalid([Reason(named, f"must be text of at most {most} characters")])
         with self._database.writing() as session:
-            work = Work(session, self._settings, self._reader, self._clock_ms())
+            work = UnitOfWork(session, self._settings, self._reader, self._clock_ms())
             yield work
         for changed in work.changed:
             self._tell(changed)

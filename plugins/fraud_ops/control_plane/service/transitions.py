@@ -10,13 +10,27 @@ from typing import Final
 from sqlalchemy import func, select
 
 from fraud_ops.control_plane.domain.canonical import document_of
-from fraud_ops.control_plane.domain.errors import Conflict, Invalid, NotFound, Refused
-from fraud_ops.control_plane.domain.lifecycle import Course, StateName, check_decision, course_of_edit, course_of_step
+from fraud_ops.control_plane.domain.errors import Conflict, Invalid, NotFound, RequestRefused
+from fraud_ops.control_plane.domain.lifecycle import (
+    ChangeMode,
+    StateName,
+    check_decision,
+    mode_of_edit,
+    mode_of_transition,
+)
 from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, require
-from fraud_ops.control_plane.domain.rule_input import MAX_RULE_ID, SOURCE, Wanted
-from fraud_ops.control_plane.domain.views import RuleChanged, RuleGiven
-from fraud_ops.control_plane.service.audit import Deed
-from fraud_ops.control_plane.service.changes import NewRevision, Work, document_in, same, save, seen_head, send_control
+from fraud_ops.control_plane.domain.rule_input import MAX_RULE_ID, SOURCE, ManagedMembers
+from fraud_ops.control_plane.domain.views import RuleChanged, RuleInput
+from fraud_ops.control_plane.service.audit import AuditRecord
+from fraud_ops.control_plane.service.changes import (
+    NewRevision,
+    UnitOfWork,
+    document_in,
+    same,
+    save,
+    seen_head,
+    send_control,
+)
 from fraud_ops.control_plane.service.rule_book import revision_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
 from fraud_rules.codec.rules.apply import control_record
@@ -28,67 +42,67 @@ __all__ = ["add_draft", "change_state", "control", "create", "decide", "edit", "
 _CONFIRMED: Final = frozenset(ControlType) - {ControlType.EXPORT_RULES_CURRENT}
 
 
-def create(work: Work, who: Actor, given: RuleGiven, comment: str) -> RuleHead:
+def create(work: UnitOfWork, who: Actor, given: RuleInput, comment: str) -> RuleHead:
     """Create a draft. Raises Refused, Invalid, Conflict."""
     require(who, Permission.DRAFT)
-    rule = work.reader.rule(given, Wanted(None, StateName.DRAFT, free_id=_free_id(work)), strict=False)
+    rule = work.reader.rule(given, ManagedMembers(None, StateName.DRAFT, free_id=_free_id(work)), strict=False)
     return add_draft(work, who, rule, work.session.get(RuleHead, rule.rule_id), comment, "rule.create")
 
 
-def add_draft(work: Work, who: Actor, rule: Rule, known: RuleHead | None, comment: str, action: str) -> RuleHead:
+def add_draft(work: UnitOfWork, who: Actor, rule: Rule, known: RuleHead | None, comment: str, action: str) -> RuleHead:
     """Create a draft of a parsed rule; `known` is the store's rule with the same id. Raises Refused, Conflict."""
     if known is not None and known.state != StateName.DELETE.value:
         raise Conflict(f"rule {rule.rule_id} already exists; omit ruleId to get a free id", known.revision)
     most = work.settings.bounds.rules
     if work.rules_in_use() >= most:
-        raise Refused(f"there are already {work.rules_in_use()} rules; at most {most} are allowed")
+        raise RequestRefused(f"there are already {work.rules_in_use()} rules; at most {most} are allowed")
     _check_force(who, rule, None)
     document = document_in(StateName.DRAFT, rule)
     new = NewRevision(StateName.DRAFT, document, SOURCE, who.user, who.user, action, comment)
     return save(work, known, rule.rule_id, new)
 
 
-def edit(work: Work, who: Actor, rule_id: int, revision: int, given: RuleGiven, comment: str) -> RuleHead:
+def edit(work: UnitOfWork, who: Actor, rule_id: int, revision: int, given: RuleInput, comment: str) -> RuleHead:
     """Replace the document of a rule. Raises NotFound, Conflict, Refused, Invalid."""
     head = seen_head(work.session, rule_id, revision)
-    course_of_edit(StateName(head.state), who, four_eyes=work.settings.four_eyes)
-    rule = work.reader.rule(given, Wanted(rule_id, StateName(head.state), known=document_of(head.document)))
+    mode_of_edit(StateName(head.state), who, four_eyes=work.settings.four_eyes)
+    rule = work.reader.rule(given, ManagedMembers(rule_id, StateName(head.state), known=document_of(head.document)))
     return new_document(work, who, head, rule, comment, "rule.edit")
 
 
-def new_document(work: Work, who: Actor, head: RuleHead, rule: Rule, comment: str, action: str) -> RuleHead:
+def new_document(work: UnitOfWork, who: Actor, head: RuleHead, rule: Rule, comment: str, action: str) -> RuleHead:
     """Replace the document by a parsed rule. An equal document changes nothing. Raises Refused."""
     state = StateName(head.state)
-    course = course_of_edit(state, who, four_eyes=work.settings.four_eyes)
+    course = mode_of_edit(state, who, four_eyes=work.settings.four_eyes)
     _check_force(who, rule, head)
     document = document_in(state, rule)
     if same(document, head.document):
         return head
-    if course is Course.REQUEST:
+    if course is ChangeMode.REQUEST:
         return _ask(work, who, head, "edit", document, comment, author=who.user)
     return save(work, head, head.rule_id, NewRevision(state, document, SOURCE, who.user, who.user, action, comment))
 
 
-def change_state(work: Work, who: Actor, rule_id: int, revision: int, state: StateName, comment: str) -> RuleHead:
+def change_state(work: UnitOfWork, who: Actor, rule_id: int, revision: int, state: StateName, comment: str) -> RuleHead:
     """Change the state of a rule. Raises NotFound, Conflict, Refused."""
     head = seen_head(work.session, rule_id, revision)
     own = head.author == who.user
-    course = course_of_step(StateName(head.state), state, who, four_eyes=work.settings.four_eyes, own=own)
-    if course is Course.REQUEST:
+    course = mode_of_transition(StateName(head.state), state, who, four_eyes=work.settings.four_eyes, own=own)
+    if course is ChangeMode.REQUEST:
         return _ask(work, who, head, "state", head.document, comment, author=head.author, target=state)
     return _move(work, head, state, who.user, comment, {})
 
 
-def rollback(work: Work, who: Actor, rule_id: int, revision: int, to: int, comment: str) -> RuleHead:
+def rollback(work: UnitOfWork, who: Actor, rule_id: int, revision: int, to: int, comment: str) -> RuleHead:
     """Save an old document as a new revision. Raises NotFound, Conflict, Refused, Invalid."""
     head = seen_head(work.session, rule_id, revision)
     state = StateName(head.state)
-    course = course_of_edit(state, who, four_eyes=work.settings.four_eyes)
+    course = mode_of_edit(state, who, four_eyes=work.settings.four_eyes)
     old = revision_of(work.session, rule_id, to)
     document = _valid_in(work, state, document_of(old.document), rule_id)
     if same(document, head.document):
         return head
-    if course is Course.REQUEST:
+    if course is ChangeMode.REQUEST:
         return _ask(work, who, head, "rollback", document, comment, author=old.content_author)
     new = NewRevision(
         state, document, SOURCE, who.user, old.content_author, "rule.rollback", comment, detail={"to": to}
@@ -96,7 +110,7 @@ def rollback(work: Work, who: Actor, rule_id: int, revision: int, to: int, comme
     return save(work, head, rule_id, new)
 
 
-def decide(work: Work, who: Actor, approval_id: int, comment: str, *, approve: bool) -> ApprovalRow:
+def decide(work: UnitOfWork, who: Actor, approval_id: int, comment: str, *, approve: bool) -> ApprovalRow:
     """Approve or reject a request. Raises NotFound, Refused, Conflict, Invalid."""
     asked = work.session.get(ApprovalRow, approval_id)
     if asked is None:
@@ -113,13 +127,15 @@ def decide(work: Work, who: Actor, approval_id: int, comment: str, *, approve: b
     if not own:
         require(who, Permission.DECIDE)
     _settle(work, asked, head, "withdrawn" if own else "rejected", who, comment)
-    deed = Deed(who.user, "approval.reject", f"approval {asked.id}", _asked(asked), {"comment": comment}, asked.rule_id)
+    deed = AuditRecord(
+        who.user, "approval.reject", f"approval {asked.id}", _asked(asked), {"comment": comment}, asked.rule_id
+    )
     work.write_down(deed)
     work.changed.append(RuleChanged(asked.rule_id, head.revision))
     return asked
 
 
-def control(work: Work, who: Actor, named: str, confirm: str, comment: str) -> int:
+def control(work: UnitOfWork, who: Actor, named: str, confirm: str, comment: str) -> int:
     """Put a control for the rule log into the outbox; return its number there. Raises Refused, Invalid."""
     require(who, Permission.CONTROL)
     if named not in tuple(ControlType):
@@ -127,7 +143,7 @@ def control(work: Work, who: Actor, named: str, confirm: str, comment: str) -> i
     kind = ControlType(named)
     if kind in _CONFIRMED and confirm != kind.value:
         raise Invalid([Reason("confirm", f"type {kind.value} to confirm: this control cannot be undone")])
-    entry = work.write_down(Deed(who.user, "control", kind.value, None, {"comment": comment}))
+    entry = work.write_down(AuditRecord(who.user, "control", kind.value, None, {"comment": comment}))
     wipes = kind is ControlType.DELETE_RULES_ALL
     seq = send_control(work, control_record(kind.value, SOURCE), entry, wipes=wipes)
     if wipes:
@@ -137,8 +153,8 @@ def control(work: Work, who: Actor, named: str, confirm: str, comment: str) -> i
 
 
 def end_all(
-    work: Work, who: str, source: str, comment: str, *, outbox_seq: int | None = None, log_version: int | None = None,
-    keep: frozenset[int] = frozenset(),
+    work: UnitOfWork, who: str, source: str, comment: str, *,
+    outbox_seq: int | None = None, log_version: int | None = None, keep: frozenset[int] = frozenset(),
 ) -> None:  # fmt: skip
     """End all rules of the log except those to `keep`, because one record of the log ends them. `outbox_seq` is the
     number of that record if it is ours.
@@ -153,20 +169,24 @@ def end_all(
         save(work, head, head.rule_id, new, outbox_seq=outbox_seq, log_version=log_version)
 
 
-def _move(work: Work, head: RuleHead, state: StateName, who: str, comment: str, detail: dict[str, object]) -> RuleHead:
+def _move(
+    work: UnitOfWork, head: RuleHead, state: StateName, who: str, comment: str, detail: dict[str, object]
+) -> RuleHead:
     document = document_of(head.document)
     moved = _valid_in(work, state, document, head.rule_id) if state.in_log else head.document
     new = NewRevision(state, moved, SOURCE, who, head.author, "rule.state", comment, detail=detail)
     return save(work, head, head.rule_id, new)
 
 
-def _valid_in(work: Work, state: StateName, document: dict[str, object], rule_id: int) -> str:
+def _valid_in(work: UnitOfWork, state: StateName, document: dict[str, object], rule_id: int) -> str:
     """Validate a stored document for a state, because schema and limits may have changed. Raises Invalid."""
-    return document_in(state, work.reader.rule(RuleGiven(document=document), Wanted(rule_id, state), strict=False))
+    return document_in(
+        state, work.reader.rule(RuleInput(document=document), ManagedMembers(rule_id, state), strict=False)
+    )
 
 
 def _ask(
-    work: Work,
+    work: UnitOfWork,
     who: Actor,
     head: RuleHead,
     action: str,
@@ -179,7 +199,9 @@ def _ask(
     """Save a request for approval. Raises Refused if the rule already has an open request."""
     require(who, Permission.REQUEST)
     if head.approval_id is not None:
-        raise Refused(f"rule {head.rule_id} has the open approval {head.approval_id}, which must be decided first")
+        raise RequestRefused(
+            f"rule {head.rule_id} has the open approval {head.approval_id}, which must be decided first"
+        )
     asked = ApprovalRow(
         rule_id=head.rule_id,
         revision=head.revision,
@@ -194,13 +216,13 @@ def _ask(
     work.session.add(asked)
     work.session.flush()
     head.approval_id = asked.id
-    deed = Deed(who.user, "approval.request", f"approval {asked.id}", None, _asked(asked), head.rule_id)
+    deed = AuditRecord(who.user, "approval.request", f"approval {asked.id}", None, _asked(asked), head.rule_id)
     work.write_down(deed)
     work.changed.append(RuleChanged(head.rule_id, head.revision))
     return head
 
 
-def _carry_out(work: Work, asked: ApprovalRow, head: RuleHead, who: Actor, comment: str) -> None:
+def _carry_out(work: UnitOfWork, asked: ApprovalRow, head: RuleHead, who: Actor, comment: str) -> None:
     detail = {"approval": asked.id, "requestedBy": asked.requested_by, "requestComment": asked.comment}
     if asked.target is not None:
         _move(work, head, StateName(asked.target), who.user, comment, detail)
@@ -211,7 +233,7 @@ def _carry_out(work: Work, asked: ApprovalRow, head: RuleHead, who: Actor, comme
     save(work, head, head.rule_id, new)
 
 
-def _settle(work: Work, asked: ApprovalRow, head: RuleHead, decision: str, who: Actor, comment: str) -> None:
+def _settle(work: UnitOfWork, asked: ApprovalRow, head: RuleHead, decision: str, who: Actor, comment: str) -> None:
     asked.decision, asked.decided_by = decision, who.user
     asked.decided_at_ms, asked.decision_comment = work.now_ms, comment
     head.approval_id = None
@@ -233,10 +255,10 @@ def _check_force(who: Actor, rule: Rule, head: RuleHead | None) -> None:
     """Raise Refused if a user without the role approver adds `force`, which overrides the detector's state budget."""
     before = head is not None and document_of(head.document).get("force") is True
     if rule.force and not before and not who.role.includes(Role.APPROVER):
-        raise Refused(f"`force` needs the role {Role.APPROVER}; your role is {who.role}", forbidden=True)
+        raise RequestRefused(f"`force` needs the role {Role.APPROVER}; your role is {who.role}", forbidden=True)
 
 
-def _free_id(work: Work) -> int:
+def _free_id(work: UnitOfWork) -> int:
     """Choose the id after the highest one; if that is out of bounds, the lowest free id."""
     highest = work.session.scalar(select(func.max(RuleHead.rule_id))) or 0
     if highest < MAX_RULE_ID:

@@ -16,10 +16,10 @@ from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fraud_ops.control_plane.domain.errors import NotFound, Refused
+from fraud_ops.control_plane.domain.errors import NotFound, RequestRefused
 from fraud_rules.configuration.project import HOME_VARIABLE, Project
 
-__all__ = ["Question", "WhatIfDesk", "WhatIfRun", "WhatIfStatus"]
+__all__ = ["WhatIfQuestion", "WhatIfRun", "WhatIfRunner", "WhatIfStatus"]
 
 _KEPT = 100
 _WAITING = 10
@@ -39,7 +39,7 @@ class WhatIfStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class WhatIfQuestion:
     """A what-if: the record of a valid rule and the number of past days. `limits` lists the limits to try (empty: the
     default choice), and `windows` says whether to try other windows.
     """
@@ -55,7 +55,7 @@ class WhatIfRun:
     """The run of a what-if. `result` is its JSON, `report` the name of its page, and `said` the reason of a failure."""
 
     id: str
-    question: Question
+    question: WhatIfQuestion
     status: WhatIfStatus = WhatIfStatus.WAITING
     result: bytes | None = None
     report: str | None = None
@@ -63,7 +63,7 @@ class WhatIfRun:
     ended: threading.Event = field(default_factory=threading.Event)
 
 
-class WhatIfDesk:
+class WhatIfRunner:
     """Starts what-ifs and remembers the last hundred. Several threads may use it."""
 
     def __init__(self, project: Project, archive: Path, command: Sequence[str] = ()) -> None:
@@ -78,11 +78,11 @@ class WhatIfDesk:
         self._child: subprocess.Popen[bytes] | None = None
         self._closed = False
 
-    def start(self, question: Question) -> WhatIfRun:
+    def start(self, question: WhatIfQuestion) -> WhatIfRun:
         """Queue a what-if. Raises Refused if too many wait already."""
         with self._lock:
             if len(self._waiting) >= _WAITING or self._closed:
-                raise Refused(f"{len(self._waiting)} what-ifs are already waiting: try again when they are done")
+                raise RequestRefused(f"{len(self._waiting)} what-ifs are already waiting: try again when they are done")
             run = WhatIfRun(uuid.uuid4().hex[:12], question)
             self._runs[run.id] = run
             self._waiting.append(run)
@@ -143,7 +143,7 @@ class WhatIfDesk:
             return
         run.result, run.status = output, WhatIfStatus.DONE
 
-    def _arguments(self, question: Question, draft: Path) -> list[str]:
+    def _arguments(self, question: WhatIfQuestion, draft: Path) -> list[str]:
         limits = ",".join(f"{limit:f}" for limit in question.limits)
         asked = [f"--days={question.days}", f"--archive={self._archive}", "--processes=1", "--json"]
         if limits:

@@ -15,10 +15,10 @@ from fraud_ops.control_plane.sync.mirror import AUDIT_HEADER, STORE_HEADER
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record, TopicReader
 
-__all__ = ["check_witnesses"]
+__all__ = ["check_audit"]
 
 
-def check_witnesses(database: Database, kafka: KafkaConnection, topic: str, verdict: AuditVerdict) -> int:
+def check_audit(database: Database, kafka: KafkaConnection, topic: str, verdict: AuditVerdict) -> int:
     """Check that the audit log still has every row that our records name; return the number of records.
 
     The check finds a chain that was cut off at its end or rewritten from some row on. Raises AuditBroken,

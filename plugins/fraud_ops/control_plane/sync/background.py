@@ -10,15 +10,15 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.domain.views import RuleChanged
-from fraud_ops.control_plane.service.service import ControlDesk
+from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.cdc import cdc_intake
 from fraud_ops.control_plane.sync.mirror import log_mirror
 from fraud_ops.control_plane.sync.outbox import Publisher
-from fraud_ops.control_plane.sync.reader_state import Reading
+from fraud_ops.control_plane.sync.reader_state import ReaderPosition
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.schema import TransactionSchema
@@ -41,7 +41,7 @@ class Background:
         clock_ms: Callable[[], int],
         tell: Callable[[RuleChanged], None] = lambda changed: None,
     ) -> None:
-        reader, topic = Reader(schema, detector.limits), detector.topics.rules
+        reader, topic = RuleReader(schema, detector.limits), detector.topics.rules
         self._mirror = log_mirror(database, kafka, topic, reader, settings, clock_ms, tell)
         self._publisher = Publisher(database, kafka, topic, settings, self._mirror, reader, clock_ms, tell)
 
@@ -56,7 +56,7 @@ class Background:
             for name, each in (("publisher", self._publisher), ("mirror", self._mirror), ("cdc", self._cdc))
         ]
 
-    def start(self, desk: ControlDesk | None = None) -> None:
+    def start(self, desk: ControlService | None = None) -> None:
         """Start the threads. With `desk`, a change of the service wakes the publisher."""
         if desk is not None:
             desk.listen(self._publisher.wake)
@@ -70,10 +70,10 @@ class Background:
         for thread in self._threads:
             thread.join(_JOIN_S)
 
-    def readings(self) -> Sequence[Reading]:
+    def readings(self) -> Sequence[ReaderPosition]:
         """List the readers whose positions are in the store. Raises Unavailable."""
         return [
-            Reading(each.name, each.topic, each.position(), each.failure, shared=True)
+            ReaderPosition(each.name, each.topic, each.position(), each.failure, shared=True)
             for each in (self._mirror, self._cdc)
         ]
 

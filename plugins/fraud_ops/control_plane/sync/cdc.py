@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from fraud_ops.control_plane.domain.canonical import decoded
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.domain.views import RuleChanged
-from fraud_ops.control_plane.service.changes import NewRevision, Work, same, save
+from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, same, save
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import RuleHead
-from fraud_ops.control_plane.sync.topic_consumer import Follower, Source
+from fraud_ops.control_plane.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
 from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.errors import Reason, RuleRejected
@@ -49,13 +49,13 @@ def cdc_intake(
     database: Database,
     kafka: KafkaConnection,
     topic: str,
-    reader: Reader,
+    reader: RuleReader,
     settings: ControlPlaneSettings,
     clock_ms: Callable[[], int],
     tell: Callable[[RuleChanged], None] = lambda changed: None,
-) -> Follower:
+) -> TopicConsumer:
     """Create the consumer that applies the topic of the table to this store."""
-    return Follower(database, Source(kafka, topic, NAME), settings, reader, clock_ms, take_in, tell)
+    return TopicConsumer(database, ConsumedTopic(kafka, topic, NAME), settings, reader, clock_ms, take_in, tell)
 
 
 def members_of(value: bytes) -> Mapping[str, Any] | None:
@@ -82,7 +82,7 @@ def members_of(value: bytes) -> Mapping[str, Any] | None:
     raise RuleRejected([Reason("op", "must be c, r, u (with after), d (with before) or m")])
 
 
-def take_in(work: Work, record: Record) -> None:
+def take_in(work: UnitOfWork, record: Record) -> None:
     """Apply one change of the table. Raises RuleRejected for a record that cannot be applied."""
     if record.value is None:
         return  # the tombstone after a deletion, for the compaction of the topic
@@ -99,7 +99,7 @@ def take_in(work: Work, record: Record) -> None:
             raise RuleRejected([Reason("controlType", "a table has no controls")])
 
 
-def _put(work: Work, record: Record, rule: Rule) -> None:
+def _put(work: UnitOfWork, record: Record, rule: Rule) -> None:
     head = work.session.get(RuleHead, rule.rule_id)
     _check_ours(head, rule.rule_id)
     state, document = StateName(rule.state.value), encode_document(rule.document).decode()
@@ -108,7 +108,7 @@ def _put(work: Work, record: Record, rule: Rule) -> None:
     save(work, head, rule.rule_id, _revision(record, state, document))
 
 
-def _end(work: Work, record: Record, rule_id: int) -> None:
+def _end(work: UnitOfWork, record: Record, rule_id: int) -> None:
     head = work.session.get(RuleHead, rule_id)
     if head is None or head.state == StateName.DELETE.value:
         return

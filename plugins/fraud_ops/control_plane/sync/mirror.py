@@ -15,16 +15,16 @@ from sqlalchemy import or_, select, update
 
 from fraud_ops.control_plane.domain.canonical import decoded, document_of
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.domain.views import RuleChanged
-from fraud_ops.control_plane.service.audit import Deed
-from fraud_ops.control_plane.service.changes import NewRevision, Work, save
+from fraud_ops.control_plane.service.audit import AuditRecord
+from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, save
 from fraud_ops.control_plane.service.transitions import end_all
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow, RevisionRow, RuleHead
-from fraud_ops.control_plane.sync.topic_consumer import Follower, Source
+from fraud_ops.control_plane.sync.topic_consumer import ConsumedTopic, TopicConsumer
 from fraud_rules.codec.rules.codec import encode_document, read_entry
 from fraud_rules.errors import RuleRejected
 from fraud_rules.kafka.connection import KafkaConnection
@@ -48,21 +48,21 @@ def log_mirror(
     database: Database,
     kafka: KafkaConnection,
     topic: str,
-    reader: Reader,
+    reader: RuleReader,
     settings: ControlPlaneSettings,
     clock_ms: Callable[[], int],
     tell: Callable[[RuleChanged], None] = lambda changed: None,
-) -> Follower:
+) -> TopicConsumer:
     """Create the consumer that copies the rule log into this store."""
     ours = store_id(database).encode()
 
-    def take_in(work: Work, record: Record) -> None:
+    def take_in(work: UnitOfWork, record: Record) -> None:
         _take_in(work, record, ours)
 
-    return Follower(database, Source(kafka, topic, NAME), settings, reader, clock_ms, take_in, tell)
+    return TopicConsumer(database, ConsumedTopic(kafka, topic, NAME), settings, reader, clock_ms, take_in, tell)
 
 
-def mark_published(work: Work, seq: int, offset: int) -> None:
+def mark_published(work: UnitOfWork, seq: int, offset: int) -> None:
     """Mark an outbox record as published at this offset. A second call changes nothing."""
     marked = work.session.execute(
         update(OutboxRow)
@@ -77,7 +77,7 @@ def mark_published(work: Work, seq: int, offset: int) -> None:
     work.changed.append(RuleChanged(*marked))
 
 
-def mark_arrived(work: Work, record: Record, ours: bytes) -> bool:
+def mark_arrived(work: UnitOfWork, record: Record, ours: bytes) -> bool:
     """Mark a record of our outbox as published; False for a record of another writer."""
     seq = _own(work, record, ours)
     if seq is not None:
@@ -85,7 +85,7 @@ def mark_arrived(work: Work, record: Record, ours: bytes) -> bool:
     return seq is not None
 
 
-def _take_in(work: Work, record: Record, ours: bytes) -> None:
+def _take_in(work: UnitOfWork, record: Record, ours: bytes) -> None:
     if mark_arrived(work, record, ours):
         return
     entry = read_entry(record.offset, record.append_ms, record.value, work.reader.schema, work.reader.limits)
@@ -101,7 +101,7 @@ def _take_in(work: Work, record: Record, ours: bytes) -> None:
             _foreign_control(work, entry, kind, who)
 
 
-def _own(work: Work, record: Record, ours: bytes) -> int | None:
+def _own(work: UnitOfWork, record: Record, ours: bytes) -> int | None:
     """Return the outbox number of a record that equals its row in our outbox, byte by byte; None for other records.
 
     A store that was restored from a backup may have used its numbers twice. Such a record counts as another writer's.
@@ -114,7 +114,7 @@ def _own(work: Work, record: Record, ours: bytes) -> int | None:
     return row.seq if row is not None and (row.key, row.value) == (record.key, record.value) else None
 
 
-def _foreign_rule(work: Work, entry: LogEntry, rule: Rule, who: str) -> None:
+def _foreign_rule(work: UnitOfWork, entry: LogEntry, rule: Rule, who: str) -> None:
     new = NewRevision(
         state=StateName(rule.state.value),
         document=encode_document(rule.document).decode(),
@@ -130,7 +130,7 @@ def _foreign_rule(work: Work, entry: LogEntry, rule: Rule, who: str) -> None:
     _put(work, entry, rule.rule_id, new)
 
 
-def _foreign_end(work: Work, entry: LogEntry, rule_id: int, who: str) -> None:
+def _foreign_end(work: UnitOfWork, entry: LogEntry, rule_id: int, who: str) -> None:
     head = work.session.get(RuleHead, rule_id)
     if head is None or not StateName(head.state).in_log:
         return
@@ -149,7 +149,7 @@ def _foreign_end(work: Work, entry: LogEntry, rule_id: int, who: str) -> None:
     _put(work, entry, rule_id, new)
 
 
-def _put(work: Work, entry: LogEntry, rule_id: int, new: NewRevision) -> None:
+def _put(work: UnitOfWork, entry: LogEntry, rule_id: int, new: NewRevision) -> None:
     later = _overtaken_by(work, rule_id, entry.version)
     head = work.session.get(RuleHead, rule_id)
     if later is None:
@@ -164,10 +164,10 @@ def _put(work: Work, entry: LogEntry, rule_id: int, new: NewRevision) -> None:
         _into_history(work, entry, head, new)
 
 
-def _into_history(work: Work, entry: LogEntry, head: RuleHead, new: NewRevision) -> None:
+def _into_history(work: UnitOfWork, entry: LogEntry, head: RuleHead, new: NewRevision) -> None:
     head.last_revision += 1
     facts = {"revision": head.last_revision, "state": new.state.value, "document": document_of(new.document)}
-    deed = Deed(new.who, "log.overtaken", f"rule {head.rule_id}", None, facts | new.detail, head.rule_id)
+    deed = AuditRecord(new.who, "log.overtaken", f"rule {head.rule_id}", None, facts | new.detail, head.rule_id)
     work.write_down(deed)
     work.session.add(
         RevisionRow(
@@ -186,22 +186,22 @@ def _into_history(work: Work, entry: LogEntry, head: RuleHead, new: NewRevision)
     )
 
 
-def _foreign_control(work: Work, entry: LogEntry, kind: ControlType, who: str) -> None:
+def _foreign_control(work: UnitOfWork, entry: LogEntry, kind: ControlType, who: str) -> None:
     detail = {"logVersion": entry.version}
-    work.write_down(Deed(who, "log.control", kind.value, None, detail))
+    work.write_down(AuditRecord(who, "log.control", kind.value, None, detail))
     if kind is ControlType.DELETE_RULES_ALL:
         end_all(work, who, who, _FROM_LOG, log_version=entry.version, keep=_later_than(work, entry.version))
     work.changed.append(RuleChanged(None, None))
 
 
-def _overtaken_by(work: Work, rule_id: int, version: int) -> OutboxRow | None:
+def _overtaken_by(work: UnitOfWork, rule_id: int, version: int) -> OutboxRow | None:
     """Find our newest change to this rule, or to all rules, that comes after this offset of the log."""
     later = or_(OutboxRow.log_version.is_(None), OutboxRow.log_version > version)
     about = or_(OutboxRow.rule_id == rule_id, OutboxRow.wipes)
     return work.session.scalars(select(OutboxRow).where(about, later).order_by(OutboxRow.seq.desc()).limit(1)).first()
 
 
-def _later_than(work: Work, version: int) -> frozenset[int]:
+def _later_than(work: UnitOfWork, version: int) -> frozenset[int]:
     """List the rules that our changes put in force after this offset of the log."""
     waits = or_(OutboxRow.log_version.is_(None), OutboxRow.log_version > version)
     found = work.session.scalars(select(OutboxRow.rule_id).where(waits, OutboxRow.rule_id.is_not(None)).distinct())

@@ -15,16 +15,16 @@ from typing import Final
 
 from sqlalchemy import select
 
-from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.domain.views import RuleChanged
-from fraud_ops.control_plane.service.changes import Work
+from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, mark_arrived, mark_published
-from fraud_ops.control_plane.sync.topic_consumer import Follower
+from fraud_ops.control_plane.sync.topic_consumer import TopicConsumer
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.runtime.retry import RepeatedWork
@@ -45,8 +45,8 @@ class Publisher:
         kafka: KafkaConnection,
         topic: str,
         settings: ControlPlaneSettings,
-        mirror: Follower,
-        reader: Reader,
+        mirror: TopicConsumer,
+        reader: RuleReader,
         clock_ms: Callable[[], int],
         tell: Callable[[RuleChanged], None] = lambda changed: None,
     ) -> None:
@@ -110,7 +110,7 @@ class Publisher:
 
     def _mark(self, rows: Sequence[OutboxRow], offsets: Sequence[int]) -> None:
         with self._database.writing() as session:
-            work = Work(session, self._settings, self._reader, self._clock_ms())
+            work = UnitOfWork(session, self._settings, self._reader, self._clock_ms())
             for row, offset in zip(rows, offsets, strict=True):
                 mark_published(work, row.seq, offset)
         for changed in work.changed:

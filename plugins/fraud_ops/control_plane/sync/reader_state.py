@@ -8,13 +8,13 @@ from typing import Final
 
 from fraud_rules.kafka.unread import Unread
 
-__all__ = ["STUCK_MS", "ReaderProgress", "ReaderState", "Reading"]
+__all__ = ["STUCK_MS", "ReaderPosition", "ReaderProgress", "ReaderState"]
 
 STUCK_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReaderPosition:
     """A reader of a topic: its next offset, and the reason why it waits, if it does.
 
     `shared`: the position is in the store, so that only one process at a time raises the alarm about it.
@@ -54,7 +54,7 @@ class ReaderProgress:
     def __init__(self) -> None:
         self._still: dict[tuple[str, str], tuple[int, int]] = {}
 
-    def state(self, reading: Reading, unread: Unread, now_ms: int) -> ReaderState:
+    def state(self, reading: ReaderPosition, unread: Unread, now_ms: int) -> ReaderState:
         """Compute the state of a reader from an observation at `now_ms`."""
         key, is_behind = (reading.name, reading.topic), unread.since_ms is not None
         known = self._still.get(key)

@@ -13,12 +13,11 @@ from functools import partial
 from typing import Final
 
 from sqlalchemy.exc import DataError
-from sqlalchemy.orm import Session
 
-from fraud_ops.control_plane.domain.rule_input import Reader
+from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.domain.views import RuleChanged
-from fraud_ops.control_plane.service.audit import Deed
-from fraud_ops.control_plane.service.changes import Work
+from fraud_ops.control_plane.service.audit import AuditRecord
+from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.locks import Leadership
@@ -30,7 +29,7 @@ from fraud_rules.kafka.decoding import UNDECODABLE, decode_reason, skip
 from fraud_rules.kafka.reader import Record, TopicReader, topic_ids, uncommitted_end
 from fraud_rules.runtime.retry import RepeatedWork
 
-__all__ = ["Follower", "Source"]
+__all__ = ["ConsumedTopic", "TopicConsumer"]
 
 _AT_ONCE: Final = 200
 _LOOK_S: Final = 0.02
@@ -40,7 +39,7 @@ _UNFIT: Final = (*UNDECODABLE, RuleRejected, DataError)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ConsumedTopic:
     """A topic, and the name under which the store keeps the position in it."""
 
     kafka: KafkaConnection
@@ -57,17 +56,17 @@ class _Unread:
     topic_id: str
 
 
-class Follower:
+class TopicConsumer:
     """Passes all records of a topic to `take_in`, in order, in a writer's transaction that also saves the position."""
 
     def __init__(
         self,
         database: Database,
-        source: Source,
+        source: ConsumedTopic,
         settings: ControlPlaneSettings,
-        reader: Reader,
+        reader: RuleReader,
         clock_ms: Callable[[], int],
-        take_in: Callable[[Work, Record], None],
+        take_in: Callable[[UnitOfWork, Record], None],
         tell: Callable[[RuleChanged], None] = lambda changed: None,
     ) -> None:
         """`tell` gets the events of the changes after the commit."""
@@ -118,7 +117,7 @@ class Follower:
             end = unread.end
         return end
 
-    def each_unread(self, look: Callable[[Work, Record], object]) -> None:
+    def each_unread(self, look: Callable[[UnitOfWork, Record], object]) -> None:
         """Pass each unread record to `look`, in a writer's transaction, and keep the position.
 
         Raises BrokerUnavailable, Unavailable, RuleLogForeign.
@@ -180,7 +179,7 @@ class Follower:
                     self._take(work, record)
             row.offset = max(position, end)
 
-    def _take(self, work: Work, record: Record) -> None:
+    def _take(self, work: UnitOfWork, record: Record) -> None:
         try:
             with work.tentative():
                 self._take_in(work, record)
@@ -188,20 +187,20 @@ class Follower:
             skip(self._source.topic, record, decode_reason(error))
             work.write_down(self._refusal(record, error))
 
-    def _refusal(self, record: Record, error: Exception) -> Deed:
+    def _refusal(self, record: Record, error: Exception) -> AuditRecord:
         """Build the row of the audit log about a skipped record."""
         rule_id, reasons = None, [decode_reason(error)]
         if isinstance(error, RuleRejected):
             rule_id, reasons = error.rule_id, list(map(str, error.reasons[:_SHOWN_REASONS]))
         known = rule_id if rule_id is not None and 0 < rule_id < 2**63 else None
         name = self._source.name
-        return Deed(name, f"{name}.refused", f"offset {record.offset}", None, {"reasons": reasons}, known)
+        return AuditRecord(name, f"{name}.refused", f"offset {record.offset}", None, {"reasons": reasons}, known)
 
     @contextmanager
-    def _working(self) -> Iterator[Work]:
+    def _working(self) -> Iterator[UnitOfWork]:
         """Open a writer's transaction, and report its changes after the commit."""
         with self._database.writing() as session:
-            work = Work(session, self._settings, self._reader, self._clock_ms())
+            work = UnitOfWork(session, self._settings, self._reader, self._clock_ms())
             yield work
         for changed in work.changed:
             self._tell(changed)
@@ -216,10 +215,3 @@ class Follower:
         if known.topic_id not in (None, topic_id) or known.offset > end:
             fault = f"{self._source.topic} is not the topic this store knows, which had reached {known.offset}"
             raise RuleLogForeign(f"{fault}: see the runbook drift")
-
-
-def forget(session: Session, name: str) -> None:
-    """Delete the position, so that the topic is read from its start."""
-    row = session.get(PositionRow, name)
-    if row is not None:
-        session.delete(row)

@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
-from fraud_ops.control_plane.domain.flood import FloodWatch, Turn
+from fraud_ops.control_plane.domain.flood import FloodChange, FloodWatch
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.control_plane.service.service import ControlDesk
+from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import Flood
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_rules.runtime.retry import RepeatedWork
@@ -35,7 +35,7 @@ class FloodGuard(BackgroundThread):
     def __init__(
         self,
         memory: FeedMemory,
-        desk: ControlDesk,
+        desk: ControlService,
         settings: Flood,
         detector: str,
         alarm: Callable[[Alarm], object],
@@ -84,20 +84,20 @@ class FloodGuard(BackgroundThread):
         """Raise the alarms of all flooding rules again, because the previous leader may have died before it did."""
         rates = self._memory.rates(self._clock_ms())
         for rule_id in sorted(self.flooding):
-            self._act(Turn(rule_id, began=True, per_minute=int(rates.get(rule_id, 0))))
+            self._act(FloodChange(rule_id, began=True, per_minute=int(rates.get(rule_id, 0))))
 
-    def _act(self, turn: Turn) -> None:
+    def _act(self, turn: FloodChange) -> None:
         moved = self._settings.to_shadow and turn.began and self._to_shadow(turn)
         self._alarm(Alarm(ALARM, self._detector, self._said(turn, moved=moved), resolved=not turn.began))
 
-    def _said(self, turn: Turn, *, moved: bool) -> str:
+    def _said(self, turn: FloodChange, *, moved: bool) -> str:
         limit = self._settings.alerts_per_minute
         if not turn.began:
             return f"rule {turn.rule_id} no longer floods: {turn.per_minute} alerts in the last minute"
         done = "; the rule was moved to SHADOW" if moved else ""
         return f"rule {turn.rule_id} raised {turn.per_minute} alerts in the last minute, over the limit {limit}{done}"
 
-    def _to_shadow(self, turn: Turn) -> bool:
+    def _to_shadow(self, turn: FloodChange) -> bool:
         comment = f"{turn.per_minute} alerts in a minute, over the limit {self._settings.alerts_per_minute}"
         try:
             row = self._desk.rule(turn.rule_id).row

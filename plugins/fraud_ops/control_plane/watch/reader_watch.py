@@ -7,7 +7,7 @@ from typing import Final
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.background_thread import BackgroundThread
-from fraud_ops.control_plane.sync.reader_state import ReaderProgress, ReaderState, Reading
+from fraud_ops.control_plane.sync.reader_state import ReaderPosition, ReaderProgress, ReaderState
 from fraud_rules.kafka.unread import Unread
 from fraud_rules.runtime.retry import RepeatedWork
 
@@ -23,7 +23,7 @@ class ReaderWatch(BackgroundThread):
 
     def __init__(
         self,
-        readings: Callable[[], Iterable[Reading]],
+        readings: Callable[[], Iterable[ReaderPosition]],
         unread: Callable[[str, int], Unread],
         detector: str,
         alarm: Callable[[Alarm], object],

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.domain.views import RuleChanged
-from fraud_ops.control_plane.feed.events import Event, RuleTouched
-from fraud_ops.control_plane.service.service import ControlDesk
+from fraud_ops.control_plane.feed.events import Event, FeedRuleChange
+from fraud_ops.control_plane.service.service import ControlService
 from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["ChangesWatch"]
@@ -20,7 +20,7 @@ _ROWS = 50
 class ChangesWatch(BackgroundThread):
     """Reads the end of the audit log: at once after a change in this process, else twice a second."""
 
-    def __init__(self, desk: ControlDesk, tell: Callable[[Sequence[Event]], None]) -> None:
+    def __init__(self, desk: ControlService, tell: Callable[[Sequence[Event]], None]) -> None:
         super().__init__("fraud-control-changes")
         self._desk = desk
         self._tell = tell
@@ -59,14 +59,14 @@ class ChangesWatch(BackgroundThread):
         rows = self._desk.audit_rows(limit=_ROWS).items
         newest = rows[0].seq if rows else 0
         before = self._seen
-        touched: list[Event] = [RuleTouched(newest, each.rule_id, each.revision) for each in heard]
+        touched: list[Event] = [FeedRuleChange(newest, each.rule_id, each.revision) for each in heard]
         if before is not None:
             known = {each.rule_id for each in heard}
             new = [row for row in rows if row.seq > before]
             others = {_rule_of(row.subject) for row in new} - known - {None}
-            touched += [RuleTouched(newest, rule_id, None) for rule_id in sorted(filter(None, others))]
+            touched += [FeedRuleChange(newest, rule_id, None) for rule_id in sorted(filter(None, others))]
             if len(new) == _ROWS:
-                touched = [RuleTouched(newest, None, None)]
+                touched = [FeedRuleChange(newest, None, None)]
         if touched:
             self._tell(touched)
         self._seen = newest

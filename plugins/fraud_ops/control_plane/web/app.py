@@ -18,7 +18,7 @@ from starlette.routing import Mount
 
 from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.web import problems
-from fraud_ops.control_plane.web.bootstrap import open_here
+from fraud_ops.control_plane.web.bootstrap import compose_here
 from fraud_ops.control_plane.web.extensions import extensions
 from fraud_ops.control_plane.web.guard import Guard
 from fraud_ops.control_plane.web.rates import Buckets
@@ -39,7 +39,7 @@ _SECURITY = {"Airflow": {"type": "http", "scheme": "bearer", "bearerFormat": "JW
 _ASSETS_KEPT = "public, max-age=31536000, immutable"  # the name of an asset changes with its content
 
 
-def create_app(opener: Opener = open_here, static: Path = _STATIC) -> FastAPI:
+def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI:
     """Create the application with all routes. At the server's start, `opener` creates the parts that routes use."""
     application = FastAPI(
         title="Fraud rules",

@@ -19,7 +19,7 @@ from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.rates import Buckets
 
-__all__ = ["Asks", "User", "admit"]
+__all__ = ["CurrentActor", "CurrentUser", "admit"]
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -46,10 +46,10 @@ def _user_of(request: Request) -> tuple[str, Role | None]:
     return request.state.fraud_user, request.state.fraud_role
 
 
-Asks = Annotated[Actor, Depends(_actor)]
+CurrentActor = Annotated[Actor, Depends(_actor)]
 """The user of the request, who has a role."""
 
-User = Annotated[tuple[str, Role | None], Depends(_user_of)]
+CurrentUser = Annotated[tuple[str, Role | None], Depends(_user_of)]
 """The user of the request, who may lack a role."""
 
 

@@ -7,17 +7,17 @@ from contextlib import ExitStack
 
 from fraud_ops.airflow_ui.report_pages import archive_folder
 from fraud_ops.alarms import Alarm
-from fraud_ops.control_plane.composition import Parts, Surroundings, open_parts
+from fraud_ops.control_plane.composition import Environment, Parts, compose
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing
 from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.web.stream import AlertText, EventText
 from fraud_rules.configuration.project import Project
 
-__all__ = ["open_around", "open_here"]
+__all__ = ["compose_here", "compose_in_loop"]
 
 
-def open_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
+def compose_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
     """Create the parts in this API server. Raises ConfigError if a connection is missing, Unavailable."""
     from fraud_ops.hooks.alarms import AlarmHook
     from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
@@ -25,16 +25,16 @@ def open_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
     def alarm(raised: Alarm) -> None:
         AlarmHook().raise_alarm(raised)
 
-    here = Surroundings(
+    here = Environment(
         project=Project.find(),
         kafka=kafka_of(connection(KAFKA)),
         archive=archive_folder(),
         alarm=alarm,
     )
-    return open_around(here, loop, stack)
+    return compose_in_loop(here, loop, stack)
 
 
-def open_around(here: Surroundings, loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
+def compose_in_loop(here: Environment, loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
     """Create the parts, with a hub that serves readers in this event loop."""
 
     def hub_of(memory: FeedMemory, snoozing: KnownSnoozing) -> Hub:
@@ -42,4 +42,4 @@ def open_around(here: Surroundings, loop: asyncio.AbstractEventLoop, stack: Exit
         stack.callback(lambda: loop.call_soon_threadsafe(hub.close))
         return hub
 
-    return open_parts(here, hub_of, stack)
+    return compose(here, hub_of, stack)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median_low
 
-from fraud_ops.control_plane.feed.events import ProgressPassed
+from fraud_ops.control_plane.feed.events import FeedBatch
 from fraud_ops.control_plane.web.problems import reasons_shown
 from fraud_ops.control_plane.web.schemas import rules
 from fraud_ops.control_plane.web.schemas.detector import ProgressPoint
@@ -33,7 +33,7 @@ def pending_activation(version: int, rule_id: int | None) -> rules.Activation:
     )
 
 
-def point_of(batches: Sequence[ProgressPassed], before_ms: int | None = None) -> ProgressPoint:
+def point_of(batches: Sequence[FeedBatch], before_ms: int | None = None) -> ProgressPoint:
     """Combine consecutive batches into one point. `before_ms` is the time of the batch before them, for the rate."""
     newest = batches[-1]
     timed = [batch.progress.previous for batch in batches if batch.progress.previous is not None]

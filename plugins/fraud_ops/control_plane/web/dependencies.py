@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 
 from fraud_ops.control_plane.composition import Parts
 
-__all__ = ["Wired"]
+__all__ = ["CurrentParts"]
 
 
 def _parts(request: Request) -> Parts:
@@ -16,5 +16,5 @@ def _parts(request: Request) -> Parts:
     return parts
 
 
-Wired = Annotated[Parts, Depends(_parts)]
+CurrentParts = Annotated[Parts, Depends(_parts)]
 """The parts. Raises Unavailable (503) until they exist."""

@@ -9,17 +9,17 @@ import msgspec
 from fraud_ops.control_plane.domain.snoozing import Snoozing
 from fraud_ops.control_plane.domain.views import Mark
 from fraud_ops.control_plane.feed.events import (
-    AlertSeen,
-    CorrectionSeen,
     Event,
-    OperationSeen,
-    ProgressPassed,
-    RuleTouched,
+    FeedAlert,
+    FeedBatch,
+    FeedCorrection,
+    FeedOperation,
+    FeedRuleChange,
     with_snooze,
 )
 from fraud_ops.control_plane.feed.hub import Writer
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.control_plane.feed.place import Place
+from fraud_ops.control_plane.feed.place import FeedPlace
 from fraud_ops.control_plane.web.answer import encode
 from fraud_ops.control_plane.web.convert import activation_of, point_of
 
@@ -34,7 +34,7 @@ class AlertText:
     def __init__(self, memory: FeedMemory) -> None:
         self._memory = memory
 
-    def write(self, alert: AlertSeen, mark: Mark | None = None) -> bytes:
+    def write(self, alert: FeedAlert, mark: Mark | None = None) -> bytes:
         """Encode an alert as JSON (the schema `Alert`)."""
         facts = alert.facts
         correction = self._memory.correction(facts.alert_id)
@@ -64,33 +64,33 @@ class EventText(Writer):
         snoozing = self._snoozing()
         return [with_snooze(event, snoozing) for event in events]
 
-    def write(self, events: Sequence[Event], place: Place) -> bytes:
+    def write(self, events: Sequence[Event], place: FeedPlace) -> bytes:
         event = events[0]
         match event:
-            case AlertSeen() if len(events) == 1:
+            case FeedAlert() if len(events) == 1:
                 return _event("alert", self._alerts.write(event), place)
-            case AlertSeen():
-                items = b",".join(self._alerts.write(each) for each in events if isinstance(each, AlertSeen))
+            case FeedAlert():
+                items = b",".join(self._alerts.write(each) for each in events if isinstance(each, FeedAlert))
                 return _event("alerts", b'{"items":[%b],"count":%d}' % (items, len(events)), place)
-            case CorrectionSeen():
+            case FeedCorrection():
                 return _event("correction", self._correction(event), place)
-            case OperationSeen():
+            case FeedOperation():
                 return _event("operation", _json(activation_of(event.operation)), place)
-            case RuleTouched():
+            case FeedRuleChange():
                 return _event("rules", encode({"ruleId": event.rule_id, "revision": event.revision}), place)
-            case ProgressPassed():
+            case FeedBatch():
                 return _event("progress", _json(point_of([event])), place)
 
-    def gap(self, since: Place, place: Place) -> bytes:
+    def gap(self, since: FeedPlace, place: FeedPlace) -> bytes:
         return _event("gap", encode({"from": str(since)}), place)
 
-    def begin(self, place: Place) -> bytes:
+    def begin(self, place: FeedPlace) -> bytes:
         return b"retry: %d\nid: %b\n\n" % (_RETRY_MS, str(place).encode())
 
     def ping(self) -> bytes:
         return b": ping\n\n"
 
-    def _correction(self, event: CorrectionSeen) -> bytes:
+    def _correction(self, event: FeedCorrection) -> bytes:
         alert = event.alert
         return encode(
             {
@@ -116,7 +116,7 @@ def position_of(text: str) -> tuple[int, int, int] | None:
     return int(parts[0]), int(parts[1]), int(parts[2])
 
 
-def _event(name: str, data: bytes, place: Place) -> bytes:
+def _event(name: str, data: bytes, place: FeedPlace) -> bytes:
     return b"event: %b\nid: %b\ndata: %b\n\n" % (name.encode(), str(place).encode(), data)
 
 

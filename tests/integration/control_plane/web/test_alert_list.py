@@ -11,9 +11,9 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
 from fraud_ops.control_plane.domain.snoozing import Snoozing
-from fraud_ops.control_plane.feed.events import AlertSeen
-from fraud_ops.control_plane.feed.follower import Follower
-from fraud_ops.control_plane.feed.memory import Bounds, FeedMemory
+from fraud_ops.control_plane.feed.events import FeedAlert
+from fraud_ops.control_plane.feed.follower import FeedReader
+from fraud_ops.control_plane.feed.memory import FeedMemory, MemoryBounds
 from fraud_ops.control_plane.feed.past import MOST_READ, PastAlerts
 from fraud_ops.control_plane.feed.place import Position
 from fraud_ops.control_plane.service.alert_list import AlertFilter, AlertList
@@ -57,9 +57,9 @@ def _record(topics: OwnTopics, number: int) -> OutRecord:
 @contextmanager
 def listed(topics: OwnTopics, project: Project, alerts: int = KEPT, most_read: int = MOST_READ) -> Iterator[AlertList]:
     """The list of a process that has followed the topics to their end."""
-    memory = FeedMemory(Bounds(alerts=alerts))
+    memory = FeedMemory(MemoryBounds(alerts=alerts))
     detector = DetectorSettings.load(project.config / "detector.yaml", {})
-    follower = Follower(topics.kafka, replace(detector, topics=topics.names), memory, lambda events: None, Snoozing)
+    follower = FeedReader(topics.kafka, replace(detector, topics=topics.names), memory, lambda events: None, Snoozing)
     follower.start()
     try:
         assert follower.await_caught_up(60)
@@ -68,7 +68,7 @@ def listed(topics: OwnTopics, project: Project, alerts: int = KEPT, most_read: i
         follower.stop()
 
 
-def pages(alerts: AlertList, wanted: AlertFilter, limit: int) -> list[list[AlertSeen]]:
+def pages(alerts: AlertList, wanted: AlertFilter, limit: int) -> list[list[FeedAlert]]:
     found, before = [], None
     while True:
         page = alerts.page(wanted, before, limit)
@@ -81,11 +81,11 @@ def pages(alerts: AlertList, wanted: AlertFilter, limit: int) -> list[list[Alert
         before = page.next
 
 
-def numbers(found: list[list[AlertSeen]]) -> list[int]:
+def numbers(found: list[list[FeedAlert]]) -> list[int]:
     return [int(each.facts.triggering_event.transaction_id) for page in found for each in page]
 
 
-def in_order(found: list[list[AlertSeen]]) -> bool:
+def in_order(found: list[list[FeedAlert]]) -> bool:
     places: list[Position] = [each.position for page in found for each in page]
     return places == sorted(places, reverse=True)
 

@@ -14,23 +14,23 @@ from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
 from fraud_ops.control_plane.domain.views import Snooze
 from fraud_ops.control_plane.feed.counts import MinuteCounts
 from fraud_ops.control_plane.feed.events import (
-    AlertSeen,
-    CorrectionSeen,
     Event,
+    FeedAlert,
+    FeedCorrection,
     read_alert,
     read_correction,
     with_snooze,
 )
 from fraud_ops.control_plane.feed.hub import Hub, HubBounds
-from fraud_ops.control_plane.feed.memory import Bounds, FeedMemory
-from fraud_ops.control_plane.feed.place import Place, Source
+from fraud_ops.control_plane.feed.memory import FeedMemory, MemoryBounds
+from fraud_ops.control_plane.feed.place import FeedPlace, FeedSource
 from fraud_ops.control_plane.web.stream import AlertText, EventText
 from tests.support.control_plane.alerts import alert, alert_json
 
 MINUTE_MS = 60_000
 
 
-def retraction(number: int, offset: int) -> CorrectionSeen:
+def retraction(number: int, offset: int) -> FeedCorrection:
     said = {"alertId": alert(number).facts.alert_id, "kind": "RETRACTED", "correctedAt": 9, "ruleId": 1}
     return read_correction(offset, offset, json.dumps(said).encode())
 
@@ -68,7 +68,7 @@ class Reader:
         return found
 
 
-async def tell(hub: Hub, memory: FeedMemory, events: Sequence[AlertSeen | CorrectionSeen]) -> None:
+async def tell(hub: Hub, memory: FeedMemory, events: Sequence[FeedAlert | FeedCorrection]) -> None:
     """As the follower does."""
     for event in events:
         memory.take(event)
@@ -86,7 +86,7 @@ def test_who_comes_again_has_missed_nothing() -> None:
         await first.more()
         await tell(hub, memory, [alert(3), retraction(2, 0), alert(4)])
         assert first.last_id is not None
-        again = Reader(hub.read(Place.of(first.last_id), 60))
+        again = Reader(hub.read(FeedPlace.of(first.last_id), 60))
         await again.until(2)
         await again.more()
         await tell(hub, memory, [alert(5)])
@@ -114,7 +114,7 @@ def test_a_server_that_began_anew_takes_the_place_of_the_one_before() -> None:
         after.publish([alert(8)])
         await asyncio.sleep(0)
         assert first.last_id is not None
-        again = Reader(after.read(Place.of(first.last_id), 60))
+        again = Reader(after.read(FeedPlace.of(first.last_id), 60))
         await again.until(3)
         assert again.alerts() == [6, 7, 8]
 
@@ -123,14 +123,14 @@ def test_a_server_that_began_anew_takes_the_place_of_the_one_before() -> None:
 
 def test_what_is_forgotten_is_said_to_be() -> None:
     async def run() -> None:
-        memory = FeedMemory(Bounds(alerts=3))
+        memory = FeedMemory(MemoryBounds(alerts=3))
         hub = hub_of(memory)
-        since = Place()
+        since = FeedPlace()
         await tell(hub, memory, [alert(number) for number in range(10)])
         reader = Reader(hub.read(since, 60))
         await reader.more()
         assert reader.events == [("gap", {"from": str(since)})]
-        assert reader.last_id is not None and Place.of(reader.last_id) == hub.place
+        assert reader.last_id is not None and FeedPlace.of(reader.last_id) == hub.place
         newest = [each.facts.triggering_event.transaction_id for each in memory.kept().alerts]
         assert newest == [9, 8, 7]
 
@@ -175,9 +175,9 @@ class Faulty(EventText):
         self._unwritable = unwritable
         self.threads: set[str] = set()
 
-    def write(self, events: Sequence[Event], place: Place) -> bytes:
+    def write(self, events: Sequence[Event], place: FeedPlace) -> bytes:
         self.threads.add(threading.current_thread().name)
-        offsets = [event.offset for event in events if isinstance(event, AlertSeen)]
+        offsets = [event.offset for event in events if isinstance(event, FeedAlert)]
         if self._unwritable in offsets:
             raise RuntimeError("unforeseen")
         return super().write(events, place)
@@ -207,7 +207,7 @@ def test_what_a_reader_missed_is_written_in_pieces_and_outside_the_event_loop() 
         hub = Hub(asyncio.get_running_loop(), memory, writer)
         hub.publish([alert(4_999)])
         await asyncio.sleep(0)
-        pieces = [text async for text in _until(hub.read(Place(), 60), 21)]
+        pieces = [text async for text in _until(hub.read(FeedPlace(), 60), 21)]
         assert max(map(len, pieces)) < 400_000 and len(pieces) == 21
         assert all(name.startswith("fraud-control-stream") for name in writer.threads), writer.threads
 
@@ -252,8 +252,8 @@ def test_an_alert_says_whether_it_was_snoozed_when_it_came() -> None:
         raise AssertionError("the event loop asks for snoozes")
 
     text = EventText(AlertText(FeedMemory()), never)
-    assert b'"snoozed":true' in text.write([seen], Place())
-    assert b'"snoozed":true' in text.write([correction], Place())
+    assert b'"snoozed":true' in text.write([seen], FeedPlace())
+    assert b'"snoozed":true' in text.write([correction], FeedPlace())
 
 
 def test_a_quiet_stream_shows_that_it_is_alive_and_ends_in_time() -> None:
@@ -270,8 +270,8 @@ def test_text_of_others_stays_within_its_line() -> None:
     """An alert that was published over several lines, and text that looks like the stream's own."""
     memory = FeedMemory()
     text = json.dumps(json.loads(alert_json(1, key={"payeeId": "x\nevent: gap\n\n"})), indent=2).encode()
-    seen = read_alert(Source.ALERTS, 1, 1, text)
-    written = EventText(AlertText(memory), Snoozing).write([seen], Place())
+    seen = read_alert(FeedSource.ALERTS, 1, 1, text)
+    written = EventText(AlertText(memory), Snoozing).write([seen], FeedPlace())
     name, _, data = written.decode().strip().split("\n")
     assert name == "event: alert"
     assert json.loads(data.removeprefix("data: "))["key"] == {"payeeId": "x\nevent: gap\n\n"}
@@ -283,14 +283,14 @@ def test_an_alert_that_a_correction_adds_is_among_them() -> None:
     said = {"alertId": added["alertId"], "kind": "ADDED", "correctedAt": 9, "ruleId": 1, "alert": added}
     memory.take(read_correction(0, 5, json.dumps(said).encode()))
     memory.take(read_correction(1, 6, json.dumps({**said, "kind": "RETRACTED", "alert": None}).encode()))
-    assert [(each.source, each.added_ms) for each in memory.alerts()] == [(Source.CORRECTIONS, 9)]
+    assert [(each.source, each.added_ms) for each in memory.alerts()] == [(FeedSource.CORRECTIONS, 9)]
     assert memory.hour(1, 5)[-1] == 0, "it is no news"
 
 
 def test_an_alert_told_twice_is_one() -> None:
     memory = FeedMemory()
     for offset in (1, 2):
-        memory.take(read_alert(Source.ALERTS, offset, 1, alert_json(7)))
+        memory.take(read_alert(FeedSource.ALERTS, offset, 1, alert_json(7)))
     assert len(memory.alerts()) == 1
     assert memory.hour(1, 0)[-1] == 1
 

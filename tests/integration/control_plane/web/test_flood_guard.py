@@ -9,9 +9,9 @@ import pytest
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.views import RuleGiven
+from fraud_ops.control_plane.domain.views import RuleInput
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.control_plane.service.service import ControlDesk
+from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import Flood
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.watch.flood_guard import ALARM, FloodGuard
@@ -20,8 +20,8 @@ from tests.support.control_plane.scene import ADA, RULE, Scene
 from tests.support.waiting import until
 
 
-def active(desk: ControlDesk) -> int:
-    row = desk.create(ADA, RuleGiven(document=RULE)).row
+def active(desk: ControlService) -> int:
+    row = desk.create(ADA, RuleInput(document=RULE)).row
     row = desk.change_state(ADA, row.rule_id, row.revision, StateName.ACTIVE).row
     assert row.state is StateName.ACTIVE
     return row.rule_id

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fraud_ops.control_plane.domain.roles import Role
-from fraud_ops.control_plane.domain.views import RuleGiven
-from fraud_ops.control_plane.feed.events import Event, RuleTouched
+from fraud_ops.control_plane.domain.views import RuleInput
+from fraud_ops.control_plane.feed.events import Event, FeedRuleChange
 from fraud_ops.control_plane.watch.rule_changes import ChangesWatch
 from tests.support.control_plane.scene import ADA, RULE, Scene
 from tests.support.waiting import until
@@ -19,16 +19,16 @@ def test_changes_here_and_elsewhere_are_told(scene: Scene) -> None:
         told.extend(events)
 
     def rules() -> list[int | None]:
-        return [each.rule_id for each in told if isinstance(each, RuleTouched)]
+        return [each.rule_id for each in told if isinstance(each, FeedRuleChange)]
 
     here, elsewhere = scene.desk, scene.another()
     watch = ChangesWatch(here, tell)
     watch.start()
     try:
         here.bind(ADA, "vic", Role.VIEWER)
-        first = here.create(ADA, RuleGiven(document=RULE)).row.rule_id
+        first = here.create(ADA, RuleInput(document=RULE)).row.rule_id
         until(lambda: first in rules(), "a change in this process")
-        second = elsewhere.create(ADA, RuleGiven(document=RULE)).row.rule_id
+        second = elsewhere.create(ADA, RuleInput(document=RULE)).row.rule_id
         until(lambda: second in rules(), "a change in another process")
         assert set(rules()) == {first, second}
     finally:

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from fraud_ops.control_plane.domain.errors import NotFound, Refused
-from fraud_ops.control_plane.service.whatif import Question, WhatIfDesk, WhatIfRun, WhatIfStatus
+from fraud_ops.control_plane.domain.errors import NotFound, RequestRefused
+from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfRun, WhatIfRunner, WhatIfStatus
 from fraud_rules.configuration.project import Project
 from tests.support.waiting import until
 
-QUESTION = Question(b'{"ruleId": 1}', 7)
+QUESTION = WhatIfQuestion(b'{"ruleId": 1}', 7)
 
 
-def desk(project: Project, tmp_path: Path, script: str) -> WhatIfDesk:
-    return WhatIfDesk(project, tmp_path / "archive", [sys.executable, "-c", script])
+def desk(project: Project, tmp_path: Path, script: str) -> WhatIfRunner:
+    return WhatIfRunner(project, tmp_path / "archive", [sys.executable, "-c", script])
 
 
 def test_the_result_is_what_the_command_prints(project: Project, tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_the_result_is_what_the_command_prints(project: Project, tmp_path: Path)
 
 def test_limits_and_no_other_windows_are_asked_of_the_command(project: Project, tmp_path: Path) -> None:
     what_ifs = desk(project, tmp_path, "import sys; print(' '.join(sys.argv[-2:]))")
-    run = what_ifs.start(Question(b"{}", 7, (Decimal("1E+3"), Decimal("2.5")), windows=False))
+    run = what_ifs.start(WhatIfQuestion(b"{}", 7, (Decimal("1E+3"), Decimal("2.5")), windows=False))
     assert run.ended.wait(60)
     assert run.result == b"--limits=1000,2.5 --no-windows\n"
 
@@ -68,7 +68,7 @@ def test_so_many_may_wait_and_no_more(project: Project, tmp_path: Path) -> None:
     until(lambda: first.status is WhatIfStatus.RUNNING, "the first runs")
     for _ in range(10):
         what_ifs.start(QUESTION)
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         what_ifs.start(QUESTION)
     what_ifs.close()
     assert first.ended.wait(60) and first.status is WhatIfStatus.FAILED, (
@@ -79,7 +79,7 @@ def test_so_many_may_wait_and_no_more(project: Project, tmp_path: Path) -> None:
 
 
 def test_the_real_command_says_that_there_is_no_archive(project: Project, tmp_path: Path) -> None:
-    asked = Question(b'{"ruleId": 1}', 7, (Decimal(5),), windows=False)
-    run = WhatIfDesk(project, tmp_path / "archive").start(asked)
+    asked = WhatIfQuestion(b'{"ruleId": 1}', 7, (Decimal(5),), windows=False)
+    run = WhatIfRunner(project, tmp_path / "archive").start(asked)
     assert run.ended.wait(120)
     assert run.status is WhatIfStatus.FAILED and "fraud archive" in str(run.said)

@@ -20,10 +20,10 @@ from fastapi.testclient import TestClient
 
 from fraud_demo.steering import Steering
 from fraud_ops.alarms import Alarm
-from fraud_ops.control_plane.composition import Parts, Surroundings
+from fraud_ops.control_plane.composition import Environment, Parts
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.web.app import PREFIX, create_app
-from fraud_ops.control_plane.web.bootstrap import open_around
+from fraud_ops.control_plane.web.bootstrap import compose_in_loop
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from tests.support.kafka.own_topics import OwnTopics
@@ -113,7 +113,7 @@ class Server:
         """Run one."""
         alarms: list[Alarm] = []
         detector = DetectorSettings.load(project.config / "detector.yaml", {})
-        here = Surroundings(
+        here = Environment(
             project=project,
             kafka=topics.kafka,
             archive=folder / "archive",
@@ -124,7 +124,7 @@ class Server:
         )
 
         def opener(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
-            return open_around(here, loop, stack)
+            return compose_in_loop(here, loop, stack)
 
         application = create_app(opener)
         with TestClient(mounted(application, login)) as client:

@@ -11,8 +11,8 @@ from fraud_ops.control_plane.domain import views
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import granted
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
-from fraud_ops.control_plane.web.auth import Asks, User
-from fraud_ops.control_plane.web.dependencies import Wired
+from fraud_ops.control_plane.web.auth import CurrentActor, CurrentUser
+from fraud_ops.control_plane.web.dependencies import CurrentParts
 from fraud_ops.control_plane.web.extensions import active_extensions
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import admin as shapes
@@ -37,7 +37,7 @@ def openapi(request: Request) -> Response:
 
 
 @routes.get("/me", response_model=shapes.Me, openapi_extra=least(None))
-def me(parts: Wired, user: User) -> Response:
+def me(parts: CurrentParts, user: CurrentUser) -> Response:
     """Read the user and the user's permissions."""
     name, role = user
     demo = "demo" in active_extensions()
@@ -47,7 +47,7 @@ def me(parts: Wired, user: User) -> Response:
 
 
 @routes.get("/schema", response_model=shapes.SchemaShown, openapi_extra=least("viewer"))
-def schema(parts: Wired) -> Response:
+def schema(parts: CurrentParts) -> Response:
     """Read the fields, aggregators, operators and limits for rules."""
     fields = [
         shapes.FieldShown(name=each.name, type=each.type.value, nullable=each.nullable, aliases=list(each.aliases))
@@ -67,7 +67,7 @@ def schema(parts: Wired) -> Response:
 
 
 @routes.get("/drift", response_model=shapes.Drift, openapi_extra=least("viewer"))
-def drift(parts: Wired) -> Response:
+def drift(parts: CurrentParts) -> Response:
     """Compare the store with the rule log."""
     found = parts.drift.read()
     return answer(
@@ -87,7 +87,7 @@ def drift(parts: Wired) -> Response:
 
 @routes.get("/audit", response_model=shapes.Audits, openapi_extra=least("approver"))
 def audit(
-    parts: Wired,
+    parts: CurrentParts,
     before: Annotated[int | None, Query(ge=1, le=MAX_ID)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
     rule_id: Annotated[int | None, Query(alias="ruleId", ge=1, le=MAX_ID)] = None,
@@ -98,19 +98,19 @@ def audit(
 
 
 @routes.get("/audit/verify", response_model=views.AuditVerdict, openapi_extra=least("approver"))
-def verify_audit(parts: Wired) -> Response:
+def verify_audit(parts: CurrentParts) -> Response:
     """Check the audit chain."""
     return answer(parts.desk.verify_audit())
 
 
 @routes.get("/bindings", response_model=shapes.Bindings, openapi_extra=least("admin"))
-def list_bindings(parts: Wired) -> Response:
+def list_bindings(parts: CurrentParts) -> Response:
     """List the users with a role."""
     return answer(shapes.Bindings(items=list(parts.desk.bindings())))
 
 
 @routes.put("/bindings/{user}", response_model=views.Binding, openapi_extra=least("admin"))
-def bind(parts: Wired, who: Asks, user: UserName, body: shapes.BindingRequest) -> Response:
+def bind(parts: CurrentParts, who: CurrentActor, user: UserName, body: shapes.BindingRequest) -> Response:
     """Give a user a role."""
     bound = parts.desk.bind(who, user, body.role)
     parts.roles.forget()
@@ -118,7 +118,7 @@ def bind(parts: Wired, who: Asks, user: UserName, body: shapes.BindingRequest) -
 
 
 @routes.delete("/bindings/{user}", status_code=204, openapi_extra=least("admin"))
-def unbind(parts: Wired, who: Asks, user: UserName) -> Response:
+def unbind(parts: CurrentParts, who: CurrentActor, user: UserName) -> Response:
     """Remove a user's role."""
     parts.desk.unbind(who, user)
     parts.roles.forget()

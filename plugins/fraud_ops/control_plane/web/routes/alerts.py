@@ -12,15 +12,15 @@ from fastapi.responses import StreamingResponse
 from fraud_ops.control_plane.composition import Parts
 from fraud_ops.control_plane.domain import views
 from fraud_ops.control_plane.domain.errors import NotFound
-from fraud_ops.control_plane.feed.events import AlertSeen
-from fraud_ops.control_plane.feed.fire_stats import RuleFired
-from fraud_ops.control_plane.feed.follower import Follower
-from fraud_ops.control_plane.feed.place import Place
+from fraud_ops.control_plane.feed.events import FeedAlert
+from fraud_ops.control_plane.feed.fire_stats import RuleFireStats
+from fraud_ops.control_plane.feed.follower import FeedReader
+from fraud_ops.control_plane.feed.place import FeedPlace
 from fraud_ops.control_plane.service.alert_list import AlertFilter
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
-from fraud_ops.control_plane.web.auth import Asks
-from fraud_ops.control_plane.web.dependencies import Wired
+from fraud_ops.control_plane.web.auth import CurrentActor
+from fraud_ops.control_plane.web.dependencies import CurrentParts
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import alerts as shapes
@@ -43,7 +43,7 @@ _STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 @routes.get("/alerts", response_model=shapes.Alerts, openapi_extra=least("viewer"))
 def list_alerts(
-    parts: Wired,
+    parts: CurrentParts,
     *,
     rule_id: OfRule = None,
     key: Annotated[str, Query(max_length=200)] = "",
@@ -81,12 +81,12 @@ def list_alerts(
     openapi_extra=least("viewer"),
 )
 async def stream(
-    parts: Wired, last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)] = None
+    parts: CurrentParts, last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)] = None
 ) -> Response:
     """Stream events: `alert` (Alert), `alerts` (AlertBatch), `correction` (CorrectionEvent), `operation` (Activation),
     `rules` (RuleChanged), `progress` (ProgressPoint), `gap` (Gap). With `Last-Event-ID`, the stream resumes after that
     event."""
-    since = Place.of(last_event_id) if last_event_id else None
+    since = FeedPlace.of(last_event_id) if last_event_id else None
     if parts.hub.full:
         raise WebError(503, "the event stream has too many readers; try again later")
     # The records that a server reads when it starts are not new events.
@@ -97,14 +97,14 @@ async def stream(
 
 
 @routes.get("/alerts/{alert_id}/evidence", response_model=views.Evidence, openapi_extra=least("viewer"))
-def get_evidence(parts: Wired, alert_id: AlertId, position: Position = None) -> Response:
+def get_evidence(parts: CurrentParts, alert_id: AlertId, position: Position = None) -> Response:
     """Read the transactions of an alert's window from the broker. `position` locates an alert that is not in memory."""
     return answer(parts.evidence.read(_alert(parts, alert_id, position).json))
 
 
 @routes.put("/alerts/{alert_id}/mark", response_model=views.Mark, openapi_extra=least("analyst"))
 def mark_alert(
-    parts: Wired, who: Asks, alert_id: AlertId, body: shapes.MarkRequest, position: Position = None
+    parts: CurrentParts, who: CurrentActor, alert_id: AlertId, body: shapes.MarkRequest, position: Position = None
 ) -> Response:
     """Mark an alert as fraud or not fraud. `position` locates an alert that is not in memory."""
     facts = _alert(parts, alert_id, position).facts
@@ -114,7 +114,7 @@ def mark_alert(
 
 
 @routes.delete("/alerts/{alert_id}/mark", status_code=204, openapi_extra=least("analyst"))
-def unmark_alert(parts: Wired, who: Asks, alert_id: AlertId) -> Response:
+def unmark_alert(parts: CurrentParts, who: CurrentActor, alert_id: AlertId) -> Response:
     """Remove the mark of an alert."""
     parts.desk.unmark(who, alert_id.lower())
     parts.marks.forget()
@@ -122,13 +122,13 @@ def unmark_alert(parts: Wired, who: Asks, alert_id: AlertId) -> Response:
 
 
 @routes.get("/snoozes", response_model=shapes.Snoozes, openapi_extra=least("viewer"))
-def list_snoozes(parts: Wired) -> Response:
+def list_snoozes(parts: CurrentParts) -> Response:
     """List the snoozes in force."""
     return answer(shapes.Snoozes(items=list(parts.desk.snoozes())))
 
 
 @routes.post("/snoozes", status_code=201, response_model=views.Snooze, openapi_extra=least("analyst"))
-def snooze(parts: Wired, who: Asks, body: shapes.SnoozeRequest) -> Response:
+def snooze(parts: CurrentParts, who: CurrentActor, body: shapes.SnoozeRequest) -> Response:
     """Hide alerts of a rule, or of one key of it, from the list until a time."""
     made = parts.desk.snooze(who, body.rule_id, body.key, body.until, body.reason)
     parts.snoozing.forget()
@@ -136,7 +136,7 @@ def snooze(parts: Wired, who: Asks, body: shapes.SnoozeRequest) -> Response:
 
 
 @routes.delete("/snoozes/{snooze_id}", status_code=204, openapi_extra=least("analyst"))
-def end_snooze(parts: Wired, who: Asks, snooze_id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
+def end_snooze(parts: CurrentParts, who: CurrentActor, snooze_id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
     """End a snooze now."""
     parts.desk.unsnooze(who, snooze_id)
     parts.snoozing.forget()
@@ -144,7 +144,7 @@ def end_snooze(parts: Wired, who: Asks, snooze_id: Annotated[int, Path(ge=1, le=
 
 
 @routes.get("/quality", response_model=shapes.QualityTable, openapi_extra=least("viewer"))
-def quality(parts: Wired) -> Response:
+def quality(parts: CurrentParts) -> Response:
     """Read the quality of each rule, over the alerts in memory."""
     marks, flooding = parts.marks(), parts.guard.flooding
     items = [
@@ -153,7 +153,7 @@ def quality(parts: Wired) -> Response:
     return answer(shapes.QualityTable(items=items))
 
 
-async def _caught_up(feed: Follower) -> bool:
+async def _caught_up(feed: FeedReader) -> bool:
     """Wait, without a thread, until the feed has read its initial records; False if that takes too long."""
     try:
         async with asyncio.timeout(_CAUGHT_UP_S):
@@ -164,7 +164,7 @@ async def _caught_up(feed: Follower) -> bool:
     return True
 
 
-def _alert(parts: Parts, alert_id: str, position: str | None) -> AlertSeen:
+def _alert(parts: Parts, alert_id: str, position: str | None) -> FeedAlert:
     found = parts.alerts.alert(alert_id.lower(), _place(position))
     if found is None:
         raise NotFound("this alert is not in memory: send the position of an older alert")
@@ -178,7 +178,7 @@ def _place(text: str | None) -> tuple[int, int, int] | None:
     return place
 
 
-def _quality(fired: RuleFired, marks: tuple[int, int], *, flooding: bool) -> shapes.QualityRow:
+def _quality(fired: RuleFireStats, marks: tuple[int, int], *, flooding: bool) -> shapes.QualityRow:
     marked = rows.quality_of(fired.alerts, marks)
     return shapes.QualityRow(
         rule_id=fired.rule_id,

@@ -9,13 +9,13 @@ import msgspec
 from fastapi import Path, Query, Response
 
 from fraud_ops.airflow_ui.runbooks import runbook_path
-from fraud_ops.control_plane.domain.views import RuleGiven
-from fraud_ops.control_plane.feed.events import QuarantineSeen
+from fraud_ops.control_plane.domain.views import RuleInput
+from fraud_ops.control_plane.feed.events import FeedQuarantine
 from fraud_ops.control_plane.service.panel import Panel
-from fraud_ops.control_plane.service.whatif import Question, WhatIfRun, WhatIfStatus
+from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfRun, WhatIfStatus
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.convert import point_of
-from fraud_ops.control_plane.web.dependencies import Wired
+from fraud_ops.control_plane.web.dependencies import CurrentParts
 from fraud_ops.control_plane.web.problems import WebError, problem
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import detector as shapes
@@ -33,7 +33,7 @@ _REPORTS = "/fraud-reports/whatif/"
 
 
 @routes.get("/progress", response_model=shapes.Progress, openapi_extra=least("viewer"))
-def progress(parts: Wired, minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> Response:
+def progress(parts: CurrentParts, minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> Response:
     """Read the detector's verdict, rate, lag and latency, and its late and quarantined records."""
     status = parts.panel.status()
     return answer(
@@ -52,28 +52,28 @@ def progress(parts: Wired, minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> 
 
 
 @routes.get("/liveness", response_model=shapes.Liveness, openapi_extra=least("viewer"))
-def get_liveness(parts: Wired) -> Response:
+def get_liveness(parts: CurrentParts) -> Response:
     """Read whether the detector evaluates payments now. Each page requests this every few seconds."""
     return answer(_liveness(parts.panel))
 
 
 @routes.post("/whatif", status_code=202, response_model=shapes.WhatIfStarted, openapi_extra=least("analyst"))
-def start_what_if(parts: Wired, body: shapes.WhatIfRequest) -> Response:
+def start_what_if(parts: CurrentParts, body: shapes.WhatIfRequest) -> Response:
     """Start the evaluation of a rule over past days. It publishes nothing."""
     if (body.document is None) == (body.text is None):
         raise WebError(422, "send the rule in one form: document or text")
-    judged = parts.desk.validate(RuleGiven(document=body.document, text=body.text))
+    judged = parts.desk.validate(RuleInput(document=body.document, text=body.text))
     if not judged.valid or judged.document is None:
         return problem(422, "the rule is not valid", judged.reasons)
     if not all(limit.is_finite() and abs(limit.adjusted()) <= _DIGITS for limit in body.limits or ()):
         raise WebError(422, f"limits must be finite numbers of at most {_DIGITS} digits")
     record = encode_document({**judged.document, "ruleState": "ACTIVE"})
-    run = parts.what_ifs.start(Question(record, body.days, tuple(body.limits or ()), body.windows))
+    run = parts.what_ifs.start(WhatIfQuestion(record, body.days, tuple(body.limits or ()), body.windows))
     return answer(shapes.WhatIfStarted(id=run.id), 202)
 
 
 @routes.get("/whatif/{what_if_id}", response_model=shapes.WhatIf, openapi_extra=least("analyst"))
-def get_what_if(parts: Wired, what_if_id: Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]) -> Response:
+def get_what_if(parts: CurrentParts, what_if_id: Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]) -> Response:
     """Read the progress and the result of a what-if."""
     return answer(_what_if(parts.what_ifs.get(what_if_id)))
 
@@ -106,7 +106,7 @@ _DIGITS = 38
 _result = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 
-def _refused(seen: QuarantineSeen) -> shapes.Quarantined:
+def _refused(seen: FeedQuarantine) -> shapes.Quarantined:
     said = dict(seen.headers)
     return shapes.Quarantined(
         reason=said.get("reason", ""),

@@ -9,12 +9,12 @@ from fastapi import Header, Path, Query, Response
 
 from fraud_ops.control_plane.domain import views
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.views import RuleGiven, RuleWithForms
+from fraud_ops.control_plane.domain.views import RuleInput, RuleWithForms
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import answer
-from fraud_ops.control_plane.web.auth import Asks
+from fraud_ops.control_plane.web.auth import CurrentActor
 from fraud_ops.control_plane.web.convert import activation_of
-from fraud_ops.control_plane.web.dependencies import Wired
+from fraud_ops.control_plane.web.dependencies import CurrentParts
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import rules as shapes
@@ -43,7 +43,7 @@ _FILES = {RuleFormat.JSON: "application/json", RuleFormat.YAML: "application/yam
 
 @routes.get("/rules", response_model=shapes.Rules, openapi_extra=least("viewer"))
 def list_rules(
-    parts: Wired,
+    parts: CurrentParts,
     state: StateName | None = None,
     q: Annotated[str, Query(max_length=200)] = "",
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
@@ -55,38 +55,40 @@ def list_rules(
 
 
 @routes.post("/rules", status_code=201, response_model=shapes.RuleDetail, openapi_extra=least("analyst"))
-def create_rule(parts: Wired, who: Asks, body: shapes.WriteRequest) -> Response:
+def create_rule(parts: CurrentParts, who: CurrentActor, body: shapes.WriteRequest) -> Response:
     """Save a new rule as a draft. A rule without a `ruleId` gets a free id."""
     return rows.detail(parts, parts.desk.create(who, _given(body), body.comment), 201)
 
 
 @routes.post("/rules/validate", response_model=views.Validation, openapi_extra=least("analyst"))
-def validate_rule(parts: Wired, body: shapes.ValidateRequest) -> Response:
+def validate_rule(parts: CurrentParts, body: shapes.ValidateRequest) -> Response:
     """Validate a rule and list all faults. This saves nothing."""
     return answer(parts.desk.validate(_given(body), body.rule_id))
 
 
 @routes.get("/refused-records", response_model=shapes.RefusedRecords, openapi_extra=least("viewer"))
-def list_refused_records(parts: Wired) -> Response:
+def list_refused_records(parts: CurrentParts) -> Response:
     """List the newest 50 records of the rule log that the detector rejected, with its reasons, newest first."""
     return answer(shapes.RefusedRecords(items=[activation_of(each) for each in parts.memory.refused()]))
 
 
 @routes.get("/rules/{rule_id}", response_model=shapes.RuleDetail, openapi_extra=least("viewer"))
-def get_rule(parts: Wired, rule_id: Id) -> Response:
+def get_rule(parts: CurrentParts, rule_id: Id) -> Response:
     """Read a rule, with its revision as the ETag."""
     return rows.detail(parts, parts.desk.rule(rule_id))
 
 
 @routes.put("/rules/{rule_id}", response_model=shapes.RuleDetail, responses=_WAITS, openapi_extra=least("analyst"))
-def edit_rule(parts: Wired, who: Asks, rule_id: Id, body: shapes.WriteRequest, if_match: IfMatch = None) -> Response:
+def edit_rule(
+    parts: CurrentParts, who: CurrentActor, rule_id: Id, body: shapes.WriteRequest, if_match: IfMatch = None
+) -> Response:
     """Save a new revision, or request it if it needs approval (202)."""
     seen = _seen(if_match)
     return _changed(parts, parts.desk.edit(who, rule_id, seen, _given(body), body.comment), seen)
 
 
 @routes.get("/rules/{rule_id}/versions", response_model=shapes.Versions, openapi_extra=least("viewer"))
-def list_versions(parts: Wired, rule_id: Id, before: Before = None, limit: Most = 100) -> Response:
+def list_versions(parts: CurrentParts, rule_id: Id, before: Before = None, limit: Most = 100) -> Response:
     """List the revisions, newest first."""
     page = parts.desk.versions(rule_id, limit=limit, before=before)
     return answer(shapes.Versions(items=rows.versions(parts, rule_id, page.items), next=page.next))
@@ -94,7 +96,7 @@ def list_versions(parts: Wired, rule_id: Id, before: Before = None, limit: Most 
 
 @routes.get("/rules/{rule_id}/diff", response_model=shapes.Diff, openapi_extra=least("viewer"))
 def diff_versions(
-    parts: Wired,
+    parts: CurrentParts,
     rule_id: Id,
     since: Annotated[Revision, Query(alias="from")],
     until: Annotated[Revision, Query(alias="to")],
@@ -106,7 +108,9 @@ def diff_versions(
 @routes.post(
     "/rules/{rule_id}/state", response_model=shapes.RuleDetail, responses=_WAITS, openapi_extra=least("analyst")
 )
-def change_state(parts: Wired, who: Asks, rule_id: Id, body: shapes.StateRequest, if_match: IfMatch = None) -> Response:
+def change_state(
+    parts: CurrentParts, who: CurrentActor, rule_id: Id, body: shapes.StateRequest, if_match: IfMatch = None
+) -> Response:
     """Change the state of a rule, or request the change if it needs approval (202)."""
     seen = _seen(if_match)
     return _changed(parts, parts.desk.change_state(who, rule_id, seen, body.state, body.comment), seen)
@@ -115,7 +119,9 @@ def change_state(parts: Wired, who: Asks, rule_id: Id, body: shapes.StateRequest
 @routes.post(
     "/rules/{rule_id}/rollback", response_model=shapes.RuleDetail, responses=_WAITS, openapi_extra=least("analyst")
 )
-def roll_back(parts: Wired, who: Asks, rule_id: Id, body: shapes.RollbackRequest, if_match: IfMatch = None) -> Response:
+def roll_back(
+    parts: CurrentParts, who: CurrentActor, rule_id: Id, body: shapes.RollbackRequest, if_match: IfMatch = None
+) -> Response:
     """Save an old revision's document as a new revision, or request it if it needs approval (202)."""
     seen = _seen(if_match)
     return _changed(parts, parts.desk.rollback(who, rule_id, seen, body.revision, body.comment), seen)
@@ -123,7 +129,7 @@ def roll_back(parts: Wired, who: Asks, rule_id: Id, body: shapes.RollbackRequest
 
 @routes.get("/approvals", response_model=shapes.Approvals, openapi_extra=least("viewer"))
 def list_approvals(
-    parts: Wired,
+    parts: CurrentParts,
     *,
     open_only: Annotated[bool, Query(alias="open")] = True,
     before: Before = None,
@@ -135,19 +141,19 @@ def list_approvals(
 
 
 @routes.post("/approvals/{approval_id}/approve", response_model=views.Approval, openapi_extra=least("approver"))
-def approve(parts: Wired, who: Asks, approval_id: Id, body: shapes.Decision) -> Response:
+def approve(parts: CurrentParts, who: CurrentActor, approval_id: Id, body: shapes.Decision) -> Response:
     """Approve a request: the change takes effect."""
     return answer(parts.desk.decide(who, approval_id, approve=True, comment=body.comment))
 
 
 @routes.post("/approvals/{approval_id}/reject", response_model=views.Approval, openapi_extra=least("analyst"))
-def reject(parts: Wired, who: Asks, approval_id: Id, body: shapes.Decision) -> Response:
+def reject(parts: CurrentParts, who: CurrentActor, approval_id: Id, body: shapes.Decision) -> Response:
     """Reject a request. Users who are not approvers may only withdraw their own requests."""
     return answer(parts.desk.decide(who, approval_id, approve=False, comment=body.comment))
 
 
 @routes.post("/controls", status_code=202, response_model=views.ControlResult, openapi_extra=least("admin"))
-def send_control(parts: Wired, who: Asks, body: shapes.ControlRequest) -> Response:
+def send_control(parts: CurrentParts, who: CurrentActor, body: shapes.ControlRequest) -> Response:
     """Send a control for all rules or all state. Destructive controls need `confirm`."""
     return answer(parts.desk.control(who, body.control.value, body.confirm, body.comment), 202)
 
@@ -159,7 +165,7 @@ def send_control(parts: Wired, who: Asks, body: shapes.ControlRequest) -> Respon
     openapi_extra=least("viewer"),
 )
 def export_rules(
-    parts: Wired, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
+    parts: CurrentParts, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
 ) -> Response:
     """Export all rules but drafts and deleted rules, as a file for `import`."""
     wanted = RuleFormat(form)
@@ -170,7 +176,11 @@ def export_rules(
 
 @routes.post("/import", response_model=views.ImportResult, openapi_extra=least("analyst"))
 def import_rules(
-    parts: Wired, who: Asks, body: shapes.ImportRequest, *, dry_run: Annotated[bool, Query(alias="dryRun")] = True
+    parts: CurrentParts,
+    who: CurrentActor,
+    body: shapes.ImportRequest,
+    *,
+    dry_run: Annotated[bool, Query(alias="dryRun")] = True,
 ) -> Response:
     """Import a file of rules, all of it or nothing. New rules become drafts."""
     form = None if body.format is None else RuleFormat(body.format)
@@ -179,17 +189,17 @@ def import_rules(
 
 @routes.get("/operations", response_model=shapes.Operations, openapi_extra=least("viewer"))
 def list_operations(
-    parts: Wired, after_version: Annotated[int, Query(alias="afterVersion", ge=-1, le=MAX_ID)] = -1
+    parts: CurrentParts, after_version: Annotated[int, Query(alias="afterVersion", ge=-1, le=MAX_ID)] = -1
 ) -> Response:
     """List the detector's reports about records of the rule log after this version; at most a thousand."""
     found = parts.memory.operations_after(after_version)
     return answer(shapes.Operations(items=[activation_of(each) for each in found]))
 
 
-def _given(body: shapes.WriteRequest | shapes.ValidateRequest) -> RuleGiven:
+def _given(body: shapes.WriteRequest | shapes.ValidateRequest) -> RuleInput:
     if sum(each is not None for each in (body.document, body.text, body.yaml)) != 1:
         raise WebError(422, "send the rule in one form: document, text or yaml")
-    return RuleGiven(document=body.document, text=body.text, yaml=body.yaml)
+    return RuleInput(document=body.document, text=body.text, yaml=body.yaml)
 
 
 def _seen(if_match: str | None) -> int:
@@ -204,7 +214,7 @@ def _seen(if_match: str | None) -> int:
     return int(found[1])
 
 
-def _changed(parts: Wired, found: RuleWithForms, seen: int) -> Response:
+def _changed(parts: CurrentParts, found: RuleWithForms, seen: int) -> Response:
     """Build the response to a change: 202 if the rule is unchanged because the change waits for approval."""
     waits = found.row.pending is not None and found.row.revision == seen
     return rows.detail(parts, found, 202 if waits else 200)
