@@ -31,6 +31,11 @@ class Detector:
         command = [sys.executable, str(project.root / "spark_jobs" / "detector.py"), *arguments]
         self._process = start_detached(command, log, folder=project.root, environment={**os.environ, **environ})
 
+    @property
+    def pid(self) -> int:
+        """The process id of the Python driver."""
+        return self._process.pid
+
     def await_ready(self, timeout_s: float = _READY_S) -> None:
         """Return once its query runs."""
         deadline = time.monotonic() + timeout_s

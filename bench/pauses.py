@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-__all__ = ["logging_to", "pauses"]
+__all__ = ["Pause", "logging_to", "pauses", "pauses_in"]
 
-_PAUSE = re.compile(r"GC\(\d+\) Pause (?P<kind>\w+).* (?P<ms>[0-9.]+)ms$", re.MULTILINE)
+_PAUSE = re.compile(r"^\[(?P<at>[0-9.]+)s\].*GC\(\d+\) Pause (?P<kind>\w+).* (?P<ms>[0-9.]+)ms$", re.MULTILINE)
+
+
+class Pause(NamedTuple):
+    """One pause: when it ended, in seconds since the start of the JVM, its kind and its length."""
+
+    at_s: float
+    kind: str
+    ms: float
 
 
 def logging_to(log: Path) -> list[str]:
@@ -16,8 +25,14 @@ def logging_to(log: Path) -> list[str]:
     return ["--spark-conf", f"spark.driver.defaultJavaOptions=-Xlog:gc:file={log}"]
 
 
+def pauses_in(log: Path) -> list[Pause]:
+    """The pauses in a log, in their order; none without a log."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return [Pause(float(each["at"]), each["kind"], float(each["ms"])) for each in _PAUSE.finditer(text)]
+
+
 def pauses(log: Path) -> Mapping[str, float]:
     """The number of full collections, and the longest pause of any."""
-    found = list(_PAUSE.finditer(log.read_text(encoding="utf-8", errors="replace"))) if log.exists() else []
-    full = sum(pause["kind"] == "Full" for pause in found)
-    return {"gc_full": full, "gc_longest_ms": max((float(pause["ms"]) for pause in found), default=0.0)}
+    found = pauses_in(log)
+    full = sum(pause.kind == "Full" for pause in found)
+    return {"gc_full": full, "gc_longest_ms": max((pause.ms for pause in found), default=0.0)}

@@ -35,9 +35,11 @@ def main() -> int:
 
 
 def summary(seen: Sequence[tuple[int, float]], skip_ms: float) -> dict[str, float]:
-    """Percentiles in ms from (eventTime, latency) pairs, without the transactions of the first `skip_ms`."""
+    """Percentiles in ms from (eventTime, latency) pairs, without the transactions of the first `skip_ms`; `max_at_s` is
+    when the transaction of the slowest alert was sent, in seconds since the first one."""
     start_ms = min(sent for sent, _ in seen) + skip_ms
     measured = sorted(latency for sent, latency in seen if sent >= start_ms)
+    slowest_sent, _ = max((each for each in seen if each[0] >= start_ms), key=lambda each: each[1])
     return {
         "alerts": len(seen),
         "measured": len(measured),
@@ -45,6 +47,7 @@ def summary(seen: Sequence[tuple[int, float]], skip_ms: float) -> dict[str, floa
         "p95_ms": quantile(measured, 0.95),
         "p99_ms": quantile(measured, 0.99),
         "max_ms": measured[-1],
+        "max_at_s": (slowest_sent - min(sent for sent, _ in seen)) / 1_000,
     }
 
 

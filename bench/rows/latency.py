@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.detector import command
 from bench.figures import Figure, Rows, Scale, Target, at_most
 from bench.lab import Lab, Session
+from bench.meters import FIGURES, metered
 from bench.pauses import pauses
 from bench.rulesets import CANARY, FIRE_ALL, RULES_10, Document, many
 
@@ -37,15 +38,17 @@ def watched(session: Session, load: Steady, scale: Scale) -> Mapping[str, float]
     with command(*watching) as watch:
         assert watch.stdout is not None
         assert watch.stdout.readline() == "ready\n"
-        with command(*producing) as produce:
-            made, _ = produce.communicate(timeout=seconds + 60)
-        seen, _ = watch.communicate(timeout=120)
+        with metered(session) as meters:
+            with command(*producing) as produce:
+                made, _ = produce.communicate(timeout=seconds + 60)
+            seen, _ = watch.communicate(timeout=120)
     session.running.check()
     found = json.loads(seen)
     assert not found["duplicates"], f"{found['duplicates']} alerts came twice"
     expected = int(load.rate * seconds)
     assert found["alerts"] == expected, f"{found['alerts']} alerts for {expected} transactions"
-    return {name: found[name] for name in ("p50_ms", "p95_ms", "p99_ms", "max_ms")} | json.loads(made)
+    kept = ("p50_ms", "p95_ms", "p99_ms", "max_ms", "max_at_s")
+    return {name: found[name] for name in kept} | json.loads(made) | meters.values
 
 
 def _measure_fire_all(lab: Lab, scale: Scale) -> Mapping[str, float]:
@@ -75,7 +78,12 @@ def _percentiles(
 ) -> list[Figure]:
     names = {"p50_ms": "p50", "p95_ms": "p95", "p99_ms": "p99", "max_ms": "largest"}
     return [
-        Figure(prefix + key, f"{of}{title}", "ms", targets.get(key), flink.get(key, "")) for key, title in names.items()
+        *(
+            Figure(prefix + key, f"{of}{title}", "ms", targets.get(key), flink.get(key, ""))
+            for key, title in names.items()
+        ),
+        Figure(f"{prefix}max_at_s", f"{of}the slowest alert's transaction was sent, after the load's start", "s"),
+        *(replace(meter, key=prefix + meter.key, title=of + meter.title) for meter in FIGURES),
     ]
 
 

@@ -17,7 +17,7 @@ import pytest
 from bench.__main__ import main
 from bench.figures import Figure, Rows, Spread, at_least, at_most, spread
 from bench.loads import UNIFORM_500K, WARM_100K, ZIPF_500K, Load, transactions
-from bench.pauses import pauses
+from bench.pauses import Pause, pauses, pauses_in
 from bench.report import number, render, replaced, verdict
 from bench.results import Results, read, write
 from bench.rows import ALL
@@ -256,3 +256,4 @@ def test_pauses_of_a_jvm_are_counted(tmp_path: Path) -> None:
         "[2.3s][info][gc] GC(1) Pause Full (Metadata GC Threshold) 40M->19M(640M) 512.700ms\n"
     )
     assert pauses(log) == {"gc_full": 1, "gc_longest_ms": 512.7}
+    assert pauses_in(log) == [Pause(1.1, "Young", 18.421), Pause(2.3, "Full", 512.7)]
