@@ -30,7 +30,7 @@ class ControlSite:
             port=port,
             password=self._password,
             connections={"fraud_kafka": kafka},
-            surroundings=session.environ,
+            process_variables=session.environ,
         )
         self._airflow = LocalAirflow(site)
         self.api = f"{site.url}{_API}"

@@ -83,8 +83,8 @@ class Detector:
 def command(*arguments: str, environ: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
     """A process of a module (`python -m` and these arguments) with these variables too, ended on leaving if it has not
     ended by itself."""
-    surroundings = {**os.environ, **(environ or {})}
-    process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=subprocess.PIPE, text=True, env=surroundings)
+    environment = {**os.environ, **(environ or {})}
+    process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=subprocess.PIPE, text=True, env=environment)
     try:
         yield process
     finally:

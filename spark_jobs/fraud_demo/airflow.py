@@ -58,7 +58,7 @@ class AirflowSite:
     """One installation. `port` is the port of the API server. The next two serve the logs of tasks and of triggers.
 
     `connections` are Airflow connections by id, as JSON-ready documents; they reach the components by their
-    environment, never by an argument. `surroundings` are variables of the environment that are no setting of Airflow's.
+    environment, never by an argument. `process_variables` are environment variables that are not Airflow settings.
     """
 
     home: Path
@@ -68,7 +68,7 @@ class AirflowSite:
     connections: Mapping[str, Mapping[str, object]]
     variables: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
-    surroundings: Mapping[str, str] = field(default_factory=dict)
+    process_variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -98,7 +98,7 @@ class AirflowSite:
             "NO_PROXY": HOST,
             "no_proxy": HOST,
         }
-        return {**store, **inherited, **made, **given, **variables, **self.surroundings, **own}
+        return {**store, **inherited, **made, **given, **variables, **self.process_variables, **own}
 
     def _settings(self) -> dict[str, str]:
         return {
@@ -199,8 +199,9 @@ class LocalAirflow:
                 document = json.load(answer)
         except (OSError, ValueError):
             return list(Component)
-        told = {component: document.get(component.replace("-", "_")) or {} for component in Component}
-        return [name for name, each in told.items() if name != Component.API_SERVER and each.get("status") != "healthy"]
+        health = {component: document.get(component.replace("-", "_")) or {} for component in Component}
+        sick = (name for name, each in health.items() if each.get("status") != "healthy")
+        return [name for name in sick if name != Component.API_SERVER]
 
     def stop(self) -> bool:
         """End every process of this site, after a while by a kill. Return False if there was none."""

@@ -22,7 +22,7 @@ from fraud_demo.sender import Sender
 from fraud_demo.site import PASSWORD, DemoSite
 from fraud_demo.steering import Steering
 from fraud_demo.traffic import TrafficSettings
-from fraud_demo.verdict import RunVerdict, SentTraffic, judge
+from fraud_demo.verdict import RunVerdict, SentTraffic, check_run
 from fraud_demo.watch import OutputWatch
 from fraud_rules.cli.configured import CommandContext
 from fraud_rules.cli.interrupts import interrupts_set
@@ -65,7 +65,7 @@ def run_demo(options: DemoOptions, context: CommandContext) -> int:
         if stop.is_set():
             demo.say_goodbye()
             return 0 if options.traffic.seconds is None else INTERRUPTED
-        return 0 if demo.judge().right else 1
+        return 0 if demo.check_run().right else 1
 
 
 class _Demo:
@@ -117,7 +117,7 @@ class _Demo:
             if not self._stop.is_set():
                 self._drain(screen)
 
-    def judge(self) -> RunVerdict:
+    def check_run(self) -> RunVerdict:
         """Drain the detector, recompute the run from its recording, and show the verdict."""
         self._site.drain()
         self._watch.stop()
@@ -126,7 +126,7 @@ class _Demo:
         recording.write(places.recording)
         answer = replay_recording(recording, self._context.schema, settings)
         published = read_published(self._kafka, settings.topics)
-        verdict = judge(published, answer, SentTraffic(self._sender.sent.records, self._sender.planted_whole))
+        verdict = check_run(published, answer, SentTraffic(self._sender.sent.records, self._sender.planted_whole))
         self._console.print(summary(verdict, self._watch.seen().latencies_ms))
         self._report(f"recording: {places.recording} (fraud replay recomputes it)")
         return verdict
@@ -167,10 +167,10 @@ class _Demo:
             screen.show(self._watch.seen(), self._sending())
             return self._goes_on()
 
-        judged_all = self._watch.await_seen(
-            lambda seen: all(seen.judged.get(partition, 0) >= end for partition, end in ends.items()), _DRAIN_S, check
+        evaluated_all = self._watch.await_seen(
+            lambda seen: all(seen.evaluated.get(part, 0) >= end for part, end in ends.items()), _DRAIN_S, check
         )
-        if not judged_all and not self._stop.is_set():
+        if not evaluated_all and not self._stop.is_set():
             raise DetectorFailed(f"the detector has not evaluated all traffic within {_DRAIN_S:g} s after its end")
 
     def _sending(self) -> Sending:

@@ -171,7 +171,7 @@ class DemoSite:
             password=PASSWORD,
             connections={"fraud_kafka": kafka, "spark_default": spark},
             variables={"fraud_archive": str(self.places.archive)},
-            surroundings={STEERING_VARIABLE: str(self.places.steering)},
+            process_variables={STEERING_VARIABLE: str(self.places.steering)},
         )
 
 

@@ -52,7 +52,7 @@ class OutputSnapshot:
     latencies_ms: tuple[int, ...]
     status: DetectorStatus | None
     liveness: Liveness | None
-    judged: Mapping[int, int]
+    evaluated: Mapping[int, int]
     rules_live: int
 
 
@@ -114,7 +114,7 @@ class OutputWatch:
             latencies_ms=tuple(self._latencies_ms),
             status=detector_status(list(self._progress), now_ms(), self._settings.tick_ms),
             liveness=self._liveness.liveness(),
-            judged={} if newest is None else newest.ends_of(topics.transactions),
+            evaluated={} if newest is None else newest.ends_of(topics.transactions),
             rules_live=0 if newest is None else newest.rules_end,
         )
 

@@ -162,7 +162,7 @@ def _site(project: Project, folder: Path, broker: Broker) -> AirflowSite:
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
         },
         variables={"fraud_archive": str(folder / "archive")},
-        surroundings={STEERING: str(folder / "steering")},
+        process_variables={STEERING: str(folder / "steering")},
     )
 
 

@@ -33,8 +33,10 @@ Row = tuple[int, int, bytes]
 
 @dataclass(slots=True)
 class OrderedHistory:
-    """Records sorted by (event time, position in the files). `refused` counts the records that are no transactions, by
-    reason. Such a record stays behind the transaction before it, and the detector quarantines it."""
+    """Records sorted by (event time, position in the files). `refused` counts the unreadable records, by reason.
+
+    An unreadable record stays behind the previous transaction, and the detector quarantines it.
+    """
 
     folder: Path
     schema: TransactionSchema
@@ -71,7 +73,7 @@ class OrderedHistory:
         self.records += len(values)
 
     def _times(self, values: Sequence[bytes]) -> np.ndarray:
-        """The event time of each record. A record that is no transaction gets that of the transaction before it."""
+        """The event time of each record. An unreadable record gets that of the previous transaction."""
         n = len(values)
         decoded = decode_transactions(
             values,

@@ -23,7 +23,7 @@ from fraud_demo.sender import Sender
 from fraud_demo.site import PASSWORD, DemoSite
 from fraud_demo.traffic import TrafficSettings
 from fraud_demo.verdict import RunVerdict as DemoVerdict
-from fraud_demo.verdict import SentTraffic, judge
+from fraud_demo.verdict import SentTraffic, check_run
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.verdicts.health import health
 from fraud_ops.verdicts.observation import DetectorObservation
@@ -161,7 +161,7 @@ class Supervised:
 
         until(is_read, "everything is read", RUN_S, _LOOK_S)
 
-    def judge(self) -> DemoVerdict:
+    def check_run(self) -> DemoVerdict:
         """Let it read everything, and compare its outputs with the replay of the recorded logs."""
         self.sender.stop()
         self.await_judged()
@@ -169,7 +169,7 @@ class Supervised:
         recording = record_run(kafka, self.context.settings)
         answer = replay_recording(recording, self.context.schema, self.context.settings)
         published = read_published(kafka, self.context.settings.topics)
-        return judge(published, answer, SentTraffic(self.sender.sent.records, self.sender.planted_whole))
+        return check_run(published, answer, SentTraffic(self.sender.sent.records, self.sender.planted_whole))
 
 
 class Api:

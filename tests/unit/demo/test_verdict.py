@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from fraud_demo.screen import Sending, picture, status_line, summary
-from fraud_demo.verdict import PublishedOutputs, SentTraffic, judge
+from fraud_demo.verdict import PublishedOutputs, SentTraffic, check_run
 from fraud_demo.watch import OutputSnapshot, ReceivedAlert
 from fraud_rules.logs.detector_status import DetectorStatus
 from fraud_rules.monitoring.liveness import Liveness, Severity
@@ -56,7 +56,7 @@ def answer(*alerts: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 def test_a_run_is_right_when_everything_published_is_what_the_replay_says() -> None:
-    verdict = judge(published(HUGE, MULES, TESTED), answer(HUGE, MULES, TESTED), SentTraffic(1_000, PLANTED))
+    verdict = check_run(published(HUGE, MULES, TESTED), answer(HUGE, MULES, TESTED), SentTraffic(1_000, PLANTED))
     assert verdict.right
     assert (verdict.planted, verdict.found, verdict.others, verdict.duplicates) == (2, 2, 1, 1)
 
@@ -87,14 +87,14 @@ def test_a_run_is_right_when_everything_published_is_what_the_replay_says() -> N
     ],
 )
 def test_every_fault_is_named(got: PublishedOutputs, wanted: dict[str, list[Any]], says: str) -> None:
-    assert judge(got, wanted, SentTraffic(1_000, PLANTED)).faults == (says,)
+    assert check_run(got, wanted, SentTraffic(1_000, PLANTED)).faults == (says,)
 
 
 def test_alerts_about_ordinary_traffic_must_be_few() -> None:
     noise = [alert(f"noise-{each}", 100 + each) for each in range(6)]
     everything = [HUGE, MULES, *noise]
-    assert judge(published(*everything), answer(*everything), SentTraffic(10_000, PLANTED)).right
-    (fault,) = judge(published(*everything), answer(*everything), SentTraffic(1_000, PLANTED)).faults
+    assert check_run(published(*everything), answer(*everything), SentTraffic(10_000, PLANTED)).right
+    (fault,) = check_run(published(*everything), answer(*everything), SentTraffic(1_000, PLANTED)).faults
     assert fault.startswith("6 alerts about ordinary traffic")
 
 
@@ -129,8 +129,8 @@ def test_a_dead_detector_is_not_shown_as_if_it_worked() -> None:
 
 
 def test_the_summary_says_whether_the_run_was_right() -> None:
-    right = judge(published(HUGE, MULES), answer(HUGE, MULES), SentTraffic(1_000, PLANTED))
-    wrong = judge(published(HUGE), answer(HUGE), SentTraffic(1_000, PLANTED))
+    right = check_run(published(HUGE, MULES), answer(HUGE, MULES), SentTraffic(1_000, PLANTED))
+    wrong = check_run(published(HUGE), answer(HUGE), SentTraffic(1_000, PLANTED))
     assert "right: every alert equals the replay" in shown(summary(right, (200, 400)))
     assert "planted frauds without an alert: mule-fan-out-2" in shown(summary(wrong, ()))
 

@@ -1,1 +1,1 @@
-"""The agent: the process beside Spark that executes recorded intents. It decides and restarts nothing by itself."""
+"""The agent: the process beside Spark that executes recorded intents. Supervisors decide; the agent only executes."""
