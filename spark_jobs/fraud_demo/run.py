@@ -63,7 +63,7 @@ def run_demo(options: DemoOptions, context: CommandContext) -> int:
             return INTERRUPTED
         demo.run()
         if stop.is_set():
-            demo.say_goodbye()
+            demo.show_summary()
             return 0 if options.traffic.seconds is None else INTERRUPTED
         return 0 if demo.check_run().right else 1
 
@@ -93,7 +93,7 @@ class _Demo:
         self._watch.start()
         self._stack.callback(self._watch.stop)
         rules = sum(1 for _ in rule_files([self._context.project.config / "rules"]))
-        live = self._watch.await_seen(lambda seen: seen.rules_live >= rules, _START_S, self._goes_on)
+        live = self._watch.await_seen(lambda seen: seen.rules_live >= rules, _START_S, self._continues)
         if not live and not self._stop.is_set():
             raise DetectorFailed(f"the seed rules were not live within {_START_S:g} s (logs: {self._site.places.logs})")
         if live:
@@ -109,10 +109,10 @@ class _Demo:
         self._report(f"late frauds of yesterday follow after {_LATE_AFTER_S:g} s: fraud_archive and")
         self._report("fraud_nightly_reevaluation in Airflow find these frauds, which arrive too late for alerts")
         with open_screen(f"Airflow: {self._address}") as screen:
-            while self._goes_on() and not self._sender.ended():
+            while self._continues() and not self._sender.ended():
                 if not planted and self._sending().elapsed_s > _LATE_AFTER_S:
                     planted = self._plant_late_frauds()
-                screen.show(self._watch.seen(), self._sending())
+                screen.show(self._watch.snapshot(), self._sending())
                 self._stop.wait(_FRAME_S)
             if not self._stop.is_set():
                 self._drain(screen)
@@ -127,7 +127,7 @@ class _Demo:
         answer = replay_recording(recording, self._context.schema, settings)
         published = read_published(self._kafka, settings.topics)
         verdict = check_run(published, answer, SentTraffic(self._sender.sent.records, self._sender.planted_whole))
-        self._console.print(summary(verdict, self._watch.seen().latencies_ms))
+        self._console.print(summary(verdict, self._watch.snapshot().latencies_ms))
         self._report(f"recording: {places.recording} (fraud replay recomputes it)")
         return verdict
 
@@ -137,9 +137,9 @@ class _Demo:
         append_records(self._kafka, self._context.settings.topics.transactions, records)
         return True
 
-    def say_goodbye(self) -> None:
+    def show_summary(self) -> None:
         """Show a summary after an interrupt."""
-        self._console.print(status_line(self._watch.seen(), self._sending()))
+        self._console.print(status_line(self._watch.snapshot(), self._sending()))
         self._report("stopping all processes of this demo")
 
     def _compile(self) -> None:
@@ -153,7 +153,7 @@ class _Demo:
     def _address(self) -> str:
         return f"{self._site.airflow.site.url} ({USER} / {PASSWORD})"
 
-    def _goes_on(self) -> bool:
+    def _continues(self) -> bool:
         """Return False once interrupted. Raise if a component has ended, except the detector, which is supervised."""
         self._site.check()
         return not self._stop.is_set()
@@ -164,8 +164,8 @@ class _Demo:
         ends = topic_ends(self._kafka, self._context.settings.topics.transactions)
 
         def check() -> bool:
-            screen.show(self._watch.seen(), self._sending())
-            return self._goes_on()
+            screen.show(self._watch.snapshot(), self._sending())
+            return self._continues()
 
         evaluated_all = self._watch.await_seen(
             lambda seen: all(seen.evaluated.get(part, 0) >= end for part, end in ends.items()), _DRAIN_S, check

@@ -80,7 +80,7 @@ class Sender:
         try:
             writer = TrafficWriter(self._kafka, self._topic)
             self.sent = writer.sent
-            writer.send(self._records(), self._stop, self._note)
+            writer.send(self._records(), self._stop, self._record)
         finally:
             if self._steering is not None:
                 self._steering.end()
@@ -95,7 +95,7 @@ class Sender:
         per_s = int(self._settings.rate_per_s)
         planted: list[TrafficRecord] = []
         while not self._stop.is_set():
-            steering.say(TrafficState(per_s))
+            steering.write_state(TrafficState(per_s))
             now_ms = clock.now_ms()
             ordinary = generate(replace(self._settings, rate_per_s=per_s), now_ms) if per_s else iter(())
             wished = per_s
@@ -116,7 +116,7 @@ class Sender:
             now_ms = clock.now_ms()
             yield from planted_fraud(wish.pattern, wish.label, now_ms, seed=now_ms)
 
-    def _note(self, record: TrafficRecord) -> None:
+    def _record(self, record: TrafficRecord) -> None:
         if record.planted is not None and record.transaction_id is not None:
             self._planted[record.transaction_id] = record.planted
             if record.ends_fraud:

@@ -54,7 +54,7 @@ class Steering:
         except (OSError, msgspec.MsgspecError):
             return None
 
-    def say(self, state: TrafficState) -> None:
+    def write_state(self, state: TrafficState) -> None:
         """Write the state of the traffic."""
         _put(self.folder / "state.json", msgspec.json.encode(state))
 

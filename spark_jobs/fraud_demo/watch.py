@@ -83,10 +83,10 @@ class OutputWatch:
         self._stop.set()
         self._thread.join()
 
-    def seen(self) -> OutputSnapshot:
+    def snapshot(self) -> OutputSnapshot:
         """The outputs so far. Raises the error that ended the thread, if any."""
         with self._changed:
-            return self._seen()
+            return self._snapshot()
 
     def await_seen(self, wanted: Callable[[OutputSnapshot], bool], timeout_s: float, check: Callable[[], bool]) -> bool:
         """Wait until the outputs satisfy `wanted`. Return False after the timeout, or if `check` returns False.
@@ -95,13 +95,13 @@ class OutputWatch:
         """
         deadline = time.monotonic() + timeout_s
         with self._changed:
-            while not wanted(self._seen()):
+            while not wanted(self._snapshot()):
                 if time.monotonic() > deadline or not check():
                     return False
                 self._changed.wait(_POLL_S)
         return True
 
-    def _seen(self) -> OutputSnapshot:
+    def _snapshot(self) -> OutputSnapshot:
         if self._failure is not None:
             raise self._failure
         topics = self._settings.topics
@@ -132,14 +132,14 @@ class OutputWatch:
             for received in follow(self._kafka, starts, wanted=lambda: not self._stop.is_set()):
                 if received is not None:
                     with self._changed:
-                        self._take(received)
+                        self._add(received)
                         self._changed.notify_all()
-        except Exception as error:  # noqa: BLE001 - `seen` raises it, so that the screen does not show old figures as current
+        except Exception as error:  # noqa: BLE001 - `snapshot` raises it, so that the screen does not show old figures as current
             with self._changed:
                 self._failure = error
                 self._changed.notify_all()
 
-    def _take(self, received: ReceivedRecord) -> None:
+    def _add(self, received: ReceivedRecord) -> None:
         topic, record = received.topic, received.record
         if topic == self._settings.topics.detector_progress:
             progress = decode_or_skip(topic, record, decode_progress, received.partition)

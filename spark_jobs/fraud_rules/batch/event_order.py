@@ -52,13 +52,13 @@ class OrderedHistory:
         """Add the records of one more file. Raises StorageFull."""
         rest = iter(records)
         while values := list(islice(rest, RUN_RECORDS)):
-            self._keep(values)
+            self._store_run(values)
 
     def rows(self) -> Iterator[Row]:
         """Merge the runs: all records in order."""
         return heapq.merge(*map(_read, self._runs))
 
-    def _keep(self, values: Sequence[bytes]) -> None:
+    def _store_run(self, values: Sequence[bytes]) -> None:
         times = self._times(values)
         order = np.argsort(times, kind="stable")
         columns = [

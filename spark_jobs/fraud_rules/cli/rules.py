@@ -52,7 +52,7 @@ def check(paths: Paths, as_json: AsJson = False) -> None:
     """
     context = load_context()
     judged = validate_files(paths, context.schema, context.settings.limits)
-    show.print_judged(judged, as_json)
+    show.print_validated(judged, as_json)
     if any(each.change is None for each in judged):
         raise typer.Exit(_REJECTED_EXIT_CODE)
 

@@ -79,7 +79,7 @@ class TopicsTail:
             messages = waiting(self._consumer, _POLL_S if unread else 0)
             if any(message.topic() in unread for message in messages):
                 deadline = time.monotonic() + _TIMEOUT_S
-            for topic in self._take(messages, found, unread):
+            for topic in self._collect(messages, found, unread):
                 unread.pop(topic, None)
             if not messages and not unread:
                 return
@@ -97,7 +97,7 @@ class TopicsTail:
         self._consumer.assign(places)
         return ends
 
-    def _take(self, messages: list[Message], found: dict[str, list[Record]], ends: Mapping[str, int]) -> set[str]:
+    def _collect(self, messages: list[Message], found: dict[str, list[Record]], ends: Mapping[str, int]) -> set[str]:
         """Add the records to `found`. Return the topics that are read up to their ends."""
         ended = set()
         for message in messages:

@@ -92,7 +92,7 @@ def read_history(
         for offset, batch in _batches_of(reader, first, end, settings):
             begins = last is None or (batch.query_id != last.query_id and not batch.rebuilt)
             if begins:
-                starts = {**({} if last is None else _ends(last, topic)), **_goes_on(batch, topic)}
+                starts = {**({} if last is None else _ends(last, topic)), **_restart_offsets(batch, topic)}
                 history = History(offset, end, starts, {}, ())
                 if batch.batch_id > 0:
                     # The start of the first known batch is unknown, so the history begins at its end.
@@ -101,8 +101,8 @@ def read_history(
             elif last is not None:
                 if batch.batch_id != (last.batch_id + 1 if batch.query_id == last.query_id else 0):
                     raise FraudError(f"{settings.topics.detector_progress} lacks batches before {batch.batch_id}")
-                if _renumbers(batch, topic):
-                    starts = {**_ends(last, topic), **_goes_on(batch, topic)}
+                if _changes_offsets(batch, topic):
+                    starts = {**_ends(last, topic), **_restart_offsets(batch, topic)}
                     history = History(offset, end, starts, {}, (f"{topic} before batch {batch.batch_id}",))
             last = batch
             reached(offset - first, end - first)
@@ -174,12 +174,12 @@ def _clipped(history: History, kafka: KafkaConnection, topic: str) -> History:
     return replace(history, starts=starts, ends=ends, lost=tuple(lost))
 
 
-def _goes_on(batch: _Batch, topic: str) -> dict[int, int]:
+def _restart_offsets(batch: _Batch, topic: str) -> dict[int, int]:
     """The start offsets of a batch in the partitions with lost records."""
     return {each.partition: each.end for each in batch.lost if each.topic == topic and each.end is not None}
 
 
-def _renumbers(batch: _Batch, topic: str) -> bool:
+def _changes_offsets(batch: _Batch, topic: str) -> bool:
     """Whether the offsets of earlier batches denote other records from this batch on."""
     return any(each.topic == topic and each.reason is not LossReason.REMOVED for each in batch.lost)
 

@@ -67,7 +67,7 @@ def _last_run(kafka: KafkaConnection, settings: DetectorSettings) -> _Run:
     ]
     if not batches:
         raise FraudError(f"the detector {settings.detector} has not evaluated anything at {kafka} yet")
-    begin = max(i for i, each in enumerate(batches) if i == 0 or _begins(batches[i - 1], each))
+    begin = max(i for i, each in enumerate(batches) if i == 0 or _starts_new_state(batches[i - 1], each))
     if batches[begin].batch_id != 0:
         missing = batches[begin].batch_id
         raise FraudError(f"the first {missing} batches are no longer in {settings.topics.detector_progress}")
@@ -75,7 +75,7 @@ def _last_run(kafka: KafkaConnection, settings: DetectorSettings) -> _Run:
     return _Run(batches[begin:], batches[begin - 1].ends_of(settings.topics.transactions) if begin else {})
 
 
-def _begins(before: BatchProgress, progress: BatchProgress) -> bool:
+def _starts_new_state(before: BatchProgress, progress: BatchProgress) -> bool:
     """Whether a batch starts without the state of the previous batch."""
     return progress.query_id != before.query_id and not progress.rebuilt
 

@@ -58,7 +58,7 @@ class WorkReport:
         now_ms = clock.now_ms()
         with self._lock:
             self._work = Work(phase, now_ms, now_ms, 0, total, unit, batch_id)
-            self._put()
+            self._publish()
 
     def reached(self, done: int, total: int | None = None) -> None:
         """Record progress within the phase."""
@@ -69,22 +69,22 @@ class WorkReport:
                     work, done=done, total=total or work.total, changed_ms=clock.now_ms()
                 )
                 if time.monotonic() >= self._written_s + _QUIET_S:
-                    self._put()
+                    self._publish()
 
     def show(self, work: Work) -> None:
         """Replace the work by the caller's."""
         with self._lock:
             self._work = work
-            self._put()
+            self._publish()
 
     def end(self) -> None:
         """Record that the driver waits for the next batch."""
         with self._lock:
             self._work = None
             if self._written is not None:
-                self._put()
+                self._publish()
 
-    def _put(self) -> None:
+    def _publish(self) -> None:
         """Write the report. A failed write is logged and ignored, because a report must not end the work."""
         try:
             self._write(self._work)

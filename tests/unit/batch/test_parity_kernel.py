@@ -68,7 +68,7 @@ def corrected(document: Mapping[str, Any], slice_rows: int) -> Alerts:
     for start in range(0, len(rows), slice_rows):
         run = DayRun(range(settings.key_groups), timeline, NULLABLE, settings, state)
         part = rows.take(np.arange(start, min(start + slice_rows, len(rows))))
-        found |= {alert.alert_id: json.loads(alert.json) for alert in run.take(part, 0)}
+        found |= {alert.alert_id: json.loads(alert.json) for alert in run.process(part, 0)}
         state = dict(run.images())
     return found
 

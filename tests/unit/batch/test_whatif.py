@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fraud_rules.batch.whatif.result import encode_whatif, whatif_page
-from fraud_rules.batch.whatif.run import WhatIfQuestion, keep, what_if
+from fraud_rules.batch.whatif.run import WhatIfQuestion, save_result, what_if
 from fraud_rules.batch.whatif.variants import limits_of
 from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid, RuleRejected, RuleUnknown
 from fraud_rules.model.day import Day
@@ -137,7 +137,7 @@ def test_the_curve_is_what_a_draft_of_each_limit_would_have_done(tmp_path: Path,
 
 def test_a_report_is_kept_and_quotes_nothing_unescaped(site: Site) -> None:
     result = what_if(WhatIfQuestion("7", DAY, DAY.plus(1), processes=1), site.store, site.schema, site.settings)
-    page = keep(result, site.store)
+    page = save_result(result, site.store)
     text = page.read_text()
     assert "<b>draft" not in text and "&lt;b&gt;draft" in text and "<svg" in text
     assert json.loads((page.parent / "result.json").read_bytes())["fires"] == 8

@@ -19,7 +19,7 @@ from tests.support.waiting import until
 def test_wishes_are_heard_once_and_nonsense_is_not(tmp_path: Path) -> None:
     steering = Steering(tmp_path / "steering")
     assert steering.state() is None and steering.speed() is None and not list(steering.wishes())
-    steering.say(TrafficState(100))
+    steering.write_state(TrafficState(100))
     steering.set_speed(7)
     wish = steering.plant("huge-payment")
     (steering.folder / "x.wish").write_bytes(b"nonsense")

@@ -146,7 +146,7 @@ def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str,
 
     def on_batch(rows: DataFrame, batch_id: int) -> None:
         try:
-            _take_batch(
+            _write_batch(
                 job, stage, rows, SourceQuery(known_query(folder) or "", batch_id), end_offsets(folder, batch_id)
             )
         except BaseException as error:
@@ -162,7 +162,7 @@ def _run(job: ArchiveJob, spark: SparkSession, starts: Mapping[str, Mapping[str,
         raise job_error(ArchiveFailed, cause) from error
 
 
-def _take_batch(
+def _write_batch(
     job: ArchiveJob, stage: ArchiveStage, rows: DataFrame, source: SourceQuery, ends: dict[str, dict[str, int]]
 ) -> None:
     """Write and commit the files of a batch, unless it is committed already."""

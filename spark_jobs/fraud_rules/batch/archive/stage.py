@@ -84,7 +84,7 @@ class ArchiveStage:
         for batch in batches:
             for topic in batch.column(0).unique().to_pylist():
                 rows = batch.filter(pa.compute.equal(batch.column(0), topic))
-                self._take(content, topic, rows)
+                self._add(content, topic, rows)
             if content.log_bytes > HELD_BYTES:
                 self._write_logs(content)
         self._write_logs(content)
@@ -97,7 +97,7 @@ class ArchiveStage:
             )
             yield pa.RecordBatch.from_arrays([pa.array([blob], pa.binary())], schema=_OUT)
 
-    def _take(self, content: _TaskContent, topic: str, rows: pa.RecordBatch) -> None:
+    def _add(self, content: _TaskContent, topic: str, rows: pa.RecordBatch) -> None:
         partition, offset = rows.column(1).to_numpy(), rows.column(2).to_numpy()
         append_ms = rows.column(3).cast(pa.int64()).to_numpy() // _US_A_MS
         for each in np.unique(partition).tolist():
@@ -114,9 +114,9 @@ class ArchiveStage:
             first = int(append_ms.min())
             content.first_append_ms = min(first, first if content.first_append_ms is None else content.first_append_ms)
             return
-        self._take_log(content, table, rows, append_ms)
+        self._add_log(content, table, rows, append_ms)
 
-    def _take_log(self, content: _TaskContent, table: Table, rows: pa.RecordBatch, append_ms: np.ndarray) -> None:
+    def _add_log(self, content: _TaskContent, table: Table, rows: pa.RecordBatch, append_ms: np.ndarray) -> None:
         times = append_ms
         if table in _BY_EVENT_DAY:
             found = [self._event_time(content, table, row) for row in rows.select([0, 1, 2, 4, 5]).to_pylist()]

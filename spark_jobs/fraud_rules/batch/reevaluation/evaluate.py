@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fraud_rules.configuration.settings import DetectorSettings
@@ -65,7 +65,7 @@ class DayRun:
             self._groups[key_group] = _Group(engine, log)
         self._slices = 0
 
-    def take(self, rows: TransactionBatch, detection_ms: int) -> Iterator[AlertRecord]:
+    def process(self, rows: TransactionBatch, detection_ms: int) -> Iterator[AlertRecord]:
         """Evaluate the next rows, in the order of (event time, arrival), and yield their alerts."""
         blobs = fan_out(rows, self._timeline, self._key_groups, self._groups)
         for key_group, group in self._groups.items():
@@ -73,11 +73,6 @@ class DayRun:
             output = group.engine.process([blob], self._timeline, self._slices, detection_ms)
             yield from output.alerts
         self._slices += 1
-
-    def take_all(self, slices: Iterable[TransactionBatch], detection_ms: int) -> Iterator[AlertRecord]:
-        """Evaluate slices in turn."""
-        for rows in slices:
-            yield from self.take(rows, detection_ms)
 
     def images(self) -> Iterator[tuple[int, bytes]]:
         """Yield the image of each key group with state."""

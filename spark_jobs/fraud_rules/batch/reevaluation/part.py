@@ -86,8 +86,8 @@ def run_part(work: DayWork, key_groups: Sequence[int]) -> Iterator[PartAccount |
     path = _alerts_path(work.folder, key_groups[0])
     with named_storage_errors(path), path.open("wb") as file:
         for rows in work.feed().slices():
-            tally.take(rows)
-            alerts += _append(file, list(run.take(rows, work.detection_ms)))
+            tally.add(rows)
+            alerts += _append(file, list(run.process(rows, work.detection_ms)))
             yield None
     for key_group, image in run.images():
         write_image(work.folder, key_group, image)
@@ -112,7 +112,7 @@ class _Tally:
         self.out_of_order = 0
         self.lateness = np.zeros(len(LATENESS_EDGES_MS), np.int64)
 
-    def take(self, rows: TransactionBatch) -> None:
+    def add(self, rows: TransactionBatch) -> None:
         """Count a slice in the order of event time. A row is out of order if an earlier row arrived after it."""
         if not self._counting:
             return

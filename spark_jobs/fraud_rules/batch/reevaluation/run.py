@@ -128,7 +128,7 @@ def evaluate(case: DayCase, spread: Spread, run: str) -> tuple[DayAlerts, PartAc
     for day in chain.before:
         with store.alone(day, wait=True):
             _evaluate(case, day, start, spread, run)
-            start = _kept(store, day)
+            start = _saved_state(store, day)
     folder, accounts = _evaluate(case, case.options.day, start, spread, run)
     return DayAlerts.of(read_alerts(folder, accounts)), accounts[0]
 
@@ -180,7 +180,7 @@ def _evaluate(
     return folder, accounts
 
 
-def _kept(store: DayStore, day: Day) -> tuple[Day, SavedState]:
+def _saved_state(store: DayStore, day: Day) -> tuple[Day, SavedState]:
     state = store.state(day)
     if state is None:
         raise FraudError(f"the saved state of {day} disappeared: does another process delete files there?")

@@ -92,7 +92,7 @@ def _share(work: WhatIfWork, key_group: int) -> Fires:
     for _, files in work.days:
         for rows in DayFeed(work.archive, files, schema, None, work.since_ms).slices():
             watch.count(rows)
-            for _ in run.take(rows, 0):
+            for _ in run.process(rows, 0):
                 raise AssertionError("an observed engine writes no alerts")
     return watch.result()
 

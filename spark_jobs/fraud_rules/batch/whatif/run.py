@@ -35,7 +35,7 @@ from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["WhatIfQuestion", "keep", "last_day", "what_if"]
+__all__ = ["WhatIfQuestion", "last_day", "save_result", "what_if"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def what_if(
     )
 
 
-def keep(result: WhatIfResult, archive: ArchiveStore) -> Path:
+def save_result(result: WhatIfResult, archive: ArchiveStore) -> Path:
     """Save a result and its page in the archive. Return the path of the page. Raises StorageFull."""
     folder = archive.root / FOLDER / report_name(result.evaluated_ms, result.rule.get("ruleId"))
     write_whole(folder / "result.json", encode_whatif(result))

@@ -35,10 +35,10 @@ def summary(change: RuleChange) -> str:
             return kind.value
 
 
-def print_judged(judged: Sequence[ValidatedRecord], as_json: bool) -> None:
+def print_validated(judged: Sequence[ValidatedRecord], as_json: bool) -> None:
     """Print each record with its change, or with the reasons of its rejection."""
     if as_json:
-        print_json([_judged_document(each) for each in judged])
+        print_json([_validation_document(each) for each in judged])
         return
     for each in judged:
         if each.change is not None:
@@ -121,7 +121,7 @@ def _print_refused(refused: Sequence[RuleOperation]) -> None:
         print(f"{len(refused) - _REFUSED_SHOWN} older refused records are in the topic rule-operations")
 
 
-def _judged_document(judged: ValidatedRecord) -> Mapping[str, object]:
+def _validation_document(judged: ValidatedRecord) -> Mapping[str, object]:
     reasons = [{"field": reason.field, "message": reason.message} for reason in judged.reasons]
     says = None if judged.change is None else summary(judged.change)
     return {"where": judged.where, "accepted": judged.change is not None, "says": says, "reasons": reasons}

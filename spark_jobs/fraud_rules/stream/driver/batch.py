@@ -119,7 +119,7 @@ class BatchRunner:
             self._busy = False
 
     @property
-    def has_begun(self) -> bool:
+    def has_started(self) -> bool:
         """Whether this start has had a batch."""
         return self._busy or self._last_batch >= 0 or self.failure is not None
 

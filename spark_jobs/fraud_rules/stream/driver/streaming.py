@@ -224,7 +224,7 @@ def _watch_from_the_first(
         try:
             _watch(query, runner, drain)
         except FraudError as error:
-            if not is_late_worker(error) or runner.has_begun:
+            if not is_late_worker(error) or runner.has_started:
                 raise
             _log.warning("%s; the query is started again", error)
             stop_query(query)

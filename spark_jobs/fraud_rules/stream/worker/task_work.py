@@ -52,21 +52,21 @@ class TaskWork:
         """Add restored events, see `TaskProgress`."""
         self._restored += events
         self._restores = True
-        self._note()
+        self._report()
 
     def evaluated(self, rows: int) -> None:
         """Add evaluated rows, see `TaskProgress`."""
         self._rows += rows
         self._restores = False
-        self._note()
+        self._report()
 
     def key_group_done(self) -> None:
         """Count an evaluated key group."""
         self._key_groups += 1
         self._restores = False
-        self._note()
+        self._report()
 
-    def _note(self) -> None:
+    def _report(self) -> None:
         if time.monotonic() < self._due_s:
             return
         record = _TaskRecord(self._restored, self._rows, self._key_groups, self._restores)
