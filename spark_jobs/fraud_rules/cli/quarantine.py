@@ -112,7 +112,7 @@ def replay(
     require_broker(kafka)
     context = load_context()
     selection = _selection(positions, reason, since)
-    records = _records(kafka, archive, selection) if repaired is None else selection.of(_lines(repaired))
+    records = _records(kafka, archive, selection) if repaired is None else selection.select(_lines(repaired))
     result = feed(kafka, context.settings, context.schema, records)
     print(f"{result.fed} records sent to {context.settings.topics.transactions}, {result.before} were sent before")
     if result.unreadable:
@@ -132,8 +132,8 @@ def _records(
     from fraud_rules.logs.quarantine import read_quarantine
 
     if archive is not None:
-        return selection.of(archived_quarantine(ArchiveStore(archive), selection.since_ms))
-    return selection.of(read_quarantine(kafka, load_context().settings.topics.quarantine, selection.since_ms))
+        return selection.select(archived_quarantine(ArchiveStore(archive), selection.since_ms))
+    return selection.select(read_quarantine(kafka, load_context().settings.topics.quarantine, selection.since_ms))
 
 
 def _lines(path: Path) -> Iterator[QuarantinedRecord]:

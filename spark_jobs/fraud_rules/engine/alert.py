@@ -87,7 +87,7 @@ class AlertWriter:
             restriction=restriction,
         )
 
-    def evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:
+    def encode_evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:
         """Encode one evaluation as JSON, for debugging."""
         event = self._batch.row(row[at.O_ROW], self._schema)
         outcome = {at.FIRED_NO: "no", at.FIRED_YES: "alert", at.FIRED_SUPPRESSED: "suppressed"}[row[at.O_FIRED]]

@@ -43,11 +43,11 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 class RowOrder:
     """The order in which an engine accepts rows, and the clock that ends its epochs.
 
-    `arranged` orders a batch's rows of one grouping. `reached_ms` derives from these rows the time up to which the log
+    `arrange` orders a batch's rows of one grouping. `reached_ms` derives from these rows the time up to which the log
     has been read. The engine keeps an epoch for `grace_ms` of that time after the epoch's end.
     """
 
-    arranged: Callable[[TransactionBatch], TransactionBatch]
+    arrange: Callable[[TransactionBatch], TransactionBatch]
     reached_ms: Callable[[TransactionBatch], int]
     grace_ms: int
 
@@ -106,7 +106,7 @@ class KeyGroupEngine:
                 self._observer,
                 self._progress,
             )
-            for fields, rows in collect(blobs, self._row_order.arranged).items():
+            for fields, rows in collect(blobs, self._row_order.arrange).items():
                 work.accept(fields, rows)
             work.remove_superseded()
             journal.commit(timeline.incarnations_kept())
@@ -280,7 +280,7 @@ class _BatchEvaluation:
             if row[at.O_FIRED] == at.FIRED_YES:
                 self._alerts.append(writer.write(in_force, row))
             if self._settings.evaluations:
-                self._evaluations.append(writer.evaluation(in_force, row))
+                self._evaluations.append(writer.encode_evaluation(in_force, row))
         self._report_unevaluated(batch, info, result)
 
     def _report_unevaluated(self, batch: TransactionBatch, info: GroupingStateHead, result: AcceptResult) -> None:

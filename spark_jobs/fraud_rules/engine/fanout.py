@@ -52,14 +52,14 @@ def fan_out(
                 hashes[name] = _hashes(batch.columns[name])
         targets = key_groups_of(fields, [hashes[name][rows] for name in fields], len(rows), key_groups)
         if wanted is not None:
-            mine = _among(wanted, key_groups)[targets]
+            mine = _mask_of(wanted, key_groups)[targets]
             rows, targets = rows[mine], targets[mine]
         groupings.append(fields)
         rows_of.append(rows)
         key_groups_by_row.append(targets)
     if not groupings:
         return {}
-    return _packed(batch, groupings, rows_of, key_groups_by_row, key_groups)
+    return _pack_rows(batch, groupings, rows_of, key_groups_by_row, key_groups)
 
 
 def in_arrival_order(batch: TransactionBatch) -> TransactionBatch:
@@ -71,9 +71,9 @@ def in_arrival_order(batch: TransactionBatch) -> TransactionBatch:
 
 
 def collect(
-    blobs: Iterable[bytes], arranged: Callable[[TransactionBatch], TransactionBatch] = in_arrival_order
+    blobs: Iterable[bytes], arrange: Callable[[TransactionBatch], TransactionBatch] = in_arrival_order
 ) -> dict[Grouping, TransactionBatch]:
-    """Unpack the rows of a key group's blobs by grouping. `arranged` orders the rows of one grouping."""
+    """Unpack the rows of a key group's blobs by grouping. `arrange` orders the rows of one grouping."""
     parts: dict[Grouping, list[TransactionBatch]] = {}
     for blob in blobs:
         decoded = _decode(blob)
@@ -84,7 +84,7 @@ def collect(
         for fields, count in zip(decoded.groupings, decoded.counts, strict=True):
             parts.setdefault(fields, []).append(_slice(batch, start, start + count))
             start += count
-    return {fields: arranged(TransactionBatch.concat(parts[fields])) for fields in sorted(parts)}
+    return {fields: arrange(TransactionBatch.concat(parts[fields])) for fields in sorted(parts)}
 
 
 def _groupings_in_force(batch: TransactionBatch, timeline: RuleTimeline) -> dict[Grouping, Ints]:
@@ -115,7 +115,7 @@ def _hashes(column: Column) -> NDArray[np.uint64]:
     return table[column.values]
 
 
-def _packed(
+def _pack_rows(
     batch: TransactionBatch,
     groupings: Sequence[Grouping],
     rows_of: Sequence[Ints],
@@ -145,7 +145,7 @@ def _slice(batch: TransactionBatch, start: int, end: int) -> TransactionBatch:
     return batch.take(cut)
 
 
-def _among(wanted: Collection[int], key_groups: int) -> NDArray[np.bool_]:
+def _mask_of(wanted: Collection[int], key_groups: int) -> NDArray[np.bool_]:
     mask = np.zeros(key_groups, dtype=np.bool_)
     mask[list(wanted)] = True
     return mask

@@ -44,7 +44,7 @@ def rebuild_state(
     """
     run, done = Replay(schema, settings), 0
     for rules_end, records in merge_batches(batches):
-        run.take(records, rules_up_to(rules_end), 0)
+        run.evaluate(records, rules_up_to(rules_end), 0)
         done += len(records)
         reached(done)
     return run.images()

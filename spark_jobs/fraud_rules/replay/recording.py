@@ -128,7 +128,7 @@ class Recording:
         """Parse a file's content. `where` names the file in errors. Raises InputInvalid for any other content."""
         try:
             file = msgspec.convert(_document(JsonReader(content.decode("utf-8-sig"))), _RecordingFile, str_keys=True)
-            return cls(*_logs(file.steps), [_batch(b) for b in file.batches], file.key_groups, file.settings)
+            return cls(*_split_logs(file.steps), [_to_batch(b) for b in file.batches], file.key_groups, file.settings)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise InputInvalid(f"{where} is not a recording: {' '.join(str(error).split())}") from error
 
@@ -136,7 +136,7 @@ class Recording:
     def of_document(cls, document: Mapping[str, Any]) -> Recording:
         """Parse a decoded document, whose fractions are `Decimal` if their digits matter. Raises InputInvalid."""
         steps = [
-            {name: _raw(value) if name in ("rule", "tx") else value for name, value in step.items()}
+            {name: _to_raw(value) if name in ("rule", "tx") else value for name, value in step.items()}
             for step in document["steps"]
         ]
         known = {name: document[name] for name in ("keyGroups", "batches", "settings") if name in document}
@@ -151,30 +151,30 @@ class Recording:
         """The file's content: one step per line by append time, with rules before transactions at equal times."""
         yield b'{"keyGroups":%d,"settings":%b,"steps":[\n' % (self.key_groups, _encode(self.settings))
         steps = sorted(chain(_rule_steps(self.rules), _transaction_steps(self.transactions)), key=lambda step: step[0])
-        yield from _separated(step for _, step in steps)
+        yield from _join_lines(step for _, step in steps)
         yield b'],"batches":[\n'
-        yield from _separated(_encode(_batch_document(batch)) for batch in self.batches)
+        yield from _join_lines(_encode(_batch_document(batch)) for batch in self.batches)
         yield b"]}\n"
 
 
 def _document(reader: JsonReader) -> dict[str, object]:
     """Decode the file, but keep the bytes of each record in place of the record."""
-    document = {name: _steps(reader) if name == "steps" else reader.value() for name in reader.members()}
+    document = {name: _read_steps(reader) if name == "steps" else reader.value() for name in reader.members()}
     reader.expect("")
     return document
 
 
-def _steps(reader: JsonReader) -> object:
-    return [_step(reader) for _ in reader.items("[", "]")] if reader.peek() == "[" else reader.value()
+def _read_steps(reader: JsonReader) -> object:
+    return [_read_step(reader) for _ in reader.items("[", "]")] if reader.peek() == "[" else reader.value()
 
 
-def _step(reader: JsonReader) -> object:
+def _read_step(reader: JsonReader) -> object:
     if reader.peek() != "{":
         return reader.value()
-    return {name: _record(reader) if name in _RECORDS else reader.value() for name in reader.members()}
+    return {name: _read_record(reader) if name in _RECORDS else reader.value() for name in reader.members()}
 
 
-def _record(reader: JsonReader) -> bytes | None:
+def _read_record(reader: JsonReader) -> bytes | None:
     """Read a record as bytes; None for a tombstone."""
     reader.peek()
     start = reader.at
@@ -191,7 +191,7 @@ def _bytes_of(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
-def _logs(steps: Iterable[_FileStep]) -> tuple[list[RecordedRule], list[RecordedTransaction]]:
+def _split_logs(steps: Iterable[_FileStep]) -> tuple[list[RecordedRule], list[RecordedTransaction]]:
     rules: list[RecordedRule] = []
     transactions: list[RecordedTransaction] = []
     next_offset: dict[int, int] = {}
@@ -214,12 +214,12 @@ def _in_order(given: int | None, expected: int, position: int) -> int:
     return expected if given is None else given
 
 
-def _raw(record: object) -> msgspec.Raw:
+def _to_raw(record: object) -> msgspec.Raw:
     """Encode a record of a decoded document as it would appear in a file."""
     return msgspec.Raw(json.dumps(record).encode() if isinstance(record, str) else _encode(record))
 
 
-def _batch(batch: _FileBatch) -> RecordedBatch:
+def _to_batch(batch: _FileBatch) -> RecordedBatch:
     return RecordedBatch(batch.offsets.transactions, batch.pin, batch.refused)
 
 
@@ -232,7 +232,7 @@ def _rule_steps(rules: Iterable[RecordedRule]) -> Iterator[tuple[int, bytes]]:
     expected = 0
     for rule in rules:
         place = b"" if rule.version == expected else b',"version":%d' % rule.version
-        yield rule.append_ms, b'{"at":%d%b,"rule":%b}' % (rule.append_ms, place, _written(rule.value))
+        yield rule.append_ms, b'{"at":%d%b,"rule":%b}' % (rule.append_ms, place, _encode_record(rule.value))
         expected = rule.version + 1
 
 
@@ -242,12 +242,12 @@ def _transaction_steps(transactions: Iterable[RecordedTransaction]) -> Iterator[
         place = b',"partition":%d' % tx.partition if tx.partition else b""
         if tx.offset != expected.get(tx.partition, 0):
             place += b',"offset":%d' % tx.offset
-        yield tx.append_ms, b'{"at":%d%b,"tx":%b}' % (tx.append_ms, place, _written(tx.value))
+        yield tx.append_ms, b'{"at":%d%b,"tx":%b}' % (tx.append_ms, place, _encode_record(tx.value))
         expected[tx.partition] = tx.offset + 1
 
 
-def _written(value: bytes | None) -> bytes:
-    """Encode a record as JSON from which `_record` restores the exact bytes."""
+def _encode_record(value: bytes | None) -> bytes:
+    """Encode a record as JSON from which `_read_record` restores the exact bytes."""
     if value is None:
         return b"null"
     return value if _is_plain_object(value) else json.dumps(value.decode("utf-8", "surrogateescape")).encode()
@@ -265,7 +265,7 @@ def _is_plain_object(value: bytes) -> bool:
     return True
 
 
-def _separated(items: Iterable[bytes]) -> Iterator[bytes]:
+def _join_lines(items: Iterable[bytes]) -> Iterator[bytes]:
     """Put one item on each line, separated by commas."""
     for position, item in enumerate(items):
         yield b",\n" + item if position else item

@@ -59,7 +59,7 @@ class _BatchResult:
 
 
 class Replay:
-    """The engines of all key groups, in memory. Pass the batches in order to `take`."""
+    """The engines of all key groups, in memory. Pass the batches in order to `evaluate`."""
 
     def __init__(self, schema: TransactionSchema, settings: DetectorSettings, views: ViewStore | None = None) -> None:
         self._schema = schema
@@ -71,7 +71,9 @@ class Replay:
         ]
         self._batches = 0
 
-    def take(self, records: Sequence[RecordedTransaction], timeline: RuleTimeline, detection_ms: int) -> _BatchResult:
+    def evaluate(
+        self, records: Sequence[RecordedTransaction], timeline: RuleTimeline, detection_ms: int
+    ) -> _BatchResult:
         """Evaluate one batch. `detection_ms` is the wall-clock time that its alerts carry."""
         decoded = decode_transactions(
             [record.value for record in records],
@@ -113,7 +115,7 @@ def replay_recording(
     run = Replay(schema, settings)
     answer: dict[str, list[Any]] = {"alerts": [], "late": [], "quarantine": [], "duplicates": []}
     for cut in _cuts(recording, log):
-        taken = run.take(cut.records, cut.timeline, 0)
+        taken = run.evaluate(cut.records, cut.timeline, 0)
         _add_results(answer, taken)
     refused = {version: reasons for batch in recording.batches for version, reasons in batch.refused.items()}
     answer["rejected"] = [

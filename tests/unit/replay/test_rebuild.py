@@ -42,14 +42,14 @@ def test_what_comes_after_is_the_same(seed: int) -> None:
     middle = len(cuts) // 2
     original = Replay(STREAM_SCHEMA, settings)
     for cut in cuts[:middle]:
-        original.take(cut.records, cut.timeline, 0)
+        original.evaluate(cut.records, cut.timeline, 0)
     timelines: dict[int, RuleTimeline] = {cut.timeline.end: cut.timeline for cut in cuts}
     batches = [JudgedBatch(cut.timeline.end, list(cut.records)) for cut in cuts[:middle]]
     rebuilt = Replay(STREAM_SCHEMA, settings)
     for key_group, image in rebuild_state(batches, timelines.__getitem__, STREAM_SCHEMA, settings).items():
         restore_image(rebuilt._logs[key_group], image)
     for cut in cuts[middle:]:
-        expected, got = (run.take(cut.records, cut.timeline, 0) for run in (original, rebuilt))
+        expected, got = (run.evaluate(cut.records, cut.timeline, 0) for run in (original, rebuilt))
         assert outputs(got) == outputs(expected)
 
 

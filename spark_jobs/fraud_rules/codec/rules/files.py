@@ -62,7 +62,7 @@ def _read_text(path: Path) -> str:
 def _records(suffix: str, text: str) -> Iterator[bytes]:
     """Split a file's text into records. Raises ValueError, TypeError or YAMLError for content that JSON cannot hold."""
     if suffix in _YAML_SUFFIXES:
-        yield from _encoded(yaml.load(text, _ExactLoader))  # noqa: S506 - a SafeLoader, stricter
+        yield from _encode_rules(yaml.load(text, _ExactLoader))  # noqa: S506 - a SafeLoader, stricter
     elif text.lstrip().startswith(("{", "[")):
         yield from _json_records(text)
     else:
@@ -79,11 +79,11 @@ def _json_records(text: str) -> Iterator[bytes]:
         if isinstance(value, dict) and set(value) != {"rules"}:
             yield text[position:end].encode()
         else:
-            yield from _encoded(_EXACT.decode(text[position:end]))
+            yield from _encode_rules(_EXACT.decode(text[position:end]))
         position = end
 
 
-def _encoded(loaded: object) -> Iterator[bytes]:
+def _encode_rules(loaded: object) -> Iterator[bytes]:
     """Encode the rules of a decoded file: one rule, a list, or the rules under `rules`."""
     if isinstance(loaded, dict) and set(loaded) == {"rules"}:
         loaded = loaded["rules"]
@@ -94,7 +94,7 @@ def _encoded(loaded: object) -> Iterator[bytes]:
         yield encode_document(document)
 
 
-def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
@@ -110,7 +110,9 @@ def _number(text: str) -> int | Decimal:
 
 
 _EXTENT = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
-_EXACT = json.JSONDecoder(object_pairs_hook=_distinct, parse_float=_number, parse_int=_number, parse_constant=_number)
+_EXACT = json.JSONDecoder(
+    object_pairs_hook=_unique_members, parse_float=_number, parse_int=_number, parse_constant=_number
+)
 
 
 class _ExactLoader(yaml.SafeLoader):
@@ -124,7 +126,7 @@ class _ExactLoader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         pairs = [(str(key.value), value) for key, value in node.value]
-        _distinct(pairs)
+        _unique_members(pairs)
         return super().construct_mapping(node, deep)
 
 

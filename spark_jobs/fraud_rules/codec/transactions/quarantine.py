@@ -64,14 +64,14 @@ class QuarantineSelection:
     reasons: frozenset[str] = frozenset()
     since_ms: int = 0
 
-    def has(self, record: QuarantinedRecord) -> bool:
+    def includes(self, record: QuarantinedRecord) -> bool:
         """Whether the selection includes the record."""
         named = not self.positions or record.position in self.positions
         return named and (not self.reasons or record.reason in self.reasons) and record.time_ms >= self.since_ms
 
-    def of(self, records: Iterable[QuarantinedRecord]) -> Iterator[QuarantinedRecord]:
+    def select(self, records: Iterable[QuarantinedRecord]) -> Iterator[QuarantinedRecord]:
         """Filter the selected records."""
-        return filter(self.has, records)
+        return filter(self.includes, records)
 
 
 def decode_quarantined(

@@ -19,7 +19,7 @@ import numpy as np
 from fraud_rules.engine.state.grouping_state import Marks
 from fraud_rules.engine.statelog import StateLog
 from fraud_rules.engine.window.layout import M_LAST_TIME, M_RESET_TIME, M_RULE, M_WIDTH
-from fraud_rules.engine.window.spent import Horizon, spent
+from fraud_rules.engine.window.spent import Horizon, find_spent
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import Column, TransactionBatch
 
@@ -46,7 +46,7 @@ class ChunkInfo(msgspec.Struct, array_like=True):
     has_marks: bool
     marks_ms: dict[int, tuple[int, int]] | None = None
 
-    def marks_over(self, horizons: Mapping[int, Horizon]) -> bool:
+    def marks_are_spent(self, horizons: Mapping[int, Horizon]) -> bool:
         """Whether all marks of the chunk are spent."""
         if not self.has_marks:
             return True
@@ -61,7 +61,7 @@ class MarkRules(NamedTuple):
     kept: frozenset[int]
     suppressing: frozenset[int] | None
 
-    def go_by_time(self, marks: Marks) -> bool:
+    def expire_by_time(self, marks: Marks) -> bool:
         """Whether the marks exclude all rules that have suppressed alerts."""
         if self.suppressing is None:
             return False
@@ -118,7 +118,7 @@ def drop_expired(log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[i
             state_id in horizons and newest >= horizons[state_id].bound_ms
             for state_id, newest in info.newest_ms.items()
         )
-        if live or not info.marks_over(horizons):
+        if live or not info.marks_are_spent(horizons):
             kept.append(info)
         else:
             log.delete_chunk(info.id)
@@ -162,7 +162,7 @@ def _merge(
         rows = live_rows((TransactionBatch.unpack(part.rows) for part in mine), horizons[state_id].bound_ms)
         marks = _merged_marks([unpack_marks(part.marks) for part in mine if part.marks is not None], rules.kept)
         if marks is not None:
-            marks = _unspent(marks, horizons[state_id], rules, is_oldest=is_oldest)
+            marks = _drop_spent(marks, horizons[state_id], rules, is_oldest=is_oldest)
         if marks is not None:
             kept[state_id] = [marks]
         if len(rows):
@@ -177,7 +177,7 @@ def _merge(
 
 def marks_ms_of(marks: Mapping[int, Sequence[Marks]], rules: MarkRules) -> dict[int, tuple[int, int]] | None:
     """Compute `ChunkInfo.marks_ms`. `marks` are the marks of a chunk by grouping state."""
-    if not all(rules.go_by_time(part) for parts in marks.values() for part in parts):
+    if not all(rules.expire_by_time(part) for parts in marks.values() for part in parts):
         return None
     return {
         state_id: (
@@ -188,9 +188,9 @@ def marks_ms_of(marks: Mapping[int, Sequence[Marks]], rules: MarkRules) -> dict[
     }
 
 
-def _unspent(marks: Marks, horizon: Horizon, rules: MarkRules, *, is_oldest: bool) -> Marks | None:
+def _drop_spent(marks: Marks, horizon: Horizon, rules: MarkRules, *, is_oldest: bool) -> Marks | None:
     """Drop the spent marks whose removal cannot uncover an older mark. Returns None if no mark is left."""
-    gone = spent(marks.rows, horizon)
+    gone = find_spent(marks.rows, horizon)
     if not is_oldest:
         suppressing = rules.suppressing
         gone &= (

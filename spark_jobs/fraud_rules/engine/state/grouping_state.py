@@ -23,7 +23,7 @@ from fraud_rules.engine.window.bundles import Arrivals, Ints, ResultArrays
 from fraud_rules.engine.window.exact import SCRATCH_ROWS, WIDE
 from fraud_rules.engine.window.kernel import advance
 from fraud_rules.engine.window.plan import GroupingPlan, Measures, compile_plan
-from fraud_rules.engine.window.spent import FOREVER_MS, Horizon, spent
+from fraud_rules.engine.window.spent import FOREVER_MS, Horizon, find_spent
 from fraud_rules.model.ruleset import GroupingInForce
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, TransactionSchema
 from fraud_rules.model.transaction import Column, TransactionBatch
@@ -143,7 +143,7 @@ class GroupingState:
         self._refresh()
         self._prepare_for(plan)
         n = len(batch)
-        rows, passes = self._rows_of(batch), _passes(plan.measures, batch.columns, n)
+        rows, passes = self._rows_of(batch), _evaluate_filters(plan.measures, batch.columns, n)
         outcomes, lateness_ms = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
         lefts, ahead = np.empty(len(plan.measures.windows_ms), dtype=np.int64), np.empty(n, dtype=np.int64)
         shared = np.full((plan.rules.shared, 2), -1, dtype=np.int64)
@@ -154,7 +154,7 @@ class GroupingState:
             results = ResultArrays(outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs)
             start, need = advance(
                 self._view.state,
-                self._view.kept,
+                self._view.measure_arrays,
                 plan.rules,
                 arrivals,
                 results,
@@ -180,14 +180,14 @@ class GroupingState:
             self._output = grown
         elif need == at.NEED_MARKS:
             marks = self._view.state.marks[: self.retained_marks]
-            if 2 * int(np.count_nonzero(spent(marks, self.horizon))) > self.retained_marks:
+            if 2 * int(np.count_nonzero(find_spent(marks, self.horizon))) > self.retained_marks:
                 self.compact()
             else:
                 self._view.grow(need)
         elif self._is_scattered():
             self.compact()
-        elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._alive())) <= self.retained:
-            key_rows.trim(self._view.state, self._view.kept, np.empty(self.retained, dtype=np.int64))
+        elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._live_mask())) <= self.retained:
+            key_rows.trim(self._view.state, self._view.measure_arrays, np.empty(self.retained, dtype=np.int64))
         else:
             self._view.grow(need)
 
@@ -201,18 +201,18 @@ class GroupingState:
     def rows(self) -> TransactionBatch:
         """The retained rows that still count, in arrival order. Partitions and offsets are not kept, so they are 0."""
         self._refresh()
-        return self._batch_of(self._view.state.events[: self.retained][self._alive()])
+        return self._batch_of(self._view.state.events[: self.retained][self._live_mask()])
 
     def sequence(self) -> Ints:
         """The arrival number of each row of `rows()`."""
         self._refresh()
-        return self._view.state.events[: self.retained, at.E_SEQ][self._alive()]
+        return self._view.state.events[: self.retained, at.E_SEQ][self._live_mask()]
 
     def marks(self) -> Marks:
         """The marks that can still matter."""
         self._refresh()
         rows = self._view.state.marks[: self.retained_marks]
-        return self._with_keys(rows[~spent(rows, self.horizon)])
+        return self._with_keys(rows[~find_spent(rows, self.horizon)])
 
     def marks_of(self, rules: Ints, slots: Ints) -> Marks:
         """The marks of the pairs (rule incarnation, slot). Each mark occurs once, even for repeated pairs."""
@@ -222,7 +222,7 @@ class GroupingState:
         return self._with_keys(self._view.state.marks[np.flatnonzero(found)])
 
     def _with_keys(self, rows: Ints) -> Marks:
-        keys = self._view.state.slots[rows[:, at.M_SLOT], self._view.kept.key_at :]
+        keys = self._view.state.slots[rows[:, at.M_SLOT], self._view.measure_arrays.key_at :]
         return Marks(rows, tuple(self._column(i, keys[:, k], None) for k, i in enumerate(self._key_fields)))
 
     def slots_of(self, batch: TransactionBatch) -> Ints:
@@ -244,7 +244,7 @@ class GroupingState:
         if self._view.refresh(partial(Measures.decode, schema=self._schema)):
             self._strings.forget()
 
-    def _alive(self) -> NDArray[np.bool_]:
+    def _live_mask(self) -> NDArray[np.bool_]:
         alive: NDArray[np.bool_] = self._view.state.events[: self.retained, self._time] >= self.header[at.H_BOUND]
         return alive
 
@@ -255,11 +255,11 @@ class GroupingState:
         for i, name in enumerate(self._schema.names):
             column = batch.columns.get(name)
             if column is None:
-                rows[:, at.E_NULLS] |= _bit(i)
+                rows[:, at.E_NULLS] |= _null_bit(i)
                 continue
             rows[:, at.E_FIELDS + i] = self._codes(column)
             if column.valid is not None:
-                rows[~column.valid, at.E_NULLS] |= _bit(i)
+                rows[~column.valid, at.E_NULLS] |= _null_bit(i)
         return rows
 
     def _codes(self, column: Column) -> Ints:
@@ -303,11 +303,11 @@ class GroupingState:
         rows[:, at.E_SLOT] = self._slots_for(rows)
         view.state.events[:n] = rows
         header[at.H_EVENTS] = n
-        view.state.passes[:n] = _passes(measures, self._batch_of(rows).columns, n)
+        view.state.passes[:n] = _evaluate_filters(measures, self._batch_of(rows).columns, n)
         counts = np.bincount(rows[:, at.E_SLOT], minlength=int(header[at.H_SLOTS]))
         needed = int(key_rows.assign_ranges(view.state, counts))
         view.open_pool(needed + (needed >> 2))
-        key_rows.fill(view.state, view.kept, np.argsort(rows[:, self._time], kind="stable"))
+        key_rows.insert_all(view.state, view.measure_arrays, np.argsort(rows[:, self._time], kind="stable"))
         resets.recount_revived(view.state)
 
     def _load_marks(self, marks: Marks) -> None:
@@ -318,16 +318,16 @@ class GroupingState:
 
     def _slots_for(self, rows: Ints) -> Ints:
         slots = np.empty(len(rows), dtype=np.int64)
-        hash_tables.assign_slots(self._view.state, self._view.kept, rows, slots)
+        hash_tables.assign_slots(self._view.state, self._view.measure_arrays, rows, slots)
         return slots
 
 
-def _bit(i: int) -> int:
+def _null_bit(i: int) -> int:
     """The null bit of field `i`, as an int64."""
     return 1 << i if i < 63 else at.NONE
 
 
-def _passes(measures: Measures, columns: Mapping[str, Column], n: int) -> NDArray[np.uint8]:
+def _evaluate_filters(measures: Measures, columns: Mapping[str, Column], n: int) -> NDArray[np.uint8]:
     """Evaluate all filters for all rows: uint8[n, filters + 1]. The first column is 1 for all rows."""
     passes = np.ones((n, len(measures.filters) + 1), dtype=np.uint8)
     for number, predicate in enumerate(measures.filters, start=1):

@@ -96,9 +96,9 @@ class Journal:
         # An older release may have had a schema with more fields, and rules that group by them.
         self.head.states = [info for info in self.head.states if set(info.fields) <= set(schema.names)]
         if not view.shows(self.head.version, self.head.digest):
-            view.begin()
+            view.begin_change()
             self._restore()
-        view.begin()
+        view.begin_change()
 
     def heads_of(self, fields: Grouping) -> list[GroupingStateHead]:
         """The states of the grouping, oldest epoch first."""
@@ -147,12 +147,12 @@ class Journal:
             info.watermark_ms, info.bound_ms = int(header[at.H_WATERMARK]), int(header[at.H_BOUND])
             info.first_ms, info.next_sequence = int(header[at.H_FIRST]), int(header[at.H_SEQ])
         horizons = {info.id: self.open(info).horizon for info in head.states}
-        kept = self._mark_rules(rules)
-        head.chunks = merge_aged(self._log, drop_expired(self._log, head.chunks, horizons), horizons, kept)
+        mark_rules = self._mark_rules(rules)
+        head.chunks = merge_aged(self._log, drop_expired(self._log, head.chunks, horizons), horizons, mark_rules)
         chunk = encode_parts(self._parts)
         if self._parts:
             self._log.put_chunk(head.version, chunk)
-            times = marks_ms_of(self._marks, kept)
+            times = marks_ms_of(self._marks, mark_rules)
             head.chunks.append(ChunkInfo(head.version, 0, self._newest, bool(self._marks), times))
         head.digest = _digest(head.digest, head.version, chunk)
         self._log.put_head(_encode_head(head))

@@ -51,7 +51,7 @@ class KeyGroupView:
             self.shape = int(self.stamp[_SHAPE])
         return bool(self.stamp[_OPEN] == 0 and self.stamp[_VERSION] == version and self.stamp[_DIGEST] == digest)
 
-    def begin(self) -> None:
+    def begin_change(self) -> None:
         """Mark the view as invalid during a change, until `commit`."""
         self.stamp[_OPEN] = 1
 
@@ -69,7 +69,7 @@ class KeyGroupView:
         self.states.pop(state_id, None)
         if self.folder is not None:
             shutil.rmtree(self.folder / f"cell-{state_id}", ignore_errors=True)
-        self._reshaped()
+        self._count_change()
 
     def clear(self) -> None:
         """Remove all grouping states."""
@@ -77,9 +77,9 @@ class KeyGroupView:
         if self.folder is not None:
             for path in self.folder.glob("cell-*"):
                 shutil.rmtree(path, ignore_errors=True)
-        self._reshaped()
+        self._count_change()
 
-    def _reshaped(self) -> None:
+    def _count_change(self) -> None:
         self.stamp[_SHAPE] += 1
         self.shape = int(self.stamp[_SHAPE])
 

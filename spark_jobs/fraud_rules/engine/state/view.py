@@ -34,7 +34,7 @@ class View:
         self._id_column = id_column
         self.header: Ints = arrays.open("header", np.int64, at.HEADER_SIZE, 0)
         self.measures = NO_MEASURES
-        self.kept = self._kept()
+        self.measure_arrays = self._collect_arrays()
         self.state: StateArrays
         self._generation = -1
 
@@ -83,9 +83,9 @@ class View:
 
     def _set_measures(self, measures: Measures) -> None:
         self.measures = measures
-        self.kept = self._kept()
+        self.measure_arrays = self._collect_arrays()
 
-    def _kept(self) -> MeasureArrays:
+    def _collect_arrays(self) -> MeasureArrays:
         measures = self.measures
         return MeasureArrays(
             totals=measures.totals_array(),
@@ -105,7 +105,7 @@ class View:
         width = max(1, n_trees)
         events = open_array("events", np.int64, rows, self._row_width)
         rows = len(events)
-        slot_rows = open_array("slots", np.int64, slots, self.kept.key_at + len(self._key_columns))
+        slot_rows = open_array("slots", np.int64, slots, self.measure_arrays.key_at + len(self._key_columns))
         pool_rows = open_array("pool", np.int64, pool, at.P_SUMS + len(measures.totals))
         leaves = len(pool_rows) if n_trees else 1
         mark_rows = open_array("marks", np.int64, marks, at.M_WIDTH)
@@ -137,13 +137,13 @@ class View:
 
     def _fill_tables(self, larger: set[str]) -> None:
         if "id_table" in larger:
-            hash_tables.index_events(self.state, self.kept)
+            hash_tables.index_events(self.state, self.measure_arrays)
         if "key_table" in larger:
-            hash_tables.index_slots(self.state, self.kept)
+            hash_tables.index_slots(self.state, self.measure_arrays)
         if "mark_table" in larger:
             hash_tables.index_marks(self.state)
         if "distinct_table" in larger:
-            hash_tables.index_distinct(self.state, self.kept)
+            hash_tables.index_distinct(self.state, self.measure_arrays)
 
     def _table(self, name: str, rows: int, larger: set[str]) -> Table:
         """Open a hash table that `rows` entries fill at most half. A grown table is empty, and its name is added to

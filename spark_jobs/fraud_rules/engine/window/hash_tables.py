@@ -42,11 +42,11 @@ def mix(h: np.uint64, value: int) -> np.uint64:
 
 
 @inlined
-def find_slot(state: StateArrays, kept: MeasureArrays, rows: Ints, i: int) -> int:
+def find_slot(state: StateArrays, measures: MeasureArrays, rows: Ints, i: int) -> int:
     """The slot of row i's key, or -(its free place in the table) - 1 for a new key."""
     h = np.uint64(0)
-    for k in range(kept.key_columns.shape[0]):
-        h = mix(h, rows[i, kept.key_columns[k]])
+    for k in range(measures.key_columns.shape[0]):
+        h = mix(h, rows[i, measures.key_columns[k]])
     mask = np.uint64(state.key_table.shape[0] - 1)
     at = h & mask
     while True:
@@ -54,8 +54,8 @@ def find_slot(state: StateArrays, kept: MeasureArrays, rows: Ints, i: int) -> in
         if slot < 0:
             return -np.int64(at) - 1
         same = True
-        for k in range(kept.key_columns.shape[0]):
-            if state.slots[slot, kept.key_at + k] != rows[i, kept.key_columns[k]]:
+        for k in range(measures.key_columns.shape[0]):
+            if state.slots[slot, measures.key_at + k] != rows[i, measures.key_columns[k]]:
                 same = False
                 break
         if same:
@@ -64,15 +64,15 @@ def find_slot(state: StateArrays, kept: MeasureArrays, rows: Ints, i: int) -> in
 
 
 @inlined
-def make_slot(state: StateArrays, kept: MeasureArrays, rows: Ints, i: int, place: int) -> int:
+def make_slot(state: StateArrays, measures: MeasureArrays, rows: Ints, i: int, place: int) -> int:
     """Create the slot of row i's key at a free place of the table. The caller must provide the room."""
     slot = state.header[H_SLOTS]
     state.header[H_SLOTS] += 1
     state.key_table[place] = slot + 1
-    for c in range(kept.key_at):
+    for c in range(measures.key_at):
         state.slots[slot, c] = 0
-    for k in range(kept.key_columns.shape[0]):
-        state.slots[slot, kept.key_at + k] = rows[i, kept.key_columns[k]]
+    for k in range(measures.key_columns.shape[0]):
+        state.slots[slot, measures.key_at + k] = rows[i, measures.key_columns[k]]
     return slot
 
 
@@ -83,7 +83,7 @@ def id_place(state: StateArrays, slot: int, identity: int) -> np.uint64:
 
 
 @inlined
-def find_event(state: StateArrays, kept: MeasureArrays, slot: int, identity: int) -> int:
+def find_event(state: StateArrays, measures: MeasureArrays, slot: int, identity: int) -> int:
     """The table place of the event with this identity in this slot, or the free place for it."""
     mask = np.uint64(state.id_table.shape[0] - 1)
     at = id_place(state, slot, identity)
@@ -91,7 +91,7 @@ def find_event(state: StateArrays, kept: MeasureArrays, slot: int, identity: int
         event = state.id_table[at] - 1
         if event < 0:
             return np.int64(at)
-        if state.events[event, kept.id_column] == identity and state.events[event, E_SLOT] == slot:
+        if state.events[event, measures.id_column] == identity and state.events[event, E_SLOT] == slot:
             return np.int64(at)
         at = (at + np.uint64(1)) & mask
 
@@ -137,13 +137,13 @@ def ensure_mark(state: StateArrays, rule: int, slot: int) -> int:
 
 
 @compiled
-def find_distinct(state: StateArrays, kept: MeasureArrays, measure: int, slot: int, event: int) -> int:
+def find_distinct(state: StateArrays, measures: MeasureArrays, measure: int, slot: int, event: int) -> int:
     """The table place of the event's value in a measure's multiset, or the free place for it."""
     mask = np.uint64(state.distinct_table.shape[0] - 1)
     h = mix(np.uint64(measure), slot)
-    fields = kept.distincts[measure, 2]
+    fields = measures.distincts[measure, 2]
     for k in range(fields):
-        h = mix(h, state.events[event, kept.distincts[measure, 3 + k]])
+        h = mix(h, state.events[event, measures.distincts[measure, 3 + k]])
     at = h & mask
     while True:
         entry = state.distinct_table[at] - 1
@@ -152,7 +152,7 @@ def find_distinct(state: StateArrays, kept: MeasureArrays, measure: int, slot: i
         if state.distinct[entry, D_MEASURE] == measure and state.distinct[entry, D_SLOT] == slot:
             same = True
             for k in range(fields):
-                column = kept.distincts[measure, 3 + k]
+                column = measures.distincts[measure, 3 + k]
                 if state.events[state.distinct[entry, D_EVENT], column] != state.events[event, column]:
                     same = False
                     break
@@ -162,13 +162,13 @@ def find_distinct(state: StateArrays, kept: MeasureArrays, measure: int, slot: i
 
 
 @compiled
-def assign_slots(state: StateArrays, kept: MeasureArrays, rows: Ints, assigned: Ints) -> None:
+def assign_slots(state: StateArrays, measures: MeasureArrays, rows: Ints, assigned: Ints) -> None:
     """Write the slot of each row's key to `assigned`. New keys get slots in order of first use. The caller must provide
     the room."""
     for i in range(rows.shape[0]):
-        slot = find_slot(state, kept, rows, i)
+        slot = find_slot(state, measures, rows, i)
         if slot < 0:
-            slot = make_slot(state, kept, rows, i, -slot - 1)
+            slot = make_slot(state, measures, rows, i, -slot - 1)
         assigned[i] = slot
 
 
@@ -182,24 +182,24 @@ def load_marks(state: StateArrays, rows: Ints, assigned: Ints) -> None:
 
 
 @compiled
-def index_events(state: StateArrays, kept: MeasureArrays) -> None:
+def index_events(state: StateArrays, measures: MeasureArrays) -> None:
     """Fill a new table of identities. It holds the later of two events with the same identity."""
     events = state.header[H_EVENTS]
     for event in range(events):
         if event + AHEAD < events:
             later = event + AHEAD
-            fetch(state.id_table, id_place(state, state.events[later, E_SLOT], state.events[later, kept.id_column]))
-        place = find_event(state, kept, state.events[event, E_SLOT], state.events[event, kept.id_column])
+            fetch(state.id_table, id_place(state, state.events[later, E_SLOT], state.events[later, measures.id_column]))
+        place = find_event(state, measures, state.events[event, E_SLOT], state.events[event, measures.id_column])
         state.id_table[place] = event + 1
 
 
 @compiled
-def index_slots(state: StateArrays, kept: MeasureArrays) -> None:
+def index_slots(state: StateArrays, measures: MeasureArrays) -> None:
     """Fill a new table of keys."""
     for slot in range(state.header[H_SLOTS]):
         h = np.uint64(0)
-        for k in range(kept.key_columns.shape[0]):
-            h = mix(h, state.slots[slot, kept.key_at + k])
+        for k in range(measures.key_columns.shape[0]):
+            h = mix(h, state.slots[slot, measures.key_at + k])
         mask = np.uint64(state.key_table.shape[0] - 1)
         at = h & mask
         while state.key_table[at] != 0:
@@ -215,9 +215,9 @@ def index_marks(state: StateArrays) -> None:
 
 
 @compiled
-def index_distinct(state: StateArrays, kept: MeasureArrays) -> None:
+def index_distinct(state: StateArrays, measures: MeasureArrays) -> None:
     """Fill a new table of distinct values."""
     for entry in range(state.header[H_DISTINCT]):
         measure, slot = state.distinct[entry, D_MEASURE], state.distinct[entry, D_SLOT]
-        place = find_distinct(state, kept, measure, slot, state.distinct[entry, D_EVENT])
+        place = find_distinct(state, measures, measure, slot, state.distinct[entry, D_EVENT])
         state.distinct_table[place] = entry + 1

@@ -103,7 +103,7 @@ NEAR = 4
 @compiled
 def advance(
     state: StateArrays,
-    kept: MeasureArrays,
+    measures: MeasureArrays,
     rules: RuleArrays,
     arrivals: Arrivals,
     results: ResultArrays,
@@ -118,18 +118,18 @@ def advance(
     header = state.header
     end = arrivals.rows.shape[0]
     for i in range(start, min(start + AHEAD, end)):
-        _prefetch_row(state, kept, arrivals, results, i)
+        _prefetch_row(state, measures, arrivals, results, i)
     for i in range(start, end):
         version = arrivals.versions[i]
         need = _array_to_grow(state, results, rules.starts[version + 1] - rules.starts[version])
         if need != DONE:
             return i, need
-        time = arrivals.rows[i, kept.time_column]
+        time = arrivals.rows[i, measures.time_column]
         bound = header[H_BOUND]
-        slot = _slot_of(state, kept, arrivals, results, i, end)
+        slot = _slot_of(state, measures, arrivals, results, i, end)
         if slot >= 0:
-            known = state.id_table[find_event(state, kept, slot, arrivals.rows[i, kept.id_column])] - 1
-            if known >= 0 and (bound == NONE or state.events[known, kept.time_column] >= bound):
+            known = state.id_table[find_event(state, measures, slot, arrivals.rows[i, measures.id_column])] - 1
+            if known >= 0 and (bound == NONE or state.events[known, measures.time_column] >= bound):
                 results.outcomes[i] = ROW_DUPLICATE
                 continue
         late = header[H_WATERMARK] != NONE and time < header[H_WATERMARK]
@@ -139,15 +139,15 @@ def advance(
             results.outcomes[i] = ROW_LATE_EXPIRED
         else:
             if slot < 0:
-                slot = make_slot(state, kept, arrivals.rows, i, -slot - 1)
-            if state.slots[slot, S_TAIL] == state.slots[slot, S_CAP] and not make_room(state, kept, slot):
+                slot = make_slot(state, measures, arrivals.rows, i, -slot - 1)
+            if state.slots[slot, S_TAIL] == state.slots[slot, S_CAP] and not make_room(state, measures, slot):
                 return i, NEED_POOL
-            at = _store_event(state, kept, rules, arrivals, slot, i, time)
+            at = _store_event(state, measures, rules, arrivals, slot, i, time)
             if late:
                 results.outcomes[i] = ROW_LATE_KEPT
             else:
                 results.outcomes[i] = ROW_ACCEPTED
-                _evaluate_all(state, kept, rules, arrivals, results, explain, i, slot, at, time)
+                _evaluate_all(state, measures, rules, arrivals, results, explain, i, slot, at, time)
         _move_clock(header, min(time, arrivals.rows[i, E_APPEND]) - max_out_of_orderness_ms, rules.widest[version])
     return end, DONE
 
@@ -164,34 +164,36 @@ def _move_clock(header: Ints, watermark_ms: int, widest_ms: int) -> None:
 
 @inlined
 def _slot_of(
-    state: StateArrays, kept: MeasureArrays, arrivals: Arrivals, results: ResultArrays, i: int, end: int
+    state: StateArrays, measures: MeasureArrays, arrivals: Arrivals, results: ResultArrays, i: int, end: int
 ) -> int:
     """Row i's slot, or -(its free place in the table) - 1 for a new key. Also prefetches memory for later rows."""
     if i + AHEAD < end:
-        _prefetch_row(state, kept, arrivals, results, i + AHEAD)
+        _prefetch_row(state, measures, arrivals, results, i + AHEAD)
     if i + NEAR < end and results.ahead[i + NEAR] >= 0:
-        _prefetch_key_rows(state, kept, results.ahead[i + NEAR])
+        _prefetch_key_rows(state, measures, results.ahead[i + NEAR])
     if results.ahead[i] >= 0:
         return results.ahead[i]
-    return find_slot(state, kept, arrivals.rows, i)
+    return find_slot(state, measures, arrivals.rows, i)
 
 
 @inlined
-def _prefetch_row(state: StateArrays, kept: MeasureArrays, arrivals: Arrivals, results: ResultArrays, i: int) -> None:
+def _prefetch_row(
+    state: StateArrays, measures: MeasureArrays, arrivals: Arrivals, results: ResultArrays, i: int
+) -> None:
     """Find row i's slot, and prefetch the memory that the row will read, because each row reads other addresses."""
-    slot = find_slot(state, kept, arrivals.rows, i)
+    slot = find_slot(state, measures, arrivals.rows, i)
     results.ahead[i] = slot
     if slot >= 0:
         fetch(state.slots, slot)
-        fetch(state.id_table, id_place(state, slot, arrivals.rows[i, kept.id_column]))
+        fetch(state.id_table, id_place(state, slot, arrivals.rows[i, measures.id_column]))
 
 
 @inlined
-def _prefetch_key_rows(state: StateArrays, kept: MeasureArrays, slot: int) -> None:
+def _prefetch_key_rows(state: StateArrays, measures: MeasureArrays, slot: int) -> None:
     """Prefetch the memory of both ends of a slot's windows."""
     base = state.slots[slot, S_BASE]
     fetch(state.pool, base + state.slots[slot, S_TAIL])
-    for w in range(kept.windows.shape[0]):
+    for w in range(measures.windows.shape[0]):
         fetch(state.pool, base + state.slots[slot, S_WIDTH + w])
 
 
@@ -212,7 +214,7 @@ def _array_to_grow(state: StateArrays, results: ResultArrays, n_rules: int) -> i
 
 @inlined
 def _store_event(
-    state: StateArrays, kept: MeasureArrays, rules: RuleArrays, arrivals: Arrivals, slot: int, i: int, time: int
+    state: StateArrays, measures: MeasureArrays, rules: RuleArrays, arrivals: Arrivals, slot: int, i: int, time: int
 ) -> int:
     """Store row i as an event. Returns its offset among the rows of its key."""
     header = state.header
@@ -223,12 +225,12 @@ def _store_event(
         state.passes[event, f] = arrivals.passes[i, f]
     state.events[event, E_SLOT] = slot
     state.events[event, E_SEQ] = header[H_SEQ]
-    state.id_table[find_event(state, kept, slot, arrivals.rows[i, kept.id_column])] = event + 1
+    state.id_table[find_event(state, measures, slot, arrivals.rows[i, measures.id_column])] = event + 1
     header[H_EVENTS] = event + 1
     header[H_SEQ] += 1
     if header[H_FIRST] == NONE:
         header[H_FIRST] = time
-    at = insert(state, kept, slot, event, time)
+    at = insert(state, measures, slot, event, time)
     if rules.resets.shape[0] > 0 and at < state.slots[slot, S_TAIL] - 1:
         resets.revive(state, rules.resets, slot, time)
     return at
@@ -237,7 +239,7 @@ def _store_event(
 @inlined
 def _evaluate_all(
     state: StateArrays,
-    kept: MeasureArrays,
+    measures: MeasureArrays,
     rules: RuleArrays,
     arrivals: Arrivals,
     results: ResultArrays,
@@ -252,7 +254,7 @@ def _evaluate_all(
     base = state.slots[slot, S_BASE]
     tail = state.slots[slot, S_TAIL]
     bound = state.header[H_BOUND]
-    for w in range(kept.windows.shape[0]):
+    for w in range(measures.windows.shape[0]):
         results.lefts[w] = -1
     for r in range(rules.starts[version], rules.starts[version + 1]):
         if rules.rows[r, R_ACTIVE] == 0 or arrivals.passes[i, rules.rows[r, R_FILTER]] == 0:
@@ -261,11 +263,11 @@ def _evaluate_all(
         first = results.lefts[w]
         if first < 0:
             remembered = state.slots[slot, S_WIDTH + w]
-            first = seek(state.pool, base, tail, remembered, max(time - kept.windows[w], bound))
+            first = seek(state.pool, base, tail, remembered, max(time - measures.windows[w], bound))
             if first > remembered:
                 state.slots[slot, S_WIDTH + w] = first
             results.lefts[w] = first
-        _evaluate(state, kept, rules, results, explain, i, r, slot, first, at, time)
+        _evaluate(state, measures, rules, results, explain, i, r, slot, first, at, time)
 
 
 @inlined
@@ -277,7 +279,7 @@ def _sum_between(pool: Ints, base: int, first: int, last: int, column: int) -> i
 @inlined
 def _evaluate(
     state: StateArrays,
-    kept: MeasureArrays,
+    measures: MeasureArrays,
     rules: RuleArrays,
     results: ResultArrays,
     explain: int,
@@ -306,7 +308,7 @@ def _evaluate(
         high = _sum_between(pool, base, first, last, column + 1) + (low >> 32)
         low &= LOW_MASK
     elif kind == KIND_EXTREME:
-        low = _shared(state, kept, rules.rows, results.shared, i, r, slot, first, last)
+        low = _shared(state, measures, rules.rows, results.shared, i, r, slot, first, last)
         high = low >> 32
         low &= LOW_MASK
     else:
@@ -315,7 +317,7 @@ def _evaluate(
             values = count
         low = values
         if kind == KIND_DISTINCT:  # no tuple without a null is 0, which is compared like any other count
-            low = _shared(state, kept, rules.rows, results.shared, i, r, slot, first, last)
+            low = _shared(state, measures, rules.rows, results.shared, i, r, slot, first, last)
     s0 = s1 = s2 = s3 = 0
     if kind == KIND_STDDEV:
         s0 = _sum_between(pool, base, first, last, column + 2)
@@ -327,7 +329,7 @@ def _evaluate(
     if is_met(rules, r, results.limbs, high, low, values, s0, s1, s2, s3):
         fired, suppressed = _fire(state, rules.rows, r, slot, time)
     if fired != FIRED_NO or explain != 0:
-        opens = time - kept.windows[rules.rows[r, R_WINDOW]]
+        opens = time - measures.windows[rules.rows[r, R_WINDOW]]
         at = state.header[H_OUT]
         state.header[H_OUT] = at + 1
         results.output[at, O_ROW] = i
@@ -348,19 +350,27 @@ def _evaluate(
 
 @inlined
 def _shared(
-    state: StateArrays, kept: MeasureArrays, rows: Ints, shared: Ints, i: int, r: int, slot: int, first: int, last: int
+    state: StateArrays,
+    measures: MeasureArrays,
+    rows: Ints,
+    shared: Ints,
+    i: int,
+    r: int,
+    slot: int,
+    first: int,
+    last: int,
 ) -> int:
     """Rule r's extreme or number of distinct values, computed once for all rules that share it at row i."""
     number = rows[r, R_SHARED]
     if shared[number, 0] != i:
         shared[number, 0] = i
         if rows[r, R_KIND] == KIND_DISTINCT:
-            shared[number, 1] = multiset.count(state, kept, slot, rows[r, R_DISTINCT], first, last)
+            shared[number, 1] = multiset.count(state, measures, slot, rows[r, R_DISTINCT], first, last)
         else:
             base, cap, tail = state.slots[slot, S_BASE], state.slots[slot, S_CAP], state.slots[slot, S_TAIL]
             tree = rows[r, R_TREE]
             best = extremes.best_of(state, tree, base, cap, first, last, tail)
-            shared[number, 1] = extremes.rank(kept.trees, tree, best)
+            shared[number, 1] = extremes.rank(measures.trees, tree, best)
     return shared[number, 1]
 
 

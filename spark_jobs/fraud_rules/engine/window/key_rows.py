@@ -74,7 +74,7 @@ def seek(pool: Ints, base: int, tail: int, start: int, time: int) -> int:
 
 
 @inlined
-def place_of(pool: Ints, base: int, tail: int, time: int) -> int:
+def insert_offset(pool: Ints, base: int, tail: int, time: int) -> int:
     """The offset at which to insert a row of this time: after all rows with the same or an earlier time."""
     if tail == 0 or pool[base + tail - 1, P_TIME] <= time:
         return tail
@@ -82,14 +82,14 @@ def place_of(pool: Ints, base: int, tail: int, time: int) -> int:
 
 
 @inlined
-def aligned(position: int, cap: int) -> int:
+def align(position: int, cap: int) -> int:
     """The first valid start of a range at or after `position`, so that blocks never span two ranges."""
     unit = min(cap, 4096)
     return (position + unit - 1) // unit * unit
 
 
 @inlined
-def size_for(rows: int) -> int:
+def capacity_for(rows: int) -> int:
     """The capacity of a range for this many rows and half as many more: a power of two."""
     cap = SMALLEST
     while cap < rows + (rows >> 1) + 1:
@@ -98,7 +98,7 @@ def size_for(rows: int) -> int:
 
 
 @compiled
-def make_room(state: StateArrays, kept: MeasureArrays, slot: int) -> bool:
+def make_room(state: StateArrays, measures: MeasureArrays, slot: int) -> bool:
     """Make room for one more row: drop the rows before the retention bound, or move to a larger range.
 
     Returns False and changes nothing if the pool itself is full.
@@ -108,34 +108,34 @@ def make_room(state: StateArrays, kept: MeasureArrays, slot: int) -> bool:
     tail = state.slots[slot, S_TAIL]
     bound = state.header[H_BOUND]
     expired = first_at_or_after(state.pool, base, 0, tail, bound) if bound != NONE else 0
-    new_cap = max(size_for(tail - expired), cap)
+    new_cap = max(capacity_for(tail - expired), cap)
     target = base
     if new_cap > cap:
-        target = aligned(state.header[H_POOL], new_cap)
+        target = align(state.header[H_POOL], new_cap)
         if target + new_cap > state.pool.shape[0]:
             return False
         state.header[H_POOL] = target + new_cap
-    multiset.remove_expired(state, kept, slot, expired)
-    _settle(state, kept, slot, target, new_cap, expired)
+    multiset.remove_expired(state, measures, slot, expired)
+    _relocate(state, measures, slot, target, new_cap, expired)
     return True
 
 
 @compiled
-def _settle(state: StateArrays, kept: MeasureArrays, slot: int, target: int, cap: int, expired: int) -> None:
+def _relocate(state: StateArrays, measures: MeasureArrays, slot: int, target: int, cap: int, expired: int) -> None:
     """Move a slot's rows, except the first `expired`, to the range [target, target + cap), which may be their own."""
     tail = state.slots[slot, S_TAIL]
-    _move(state, kept, state.slots[slot, S_BASE], target, expired, tail)
+    _move(state, measures, state.slots[slot, S_BASE], target, expired, tail)
     state.slots[slot, S_BASE] = target
     state.slots[slot, S_CAP] = cap
     state.slots[slot, S_TAIL] = tail - expired
-    for w in range(kept.windows.shape[0]):
+    for w in range(measures.windows.shape[0]):
         state.slots[slot, S_WIDTH + w] = max(state.slots[slot, S_WIDTH + w] - expired, 0)
-    if kept.trees.shape[0] > 0:
+    if measures.trees.shape[0] > 0:
         extremes.refresh(state, target, cap, 0, tail - expired)
 
 
 @compiled
-def _move(state: StateArrays, kept: MeasureArrays, source: int, target: int, first: int, tail: int) -> None:
+def _move(state: StateArrays, measures: MeasureArrays, source: int, target: int, first: int, tail: int) -> None:
     """Move rows [first, tail) to offset 0 of `target`. Their totals then start at row `first`."""
     pool = state.pool
     if first > 0:
@@ -145,10 +145,10 @@ def _move(state: StateArrays, kept: MeasureArrays, source: int, target: int, fir
     for k in range(tail - first):
         for c in range(pool.shape[1]):
             pool[target + k, c] = pool[source + first + k, c]
-    for m in range(kept.trees.shape[0]):
+    for m in range(measures.trees.shape[0]):
         for k in range(tail - first):
             state.leaves[target + k, m] = state.leaves[source + first + k, m]
-    for m in range(kept.distincts.shape[0]):
+    for m in range(measures.distincts.shape[0]):
         for k in range(tail - first):
             state.members[target + k, m] = state.members[source + first + k, m]
 
@@ -180,64 +180,66 @@ def _contribution(kind: int, value: int) -> int:
 
 
 @compiled
-def _shift(state: StateArrays, kept: MeasureArrays, slot: int, at: int, tail: int) -> None:
+def _shift(state: StateArrays, measures: MeasureArrays, slot: int, at: int, tail: int) -> None:
     """Free offset `at`: move the rows from there on up by one."""
     base = state.slots[slot, S_BASE]
     for k in range(tail, at, -1):
         for c in range(state.pool.shape[1]):
             state.pool[base + k, c] = state.pool[base + k - 1, c]
-    for m in range(kept.trees.shape[0]):
+    for m in range(measures.trees.shape[0]):
         for k in range(tail, at, -1):
             state.leaves[base + k, m] = state.leaves[base + k - 1, m]
-    for m in range(kept.distincts.shape[0]):
+    for m in range(measures.distincts.shape[0]):
         for k in range(tail, at, -1):
             state.members[base + k, m] = state.members[base + k - 1, m]
-    for w in range(kept.windows.shape[0]):
+    for w in range(measures.windows.shape[0]):
         if at < state.slots[slot, S_WIDTH + w]:
             state.slots[slot, S_WIDTH + w] += 1
 
 
 @inlined
-def insert(state: StateArrays, kept: MeasureArrays, slot: int, event: int, time: int) -> int:
+def insert(state: StateArrays, measures: MeasureArrays, slot: int, event: int, time: int) -> int:
     """Insert an event into the rows of its key, which must have room. Returns its offset among them."""
     base = state.slots[slot, S_BASE]
     tail = state.slots[slot, S_TAIL]
     pool = state.pool
-    at = place_of(pool, base, tail, time)
+    at = insert_offset(pool, base, tail, time)
     if at < tail:
-        _shift(state, kept, slot, at, tail)
+        _shift(state, measures, slot, at, tail)
     state.slots[slot, S_TAIL] = tail + 1
     pool[base + at, P_TIME] = time
     pool[base + at, P_EVENT] = event
-    if kept.distincts.shape[0] > 0:
-        multiset.shift_windows(state, kept, slot, at, tail)
+    if measures.distincts.shape[0] > 0:
+        multiset.shift_windows(state, measures, slot, at, tail)
     nulls = state.events[event, E_NULLS]
-    for c in range(kept.totals.shape[0]):
-        kind = kept.totals[c, 0]
-        column = kept.totals[c, 2]
+    for c in range(measures.totals.shape[0]):
+        kind = measures.totals[c, 0]
+        column = measures.totals[c, 2]
         add = 0
-        if state.passes[event, kept.totals[c, 1]] and (kind == TOTAL_ROWS or (nulls >> (column - E_FIELDS)) & 1 == 0):
+        if state.passes[event, measures.totals[c, 1]] and (
+            kind == TOTAL_ROWS or (nulls >> (column - E_FIELDS)) & 1 == 0
+        ):
             add = _contribution(kind, state.events[event, column])
         pool[base + at, P_SUMS + c] = add + (pool[base + at - 1, P_SUMS + c] if at > 0 else 0)
         if add != 0:
             for k in range(at + 1, tail + 1):
                 pool[base + k, P_SUMS + c] += add
-    if kept.trees.shape[0] > 0:
-        _plant(state, kept, slot, event, at, tail)
+    if measures.trees.shape[0] > 0:
+        _set_leaves(state, measures, slot, event, at, tail)
     return at
 
 
 @compiled
-def _plant(state: StateArrays, kept: MeasureArrays, slot: int, event: int, at: int, tail: int) -> None:
+def _set_leaves(state: StateArrays, measures: MeasureArrays, slot: int, event: int, at: int, tail: int) -> None:
     """Set the leaves of a new row, and update the blocks above them."""
     base = state.slots[slot, S_BASE]
     cap = state.slots[slot, S_CAP]
     nulls = state.events[event, E_NULLS]
-    for m in range(kept.trees.shape[0]):
-        column = kept.trees[m, 1]
-        counts = state.passes[event, kept.trees[m, 0]] != 0 and (nulls >> (column - E_FIELDS)) & 1 == 0
+    for m in range(measures.trees.shape[0]):
+        column = measures.trees[m, 1]
+        counts = state.passes[event, measures.trees[m, 0]] != 0 and (nulls >> (column - E_FIELDS)) & 1 == 0
         state.leaves[base + at, m] = (
-            extremes.rank(kept.trees, m, state.events[event, column]) if counts else extremes.IDLE
+            extremes.rank(measures.trees, m, state.events[event, column]) if counts else extremes.IDLE
         )
     if at == tail and at & 15 != 0:
         extremes.append(state, base + at, cap)
@@ -246,7 +248,7 @@ def _plant(state: StateArrays, kept: MeasureArrays, slot: int, event: int, at: i
 
 
 @compiled
-def trim(state: StateArrays, kept: MeasureArrays, moved: Ints) -> None:
+def trim(state: StateArrays, measures: MeasureArrays, moved: Ints) -> None:
     """Remove the events before the retention bound. Keys and their ranges stay in place.
 
     `moved` is scratch with one word per event, for the event's new row. Multisets are emptied, and filled again at the
@@ -255,7 +257,7 @@ def trim(state: StateArrays, kept: MeasureArrays, moved: Ints) -> None:
     header = state.header
     n = 0
     for event in range(header[H_EVENTS]):
-        if state.events[event, kept.time_column] >= header[H_BOUND]:
+        if state.events[event, measures.time_column] >= header[H_BOUND]:
             moved[event] = n
             for c in range(state.events.shape[1]):
                 state.events[n, c] = state.events[event, c]
@@ -268,15 +270,15 @@ def trim(state: StateArrays, kept: MeasureArrays, moved: Ints) -> None:
         tail = state.slots[slot, S_TAIL]
         expired = first_at_or_after(state.pool, base, 0, tail, header[H_BOUND])
         if expired > 0:
-            _settle(state, kept, slot, base, state.slots[slot, S_CAP], expired)
+            _relocate(state, measures, slot, base, state.slots[slot, S_CAP], expired)
         for k in range(tail - expired):
             state.pool[base + k, P_EVENT] = moved[state.pool[base + k, P_EVENT]]
-        multiset.reset(state, kept, slot)
-    if kept.distincts.shape[0] > 0:
+        multiset.clear_windows(state, measures, slot)
+    if measures.distincts.shape[0] > 0:
         header[H_DISTINCT] = 0
         state.distinct_table[:] = 0
     state.id_table[:] = 0
-    index_events(state, kept)
+    index_events(state, measures)
 
 
 @compiled
@@ -295,8 +297,8 @@ def assign_ranges(state: StateArrays, counts: Ints) -> int:
     """Assign every slot a range for its rows and half as many more. Returns the total of pool rows needed."""
     for slot in range(state.header[H_SLOTS]):
         if counts[slot] > 0:
-            cap = size_for(counts[slot])
-            base = aligned(state.header[H_POOL], cap)
+            cap = capacity_for(counts[slot])
+            base = align(state.header[H_POOL], cap)
             state.slots[slot, S_BASE] = base
             state.slots[slot, S_CAP] = cap
             state.header[H_POOL] = base + cap
@@ -304,10 +306,10 @@ def assign_ranges(state: StateArrays, counts: Ints) -> int:
 
 
 @compiled
-def fill(state: StateArrays, kept: MeasureArrays, order: Ints) -> None:
+def insert_all(state: StateArrays, measures: MeasureArrays, order: Ints) -> None:
     """Insert all events, whose slots are set, into the rows of their keys in the given (time, arrival) order."""
     for k in range(order.shape[0]):
         event = order[k]
         slot = state.events[event, E_SLOT]
-        state.id_table[find_event(state, kept, slot, state.events[event, kept.id_column])] = event + 1
-        insert(state, kept, slot, event, state.events[event, kept.time_column])
+        state.id_table[find_event(state, measures, slot, state.events[event, measures.id_column])] = event + 1
+        insert(state, measures, slot, event, state.events[event, measures.time_column])

@@ -30,31 +30,31 @@ _COUNTS_NOT = -1
 
 
 @inlined
-def words_of(kept: MeasureArrays, measure: int) -> int:
+def words_of(measures: MeasureArrays, measure: int) -> int:
     """The column of the measure's first word in `slots`. The words are the window's low and high offset and the
     count."""
-    return S_WIDTH + kept.windows.shape[0] + 3 * measure
+    return S_WIDTH + measures.windows.shape[0] + 3 * measure
 
 
 @inlined
-def _counts(state: StateArrays, kept: MeasureArrays, measure: int, event: int) -> bool:
+def _counts(state: StateArrays, measures: MeasureArrays, measure: int, event: int) -> bool:
     """Whether the event passes the measure's filter and has no null in the measure's fields."""
-    if state.passes[event, kept.distincts[measure, 0]] == 0:
+    if state.passes[event, measures.distincts[measure, 0]] == 0:
         return False
     nulls = state.events[event, E_NULLS]
     whole = True
-    for k in range(kept.distincts[measure, 2]):
-        if (nulls >> (kept.distincts[measure, 3 + k] - E_FIELDS)) & 1:
+    for k in range(measures.distincts[measure, 2]):
+        if (nulls >> (measures.distincts[measure, 3 + k] - E_FIELDS)) & 1:
             whole = False
     return whole
 
 
 @compiled
-def _find_or_add(state: StateArrays, kept: MeasureArrays, measure: int, slot: int, event: int) -> int:
+def _find_or_add(state: StateArrays, measures: MeasureArrays, measure: int, slot: int, event: int) -> int:
     """The entry of the event's value plus one, created if missing; _COUNTS_NOT for an event that does not count."""
-    if not _counts(state, kept, measure, event):
+    if not _counts(state, measures, measure, event):
         return _COUNTS_NOT
-    at = find_distinct(state, kept, measure, slot, event)
+    at = find_distinct(state, measures, measure, slot, event)
     if state.distinct_table[at] == 0:
         entry = state.header[H_DISTINCT]
         state.header[H_DISTINCT] += 1
@@ -67,11 +67,11 @@ def _find_or_add(state: StateArrays, kept: MeasureArrays, measure: int, slot: in
 
 
 @inlined
-def _change(state: StateArrays, kept: MeasureArrays, measure: int, slot: int, row: int, delta: int) -> int:
+def _change(state: StateArrays, measures: MeasureArrays, measure: int, slot: int, row: int, delta: int) -> int:
     """Add (1) or remove (-1) one row of the pool. Returns the change of the number of distinct values."""
     member = state.members[row, measure]
     if member == _UNKNOWN:
-        member = _find_or_add(state, kept, measure, slot, state.pool[row, P_EVENT])
+        member = _find_or_add(state, measures, measure, slot, state.pool[row, P_EVENT])
         state.members[row, measure] = member
     if member == _COUNTS_NOT:
         return 0
@@ -84,71 +84,71 @@ def _change(state: StateArrays, kept: MeasureArrays, measure: int, slot: int, ro
 
 
 @compiled
-def shift_windows(state: StateArrays, kept: MeasureArrays, slot: int, at: int, tail: int) -> None:
+def shift_windows(state: StateArrays, measures: MeasureArrays, slot: int, at: int, tail: int) -> None:
     """Adjust the windows to a row inserted at offset `at` of `tail` rows: later windows shift, a window around it
     grows."""
     row = state.slots[slot, S_BASE] + at
-    for measure in range(kept.distincts.shape[0]):
+    for measure in range(measures.distincts.shape[0]):
         state.members[row, measure] = _UNKNOWN
         if at == tail:
             continue
-        word = words_of(kept, measure)
+        word = words_of(measures, measure)
         if at <= state.slots[slot, word]:
             state.slots[slot, word] += 1
             state.slots[slot, word + 1] += 1
         elif at < state.slots[slot, word + 1]:
             state.slots[slot, word + 1] += 1
-            state.slots[slot, word + 2] += _change(state, kept, measure, slot, row, 1)
+            state.slots[slot, word + 2] += _change(state, measures, measure, slot, row, 1)
 
 
 @compiled
-def remove_expired(state: StateArrays, kept: MeasureArrays, slot: int, expired: int) -> None:
+def remove_expired(state: StateArrays, measures: MeasureArrays, slot: int, expired: int) -> None:
     """Remove the first `expired` rows from the slot's multisets, and shift the windows by as many rows."""
     base = state.slots[slot, S_BASE]
-    for measure in range(kept.distincts.shape[0]):
-        word = words_of(kept, measure)
+    for measure in range(measures.distincts.shape[0]):
+        word = words_of(measures, measure)
         low = state.slots[slot, word]
         high = state.slots[slot, word + 1]
         while low < expired and low < high:
-            state.slots[slot, word + 2] += _change(state, kept, measure, slot, base + low, -1)
+            state.slots[slot, word + 2] += _change(state, measures, measure, slot, base + low, -1)
             low += 1
         state.slots[slot, word] = max(low - expired, 0)
         state.slots[slot, word + 1] = max(high - expired, 0)
 
 
 @compiled
-def reset(state: StateArrays, kept: MeasureArrays, slot: int) -> None:
+def clear_windows(state: StateArrays, measures: MeasureArrays, slot: int) -> None:
     """Empty the slot's windows. The caller must clear the multisets."""
     base = state.slots[slot, S_BASE]
-    for measure in range(kept.distincts.shape[0]):
+    for measure in range(measures.distincts.shape[0]):
         for k in range(state.slots[slot, S_TAIL]):
             state.members[base + k, measure] = _UNKNOWN
-        word = words_of(kept, measure)
+        word = words_of(measures, measure)
         state.slots[slot, word] = 0
         state.slots[slot, word + 1] = 0
         state.slots[slot, word + 2] = 0
 
 
 @compiled
-def count(state: StateArrays, kept: MeasureArrays, slot: int, measure: int, first: int, last: int) -> int:
+def count(state: StateArrays, measures: MeasureArrays, slot: int, measure: int, first: int, last: int) -> int:
     """Move the measure's window to offsets [first, last], and return its number of distinct values."""
-    word = words_of(kept, measure)
+    word = words_of(measures, measure)
     base = state.slots[slot, S_BASE]
     low = state.slots[slot, word]
     high = state.slots[slot, word + 1]
     n = state.slots[slot, word + 2]
     end = last + 1
     while high < end:
-        n += _change(state, kept, measure, slot, base + high, 1)
+        n += _change(state, measures, measure, slot, base + high, 1)
         high += 1
     while low > first:
         low -= 1
-        n += _change(state, kept, measure, slot, base + low, 1)
+        n += _change(state, measures, measure, slot, base + low, 1)
     while high > end:
         high -= 1
-        n += _change(state, kept, measure, slot, base + high, -1)
+        n += _change(state, measures, measure, slot, base + high, -1)
     while low < first:
-        n += _change(state, kept, measure, slot, base + low, -1)
+        n += _change(state, measures, measure, slot, base + low, -1)
         low += 1
     state.slots[slot, word] = low
     state.slots[slot, word + 1] = high

@@ -32,7 +32,7 @@ class Horizon(NamedTuple):
         return cool and (reset_ms == at.NONE or reset_ms < self.bound_ms)
 
 
-def spent(rows: Ints, horizon: Horizon) -> NDArray[np.bool_]:
+def find_spent(rows: Ints, horizon: Horizon) -> NDArray[np.bool_]:
     """Find the marks (rows of M_*) that can no longer affect a result: bool[m]."""
     last, reset = rows[:, at.M_LAST_TIME], rows[:, at.M_RESET_TIME]
     cool = last == at.NONE
