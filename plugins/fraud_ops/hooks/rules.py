@@ -36,8 +36,8 @@ class SeedRulesHook(BaseHook):
 
     def plan(self) -> SeedPlan:
         """The changes that the seed files need in the current rule log."""
-        judged = validate_files([self.project.config / "rules"], self.schema, self.settings.limits)
-        return seed_plan(judged, read_rules(self.kafka, self.schema, self.settings).timeline.latest)
+        validated = validate_files([self.project.config / "rules"], self.schema, self.settings.limits)
+        return seed_plan(validated, read_rules(self.kafka, self.schema, self.settings).timeline.latest)
 
     def write(self, plan: SeedPlan) -> list[int]:
         """Append the plan's records and return their rule versions."""

@@ -28,7 +28,7 @@ __all__ = ["DetectorWatch"]
 
 _WRITERS = 60
 _OFFSETS_A_S = 8  # a busy detector finishes up to four batches a second, each with the marker of its transaction
-_ARRIVAL_LOOK_MS = 30_000
+_ARRIVAL_INTERVAL_MS = 30_000
 
 
 def monotonic_ms() -> int:
@@ -58,7 +58,7 @@ class DetectorWatch:
         self._clock = BrokerClock(clock, monotonic_ms)
         self._supervisor = supervisor
         self._tail: TopicsTail | None = None
-        self._asked_ms: int | None = None
+        self._arrival_read_ms: int | None = None
         self._arrival_ms: int | None = None
         self._deployment = DeploymentReports()
         self._forget()
@@ -156,10 +156,10 @@ class DetectorWatch:
         read = next((at_ms for at_ms, each in reversed(self._progress) if each.rows or each.quarantined), None)
         if read is not None or self._settings.health.silent_ms == 0:
             return read
-        if self._asked_ms is None or self._monotonic_ms() - self._asked_ms >= _ARRIVAL_LOOK_MS:
+        if self._arrival_read_ms is None or self._monotonic_ms() - self._arrival_read_ms >= _ARRIVAL_INTERVAL_MS:
             with suppress(BrokerUnavailable):  # the next observation reports it
                 self._arrival_ms = newest_append_ms(self._kafka, self._settings.topics.transactions)
-            self._asked_ms = self._monotonic_ms()
+            self._arrival_read_ms = self._monotonic_ms()
         return self._arrival_ms
 
     def _queries(self) -> list[str]:

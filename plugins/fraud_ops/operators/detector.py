@@ -15,7 +15,7 @@ from fraud_ops.hooks.connections import KAFKA, SPARK
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.operators.decisions import decide
 from fraud_ops.triggers.detector import OutcomeTrigger
-from fraud_ops.verdicts.act import ActionKind, OperatorRequest, action_to_deploy, asked_by
+from fraud_ops.verdicts.act import ActionKind, OperatorRequest, action_to_deploy, request_text
 from fraud_ops.verdicts.health import health
 from fraud_ops.verdicts.until import Outcome, Until
 from fraud_ops.verdicts.verdict import Limits
@@ -89,7 +89,7 @@ class DeployOperator(DetectorOperator):
             self.log.info("%s: %s", action.kind, action.reason)
             if action.kind is ActionKind.NOTHING or action.release is None:
                 return {"epoch": seen.intents.epoch, "health": verdict.health.value}
-            by = asked_by(OperatorRequest.START, context["dag_run"].run_id)
+            by = request_text(OperatorRequest.START, context["dag_run"].run_id)
             record = hook.run(seen, action.release, action.reason, by)
         self.await_outcome(Until.EXECUTED, record, timedelta(minutes=10))
         raise AirflowException("a deferred task does not continue")
@@ -130,7 +130,7 @@ class DecisionOperator(DetectorOperator):
                 seen,
                 action,
                 self.reason,
-                asked_by(action, person),
+                request_text(action, person),
                 partial=_is_true(self.partial_history),
                 accept_loss=_is_true(self.accept_loss),
             )

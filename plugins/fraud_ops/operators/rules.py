@@ -39,14 +39,14 @@ class SeedDiffOperator(BaseOperator):
             plan = SeedRulesHook(self.kafka_conn_id).plan()
         table = plan.table()
         self.log.info("seed rules against the rule log:\n%s", table)
-        asked = plan.to_approve
-        named_ones = {name for change in asked for name in change.approvers or ()}
+        changes = plan.to_approve
+        approvers = {name for change in changes for name in change.approvers or ()}
         return {
             "digest": plan.digest,
             "writes": len(plan.to_write),
             "table": table,
-            "approve": bool(asked),
-            "approvers": sorted(named_ones),
+            "approve": bool(changes),
+            "approvers": sorted(approvers),
         }
 
 

@@ -39,7 +39,7 @@ _START_S = 20.0
 """After the request of a start, the trigger waits this long before it fires, because the task would take CPU from the
 start."""
 
-_NOTE_S = 10.0
+_RECORD_S = 10.0
 _CLOCK_S = 5.0
 _DECLARED_S = 15.0
 
@@ -134,14 +134,14 @@ class SupervisionTrigger(BaseTrigger):
         hook = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id)
         await hook.resolve()
         began_s = checked_s = time.monotonic()
-        noted_s = asked_s = float("-inf")
+        recorded_s = requested_s = float("-inf")
         event: dict[str, Any] | None = None
         with closing(hook.watch()) as watch:
             while True:
                 seen = await asyncio.to_thread(watch.observe)
                 verdict = health(seen, self.limits, seen.at_ms, supervisor_id())
-                if time.monotonic() - noted_s >= _NOTE_S and seen.fault is None:
-                    noted_s = time.monotonic()
+                if time.monotonic() - recorded_s >= _RECORD_S and seen.fault is None:
+                    recorded_s = time.monotonic()
                     await asyncio.to_thread(self._record_supervision, hook, seen, verdict)
                 if seen.skew_ms is None and seen.fault is None and time.monotonic() - began_s < _CLOCK_S:
                     await asyncio.sleep(
@@ -151,13 +151,13 @@ class SupervisionTrigger(BaseTrigger):
                 ahead = outlook(seen.intents, seen.deployment, seen.at_ms)
                 action = next_action(seen, verdict, ahead, seen.at_ms)
                 if action.release is not None:
-                    asked_s = time.monotonic() if event is None else asked_s
+                    requested_s = time.monotonic() if event is None else requested_s
                     await asyncio.to_thread(self._carry_out, hook, seen, action, action.release)
                 event = event or self._event(seen, verdict, action, crash_loop=ahead.alarm)
                 if event is None and time.monotonic() - checked_s >= _DECLARED_S:
                     checked_s = time.monotonic()
-                    event = await self._declared_anew(hook)
-                starts = verdict.health is not Health.HEALTHY and time.monotonic() - asked_s < _START_S
+                    event = await self._new_declaration(hook)
+                starts = verdict.health is not Health.HEALTHY and time.monotonic() - requested_s < _START_S
                 if event is not None and not starts and time.monotonic() - began_s >= SETTLE_S:
                     yield TriggerEvent(event)
                     return
@@ -183,7 +183,7 @@ class SupervisionTrigger(BaseTrigger):
             return {**news, "step": str(action), "crash_loop": crash_loop}
         return {"why": OVER} if now_ms() >= self.ends_ms else None
 
-    async def _declared_anew(self, hook: FraudDetectorHook) -> dict[str, Any] | None:
+    async def _new_declaration(self, hook: FraudDetectorHook) -> dict[str, Any] | None:
         try:
             await hook.resolve()
             declared = fingerprint(await hook.async_declared())

@@ -11,7 +11,7 @@ from fraud_rules.deploy.intent import IntentKind
 from fraud_rules.deploy.plan import Outlook
 from fraud_rules.deploy.release import Release, fingerprint
 
-__all__ = ["ActionKind", "OperatorRequest", "SupervisorAction", "action_to_deploy", "asked_by", "next_action"]
+__all__ = ["ActionKind", "OperatorRequest", "SupervisorAction", "action_to_deploy", "next_action", "request_text"]
 
 
 class OperatorRequest(StrEnum):
@@ -93,7 +93,7 @@ def action_to_deploy(seen: DetectorObservation, verdict: Verdict, declared: Rele
     return SupervisorAction(ActionKind.START, f"release {mark} replaces {newest.intent.fingerprint}", declared)
 
 
-def asked_by(action: OperatorRequest, person: str) -> str:
+def request_text(action: OperatorRequest, person: str) -> str:
     """The text for `Intent.requested_by`: the action and the person who requested it."""
     return f"{action} by {person}"
 

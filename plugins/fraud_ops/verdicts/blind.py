@@ -47,10 +47,10 @@ def _shares(traffic: TrafficCounts | None, limits: BlindLimits) -> tuple[str | N
     )
 
 
-def _share(count: int, total: int, limit_percent: int, what: str) -> str | None:
+def _share(count: int, total: int, limit_percent: int, outcome: str) -> str | None:
     if total < _FEWEST or count * 100 < total * limit_percent:
         return None
-    return f"{count:,} of the last {total:,} records ({count / total:.0%}) {what}"
+    return f"{count:,} of the last {total:,} records ({count / total:.0%}) {outcome}"
 
 
 def _silence(arrived_ms: int | None, silent_ms: int, now_ms: int) -> str | None:

@@ -136,10 +136,10 @@ def _of_intent(seen: DetectorObservation, intent: IntentRecord, limits: Limits, 
 
 
 def _drained(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
-    who = f"requested by {intent.intent.requested_by}: {intent.intent.reason}"
+    request = f"requested by {intent.intent.requested_by}: {intent.intent.reason}"
     if not seen.is_stopped or seen.attempt is None:
-        return Verdict(Health.DRAINING, (who,))
-    return _by_hand(seen, limits, now_ms, seen.attempt.append_ms) or Verdict(Health.STOPPED, (who,))
+        return Verdict(Health.DRAINING, (request,))
+    return _by_hand(seen, limits, now_ms, seen.attempt.append_ms) or Verdict(Health.STOPPED, (request,))
 
 
 def _not_executed(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
@@ -147,10 +147,12 @@ def _not_executed(seen: DetectorObservation, intent: IntentRecord, limits: Limit
     silent = _silent_agent(seen, limits, now_ms)
     if silent is not None and age_ms > limits.agent_silent_ms:
         return silent
-    asked = f"requested {_seconds(age_ms)} ago (epoch {intent.epoch})"
+    requested = f"requested {_seconds(age_ms)} ago (epoch {intent.epoch})"
     attempt = seen.attempt
     moved_ms = intent.append_ms if attempt is None else moved_at_ms(attempt, intent.append_ms)
-    reasons = (asked,) if attempt is None or attempt.status.work is None else (_progress(attempt, now_ms), asked)
+    reasons = (
+        (requested,) if attempt is None or attempt.status.work is None else (_progress(attempt, now_ms), requested)
+    )
     if now_ms - moved_ms <= patience_ms(limits.starting_ms, seen, now_ms):
         return Verdict(Health.STARTING, reasons)
     dead = f"no agent has started epoch {intent.epoch} in {_seconds(age_ms)}"

@@ -72,19 +72,19 @@ class SeedPlan:
         return "\n".join(["| rule | | |", "| ---: | --- | --- |", *rows])
 
 
-def seed_plan(judged: Sequence[ValidatedRecord], in_force: RuleSet) -> SeedPlan:
+def seed_plan(validated: Sequence[ValidatedRecord], in_force: RuleSet) -> SeedPlan:
     """The plan. Raises RulesRejected if a file has an invalid rule or another record, or if an id occurs twice."""
-    rules = _rules(judged)
+    rules = _rules(validated)
     changes = [_of_file(rule, _document(in_force, rule.rule_id)) for rule in rules.values()]
     known = ((rule_id, _document(in_force, rule_id)) for rule_id in in_force.rules if rule_id not in rules)
     changes += [_deletion(rule_id, document) for rule_id, document in known if document.get("source") == SEED]
     return SeedPlan(tuple(sorted(changes, key=lambda change: change.rule_id)))
 
 
-def _rules(judged: Sequence[ValidatedRecord]) -> dict[int, Rule]:
+def _rules(validated: Sequence[ValidatedRecord]) -> dict[int, Rule]:
     rules: dict[int, Rule] = {}
     faults: list[str] = []
-    for each in judged:
+    for each in validated:
         if not isinstance(each.change, Rule):
             why = "; ".join(map(str, each.reasons)) or "seed files hold rules only; to delete a rule, delete its file"
             faults.append(f"{each.where}: {why}")
@@ -121,10 +121,10 @@ def _deletion(rule_id: int, known: Mapping[str, Any]) -> SeedChange:
 
 def _approvers(*documents: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Read `approve`: `true` requires an approval by any approver, `ann, bob` by one of them. None requires none."""
-    asked = [each for document in documents if (each := document.get("approve", False))]
-    if not asked:
+    approvals = [each for document in documents if (each := document.get("approve", False))]
+    if not approvals:
         return None
-    named = [name.strip() for each in asked if isinstance(each, str) for name in each.split(",")]
+    named = [name.strip() for each in approvals if isinstance(each, str) for name in each.split(",")]
     return tuple(dict.fromkeys(name for name in named if name))
 
 
