@@ -19,7 +19,7 @@ def batch_parser(prog: str, description: str | None, project: Project) -> argpar
     parser = argparse.ArgumentParser(prog=prog, description=description)
     add = parser.add_argument
     add("--bootstrap", default=os.environ.get("FRAUD_BOOTSTRAP", "127.0.0.1:9092"), help="Kafka's bootstrap servers")
-    add("--archive", default=str(project.var / "archive"), help="the archive's folder, the same on every host")
+    add("--archive", default=str(project.var / "archive"), help="folder of the archive, the same path on every host")
     add("--settings", type=Path, default=project.config / "detector.yaml")
     add("--schema", type=Path, default=project.config / "schema.yaml")
     add("--jars", type=Path, default=project.jars / "connector")

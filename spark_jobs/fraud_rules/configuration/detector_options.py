@@ -55,7 +55,10 @@ class DetectorOptions:
         default=None, metadata=_option("--schema", "The file with the schema of the transactions.")
     )
     jars: Path | None = field(default=None, metadata=_option("--jars", "Folder of the connector's jars."))
-    master: str = field(default="local[2,4]", metadata=_option("--master", "Spark's master."))
+    master: str = field(
+        default="local[2,4]",
+        metadata=_option("--master", "Spark's master; local[2,4]: two tasks at once, four tries each."),
+    )
     shuffle_partitions: int = field(
         default=2,
         metadata=_option(
