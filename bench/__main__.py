@@ -1,4 +1,4 @@
-"""`python -m bench`: measure, keep the figures, render the page."""
+"""`python -m bench`: measure, save the figures, render the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fraud_rules.configuration.project import Project
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what the arguments ask for; exit code 1 when a measurement failed."""
+    """Run the requested measurements; exit code 1 if one failed."""
     given = _parse(arguments)
     chosen = [rows for rows in ALL if _is_wanted(rows, given)]
     if given.list:
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.against:
         return _compare(chosen, given, project)
     page = project.root / "docs" / "benchmarks.md"
-    # The package and the detector are found from the project's folder, whatever the current folder is.
+    # Python finds the package and the detector from the project's folder, independent of the current folder.
     os.chdir(project.root)
     failed = []
     if not given.render:
@@ -67,13 +67,17 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="NAMES",
-        help="names of groups, or how they begin or end, with commas between; may be repeated; default: all but soak",
+        help="names of groups, or their beginnings or ends, with commas; may be repeated; default: all but soak",
     )
-    add("--runs", type=int, default=3, help="of each group, taking turns with the others")
-    add("--list", action="store_true", help="name the groups and end")
-    add("--quick", action="store_true", help="small loads, one run, results and page left alone: does everything work?")
-    add("--render", action="store_true", help="only render the page from the results there are")
-    add("--soak-minutes", type=float, default=0, help="also the steady run, for so long (30 is what the page is about)")
+    add("--runs", type=int, default=3, help="number of runs of each group; the groups take turns")
+    add("--list", action="store_true", help="list the groups")
+    add(
+        "--quick",
+        action="store_true",
+        help="check that all groups work: small loads, one run; results and page stay unchanged",
+    )
+    add("--render", action="store_true", help="only render the page from the saved results")
+    add("--soak-minutes", type=float, default=0, help="also the steady run, for this time (30 for the page)")
     add(
         "--against",
         metavar="REVISION",
@@ -98,7 +102,7 @@ def _is_wanted(rows: Rows, given: argparse.Namespace) -> bool:
 
 
 def _measure_all(chosen: Sequence[Rows], given: argparse.Namespace, project: Project) -> list[str]:
-    """All runs, the groups taking turns, so that a busy minute does not hit one of them alone. Those that failed."""
+    """Run all groups in turns, so that a busy minute does not affect only one. Return the failed runs."""
     scale = replace(QUICK if given.quick else Scale(), soak_minutes=given.soak_minutes)
     runs: dict[str, list[dict[str, Any]]] = {rows.name: [] for rows in chosen}
     facts, failed = machine.describe(project), set()
@@ -120,7 +124,7 @@ def _measure_all(chosen: Sequence[Rows], given: argparse.Namespace, project: Pro
 
 
 def _measure(rows: Rows, lab: Lab | None, scale: Scale) -> dict[str, Any]:
-    """One run, told on the terminal."""
+    """Run one group, and print its values."""
     print(f"{rows.name} ...", flush=True)
     before, started = machine.load_average(), time.monotonic()
     values = rows.measure(lab, scale)  # type: ignore[arg-type]

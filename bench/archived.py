@@ -1,4 +1,4 @@
-"""Archives made for measurements: days of transactions as the archive's job would have written them, from a seed."""
+"""Makes archives for measurements: days of transactions in the format of the archive's job, from a seed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class MadeArchive:
     def make(
         cls, folder: Path, rules: Sequence[Document], rows: int, days: int = 1, zipf: float | None = None
     ) -> MadeArchive:
-        """Write it."""
+        """Write the archive."""
         config = Project.find().config
         made = cls(
             ArchiveStore(folder),

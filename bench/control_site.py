@@ -1,4 +1,4 @@
-"""Airflow's API server alone, with the control plane over the topics of a session."""
+"""Runs Airflow's API server with the control plane over the topics of a session."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _API = "/fraud/control/api"
 
 
 class ControlSite:
-    """The API server, and a user of it who is admin."""
+    """The API server, and a user with the role admin."""
 
     def __init__(self, session: Session, port: int) -> None:
         self._password = secrets.token_urlsafe(16)
@@ -40,7 +40,7 @@ class ControlSite:
     @classmethod
     @contextmanager
     def running(cls, session: Session, port: int) -> Iterator[ControlSite]:
-        """One that answers, ended on leaving; its logs stay."""
+        """Start a server, wait until it answers, and stop it afterwards. Its logs stay."""
         site = cls(session, port)
         try:
             site._start()
@@ -50,20 +50,20 @@ class ControlSite:
             site._airflow.stop()
 
     def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """A request to the API, which must succeed."""
+        """Send a request to the API, which must succeed."""
         answer = self._client.request(method, self.api + path, **options)
         if answer.is_error:
             raise RuntimeError(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
         return answer
 
     def cpu_s(self) -> float:
-        """The CPU time of the API server's processes so far, in seconds."""
+        """The CPU time of the API server's processes, in seconds."""
         times = [each.cpu_times() for each in self._airflow.processes(Component.API_SERVER)]
         return sum(each.user + each.system for each in times)
 
     @contextmanager
     def reader(self) -> Iterator[StreamReader]:
-        """One who reads the stream from now on."""
+        """Start a reader of the stream."""
         with closing(StreamReader(f"{self.api}/alerts/stream", self.token)) as reader:
             until(lambda: reader.opened, "the stream opens")
             yield reader
@@ -87,7 +87,7 @@ class ControlSite:
 
 
 class StreamReader:
-    """Reads in a thread until it is closed. `told` grows as events come."""
+    """Reads in a thread until it is closed. `told` has the received events."""
 
     def __init__(self, url: str, token: str) -> None:
         self.told: list[Told] = []
@@ -99,7 +99,7 @@ class StreamReader:
         self._thread.start()
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop the thread."""
         self._stopped.set()
         self._thread.join()
         self._client.close()

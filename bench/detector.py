@@ -1,4 +1,4 @@
-"""One start of the detector as a process of its own: everything it starts in turn is known and ended with it."""
+"""Starts the detector as a separate process, and stops it with all its child processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOOK_S = 0.02
 
 
 class Detector:
-    """A running detector; `started` is when its process was begun (time.monotonic)."""
+    """A running detector; `started` is the start time of its process (time.monotonic)."""
 
     def __init__(self, project: Project, arguments: list[str], environ: Mapping[str, str], log: Path) -> None:
         self.log = log
@@ -37,7 +37,7 @@ class Detector:
         return self._process.pid
 
     def await_ready(self, timeout_s: float = _READY_S) -> None:
-        """Return once its query runs."""
+        """Wait until its query runs."""
         deadline = time.monotonic() + timeout_s
         while READY not in self.log.read_text(errors="replace"):
             self.check()
@@ -45,21 +45,21 @@ class Detector:
             time.sleep(_LOOK_S)
 
     def check(self) -> None:
-        """Raise when it has ended."""
+        """Raise RuntimeError if the detector has ended."""
         code = self._process.poll()
         if code is not None:
             tail = self.log.read_text(errors="replace")[-2_000:]
             raise RuntimeError(f"the detector ended with exit code {code}: {tail}")
 
     def processes(self) -> list[psutil.Process]:
-        """It, its JVM and its Python workers, as they run now."""
+        """The running processes: the driver, its JVM and its Python workers."""
         root = psutil.Process(self._process.pid)
         found = [root, *root.children(recursive=True)]
         self._known |= {each.pid: each for each in found}
         return found
 
     def stop(self) -> None:
-        """End it in order, and then whatever of it is left."""
+        """Stop it in order, then kill remaining processes."""
         if self._process.poll() is None:
             self.processes()
             self._process.terminate()
@@ -70,7 +70,7 @@ class Detector:
         self._end_the_rest()
 
     def kill(self) -> None:
-        """kill -9 of everything at once: driver, JVM and workers."""
+        """Kill driver, JVM and workers at once (kill -9)."""
         kill_processes(self.processes(), 0.0)
         self._end_the_rest()
 

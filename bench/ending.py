@@ -1,4 +1,4 @@
-"""How a run of the benchmark ends: in order, with every process that it started."""
+"""Ends a run of the benchmark in order, with every process that it started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured: figures with their targets, and groups of rows that measure them. Pure."""
+"""Figures with their targets, and groups of rows that measure them. Pure."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ class Target:
     at_least: bool
 
     def reached(self, value: float) -> bool:
-        """Whether a value is on the right side of the bound."""
+        """Whether a value reaches the target."""
         return value >= self.bound if self.at_least else value <= self.bound
 
 
 def at_least(bound: float) -> Target:
-    """A target to reach from below."""
+    """A lower bound."""
     return Target(bound, at_least=True)
 
 
 def at_most(bound: float) -> Target:
-    """A target to stay under."""
+    """An upper bound."""
     return Target(bound, at_least=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure: the `key` of its values, what it says, its unit, and what the Flink demo does if that is known."""
+    """One figure: the `key` of its values, its title, its unit, and the Flink demo's value if known."""
 
     key: str
     title: str
@@ -46,7 +46,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much of everything a run does. `share` scales the sizes of loads; a steady load lasts `steady_s`, of which
+    """The size of a run. `share` scales the sizes of loads; a steady load lasts `steady_s`, of which
     the first `skip_s` are not measured."""
 
     share: float = 1.0
@@ -64,7 +64,7 @@ QUICK = Scale(share=0.1, steady_s=10.0, skip_s=4.0)
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Figures that one measurement gives together.
+    """Figures that one measurement returns together.
 
     `measure` makes one run: the values by the figures' keys, and whatever else is worth keeping. Without `needs_broker`
     it gets None for a lab. A `soak` runs once, and only when asked for.

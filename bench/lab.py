@@ -1,4 +1,4 @@
-"""Where measurements take place: a broker for all, and for each session its own topics, checkpoint and detector."""
+"""The environment of measurements: one broker, and for each session its own topics, checkpoint and detector."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """A broker that runs, and a folder for what the sessions leave."""
+    """A running broker, and a folder for the files of the sessions."""
 
     project: Project
     broker: Broker
@@ -41,7 +41,7 @@ class Lab:
     @classmethod
     @contextmanager
     def open(cls, project: Project) -> Iterator[Lab]:
-        """A lab with a broker and a disk of its own, gone afterwards; the logs stay."""
+        """Open a lab with its own broker and disk, and remove both afterwards. The logs stay."""
         home = project.var / "bench" / uuid.uuid4().hex[:8]
         home.mkdir(parents=True)
         port, controller_port = free_ports(2)
@@ -55,7 +55,7 @@ class Lab:
 
     @contextmanager
     def session(self, name: str) -> Iterator[Session]:
-        """Topics and a checkpoint of one's own, gone afterwards; a detector still running then is ended."""
+        """Open a session with its own topics and checkpoint. Afterwards stop its detector and remove them."""
         prefix = f"{name}-{uuid.uuid4().hex[:6]}-"
         declared = load_topics(self.project.config / "topics.yaml", prefix)
         topic_admin.apply(self.broker.kafka, declared)
@@ -87,12 +87,12 @@ class Session:
 
     @property
     def running(self) -> Detector:
-        """The detector, which has been started."""
+        """The started detector."""
         assert self.detector is not None
         return self.detector
 
     def apply(self, rules: tuple[Document, ...]) -> list[int]:
-        """Append rules to the rule log: their versions."""
+        """Append rules to the rule log, and return their versions."""
         return append_records(self.kafka, self.names.rules, encoded(rules))
 
     def await_live(self, versions: list[int]) -> None:
@@ -113,7 +113,7 @@ class Session:
 
     @property
     def pause_log(self) -> Path:
-        """Where the JVM of the newest start logs its pauses."""
+        """The JVM's log of garbage collection pauses, of the newest start."""
         return self.checkpoint.with_suffix(f".{self._starts}.gc.log")
 
     def start(self, rules: tuple[Document, ...]) -> None:
@@ -123,7 +123,7 @@ class Session:
         self.await_live(versions)
 
     def stop(self) -> None:
-        """End the detector, if it runs."""
+        """Stop the detector if it runs."""
         if self.detector is not None:
             self.detector.stop()
             self.detector = None
@@ -134,7 +134,7 @@ class Session:
         shutil.rmtree(self.checkpoint, ignore_errors=True)
 
     def views(self) -> Path:
-        """Where the workers keep their views of this checkpoint."""
+        """The folder of the workers' views of this checkpoint."""
         from fraud_rules.stream.worker.views import view_folder
 
         return view_folder(str(self.checkpoint))
@@ -145,7 +145,7 @@ class Session:
         return [json.loads(record.value) for record in records if record.value is not None][-last:]
 
     def await_judged(self, transactions: int) -> dict[str, Any]:
-        """Return the progress record of the batch by which this many transactions have been judged."""
+        """Return the progress record of the batch after which this many transactions are evaluated."""
         records = self.received(self.names.detector_progress, from_start=True)
         judged = 0
         while True:
@@ -155,8 +155,8 @@ class Session:
                 return record
 
     def received(self, *topics: str, from_start: bool = False) -> Iterator[ReceivedRecord]:
-        """Committed records as they become visible, from the topics' starts or from where they end now. Raises
-        RuntimeError when none comes for long, or the detector has ended."""
+        """Yield committed records as they become visible, from the topics' starts or current ends. Raises RuntimeError
+        if no record comes for too long, or if the detector has ended."""
         places = topic_starts if from_start else topic_ends
         return self._received({topic: places(self.kafka, topic) for topic in topics})
 
@@ -171,7 +171,7 @@ class Session:
             if received is not None:
                 yield received
                 deadline = time.monotonic() + _PATIENCE_S
-        raise RuntimeError(f"nothing came on {', '.join(starts)} for {_PATIENCE_S:g} s")
+        raise RuntimeError(f"no record came on {', '.join(starts)} for {_PATIENCE_S:g} s")
 
     def alerts(self) -> list[tuple[int, dict[str, Any]]]:
         """(append time, alert) of every committed alert."""

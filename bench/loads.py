@@ -48,7 +48,7 @@ class Load:
 
     @property
     def markers(self) -> int:
-        """How many of the transactions are markers."""
+        """The number of marker transactions."""
         return 2 * (self.count // self.marker_every) if self.marker_every else 0
 
     def is_marker(self, i: int) -> bool:
@@ -56,11 +56,11 @@ class Load:
         return bool(self.marker_every) and i % self.marker_every >= self.marker_every - 2
 
     def first(self, count: int) -> Load:
-        """Its first transactions."""
+        """The first transactions of the load."""
         return replace(self, count=min(count, self.count))
 
     def after(self, other: Load, gap_ms: int) -> Load:
-        """The same load with other ids, its event times beginning `gap_ms` after those of another load end."""
+        """The same load with other ids. Its event times start `gap_ms` after the end of another load."""
         return replace(self, start_ms=other.end_ms + gap_ms, id_base=other.id_base + other.count)
 
 

@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""Machine and versions of a measurement."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def describe(project: Project) -> dict[str, str]:
 
 
 def load_average() -> float:
-    """Processes that wanted a core over the last minute: more than the cores there are means a busy neighbour."""
+    """The load average of the last minute. More than the number of cores means a busy neighbour."""
     return os.getloadavg()[0]
 
 
@@ -59,7 +59,7 @@ def _jar_version(folder: Path, prefix: str) -> str:
 
 
 def _revision(project: Project) -> str:
-    """The commit, and whether what ran was changed since."""
+    """The commit, marked if the work tree differs from it."""
     asked = ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
     done = subprocess.run(asked, cwd=project.root, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"

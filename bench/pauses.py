@@ -1,4 +1,4 @@
-"""The pauses of a detector's JVM for the garbage collector, from its log."""
+"""Reads the garbage collection pauses of a detector's JVM from its log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pauses_in(log: Path) -> list[Pause]:
 
 
 def pauses(log: Path) -> Mapping[str, float]:
-    """The number of full collections, and the longest pause of any."""
+    """Return the number of full collections, and the longest pause."""
     found = pauses_in(log)
     full = sum(pause.kind == "Full" for pause in found)
     return {"gc_full": full, "gc_longest_ms": max((pause.ms for pause in found), default=0.0)}

@@ -1,4 +1,4 @@
-"""Puts loads into Kafka: a backlog that becomes readable at one instant, and a steady stream from a process of its own.
+"""Writes loads to Kafka: a backlog that becomes readable at one moment, and a steady stream from a separate process.
 
 `python -m bench.producing --bootstrap B --topic T --rate 1000 --seconds 60` is the steady stream.
 """
@@ -28,8 +28,8 @@ _SETTINGS = {
 
 
 class Backlog:
-    """A load written in a Kafka transaction: the broker has all of it, and a reader of committed records nothing, until
-    `release`. So a running, idle, warm detector meets a whole backlog at one known instant."""
+    """A load in one Kafka transaction: the broker has all records, but a `read_committed` consumer sees none until
+    `release`. So a running, idle, warm detector gets a whole backlog at one known moment."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._topic = topic
@@ -40,7 +40,7 @@ class Backlog:
         self._producer.init_transactions(30.0)
 
     def hold(self, made: Iterable[Made]) -> None:
-        """Write transactions; nobody reads them yet."""
+        """Write transactions, which no consumer sees yet."""
         self._producer.begin_transaction()
         for i, _, text in made:
             self._producer.produce(self._topic, text, partition=i % PARTITIONS)
@@ -50,14 +50,14 @@ class Backlog:
         assert not left, f"{left} records not taken by the broker"
 
     def release(self) -> int:
-        """Make it readable. The time right before, epoch ms."""
+        """Commit the load. Return the time right before, in epoch ms."""
         started_ms = now_ms()
         self._producer.commit_transaction(30.0)
         return started_ms
 
 
 def produce_steadily(bootstrap: str, topic: str, load: Load, rate: float) -> dict[str, float]:
-    """Write a load at a rate, each transaction's eventTime the wall clock when it is written.
+    """Write a load at a rate. Each transaction's eventTime is the wall clock of its write.
 
     How far behind its schedule the producer itself was, in ms: what is late here is not the detector's latency.
     """
@@ -83,13 +83,13 @@ def produce_steadily(bootstrap: str, topic: str, load: Load, rate: float) -> dic
 
 
 def main() -> int:
-    """The steady stream of a process of its own; ends after the load, with one line of JSON."""
+    """Write the steady stream in a separate process, and print one line of JSON at the end."""
     parser = argparse.ArgumentParser(prog="python -m bench.producing", description=main.__doc__)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--topic", required=True)
-    parser.add_argument("--rate", type=float, required=True, help="transactions a second")
+    parser.add_argument("--rate", type=float, required=True, help="transactions per second")
     parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--id-base", type=int, default=0, help="ids begin after this")
+    parser.add_argument("--id-base", type=int, default=0, help="ids start after this number")
     given = parser.parse_args()
     load = replace(RATE_UNIFORM, count=int(given.rate * given.seconds), id_base=given.id_base)
     print(json.dumps(produce_steadily(given.bootstrap, given.topic, load, given.rate)))

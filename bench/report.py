@@ -1,4 +1,4 @@
-"""From results to the tables of docs/benchmarks.md. Pure, but for reading and writing that file."""
+"""From results to the tables of docs/benchmarks.md. Pure, except for reading and writing that file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WHOLE_FROM = 100
 
 
 def render(rows: Sequence[Rows], results: Mapping[str, Results]) -> dict[str, str]:
-    """The generated parts of the page, by the name of their place."""
+    """Return the generated parts of the page, by the name of their place."""
     measured = [each for each in rows if each.name in results]
     return {
         "figures": "\n".join(line for each in measured for line in _table(each, results[each.name])),
@@ -31,7 +31,7 @@ def update(page: Path, parts: Mapping[str, str]) -> None:
 
 
 def replaced(text: str, name: str, part: str) -> str:
-    """The text with `part` between the markers of that name. Raises ValueError without them."""
+    """Return the text with `part` between the markers of that name. Raises ValueError without them."""
     begin, end = f"<!-- {name}: begin, generated -->", f"<!-- {name}: end -->"
     pattern = re.compile(re.escape(begin) + r".*?" + re.escape(end), re.DOTALL)
     if not pattern.search(text):
@@ -49,7 +49,7 @@ def verdict(figure: Figure, values: Spread) -> str:
 
 
 def number(value: float) -> str:
-    """A value for people."""
+    """Format a value for display."""
     if abs(value) >= _WHOLE_FROM:
         return f"{value:,.0f}"
     return f"{value:.1f}".removesuffix(".0") if abs(value) >= 1 else f"{value:.2g}"
@@ -86,7 +86,7 @@ def _target(figure: Figure) -> str:
 
 
 def _machine(results: Sequence[Results]) -> Iterator[str]:
-    """What the newest of the results was measured on."""
+    """The machine and versions of the newest result."""
     newest = max(results, key=lambda each: each.measured, default=None)
     if newest is not None:
         yield from ("| | |", "| --- | --- |")

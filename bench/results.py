@@ -1,4 +1,4 @@
-"""Results on disk: one JSON file a group of rows, so that any of them can be measured again alone."""
+"""Results on disk: one JSON file per group of rows, so that each group can be measured again alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent / "results"
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The runs of one group of rows: values by key, and what they were measured on, with and when (ISO, UTC)."""
+    """The runs of one group of rows: values by key, with machine, command and time (ISO, UTC)."""
 
     name: str
     measured: str
@@ -24,14 +24,14 @@ class Results:
 
 
 def write(results: Results, folder: Path = FOLDER) -> None:
-    """Keep the results, whole or not at all."""
+    """Save the results atomically."""
     folder.mkdir(exist_ok=True)
     path = folder / f"{results.name}.json"
     write_file(path, (json.dumps(asdict(results), indent=1) + "\n").encode(), Durability.NONE)
 
 
 def read(name: str, folder: Path = FOLDER) -> Results | None:
-    """The results of a group of rows; None when it was never measured."""
+    """Return the results of a group of rows, or None if it was never measured."""
     path = folder / f"{name}.json"
     if not path.is_file():
         return None

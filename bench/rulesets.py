@@ -11,7 +11,7 @@ Document = Mapping[str, Any]
 
 PAIR = ("payeeId", "beneficiaryId")
 CANARY_ID = 1_000_000
-"""The rule that fires on every transaction, where a rule set would else be silent."""
+"""The rule that fires on every transaction, for rule sets without such a rule."""
 
 _NEVER = 10**15
 _FIELDS = ("payeeId", "beneficiaryId", "paymentType", "paymentAmount")
@@ -44,7 +44,7 @@ def rule(rule_id: int, grouping: Sequence[str], aggregator: str, limit: float, *
 
 
 def _count(rule_id: int, grouping: Sequence[str], minutes: int) -> Document:
-    """A count as the Flink demo spells it."""
+    """A count in the spelling of the Flink demo."""
     return rule(rule_id, grouping, "SUM", 10_000_000, aggregateFieldName="COUNT_FLINK", windowMinutes=minutes)
 
 
@@ -76,10 +76,10 @@ def groupings(count: int) -> tuple[tuple[str, ...], ...]:
 
 
 def many(rules: int, over: int) -> tuple[Document, ...]:
-    """Rules 1 to `rules` that share `over` groupings: rule 1 fires on markers, no other ever; all eight aggregators and
+    """Rules 1 to `rules` that share `over` groupings: only rule 1 fires, on markers; all eight aggregators and
     windows from 1 to 20 minutes take turns."""
     shared = groupings(over)
-    # The aggregators move on by one with each round of groupings, so that every grouping gets all of them.
+    # Shift the aggregators by one in each round of groupings, so that every grouping gets all of them.
     return (
         _RULE_1,
         *(_silent(i + 1, shared[i % over], (i + i // over) % len(_AGGREGATORS), i // over) for i in range(1, rules)),

@@ -1,4 +1,4 @@
-"""Reads the control plane's stream of server-sent events: one reader, or many in a process of its own.
+"""Reads the control plane's stream of server-sent events: one reader, or many in a separate process.
 
 `python -m bench.stream_reading --url U --readers 100 --alerts N` prints `ready` once all of them read, and one line of
 JSON once each has been told N alerts (or `--patience` seconds have passed). One of them is cut off after a third of the
@@ -32,7 +32,7 @@ _APART_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An event, its data still text, and when it was here, epoch ms."""
+    """An event with its data as text, and its time of receipt in epoch ms."""
 
     name: str
     id: str
@@ -40,19 +40,19 @@ class Told:
     at_ms: float
 
     def alerts(self) -> list[dict[str, Any]]:
-        """The alerts it tells."""
+        """The alerts of the event."""
         if self.name == "alert":
             return [json.loads(self.data)]
         return list(json.loads(self.data)["items"]) if self.name == "alerts" else []
 
     def count(self) -> int:
-        """How many those are, by what a bundle says at its end."""
+        """The number of these alerts, from the end of a bundle."""
         return int(self.data.rpartition(b'"count":')[2].rstrip(b"}")) if self.name == "alerts" else self.name == "alert"
 
 
 @dataclass(slots=True)
 class Events:
-    """Makes events of the text of a stream as it comes. `last_id` is what one resumes from."""
+    """Parses a stream into events. `last_id` is the position for a resume."""
 
     last_id: str | None = None
     _parts: list[bytes] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Events:
 
 
 async def stream(client: httpx.AsyncClient, url: str, events: Events) -> AsyncGenerator[list[Told], None]:
-    """What comes, in bundles as it comes, from `events.last_id` on; the first bundle may be empty: it is open."""
+    """Yield received events in bundles, from `events.last_id` on. The first bundle may be empty: the stream is open."""
     headers = {} if events.last_id is None else {"Last-Event-ID": events.last_id}
     async with client.stream("GET", url, headers=headers) as answer:
         if answer.status_code != httpx.codes.OK:
@@ -87,7 +87,7 @@ async def stream(client: httpx.AsyncClient, url: str, events: Events) -> AsyncGe
 
 
 class Reader:
-    """One who reads until told so many alerts. One who is `kept` keeps what was told; one who is `cut` leaves once."""
+    """A reader that stops after a number of alerts. A `kept` reader saves them; a `cut` reader disconnects once."""
 
     def __init__(self, client: httpx.AsyncClient, url: str, alerts: int, *, kept: bool, cut: bool) -> None:
         self._client, self._url, self._alerts = client, url, alerts
@@ -99,14 +99,14 @@ class Reader:
         self.last_id: str | None = None
 
     async def run(self) -> None:
-        """Read."""
+        """Read the stream until all alerts have arrived."""
         if self._cut:
             await self._read(self._alerts // 3)
             await asyncio.sleep(_AWAY_S)
         await self._read(self._alerts)
 
     async def _read(self, until: int) -> None:
-        events = Events(self.last_id)  # what was not told whole before a cut is forgotten, as a browser does
+        events = Events(self.last_id)  # like a browser, discard an event that was incomplete at the disconnect
         async with aclosing(stream(self._client, self._url, events)) as bundles:
             async for bundle in bundles:
                 for told in bundle:
@@ -121,7 +121,7 @@ class Reader:
 
 
 async def read(url: str, token: str, readers: int, alerts: int, patience_s: float) -> dict[str, float]:
-    """What `readers` readers were told; the first two keep it, and the second is cut off."""
+    """Run `readers` readers. The first two save their alerts, and the second one disconnects once."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(limits=limits, timeout=_OPEN_S, headers=headers, trust_env=False) as client:
@@ -143,7 +143,7 @@ async def read(url: str, token: str, readers: int, alerts: int, patience_s: floa
 
 
 def summary(readers: Sequence[Reader], alerts: int) -> dict[str, float]:
-    """How the readers agree, what the one who was cut off has missed, and how late one who was not was told (ms)."""
+    """Return the readers' agreement, the alerts that the disconnected reader missed, and latencies (ms)."""
     whole, cut = ([alert for told in each.told for alert in told.alerts()] for each in readers[:2])
     ids, seen = [alert["alertId"] for alert in whole], [alert["alertId"] for alert in cut]
     late = sorted(told.at_ms - alert["appendTime"] for told in readers[0].told for alert in told.alerts())
@@ -164,11 +164,11 @@ def summary(readers: Sequence[Reader], alerts: int) -> dict[str, float]:
 
 
 def main() -> int:
-    """Read, and print what was told."""
+    """Read the stream, and print a summary."""
     parser = argparse.ArgumentParser(prog="python -m bench.stream_reading", description=__doc__)
     parser.add_argument("--url", required=True)
     parser.add_argument("--readers", type=int, required=True)
-    parser.add_argument("--alerts", type=int, required=True, help="how many there will be")
+    parser.add_argument("--alerts", type=int, required=True, help="number of alerts")
     parser.add_argument("--patience", type=float, default=120)
     given = parser.parse_args()
     told = asyncio.run(read(given.url, os.environ[TOKEN], given.readers, given.alerts, given.patience))

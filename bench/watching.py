@@ -1,4 +1,4 @@
-"""Alert latency as a reader sees it: a live reader of committed records, in a process of its own.
+"""Measures alert latency: a live `read_committed` consumer in a separate process.
 
 Latency is the wall clock at receipt less the transaction's eventTime, which the steady load sets to the wall clock when
 it writes. `python -m bench.watching --bootstrap B --alerts T` prints `ready` once it reads, and one line of JSON at its
@@ -20,11 +20,13 @@ _FIRST_ALERT_S = 120.0
 
 
 def main() -> int:
-    """Watch, and print what was seen."""
+    """Read alerts until the end of the load, and print the percentiles."""
     parser = argparse.ArgumentParser(prog="python -m bench.watching", description=__doc__)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--alerts", required=True)
-    parser.add_argument("--skip-seconds", type=float, default=15, help="of the load's first seconds, not measured")
+    parser.add_argument(
+        "--skip-seconds", type=float, default=15, help="the first seconds of the load, which are not measured"
+    )
     parser.add_argument("--idle", type=float, default=5)
     given = parser.parse_args()
     consumer = _consumer_at_end(given.bootstrap, given.alerts)

@@ -1,4 +1,4 @@
-"""All groups of rows there are, in the order of the page."""
+"""All groups of rows, in the order of the page."""
 
 from __future__ import annotations
 

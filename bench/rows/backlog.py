@@ -18,13 +18,13 @@ from bench.producing import Backlog
 from bench.rulesets import RULES_1, RULES_10, Document
 
 APART_MS = 3_600_000
-"""Event time between two loads: more than any window and the lateness allowed, so that none sees the one before."""
+"""Event time between two loads: longer than any window plus the lateness, so that no window has the previous load."""
 
 _WARM_PARTS = 5
 
 
 def warm_up(session: Session, backlog: Backlog, scale: Scale) -> Load:
-    """Have the detector judge `warm_100k`, in several batches: what follows begins after it."""
+    """Let the detector evaluate `warm_100k` in several batches before the measurement."""
     load = WARM_100K.first(scale.of(WARM_100K.count))
     made = transactions(load)
     for part in range(_WARM_PARTS):
@@ -35,7 +35,7 @@ def warm_up(session: Session, backlog: Backlog, scale: Scale) -> Load:
 
 
 def throughput(session: Session, load: Load, started_ms: int) -> float:
-    """Transactions a second up to the last marker, each of whose alerts must be there, once."""
+    """Return transactions per second up to the last marker. Each marker must have exactly one alert."""
     seen = marker_times(session.alerts(), load)
     assert len(seen) == load.markers, f"{len(seen)} of {load.markers} markers have alerts"
     judged = load.count // load.marker_every * load.marker_every
@@ -43,7 +43,7 @@ def throughput(session: Session, load: Load, started_ms: int) -> float:
 
 
 def marker_times(alerts: Sequence[tuple[int, Mapping[str, Any]]], load: Load) -> dict[int, int]:
-    """When the alert of rule 1 for each marker was appended, by position. Raises when one came twice."""
+    """Return the append time of rule 1's alert for each marker, by position. Raises if an alert comes twice."""
     times: dict[int, int] = {}
     for append_ms, alert in alerts:
         i = alert["triggeringEvent"]["transactionId"] - load.id_base - 1

@@ -1,4 +1,4 @@
-"""What those who use the control plane wait for, and what many readers of its stream cost."""
+"""Measures response times of the control plane, and the cost of many readers of its stream."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def _load(session: Session, seconds: int) -> Any:
 
 
 def _changes(site: ControlSite, reader: StreamReader, count: int) -> dict[str, float]:
-    """Save the rule again and again, at times unrelated to the batches. In ms, from before the request until the reader
-    of the stream is told that this version is live; the API must then show the same."""
+    """Save the rule repeatedly, at times unrelated to the batches. Return the times in ms from before the request until
+    the reader of the stream receives this version as live; the API must then show the same."""
     rng = random.Random(count)  # noqa: S311 - only to be out of step
     path = f"/rules/{_CHANGED_ID}"
     live = []
@@ -78,7 +78,7 @@ def _changes(site: ControlSite, reader: StreamReader, count: int) -> dict[str, f
 
 
 def _shown(reader: StreamReader, told: int, version: int) -> tuple[float, int] | None:
-    """When the stream said that a newer version of the changed rule than `version` is live, and which."""
+    """Return when the stream reported a newer live version than `version` of the changed rule, and that version."""
     for event in reader.told[told:]:
         if event.name == "operation":
             said = json.loads(event.data)
@@ -89,14 +89,14 @@ def _shown(reader: StreamReader, told: int, version: int) -> tuple[float, int] |
 
 
 def _alerts_told(reader: StreamReader) -> list[tuple[str, float]]:
-    """Alerts, and how long after their append the reader had them (ms)."""
+    """Return the alerts, and the times from their append until the reader had them (ms)."""
     return [
         (alert["alertId"], told.at_ms - alert["appendTime"]) for told in list(reader.told) for alert in told.alerts()
     ]
 
 
 def _lists(session: Session, site: ControlSite, rules: int) -> dict[str, float]:
-    """Seconds in which all rules are listed, when there are so many, each of them live."""
+    """Return the seconds of a request that lists this number of live rules."""
     session.apply(many(rules - 1, 10))
     until(lambda: _live(site) == rules, "all rules are live")
     took, size = [], 0
@@ -111,7 +111,7 @@ def _lists(session: Session, site: ControlSite, rules: int) -> dict[str, float]:
 
 
 def _live(site: ControlSite) -> int:
-    """How many rules the API shows as live."""
+    """Return the number of live rules in the API."""
     items = site.ask("GET", f"/rules?limit={_RULES}").json()["items"]
     return sum((each["activation"] or {}).get("status") == "LIVE" for each in items)
 
@@ -121,7 +121,7 @@ def _measure_readers(lab: Lab, scale: Scale) -> Mapping[str, float]:
         alerts = _ALERTS_PER_S * scale.of(_SECONDS, 6)
         asked = ["--url", f"{site.api}/alerts/stream", "--readers", str(_READERS), "--alerts", str(alerts)]
         with command("bench.stream_reading", *asked, environ={TOKEN: site.token}) as reading:
-            _line(reading)  # they all read
+            _line(reading)  # all readers are connected
             cpu_s = site.cpu_s()
             append_s = _append(session, alerts)
             told: dict[str, float] = json.loads(_line(reading))
@@ -138,7 +138,7 @@ def _line(process: subprocess.Popen[str]) -> str:
 
 
 def _append(session: Session, count: int) -> float:
-    """Append alerts evenly. In how many seconds."""
+    """Append alerts evenly. Return the seconds."""
     producer = Producer({"bootstrap.servers": session.bootstrap, "acks": 1, "linger.ms": 5, "log_level": 2})
     began = time.perf_counter()
     for n, text in enumerate(_alerts(count)):
@@ -146,12 +146,12 @@ def _append(session: Session, count: int) -> float:
         producer.produce(session.names.alerts, text, b"k", partition=0)
         producer.poll(0)
     left = producer.flush(_FLUSH_S)
-    assert not left, f"{left} alerts not taken by the broker"
+    assert not left, f"the broker did not accept {left} alerts"
     return time.perf_counter() - began
 
 
 def _alerts(count: int) -> Iterator[bytes]:
-    """Alerts as the detector writes them, of fifty rules: no rule floods."""
+    """Alerts in the detector's format, of fifty rules, so that no rule floods."""
     now_ms = clock.now_ms()
     for n in range(count):
         rule_id = n % 50 + 1

@@ -1,4 +1,4 @@
-"""What Airflow's DAG processor pays for the DAG pages, all together, in a process that has Airflow loaded."""
+"""Measures the parsing of all DAG pages, in a process that has loaded Airflow."""
 
 from __future__ import annotations
 

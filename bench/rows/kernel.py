@@ -1,10 +1,10 @@
-"""The window kernel alone, one core: one grouping's cell takes rows in, and judges each by all rules.
+"""Measures the window kernel on one core: one grouping state accepts rows and evaluates each row for all rules.
 
-A row's whole way is in the time: the duplicate check, its insertion (out of order or not), expiry, and one evaluation a
-rule. 20% of the rows are displaced, by up to `_DISPLACED` rows of their own key. All rules share the window, so that
-every evaluation ranges over the content stated. What fills the window first, two and a half times over, is not
-measured; what is measured replaces all of it once more, so that expiry and clean-up have their share. Time is the
-thread's CPU time: what a core takes, whoever else wants it.
+The time contains all work on a row: the duplicate check, its insertion (out of order or not), expiry, and one
+evaluation per rule. 20% of the rows are displaced, by up to `_DISPLACED` rows of their own key. All rules share the
+window, so every evaluation covers the stated number of rows. The unmeasured warm-up fills the window two and a half
+times. The measured rows replace its content once more, so that expiry and clean-up count. Time is the thread's CPU
+time, so other processes do not change it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def stream(rows: int, seed: int = 1) -> TransactionBatch:
 
 
 def evaluations_per_s(mix: Mix, content: int, measured: int) -> float:
-    """Millions of rule evaluations a second with `content` rows of a key in every window."""
+    """Return millions of rule evaluations per second with `content` rows of a key in every window."""
     root = Project.find()
     schema, settings = TransactionSchema.load(root.config / "schema.yaml"), DetectorSettings()
     timeline = _timeline(mix, content * _KEYS * _GAP_MS // 1_000, schema)
@@ -108,7 +108,7 @@ def _timeline(mix: Mix, window_s: int, schema: TransactionSchema) -> RuleTimelin
     for i in range(mix.rules):
         aggregator = mix.aggregators[i % len(mix.aggregators)]
         unique = ["beneficiaryId"] if aggregator == "COUNT_DISTINCT" else []
-        # Nothing fires; limits differ, so that no evaluation can stand for another.
+        # No rule fires. Limits differ, so that rules cannot share an evaluation.
         limit = -1 - i if aggregator == "MIN" else _NEVER + i
         operator = "LESS" if aggregator == "MIN" else "GREATER"
         document = rule(
@@ -124,7 +124,7 @@ def _measure(lab: Lab | None, scale: Scale) -> Mapping[str, float]:
     contents = [content for content in _CONTENTS if content <= _CONTENTS[-1] * scale.share]
     values: dict[str, float] = {}
     for mix in MIXES:
-        evaluations_per_s(mix, _CONTENTS[0], measured)  # what is compiled or loaded once
+        evaluations_per_s(mix, _CONTENTS[0], measured)  # warm up: compile and load once
         for content in contents:
             values[f"{mix.key}_{content}"] = evaluations_per_s(mix, content, measured)
         values[f"{mix.key}_flat"] = flatness([values[f"{mix.key}_{content}"] for content in contents])
@@ -132,7 +132,7 @@ def _measure(lab: Lab | None, scale: Scale) -> Mapping[str, float]:
 
 
 def flatness(speeds: Sequence[float]) -> float:
-    """The slowest of the speeds in % of the first."""
+    """Return the slowest speed in % of the first."""
     return 100 * min(speeds) / speeds[0]
 
 

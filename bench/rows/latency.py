@@ -1,4 +1,4 @@
-"""Latency of alerts as a live reader of committed records sees it, under a steady load."""
+"""Measures the latency of alerts at a live `read_committed` consumer, under a steady load."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MANY_RULES, _MANY_GROUPINGS = 250, 20
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """A steady load: its rate in tx/s, how many seconds of its start are not measured (None: as the scale says), and
-    after which number its ids begin."""
+    """A steady load: its rate in tx/s, the unmeasured seconds at its start (None: as the scale says), and
+    the number after which its ids start."""
 
     rate: float
     skip_s: float | None = None
@@ -28,7 +28,7 @@ class Steady:
 
 
 def watched(session: Session, load: Steady, scale: Scale) -> Mapping[str, float]:
-    """Run the load and the reader in processes of their own: what the reader saw, and how punctual the load was."""
+    """Run load and reader in separate processes. Return the reader's latencies and the load's punctuality."""
     skip_s = scale.skip_s if load.skip_s is None else load.skip_s
     seconds = scale.steady_s - scale.skip_s + skip_s
     to = ["--bootstrap", session.bootstrap]

@@ -1,4 +1,4 @@
-"""The nights: a day evaluated again, a draft against past days, and the archive.
+"""Measures the nightly jobs: a day evaluated again, a draft against past days, and the archive.
 
 A day's clock runs from looking at the archive to the compared result: reading, evaluating, keeping the day's end and
 comparing. Spark is started before, and the broker is not part of it: nothing is published. Memory is what driver, JVM
@@ -52,7 +52,7 @@ def _folder() -> Iterator[Path]:
 
 
 class _Memory:
-    """The most memory this process and its children have held together, in MiB, while in use."""
+    """The peak memory of this process and its children during the block, in MiB."""
 
     def __enter__(self) -> Self:
         self.peak_mib = 0.0
@@ -78,7 +78,7 @@ class _Memory:
 
 
 def _evaluated(made: MadeArchive, rows: int) -> tuple[float, float]:
-    """Transactions a second of the day, and the memory it took."""
+    """Return the day's transactions per second, and its peak memory."""
     from fraud_rules.batch.reevaluation.job import over
     from fraud_rules.spark.session import SparkOptions, build_session
 

@@ -1,4 +1,4 @@
-"""What operators wait for: a start, a rule change, a recovery after a kill."""
+"""Measures a start, a rule change, and a recovery after a kill."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
 
 
 def _start(session: Session) -> float:
-    """Seconds from starting the process to when a reader has the first alert; transactions are there before it."""
+    """Return the seconds from the start of the process until a reader has the first alert of waiting transactions."""
     backlog = Backlog(session.bootstrap, session.names.transactions)
     session.apply(FIRE_ALL)
     backlog.hold(transactions(UNIFORM_500K.first(_WAITING)))
@@ -60,7 +60,7 @@ def _changes(session: Session, count: int) -> dict[str, float]:
     rng = random.Random(count)  # noqa: S311 - only to be out of step
     topics = (session.names.rule_operations, session.names.alerts)
     records = session.received(*topics)
-    next(records)  # the load is under way
+    next(records)  # wait until the load has started
     producer = Producer({"bootstrap.servers": session.bootstrap, "acks": "all"})
     producer.list_topics(session.names.rules, timeout=_PATIENCE_S)
     live, alerted = [], []
@@ -83,7 +83,7 @@ def _changes(session: Session, count: int) -> dict[str, float]:
 
 
 def _send(producer: Producer, session: Session, rules: tuple[Document, ...]) -> list[int]:
-    """Append rules: their versions."""
+    """Append rules, and return their versions."""
     versions: list[int] = []
     for key, text in encoded(rules):
         producer.produce(
@@ -95,13 +95,13 @@ def _send(producer: Producer, session: Session, rules: tuple[Document, ...]) -> 
 
 
 def _pass(records: Iterator[ReceivedRecord], seconds: float) -> None:
-    """Read on for so long."""
+    """Continue to read for this time."""
     until = time.monotonic() + seconds
     next(itertools.dropwhile(lambda _: time.monotonic() < until, records))
 
 
 def _recovery(session: Session) -> float:
-    """Seconds from a kill -9 of all processes of the detector, restarted at once, to the next committed batch."""
+    """Return the seconds from a kill -9 of all processes and a restart to the next committed batch."""
     progress = session.received(session.names.detector_progress)
     killed = time.monotonic()
     session.running.kill()

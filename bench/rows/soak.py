@@ -1,4 +1,4 @@
-"""A steady run of half an hour: memory and checkpoint over time."""
+"""Measures memory and checkpoint size during half an hour at a steady rate."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, Any]:
 
 
 def _sample(session: Session, wanted: Callable[[], bool]) -> list[dict[str, float]]:
-    """A sample every ten seconds while wanted; `at_s` counts from the first."""
+    """Take a sample every ten seconds until stopped; `at_s` counts from the first sample."""
     samples: list[dict[str, float]] = []
     start = time.monotonic()
     while wanted():
@@ -66,7 +66,7 @@ def _sizes(session: Session) -> dict[str, float]:
 
 
 def _allocated_mib(folder: Path) -> float:
-    """Disk space of a folder's files, in MiB; files come and go meanwhile."""
+    """Return the disk space of a folder's files, in MiB. Files may disappear during the call."""
     blocks = 0
     for path in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -75,7 +75,7 @@ def _allocated_mib(folder: Path) -> float:
 
 
 def summary(series: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """By kind its mean in the last third, and by how many % that is above the mean of the third before."""
+    """Return by kind the mean of the last third, and its increase over the previous third in %."""
     third = len(series) // 3
     assert third, "too short a run to say anything"
     found: dict[str, float] = {"minutes": series[-1]["at_s"] / 60}

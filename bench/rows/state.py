@@ -1,4 +1,4 @@
-"""What a retained transaction costs: in memory (the views) and in the durable log (what the state store is given).
+"""Measures the bytes of a retained transaction: in memory (the views) and in the durable log (the state store).
 
 The key groups' engines are driven here without Spark, over the same blobs; both are summed over all key groups. A
 transaction counts once a grouping that retains it.
@@ -33,7 +33,7 @@ _BATCH = 5_000
 
 
 class SizedLog(MemoryStateLog):
-    """A log that knows its size."""
+    """A state log that counts its bytes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class SizedLog(MemoryStateLog):
 
 
 def retained(rules: tuple[Document, ...], count: int) -> dict[str, float]:
-    """Bytes by event after so many transactions, and the events themselves."""
+    """Return the bytes per event after this number of transactions, and the number of events."""
     project = Project.find()
     schema = TransactionSchema.load(project.config / "schema.yaml")
     settings = DetectorSettings.load(project.config / "detector.yaml")

@@ -1,5 +1,5 @@
-"""The detector under a real Airflow: how soon it is replaced, what a new configuration costs, what looking after it
-takes."""
+"""Measures supervision by a real Airflow: the time to replace a detector, the cost of a new configuration, and the
+CPU time of supervision."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _measure(_: Lab | None, scale: Scale) -> Mapping[str, float]:
 
 
 def _redeployed(world: Supervised) -> float:
-    """The longest time without an alert while a changed setting takes the running detector's place, in seconds."""
+    """Return the longest time without an alert while a new release replaces the running detector, in seconds."""
     topics, kafka = world.context.settings.topics, world.site.broker.kafka
     versions = append_records(kafka, topics.rules, encoded((_FIRES,)))
     await_operations(kafka, topics.rule_operations, set(versions), _PATIENCE_S)
@@ -54,7 +54,7 @@ def _redeployed(world: Supervised) -> float:
 
 
 def _measure_cost(_: Lab | None, scale: Scale) -> Mapping[str, float]:
-    """Airflow with all its DAGs at work, then the same without any; the detector runs on."""
+    """Measure Airflow with all DAGs active, then with all paused; the detector runs throughout."""
     with _world() as world:
         at_work = _cpu_percent(world, scale.soak_minutes * 60)
         for dag in world.api.call("GET", "dags?limit=100")["dags"]:
@@ -67,7 +67,7 @@ def _measure_cost(_: Lab | None, scale: Scale) -> Mapping[str, float]:
 
 
 def _cpu_percent(world: Supervised, seconds: float) -> float:
-    """What Airflow and the agent's own process take of a core, their ended children counted."""
+    """Return the share of a core that Airflow and the agent use, including ended children."""
     began_s, before_s = time.monotonic(), _cpu_s(world)
     while (left_s := began_s + seconds - time.monotonic()) > 0:
         time.sleep(min(left_s, 10.0))
@@ -81,7 +81,7 @@ def _cpu_s(world: Supervised) -> float:
 
 @contextmanager
 def _world() -> Iterator[Supervised]:
-    """One installation, at work, with traffic; its logs stay."""
+    """Run one installation with traffic. Its logs stay."""
     project = Project.find()
     home = project.var / "bench" / f"supervised-{uuid.uuid4().hex[:8]}"
     home.mkdir(parents=True)
