@@ -78,4 +78,4 @@ def test_published_alerts_and_corrections_are_read_past_unreadable_records(
 
 def test_batches_are_read_past_unreadable_records(store: ArchiveStore) -> None:
     evidence = ArchivedLogs(store, store.latest(), load_schema("default"), DetectorSettings())
-    assert evidence.cuts(DAY).judged_ends() == {0: 5}
+    assert evidence.cuts(DAY).evaluated_ends() == {0: 5}

@@ -91,7 +91,7 @@ def provisional(manifest: Manifest, day: Day, settings: DetectorSettings, unjudg
 
 def basis_of(feeds: Mapping[Day, DayFeed], settings: DetectorSettings) -> Basis:
     """The basis of a state with all evaluated rows of these days."""
-    rows = {str(day.number): feed.judged_rows() for day, feed in feeds.items()}
+    rows = {str(day.number): feed.evaluated_rows() for day, feed in feeds.items()}
     return Basis(settings.key_groups, settings.max_out_of_orderness_ms, {day: n for day, n in rows.items() if n})
 
 

@@ -60,7 +60,7 @@ class Cuts:
             found[here] = np.searchsorted(ends, rows.offset[here], side="right")
         return found
 
-    def judged_ends(self) -> dict[int, int]:
+    def evaluated_ends(self) -> dict[int, int]:
         """The offset after the last evaluated transaction, by partition."""
         return {partition: int(ends[-1]) for partition, ends in self.ends.items() if len(ends)}
 

@@ -63,14 +63,14 @@ class DayFeed:
                 if rows is not None:
                     yield from _cut(rows, slice_rows)
 
-    def judged_rows(self) -> int:
+    def evaluated_rows(self) -> int:
         """The number of evaluated rows. Reads offsets only from files with unevaluated rows."""
         if self.cuts is None:
             return sum(entry.rows for entry in self.files)
-        ends = self.cuts.judged_ends()
-        return sum(self._judged_in(entry, ends) for entry in self.files)
+        ends = self.cuts.evaluated_ends()
+        return sum(self._evaluated_in(entry, ends) for entry in self.files)
 
-    def _judged_in(self, entry: FileEntry, ends: dict[int, int]) -> int:
+    def _evaluated_in(self, entry: FileEntry, ends: dict[int, int]) -> int:
         if all(end <= ends.get(int(partition), 0) for partition, end in entry.ends.items()):
             return entry.rows
         with open_parquet(self.store, entry) as file:
@@ -85,9 +85,9 @@ class DayFeed:
         if self.cuts is None:
             return arranged(rows, np.zeros(len(rows), np.int64))
         numbers = self.cuts.batch_of(rows)
-        judged = numbers < len(self.cuts)
-        if not judged.all():
-            rows, numbers = rows.take(judged), numbers[judged]
+        evaluated = numbers < len(self.cuts)
+        if not evaluated.all():
+            rows, numbers = rows.take(evaluated), numbers[evaluated]
         return arranged(rows, numbers) if len(rows) else None
 
 

@@ -19,7 +19,7 @@ from fraud_rules.model.rule import Rule
 from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import ID_FIELD
 
-__all__ = ["AlertView", "PublishedAlerts", "check_versions", "event_time_of", "judged_ids", "view_of"]
+__all__ = ["AlertView", "PublishedAlerts", "archived_ids", "check_versions", "event_time_of", "view_of"]
 
 
 class _Rule(msgspec.Struct, rename="camel"):
@@ -133,7 +133,7 @@ class PublishedAlerts:
         return (self.live.keys() | added) - retracted
 
 
-def judged_ids(store: ArchiveStore, manifest: Manifest, day: Day) -> Iterator[int | str]:
+def archived_ids(store: ArchiveStore, manifest: Manifest, day: Day) -> Iterator[int | str]:
     """The ids of the day's archived transactions."""
     for entry in manifest.of(Table.TRANSACTIONS, day):
         with open_parquet(store, entry) as file:

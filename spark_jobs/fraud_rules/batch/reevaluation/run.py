@@ -27,7 +27,7 @@ from fraud_rules.batch.reevaluation.cuts import Cuts
 from fraud_rules.batch.reevaluation.daystore import DayStore
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
 from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, read_alerts, run_part, shares
-from fraud_rules.batch.reevaluation.published import check_versions, judged_ids, unknown_of
+from fraud_rules.batch.reevaluation.published import archived_ids, check_versions, unknown_of
 from fraud_rules.batch.reevaluation.report import DayResult
 from fraud_rules.batch.reevaluation.summing import AlertDifference, DayAlerts
 from fraud_rules.configuration.settings import DetectorSettings
@@ -142,7 +142,7 @@ def decided(case: DayCase, different: Sequence[AlertDifference]) -> tuple[list[A
     if not candidates:
         return list(different), frozenset()
     evidence = case.evidence
-    undecided = frozenset(unknown_of(candidates, judged_ids(evidence.store, evidence.manifest, case.options.day)))
+    undecided = frozenset(unknown_of(candidates, archived_ids(evidence.store, evidence.manifest, case.options.day)))
     check_versions((view for alert_id, view in candidates.items() if alert_id not in undecided), case.entries)
     return [each for each in different if each.view.alert_id not in undecided], undecided
 
