@@ -82,7 +82,7 @@ def test_an_analyst_deletes_drafts_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "request_text", "author", "four_eyes", "may"),
+    ("who", "requester", "author", "four_eyes", "may"),
     [
         (PAT, "ann", "ann", True, True),
         (PAT, "pat", "ann", True, False),
@@ -94,12 +94,12 @@ def test_an_analyst_deletes_drafts_of_their_own() -> None:
         (ANN, "abe", "abe", True, False),
     ],
 )
-def test_who_may_approve(who: Actor, request_text: str, author: str, four_eyes: bool, may: bool) -> None:
+def test_who_may_approve(who: Actor, requester: str, author: str, four_eyes: bool, may: bool) -> None:
     if may:
-        check_decision(who, request_text, author, four_eyes=four_eyes)
+        check_decision(who, requester, author, four_eyes=four_eyes)
         return
     with pytest.raises(RequestRefused) as refused:
-        check_decision(who, request_text, author, four_eyes=four_eyes)
+        check_decision(who, requester, author, four_eyes=four_eyes)
     assert refused.value.forbidden
 
 
