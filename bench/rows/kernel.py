@@ -86,8 +86,8 @@ def evaluations_per_s(mix: Mix, content: int, measured: int) -> float:
     root = Project.find()
     schema, settings = TransactionSchema.load(root.config / "schema.yaml"), DetectorSettings()
     timeline = _timeline(mix, content * _KEYS * _GAP_MS // 1_000, schema)
-    cell = GroupingState.create(schema, ("payeeId",), HeapArrays())
-    plan = cell.plan([timeline.latest.groupings["payeeId",]])
+    state = GroupingState.create(schema, ("payeeId",), HeapArrays())
+    plan = state.plan([timeline.latest.groupings["payeeId",]])
     retained = (content + 2 * _DISPLACED) * _KEYS
     filling, measured = retained * 5 // 2, max(measured, retained)
     batch = stream(filling + measured)
@@ -97,7 +97,7 @@ def evaluations_per_s(mix: Mix, content: int, measured: int) -> float:
         end = min(start + _BATCH, filling if start < filling else len(batch))
         part = batch.take(np.arange(start, end))
         before = time.thread_time()
-        cell.take(part, versions[: len(part)], plan, settings.max_out_of_orderness_ms, explain=False)
+        state.accept(part, versions[: len(part)], plan, settings.max_out_of_orderness_ms, explain=False)
         spent += time.thread_time() - before if start >= filling else 0.0
     return measured * mix.rules / spent / 1e6
 
