@@ -65,7 +65,7 @@ class Liveness(msgspec.Struct, frozen=True, rename="camel"):
     def sentence(self, zone: tzinfo | None = None) -> str:
         """Describe the outage for people, with times in `zone`; None is the machine's time zone."""
         if self.since_ms is None:
-            evaluated = "No payment has been evaluated yet."
+            evaluated = "No payment evaluated yet."
         else:
             evaluated = f"No payment evaluated since {_clock(self.since_ms, self.at_ms, zone)}."
         return f"{evaluated} {_waiting(self.waiting)}"
@@ -127,10 +127,10 @@ def _clock(time_ms: int, now_ms: int, zone: tzinfo | None) -> str:
 def _waiting(count: int | None) -> str:
     match count:
         case None:
-            return "Kafka does not say how many are waiting."
+            return "Number of waiting payments unknown."
         case 0:
-            return "None is waiting."
+            return "No payments waiting."
         case 1:
-            return "1 is waiting."
+            return "1 payment waiting."
         case _:
-            return f"{count:,} are waiting."
+            return f"{count:,} payments waiting."

@@ -154,7 +154,7 @@ def test_status_says_whether_the_detector_is_alive(topics: OwnTopics) -> None:
     env = environment(topics)
     never = fraud("status", env=env)
     assert (never.exit_code, "has never reported" in never.out) == (1, True)
-    assert "No payment has been evaluated yet. None is waiting." in never.out
+    assert "No payment evaluated yet. No payments waiting." in never.out
     report(topics, progress(topics, 0, {"0": 4}, 1, rulesInForce=7))
     alive = fraud("status", "--json", env=env)
     assert alive.exit_code == 0
@@ -179,7 +179,7 @@ def test_a_dead_detector_is_said_to_be_dead_since_when_and_how_many_payments_wai
     ended = fraud("status", env=env)
     assert ended.exit_code == 1
     since = datetime.fromtimestamp(since_ms / 1_000).astimezone().strftime("%H:%M:%S")
-    assert f"payments  No payment evaluated since {since}. 12 are waiting.\n" in ended.out
+    assert f"payments  No payment evaluated since {since}. 12 payments waiting.\n" in ended.out
     assert "NOT ALIVE, batch 1 ended 15 min" in ended.out
     assert "figures   of the last batch (out of date)" in ended.out
     assert "lag" not in ended.out
@@ -191,7 +191,7 @@ def test_a_dead_detector_is_said_to_be_dead_since_when_and_how_many_payments_wai
     assert seen["refusedRules"][0]["ruleVersion"] == 7
 
     with following(env, tmp_path) as said:
-        until(lambda: f"No payment evaluated since {since}. 12 are waiting." in said(), "the outage is said")
+        until(lambda: f"No payment evaluated since {since}. 12 payments waiting." in said(), "the outage is said")
         again = progress(topics, 2, {"0": 16}, 1, rows=12)
         now_ms = clock.now_ms()
         produce(topics.bootstrap, topics.names.detector_progress, [again], key=b"detector", at_ms=now_ms)

@@ -19,5 +19,5 @@ def test_an_outage_is_said_when_it_begins_gets_worse_and_ends_and_every_minute()
     said = {at_s: [str(each) for each in notices.of(live(at_s, severity))] for at_s, severity in looks}
     assert list(notices.of(None)) == []
     assert [at_s for at_s, lines in said.items() if lines] == [12, 61, 121, 150, 312]
-    assert said[12][0].endswith("12 are waiting.")
+    assert said[12][0].endswith("12 payments waiting.")
     assert said[150] == ["Payments are evaluated again."]

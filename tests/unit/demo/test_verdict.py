@@ -123,7 +123,7 @@ def test_a_dead_detector_is_not_shown_as_if_it_worked() -> None:
     sending = Sending(60_000, 2, 1_000.0)
     since = down.sentence().partition(" 52,310")[0]
     for text in (shown(picture(seen, sending, 5, "Airflow: here"), 200), shown(status_line(seen, sending), 200)):
-        assert f"{since} 52,310 are waiting." in text
+        assert f"{since} 52,310 payments waiting." in text
         assert "lag" not in text
     assert "figures of the last batch (out of date)" in shown(picture(seen, sending, 5, "Airflow: here"), 200)
 

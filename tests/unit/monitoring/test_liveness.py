@@ -68,7 +68,7 @@ def test_waiting_is_what_the_topic_holds_beyond_the_last_batch_and_not_its_lag()
 def test_what_kafka_does_not_answer_is_unknown() -> None:
     seen = liveness((SINCE_MS, progress(p0=100)), None, TOPIC, SINCE_MS + 61_000, TICK_MS)
     assert (seen.waiting, seen.severity) == (None, Severity.RED)
-    assert seen.sentence(UTC) == "No payment evaluated since 12:26:58. Kafka does not say how many are waiting."
+    assert seen.sentence(UTC) == "No payment evaluated since 12:26:58. Number of waiting payments unknown."
 
 
 def test_a_detector_that_never_evaluated_counts_from_its_first_start() -> None:
@@ -81,16 +81,16 @@ def test_a_detector_that_never_evaluated_counts_from_its_first_start() -> None:
     assert never(SINCE_MS, 1).severity is Severity.AMBER
     assert never(SINCE_MS, 2).severity is Severity.RED
     assert never(SINCE_MS - 20_000, 1).severity is Severity.RED
-    assert never(None, 0).sentence(UTC) == "No payment has been evaluated yet. 7 are waiting."
+    assert never(None, 0).sentence(UTC) == "No payment evaluated yet. 7 payments waiting."
 
 
 @pytest.mark.parametrize(
     ("age_s", "waiting", "sentence"),
     [
-        (70, 52_310, "No payment evaluated since 12:26:58. 52,310 are waiting."),
-        (70, 1, "No payment evaluated since 12:26:58. 1 is waiting."),
-        (70, 0, "No payment evaluated since 12:26:58. None is waiting."),
-        (90_000, 0, "No payment evaluated since 2026-11-22 12:26:58. None is waiting."),
+        (70, 52_310, "No payment evaluated since 12:26:58. 52,310 payments waiting."),
+        (70, 1, "No payment evaluated since 12:26:58. 1 payment waiting."),
+        (70, 0, "No payment evaluated since 12:26:58. No payments waiting."),
+        (90_000, 0, "No payment evaluated since 2026-11-22 12:26:58. No payments waiting."),
     ],
 )
 def test_the_sentence(age_s: float, waiting: int, sentence: str) -> None:
