@@ -3,57 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
+from fraud_rules.runtime.retry import wait_for
 
 if TYPE_CHECKING:
-    from kafka import KafkaProducer
+    from confluent_kafka import KafkaError, Message, Producer
 
 _TIMEOUT_S = 30.0
 _TOPIC_S = 5.0
-_CLOSE_S = 5.0
+_LOOK_S = 0.1
+_SLACK_S = 5.0
 
 
 def append_records(kafka: KafkaConnection, topic: str, records: Sequence[tuple[bytes, bytes]]) -> list[int]:
     """Append (key, value) records and return their offsets, once the brokers have them.
 
-    Raises BrokerUnavailable if the topic is missing, or if the brokers do not accept all records in time. Then the
-    first records may be written.
+    librdkafka asks for a producer id in steps of 0.5 s, so the first record takes about that long. kafka-python asks at
+    once, but takes as long to import. Raises BrokerUnavailable if the topic is missing, or if the brokers do not accept
+    all records in time. Then the first records may be written.
     """
-    # Imported here, because kafka-python takes longer to load than all the rest of a DAG file.
-    from kafka import KafkaProducer
-    from kafka.errors import KafkaError
+    from confluent_kafka import Producer
 
     offsets: list[int] = []
-    try:
-        # kafka-python connects faster, which matters for few records: confluent-kafka waits 0.5 s for a producer id.
-        producer = KafkaProducer(
-            **kafka.kafka_python(),
-            enable_idempotence=True,
-            acks="all",
-            delivery_timeout_ms=int(_TIMEOUT_S * 1_000),
-            max_block_ms=int(_TOPIC_S * 1_000),
+    faults: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            offsets.append(int(message.offset() or 0))
+        else:
+            faults.append(error)
+
+    producer = Producer(
+        kafka.confluent(
+            {
+                "enable.idempotence": True,
+                "acks": "all",
+                "delivery.timeout.ms": int(_TIMEOUT_S * 1_000),
+                "linger.ms": 0,
+                "log_level": 0,
+                "error_cb": _ignore,
+            }
         )
-        try:
-            _require(producer, topic, kafka)
-            sent = [producer.send(topic, value, key, partition=0) for key, value in records]
-            offsets.extend(each.get(_TIMEOUT_S).offset for each in sent)
-        finally:
-            producer.close(timeout=_CLOSE_S)
-    except KafkaError as error:
-        said = f"{len(offsets)} of {len(records)} records written to {topic} at {kafka}"
-        raise BrokerUnavailable(f"{said}: {error or type(error).__name__}") from error
+    )
+    _require(producer, topic, kafka)
+    for key, value in records:
+        producer.produce(topic, value, key, partition=0, on_delivery=delivered)
+    producer.flush(_TIMEOUT_S + _SLACK_S)
+    if len(offsets) < len(records):
+        said = faults[0].str() if faults else f"no answer within {_TIMEOUT_S:g} s"
+        raise BrokerUnavailable(f"{len(offsets)} of {len(records)} records written to {topic} at {kafka}: {said}")
     return offsets
 
 
-def _require(producer: KafkaProducer, topic: str, kafka: KafkaConnection) -> None:
-    """Raise BrokerUnavailable if the topic is missing. The client would only report a timeout."""
-    from kafka.errors import KafkaTimeoutError
+def _require(producer: Producer, topic: str, kafka: KafkaConnection) -> None:
+    """Raise BrokerUnavailable if the topic is missing. A send would only report a timeout.
+
+    A broker learns of a new topic a little after its creation, so ask for some seconds.
+    """
+    from confluent_kafka import KafkaException
+
+    def is_known() -> bool:
+        return producer.list_topics(topic, timeout=_TOPIC_S).topics[topic].error is None
+
+    def missing() -> BrokerUnavailable:
+        return BrokerUnavailable(f"there is no topic {topic} at {kafka}: create the topics first (fraud topics apply)")
 
     try:
-        producer.partitions_for(topic)
-    except KafkaTimeoutError as error:
-        said = f"there is no topic {topic} at {kafka}: create the topics first (fraud topics apply)"
-        raise BrokerUnavailable(said) from error
+        if not is_known():
+            wait_for(is_known, within_s=_TOPIC_S, every_s=_LOOK_S, late=missing)
+    except KafkaException as error:
+        raise BrokerUnavailable(f"no record written to {topic} at {kafka}: {error.args[0].str()}") from error
+
+
+def _ignore(error: Any) -> None:
+    """Keep librdkafka from printing errors that the caller gets anyway."""
