@@ -13,9 +13,9 @@ import { Timestamp } from "../components/Timestamp";
 
 const ROLES = [
   { value: "viewer", label: "viewer: read only" },
-  { value: "analyst", label: "analyst: drafts and shadow rules" },
+  { value: "analyst", label: "analyst: drafts, shadow" },
   { value: "approver", label: "approver: active rules" },
-  { value: "admin", label: "admin: roles and controls" },
+  { value: "admin", label: "admin: roles, controls" },
 ];
 
 const CONTROLS: Record<ControlName, { title: string; description: string; confirmByTyping: boolean }> = {

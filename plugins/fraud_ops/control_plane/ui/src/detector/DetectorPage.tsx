@@ -116,7 +116,7 @@ function LatePayments({ rows }: { rows: Progress["late"] }) {
     <section className="panel" aria-label="Late payments">
       <h2>Late payments (counted in later windows, never alerted)</h2>
       {rows.length === 0 ? (
-        <EmptyState>None.</EmptyState>
+        <EmptyState>No late payments</EmptyState>
       ) : (
         <ScrollableTable label="Late transactions" columns={["Time", "Lateness", "Grouping keys", "Transaction"]}>
           {rows.map((row, i) => (
@@ -144,7 +144,7 @@ function Quarantine({ rows }: { rows: Progress["quarantine"] }) {
     <section className="panel" aria-label="Quarantine">
       <h2>Quarantine: unreadable records</h2>
       {rows.length === 0 ? (
-        <EmptyState>None.</EmptyState>
+        <EmptyState>No unreadable records</EmptyState>
       ) : (
         <ScrollableTable label="Quarantined records" columns={["Time", "Reason", "Position", "Content"]}>
           {rows.map((row) => (

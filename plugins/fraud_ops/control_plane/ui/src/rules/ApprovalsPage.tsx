@@ -15,7 +15,7 @@ import { QueryResult } from "../components/QueryResult";
 import { Timestamp } from "../components/Timestamp";
 import { ruleFormula } from "../format";
 import { changesBetween } from "./changes";
-import { DecisionForm, requestText } from "./PendingApproval";
+import { DecisionForm, DECISIONS, requestText } from "./PendingApproval";
 
 const PAGE = 50;
 
@@ -104,7 +104,7 @@ function ApprovalItem({
         me && <DecisionForm approval={approval} me={me} />
       ) : (
         <p style={{ margin: "0.375rem 0 0" }}>
-          <Chip tone={approval.decision === "APPROVED" ? "good" : "bad"}>{approval.decision.toLowerCase()}</Chip>{" "}
+          <Chip tone={approval.decision === "APPROVED" ? "good" : "bad"}>{DECISIONS[approval.decision]}</Chip>{" "}
           {approval.decidedBy}
           {approval.decidedAt !== null && (
             <>

@@ -6,7 +6,8 @@ import type { Approval, Me } from "../api/types";
 import { stateName } from "../components/Chip";
 import { formatAge } from "../format";
 
-const DECISIONS = { APPROVED: "Approved", REJECTED: "Rejected", WITHDRAWN: "Withdrawn" };
+/** The display names of decisions. */
+export const DECISIONS = { APPROVED: "Approved", REJECTED: "Rejected", WITHDRAWN: "Withdrawn" };
 
 /** A request in words. */
 export function requestText({ action, target }: Approval): string {
