@@ -31,7 +31,7 @@ from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.published import PublishedAlerts
 from fraud_rules.batch.reevaluation.run import DayOptions, evaluate, prepare
 from fraud_rules.batch.reevaluation.summing import differences
-from fraud_rules.batch.whatif.run import WhatIfQuestion, what_if
+from fraud_rules.batch.whatif.run import WhatIfQuery, what_if
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.model.schema import TransactionSchema
@@ -119,11 +119,9 @@ def _measure_whatif(_: Lab | None, scale: Scale) -> Mapping[str, float]:
     draft = rule(1, ("payeeId", "beneficiaryId"), "SUM", 1_500)
     with _folder() as home:
         made = MadeArchive.make(home, [draft], scale.of(_WEEK_DAY, 20_000), days=7)
-        asked = WhatIfQuestion("1", FIRST, FIRST.plus(6), (Decimal(1_500),), windows=False)
+        asked = WhatIfQuery("1", FIRST, FIRST.plus(6), (Decimal(1_500),), windows=False)
         one = what_if(asked, made.store, made.schema, made.settings)
-        curve = what_if(
-            WhatIfQuestion("1", FIRST, FIRST.plus(6), windows=False), made.store, made.schema, made.settings
-        )
+        curve = what_if(WhatIfQuery("1", FIRST, FIRST.plus(6), windows=False), made.store, made.schema, made.settings)
     assert len(curve.limits) >= 50, "the curve has fewer limits than it should"
     return {"week_s": one.seconds, "curve_s": curve.seconds, "curve_factor": curve.seconds / one.seconds}
 

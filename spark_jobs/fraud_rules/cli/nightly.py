@@ -172,7 +172,7 @@ def whatif(
       fraud whatif 3 --days 30 --limits 100,200,500,1000 --json | jq .limits
     """
     from fraud_rules.batch.archive.store import ArchiveStore
-    from fraud_rules.batch.whatif.run import WhatIfQuestion, last_day, save_result, what_if
+    from fraud_rules.batch.whatif.run import WhatIfQuery, last_day, save_result, what_if
     from fraud_rules.batch.whatif.variants import limits_of
     from fraud_rules.cli.display.output import print_json
     from fraud_rules.model.day import Day
@@ -180,7 +180,7 @@ def whatif(
     here = load_context()
     store = ArchiveStore(folder or here.project.var / "archive")
     last = Day.parse(until) if until else last_day(store)
-    question = WhatIfQuestion(rule, last.plus(1 - days), last, limits_of(limits), windows, processes)
+    question = WhatIfQuery(rule, last.plus(1 - days), last, limits_of(limits), windows, processes)
     result = what_if(question, store, here.schema, here.settings)
     page = save_result(result, store)
     if as_json:

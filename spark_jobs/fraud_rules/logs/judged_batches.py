@@ -20,7 +20,7 @@ from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.model.lost_records import LossReason, LostRecords
 from fraud_rules.replay.recording import RecordedTransaction
 
-__all__ = ["EvaluatedBatch", "History", "read_batches", "read_history"]
+__all__ = ["History", "HistoryBatch", "read_batches", "read_history"]
 
 
 class _Batch(msgspec.Struct, rename="camel"):
@@ -36,7 +36,7 @@ _decode = msgspec.json.Decoder(_Batch).decode
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluatedBatch:
+class HistoryBatch:
     """One batch: its transactions, and the end of its rule log."""
 
     rules_end: int
@@ -117,7 +117,7 @@ def read_history(
     return _clipped(replace(history, progress_end=end, ends=_ends(last, topic)), kafka, topic)
 
 
-def read_batches(history: History, kafka: KafkaConnection, settings: DetectorSettings) -> Iterator[EvaluatedBatch]:
+def read_batches(history: History, kafka: KafkaConnection, settings: DetectorSettings) -> Iterator[HistoryBatch]:
     """Yield the batches in order. Raises BrokerUnavailable."""
     with ExitStack() as stack:
         progress = stack.enter_context(TopicReader(kafka, settings.topics.detector_progress))
@@ -133,7 +133,7 @@ def read_batches(history: History, kafka: KafkaConnection, settings: DetectorSet
         for _, batch in _batches_of(progress, history.progress_start, history.progress_end, settings):
             ends = _ends(batch, settings.topics.transactions)
             records = [record for partition, end in ends.items() for record in partitions[partition].up_to(end)]
-            yield EvaluatedBatch(batch.rules_end, records)
+            yield HistoryBatch(batch.rules_end, records)
 
 
 class _Partition:

@@ -19,7 +19,7 @@ from fraud_rules.batch.archive.importing import import_file
 from fraud_rules.batch.archive.manifest import Table
 from fraud_rules.batch.archive.quarantine import archived_quarantine
 from fraud_rules.batch.archive.store import ArchiveStore
-from fraud_rules.batch.whatif.run import WhatIfQuestion, last_day, what_if
+from fraud_rules.batch.whatif.run import WhatIfQuery, last_day, what_if
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.day import Day
@@ -162,5 +162,5 @@ def test_a_what_if_needs_no_stream(tmp_path: Path) -> None:
     assert (done.exit_code, "10 transactions of 2 days, 2018-04-01 to 2018-04-02" in done.out) == (0, True), done
     store = ArchiveStore(archive)
     last = last_day(store)
-    result = what_if(WhatIfQuestion(str(draft), DAY, last, processes=1), store, SCHEMA, SETTINGS)
+    result = what_if(WhatIfQuery(str(draft), DAY, last, processes=1), store, SCHEMA, SETTINGS)
     assert (last, result.transactions, result.fires) == (DAY.plus(1), 10, 8)

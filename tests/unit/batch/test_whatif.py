@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fraud_rules.batch.whatif.result import encode_whatif, whatif_page
-from fraud_rules.batch.whatif.run import WhatIfQuestion, save_result, what_if
+from fraud_rules.batch.whatif.run import WhatIfQuery, save_result, what_if
 from fraud_rules.batch.whatif.variants import limits_of
 from fraud_rules.errors import DayEmpty, DayNotArchived, InputInvalid, RuleRejected, RuleUnknown
 from fraud_rules.model.day import Day
@@ -56,7 +56,7 @@ def draft(folder: Path, **members: Any) -> str:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_draft_is_counted_with_what_came_before_the_first_day(site: Site, tmp_path: Path, processes: int) -> None:
     second = DAY.plus(1)
-    asked = WhatIfQuestion(draft(tmp_path), second, second, (Decimal(5), Decimal(95)), processes=processes)
+    asked = WhatIfQuery(draft(tmp_path), second, second, (Decimal(5), Decimal(95)), processes=processes)
     result = what_if(asked, site.store, site.schema, site.settings)
     assert (result.transactions, result.fires, result.keys) == (6, 5, 1)
     assert result.limits == [(Decimal(5), 6), (Decimal(95), 1)]
@@ -67,13 +67,13 @@ def test_a_draft_is_counted_with_what_came_before_the_first_day(site: Site, tmp_
 
 
 def test_other_windows_are_left_out_on_request(site: Site, tmp_path: Path) -> None:
-    asked = WhatIfQuestion(draft(tmp_path), DAY.plus(1), DAY.plus(1), (Decimal(5),), windows=False, processes=1)
+    asked = WhatIfQuery(draft(tmp_path), DAY.plus(1), DAY.plus(1), (Decimal(5),), windows=False, processes=1)
     result = what_if(asked, site.store, site.schema, site.settings)
     assert (result.fires, result.limits, result.windows_ms) == (5, [(Decimal(5), 6)], [])
 
 
 def test_both_days_by_the_id_of_a_rule_in_force(site: Site) -> None:
-    result = what_if(WhatIfQuestion("7", DAY, DAY.plus(1), processes=1), site.store, site.schema, site.settings)
+    result = what_if(WhatIfQuery("7", DAY, DAY.plus(1), processes=1), site.store, site.schema, site.settings)
     assert result.fires == 8
     assert len(result.limits) >= 50 and dict(result.limits)[Decimal(20)] == 8
     counts = [count for _, count in result.limits]
@@ -81,14 +81,14 @@ def test_both_days_by_the_id_of_a_rule_in_force(site: Site) -> None:
 
 
 def test_a_cool_down_holds_alerts_back(site: Site, tmp_path: Path) -> None:
-    asked = WhatIfQuestion(draft(tmp_path, cooldownSeconds=120), DAY, DAY.plus(1), processes=1)
+    asked = WhatIfQuery(draft(tmp_path, cooldownSeconds=120), DAY, DAY.plus(1), processes=1)
     result = what_if(asked, site.store, site.schema, site.settings)
     assert (result.fires, result.suppressed) == (4, 4)
 
 
 def test_a_draft_without_grouping_has_one_key(site: Site, tmp_path: Path) -> None:
     second = DAY.plus(1)
-    asked = WhatIfQuestion(draft(tmp_path, groupingKeyNames=[]), second, second, (Decimal(5),), processes=1)
+    asked = WhatIfQuery(draft(tmp_path, groupingKeyNames=[]), second, second, (Decimal(5),), processes=1)
     result = what_if(asked, site.store, site.schema, site.settings)
     assert (result.fires, result.keys, result.busiest) == (6, 1, [({}, 6)])
     assert [fire.transaction_id for fire in result.first] == [5, 6, 7, 8, 9, 99]
@@ -125,18 +125,18 @@ def test_the_curve_is_what_a_draft_of_each_limit_would_have_done(tmp_path: Path,
     site.archive(until_ms=DAY.plus(2).start_ms)
     limits = tuple(map(Decimal, ("-1", "0", "0.5", "2", "3", "3.005", "4", "9000000000000000")))
     rule = draft(tmp_path, **{"windowMinutes": 2, **condition})
-    curve = what_if(WhatIfQuestion(rule, DAY, DAY, limits, processes=1), site.store, site.schema, site.settings).limits
+    curve = what_if(WhatIfQuery(rule, DAY, DAY, limits, processes=1), site.store, site.schema, site.settings).limits
     one_by_one = []
     for limit in limits:
         rule = draft(tmp_path, **{"windowMinutes": 2, **condition, "limit": float(limit)})
-        asked = WhatIfQuestion(rule, DAY, DAY, (Decimal(1),), windows=False, processes=1)
+        asked = WhatIfQuery(rule, DAY, DAY, (Decimal(1),), windows=False, processes=1)
         one_by_one.append((limit, what_if(asked, site.store, site.schema, site.settings).fires))
     assert curve == one_by_one
     assert len({count for _, count in curve}) > 1, "no limit makes a difference"
 
 
 def test_a_report_is_kept_and_quotes_nothing_unescaped(site: Site) -> None:
-    result = what_if(WhatIfQuestion("7", DAY, DAY.plus(1), processes=1), site.store, site.schema, site.settings)
+    result = what_if(WhatIfQuery("7", DAY, DAY.plus(1), processes=1), site.store, site.schema, site.settings)
     page = save_result(result, site.store)
     text = page.read_text()
     assert "<b>draft" not in text and "&lt;b&gt;draft" in text and "<svg" in text
@@ -153,7 +153,7 @@ def test_fires_are_told_by_key_also_where_it_has_text(tmp_path: Path) -> None:
     site = Site.make(tmp_path / "archive", {"steps": steps, "keyGroups": 1}, NULLABLE)
     site.archive(until_ms=DAY.plus(2).start_ms)
     rule = draft(tmp_path, groupingKeyNames=["paymentType", "payeeId"])
-    result = what_if(WhatIfQuestion(rule, DAY, DAY, processes=1), site.store, site.schema, site.settings)
+    result = what_if(WhatIfQuery(rule, DAY, DAY, processes=1), site.store, site.schema, site.settings)
     assert result.busiest == [({"paymentType": "CSH", "payeeId": 4}, 2), ({"paymentType": "CRD", "payeeId": 4}, 1)]
     assert [(fire.transaction_id, fire.key["paymentType"]) for fire in result.first] == [
         (2, "CSH"),
@@ -164,7 +164,7 @@ def test_fires_are_told_by_key_also_where_it_has_text(tmp_path: Path) -> None:
 
 def test_what_cannot_be_answered_is_named(site: Site, tmp_path: Path) -> None:
     def ask(rule: str, first: Day = DAY, last: Day = DAY) -> None:
-        what_if(WhatIfQuestion(rule, first, last, processes=1), site.store, site.schema, site.settings)
+        what_if(WhatIfQuery(rule, first, last, processes=1), site.store, site.schema, site.settings)
 
     with pytest.raises(RuleUnknown, match="deleted after version 1"):
         ask("8")

@@ -8,7 +8,7 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.engine.statelog import restore_image
-from fraud_rules.logs.judged_batches import EvaluatedBatch
+from fraud_rules.logs.judged_batches import HistoryBatch
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay import replay
@@ -44,7 +44,7 @@ def test_what_comes_after_is_the_same(seed: int) -> None:
     for cut in cuts[:middle]:
         original.evaluate(cut.records, cut.timeline, 0)
     timelines: dict[int, RuleTimeline] = {cut.timeline.end: cut.timeline for cut in cuts}
-    batches = [EvaluatedBatch(cut.timeline.end, list(cut.records)) for cut in cuts[:middle]]
+    batches = [HistoryBatch(cut.timeline.end, list(cut.records)) for cut in cuts[:middle]]
     rebuilt = Replay(STREAM_SCHEMA, settings)
     for key_group, image in rebuild_state(batches, timelines.__getitem__, STREAM_SCHEMA, settings).items():
         restore_image(rebuilt._logs[key_group], image)
@@ -67,7 +67,7 @@ def test_what_comes_after_is_the_same(seed: int) -> None:
 def test_batches_are_joined_where_nothing_changes(
     batches: list[tuple[int, list[int]]], joined: list[tuple[int, list[int]]]
 ) -> None:
-    judged = [EvaluatedBatch(rules_end, [tx(at) for at in times]) for rules_end, times in batches]
+    judged = [HistoryBatch(rules_end, [tx(at) for at in times]) for rules_end, times in batches]
     found = [(rules_end, [record.append_ms for record in records]) for rules_end, records in merge_batches(judged, 4)]
     assert found == joined
 

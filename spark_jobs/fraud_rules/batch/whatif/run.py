@@ -35,11 +35,11 @@ from fraud_rules.model.ruleset import LogEntry
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["WhatIfQuestion", "last_day", "save_result", "what_if"]
+__all__ = ["WhatIfQuery", "last_day", "save_result", "what_if"]
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIfQuestion:
+class WhatIfQuery:
     """The question: a rule (a file, or an id in the log), and the first and last day of event time, inclusive.
 
     `limits` are the limits to try. If empty, limits around the rule's own are chosen.
@@ -54,7 +54,7 @@ class WhatIfQuestion:
 
 
 def what_if(
-    question: WhatIfQuestion, archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings
+    question: WhatIfQuery, archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings
 ) -> WhatIfResult:
     """Run a what-if. Raises RuleUnknown, RuleRejected, DayNotArchived, DayEmpty, ArchiveDamaged, InputInvalid."""
     started = time.monotonic()
@@ -106,7 +106,7 @@ def last_day(archive: ArchiveStore) -> Day:
 
 
 def _work(
-    question: WhatIfQuestion,
+    question: WhatIfQuery,
     manifest: Manifest,
     archive: ArchiveStore,
     schema: TransactionSchema,
