@@ -7,7 +7,6 @@ The times of the logs are the corpus's, in 2023, so that its records are as earl
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -240,7 +239,6 @@ def test_a_new_grouping_and_a_new_field_need_no_restart(site: Site) -> None:
 
 def test_controls_act_when_no_transaction_comes(site: Site) -> None:
     site.now_ms += 1
-    began = time.monotonic()
     version = site.rule({"ruleState": "CONTROL", "controlType": "EXPORT_RULES_CURRENT"})
     site.logs.flush()
     until(lambda: site.operations([version]), "the export is done", SECONDS)
@@ -248,7 +246,6 @@ def test_controls_act_when_no_transaction_comes(site: Site) -> None:
     deleted = site.rule({"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"})
     site.logs.flush()
     until(lambda: site.operations([deleted]), "the delete is done", SECONDS)
-    assert time.monotonic() - began < SECONDS
 
     assert [each["ruleId"] for each in exported] == [1, 2, 3]
     assert exported[0] == {**RULE, "export": version, "position": 0, "rules": 3, "ruleVersion": 0}

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
-from sqlalchemy import text
+from confluent_kafka import KafkaException, Producer
+from sqlalchemy import select, text
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.domain.views import RuleChanged
+from fraud_ops.control_plane.store.facts import store_id
+from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.control_plane.sync.drift import DriftCheck
-from fraud_ops.control_plane.sync.mirror import log_mirror
+from fraud_ops.control_plane.sync.mirror import AUDIT_HEADER, SEQ_HEADER, STORE_HEADER, log_mirror
 from fraud_ops.control_plane.sync.outbox import Publisher
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -28,7 +30,7 @@ from fraud_rules.kafka import topics as topic_admin
 from fraud_rules.kafka.consume import await_settled
 from fraud_rules.kafka.reader import TopicReader
 from fraud_rules.kafka.record_writer import append_records
-from fraud_rules.kafka.writer import BatchWriter
+from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.rule_log import RuleLog
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.processes import PublisherProcess
@@ -69,6 +71,22 @@ def all_published(scene: Scene) -> bool:
     return scene.desk.outbox().pending == 0
 
 
+def waiting(scene: Scene, topics: OwnTopics) -> list[OutRecord]:
+    """The records of the outbox that no publisher has marked yet, as one writes them."""
+    store = store_id(scene.database).encode()
+    asked = select(OutboxRow).where(OutboxRow.log_version.is_(None)).order_by(OutboxRow.seq)
+    with scene.database.reading() as session:
+        return [
+            OutRecord(
+                topics.names.rules,
+                row.value,
+                row.key,
+                [(STORE_HEADER, store), (SEQ_HEADER, str(row.seq).encode()), (AUDIT_HEADER, row.audit.encode())],
+            )
+            for row in session.scalars(asked)
+        ]
+
+
 def changes(scene: Scene, count: int, rule_id: int = 1) -> None:
     """A rule in shadow, edited so often."""
     detail = scene.desk.create(ANN, given(ruleId=rule_id))
@@ -101,7 +119,7 @@ def test_what_arrived_before_the_publisher_died_is_not_sent_again(scene: Scene, 
     mine = publisher(scene, topics)
     first = BatchWriter(topics.kafka, scene.settings.name)
     first.open()
-    first.write([mine._record(row) for row in mine._waiting()[:2]])
+    first.write(waiting(scene, topics)[:2])
     with running(mine):
         until(lambda: all_published(scene), "the outbox is empty")
     assert [each["limit"] for each in in_log(topics)] == [20, 100, 101]
@@ -110,15 +128,16 @@ def test_what_arrived_before_the_publisher_died_is_not_sent_again(scene: Scene, 
 def test_what_a_publisher_left_open_is_taken_back(scene: Scene, topics: OwnTopics) -> None:
     changes(scene, 2)
     mine = publisher(scene, topics)
-    zombie = BatchWriter(topics.kafka, scene.settings.name)
-    zombie.open()
-    zombie._producer.begin_transaction()
-    zombie._produce(mine._record(mine._waiting()[0]))
-    zombie._producer.flush()
+    zombie = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": scene.settings.name})
+    zombie.init_transactions(10)
+    zombie.begin_transaction()
+    left = waiting(scene, topics)[0]
+    zombie.produce(left.topic, left.value, left.key, headers=list(left.headers))
+    zombie.flush()
     with running(mine):
         until(lambda: all_published(scene), "the outbox is empty")
         with pytest.raises(KafkaException):
-            zombie._producer.commit_transaction(10)
+            zombie.commit_transaction(10)
     assert [each["limit"] for each in in_log(topics)] == [20, 100]
 
 
