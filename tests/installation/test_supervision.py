@@ -230,7 +230,7 @@ def test_every_command_of_the_runbooks_works(world: Supervised, project: Project
 
 @pytest.mark.long
 def test_every_alert_of_all_this_is_right(world: Supervised) -> None:
-    verdict = world.judge()
+    verdict = world.check_run()
     assert verdict.right, verdict.faults
 
 

@@ -47,5 +47,5 @@ def test_no_kill_of_a_component_is_noticed(world: Supervised, component: Compone
 
 
 def test_every_alert_of_all_this_is_right(world: Supervised) -> None:
-    verdict = world.judge()
+    verdict = world.check_run()
     assert verdict.right, verdict.faults

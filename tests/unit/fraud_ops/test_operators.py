@@ -188,7 +188,7 @@ def test_of_two_airflows_the_second_tells_and_touches_nothing(
     died = newest()
     agent.says(AttemptPhase.FAILED, died, exit_code=-9, batches_committed=50)
     hook = FraudDetectorHook()
-    hook.note_supervision(hook.observe(), "DEAD", "")
+    hook.record_supervision(hook.observe(), "DEAD", "")
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "http://another")
     waits = deferred(SuperviseOperator(task_id="supervise", look_s=0.1))
     event = asyncio.run(first_event(waits.trigger)).payload
@@ -222,7 +222,7 @@ def test_nobody_looking_is_an_alarm(home: Path) -> None:
     with pytest.raises(AirflowFailException, match="UNSUPERVISED: the detector has had no supervisor"):
         check.execute(Run().context)
     hook = FraudDetectorHook()
-    hook.note_supervision(hook.observe(), "HEALTHY", "")
+    hook.record_supervision(hook.observe(), "HEALTHY", "")
     assert CheckSupervisionOperator(task_id="check").execute(Run().context)
 
 

@@ -18,7 +18,6 @@ from airflow.models.revoked_token import RevokedToken
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from fraud_demo.steering import Steering
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.composition import Environment, Parts
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -118,7 +117,6 @@ class Server:
             kafka=topics.kafka,
             archive=folder / "archive",
             alarm=alarms.append,
-            steering=Steering(folder / "steering"),
             settings=settings,
             detector=replace(detector, topics=topics.names, detector=f"{topics.prefix}detector"),
         )
