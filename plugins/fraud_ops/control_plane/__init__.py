@@ -1,6 +1,7 @@
 """The rule control plane: users write rules, approve them and see their effect.
 
-`desk` offers all reads and changes, over the database of `store`. `outbox` publishes changes to the rule log, `mirror`
-copies records of other writers back, and `cdc` applies the changes of an external rule table. `lifecycle` and `roles`
-decide and are pure. The control plane does not interpret rules: `fraud_rules` alone validates them.
+`domain` has the values and the pure decisions (lifecycle, roles), `service` all reads and changes, over the database of
+`store`. `sync` connects the store with the rule log: the outbox publishes changes, the mirror copies the records of
+other writers back, and the CDC intake applies the changes of an external rule table. `feed` and `watch` observe the
+detector, and `web` is the HTTP API. The control plane does not interpret rules: `fraud_rules` alone validates them.
 """

@@ -49,7 +49,7 @@ class _Opened:
     schema: TransactionSchema
 
     @property
-    def desk(self) -> ControlService:
+    def service(self) -> ControlService:
         return ControlService(self.database, self.schema, self.detector.limits, self.settings, now_ms)
 
 
@@ -68,7 +68,7 @@ def verify(
       fraud control audit verify --log
     """
     opened = _open()
-    verdict = opened.desk.verify_audit()
+    verdict = opened.service.verify_audit()
     if not verdict.whole:
         raise AuditBroken(f"the audit log is broken at row {verdict.broken_at} of {verdict.rows}")
     confirmed = f", {_confirmed(opened, verdict)} confirmed by the rule log" if log else ""
@@ -83,7 +83,7 @@ def outbox() -> None:
     Examples:
       fraud control outbox
     """
-    state = _open().desk.outbox()
+    state = _open().service.outbox()
     since = "" if state.oldest_ms is None else f", the oldest for {(now_ms() - state.oldest_ms) / 1_000:.1f} s"
     typer.echo(f"{state.pending} waiting{since}")
 

@@ -66,7 +66,7 @@ class Parts:
     settings: ControlPlaneSettings
     detector: DetectorSettings
     schema: TransactionSchema
-    desk: ControlService
+    service: ControlService
     roles: RoleCache
     memory: FeedMemory
     alerts: AlertList
@@ -92,24 +92,24 @@ def compose(here: Environment, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub
     schema = TransactionSchema.load(config / "schema.yaml")
     database = Database.open(settings.database)
     stack.callback(database.close)
-    desk = ControlService(database, schema, detector.limits, settings, now_ms)
+    service = ControlService(database, schema, detector.limits, settings, now_ms)
     memory = FeedMemory()
-    snoozing = Remembered(lambda: Snoozing(desk.snoozes(), now_ms()), _SNOOZES_S)
+    snoozing = Remembered(lambda: Snoozing(service.snoozes(), now_ms()), _SNOOZES_S)
     known_snoozing = KnownSnoozing(snoozing)
     hub = hub_of(memory, known_snoozing)
     feed = FeedReader(here.kafka, detector, memory, hub.publish, known_snoozing)
-    changes = ChangesWatch(desk, hub.publish)
+    changes = ChangesWatch(service, hub.publish)
     guard = FloodGuard(
-        memory, desk, settings.flood, detector.detector, here.alarm, now_ms, lambda: database.leadership("flood")
+        memory, service, settings.flood, detector.detector, here.alarm, now_ms, lambda: database.leadership("flood")
     )
     what_ifs = WhatIfRunner(here.project, here.archive)
     panel = Panel(here.kafka, DetectorWatch(here.kafka, detector, wait_ms=_AT_ONCE_MS), memory, detector, now_ms)
     stack.callback(what_ifs.close)
-    background = Background(database, here.kafka, detector, schema, settings, now_ms, changes.hear)
-    background.start(desk)
+    background = Background(database, here.kafka, detector, schema, settings, now_ms, changes.accept)
+    background.start(service)
     stack.callback(background.stop)
     drift = DriftCheck(database, here.kafka, detector.topics.rules, schema, detector.limits)
-    checks = Checks(desk.outbox, drift.read, desk.verify_audit)
+    checks = Checks(service.outbox, drift.read, service.verify_audit)
     watch = StoreWatch(checks, detector.detector, here.alarm, now_ms, lambda: database.leadership("watch"))
 
     def readings() -> list[ReaderPosition]:
@@ -130,14 +130,14 @@ def compose(here: Environment, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub
         settings=settings,
         detector=detector,
         schema=schema,
-        desk=desk,
-        roles=RoleCache(desk),
+        service=service,
+        roles=RoleCache(service),
         memory=memory,
         alerts=AlertList(memory, PastAlerts(here.kafka, detector.topics), snoozing),
         feed=feed,
         hub=hub,
         snoozing=snoozing,
-        marks=Remembered(desk.mark_counts, _MARKS_S),
+        marks=Remembered(service.mark_counts, _MARKS_S),
         fired=Remembered(lambda: fire_stats(memory.alerts(), memory.retracted(), now_ms()), _FIRED_S),
         guard=guard,
         evidence=EvidenceReader(here.kafka, schema, detector),

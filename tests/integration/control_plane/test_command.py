@@ -26,7 +26,7 @@ def control(project: Project, scene: Scene, *words: str, home: Path | None = Non
 
 
 def test_it_checks_the_audit_chain(scene: Scene, project: Project) -> None:
-    scene.desk.create(ANN, given())
+    scene.service.create(ANN, given())
     done = control(project, scene, "audit", "verify")
     assert (done.returncode, done.stdout[:14]) == (0, "intact: 1 rows"), done.stderr
     with scene.database.writing() as session:

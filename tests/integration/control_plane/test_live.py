@@ -39,13 +39,13 @@ def published(scene: Scene, topics: OwnTopics, installation: Installation) -> It
     background = Background(
         scene.database, topics.kafka, installation.settings, SCHEMA, scene.settings, scene.clock, scene.told.append
     )
-    background.start(scene.desk)
+    background.start(scene.service)
     yield scene
     background.stop()
 
 
 def version_of(scene: Scene, rule_id: int) -> int:
-    row = until(lambda: (row := scene.desk.rule(rule_id).row).published and row, "it is in the log")
+    row = until(lambda: (row := scene.service.rule(rule_id).row).published and row, "it is in the log")
     assert row.log_version is not None
     return row.log_version
 
@@ -82,8 +82,8 @@ def alerts(topics: OwnTopics) -> list[dict[str, Any]]:
 
 
 def active(scene: Scene, rule_id: int) -> RuleWithForms:
-    detail = scene.desk.create(ADA, given(ruleId=rule_id))
-    return scene.desk.change_state(ADA, rule_id, detail.row.revision, StateName.ACTIVE)
+    detail = scene.service.create(ADA, given(ruleId=rule_id))
+    return scene.service.change_state(ADA, rule_id, detail.row.revision, StateName.ACTIVE)
 
 
 def test_versions_of_the_store_are_those_of_alerts(
@@ -98,13 +98,13 @@ def test_versions_of_the_store_are_those_of_alerts(
         pay(topics, 1)
         (alert,) = until(lambda: alerts(topics), "the first alert")
         assert (alert["ruleId"], alert["ruleVersion"]) == (1, first)
-        detail = published.desk.edit(ADA, 1, detail.row.revision, given(ruleId=1, limit=60))
+        detail = published.service.edit(ADA, 1, detail.row.revision, given(ruleId=1, limit=60))
         abort_one(topics)
         second = live(published, topics, 1)
         pay(topics, 2)
         alert = until(lambda: alerts(topics)[1:], "the second alert")[0]
         assert (alert["ruleVersion"], alert["triggeringValue"]) == (second, "100")
-        published.desk.change_state(ADA, 1, detail.row.revision, StateName.PAUSE)
+        published.service.change_state(ADA, 1, detail.row.revision, StateName.PAUSE)
         live(published, topics, 1)
     finally:
         detector.kill()

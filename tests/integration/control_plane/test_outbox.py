@@ -68,7 +68,7 @@ def in_log(topics: OwnTopics) -> list[dict[str, Any]]:
 
 
 def all_published(scene: Scene) -> bool:
-    return scene.desk.outbox().pending == 0
+    return scene.service.outbox().pending == 0
 
 
 def waiting(scene: Scene, topics: OwnTopics) -> list[OutRecord]:
@@ -89,16 +89,16 @@ def waiting(scene: Scene, topics: OwnTopics) -> list[OutRecord]:
 
 def changes(scene: Scene, count: int, rule_id: int = 1) -> None:
     """A rule in shadow, edited so often."""
-    detail = scene.desk.create(ANN, given(ruleId=rule_id))
-    detail = scene.desk.change_state(ANN, rule_id, detail.row.revision, StateName.SHADOW)
+    detail = scene.service.create(ANN, given(ruleId=rule_id))
+    detail = scene.service.change_state(ANN, rule_id, detail.row.revision, StateName.SHADOW)
     for limit in range(100, 99 + count):
-        detail = scene.desk.edit(ANN, rule_id, detail.row.revision, given(limit=limit))
+        detail = scene.service.edit(ANN, rule_id, detail.row.revision, given(limit=limit))
 
 
 def test_changes_arrive_once_in_order_at_the_offsets_the_store_says(scene: Scene, topics: OwnTopics) -> None:
     changes(scene, 5)
     mine = publisher(scene, topics)
-    scene.desk.listen(mine.wake)
+    scene.service.listen(mine.wake)
     with running(mine):
         until(lambda: all_published(scene), "the outbox is empty")
         changes(scene, 3, rule_id=2)
@@ -109,8 +109,8 @@ def test_changes_arrive_once_in_order_at_the_offsets_the_store_says(scene: Scene
     with TopicReader(topics.kafka, topics.names.rules) as reader:
         timeline = RuleLog.of(reader, SCHEMA, LIMITS).up_to(reader.ends()[1], {})
     for rule_id in (1, 2):
-        assert scene.desk.rule(rule_id).row.log_version == timeline.latest.rules[rule_id].version
-    assert scene.desk.versions(2).items[0].log_version == timeline.entries[-1].version
+        assert scene.service.rule(rule_id).row.log_version == timeline.latest.rules[rule_id].version
+    assert scene.service.versions(2).items[0].log_version == timeline.entries[-1].version
     assert RuleChanged(2, 4) in scene.told
 
 
@@ -161,7 +161,7 @@ def test_store_and_log_agree_and_what_differs_is_told(scene: Scene, topics: OwnT
     assert unread.behind_since_ms is not None
     with running(publisher(scene, topics), mirror):
         changes(scene, 3)
-        until(lambda: scene.desk.rules(query="7").items and all_published(scene), "the other's rule is here")
+        until(lambda: scene.service.rules(query="7").items and all_published(scene), "the other's rule is here")
         until(lambda: check.read().in_step, "the store has taken in the whole log, markers of transactions left out")
     with scene.database.writing() as session:
         session.execute(text("UPDATE rules SET document = replace(document, '20', '21') WHERE rule_id = 7"))
@@ -180,10 +180,10 @@ def test_unreadable_records_of_others_hold_nothing_up(scene: Scene, topics: OwnT
     )
     changes(scene, 2)
     background = Background(scene.database, topics.kafka, detector, SCHEMA, scene.settings, scene.clock)
-    background.start(scene.desk)
+    background.start(scene.service)
     try:
-        until(lambda: all_published(scene) and scene.desk.rules(query="7").items, "both directions work")
-        until(lambda: scene.desk.rules(query="5").items and all_published(scene), "the rule table works")
+        until(lambda: all_published(scene) and scene.service.rules(query="7").items, "both directions work")
+        until(lambda: scene.service.rules(query="5").items and all_published(scene), "the rule table works")
         assert background.failures() == {}
     finally:
         background.stop()
@@ -209,7 +209,7 @@ def test_a_change_of_the_rule_table_reaches_the_log(scene: Scene, topics: OwnTop
     envelope = {"payload": {"op": "c", "before": None, "after": row}}
     detector = DetectorSettings(topics=topics.names)
     background = Background(scene.database, topics.kafka, detector, SCHEMA, scene.settings, scene.clock)
-    background.start(scene.desk)
+    background.start(scene.service)
     try:
         append_records(topics.kafka, topics.names.rules_cdc, [(b"5", json.dumps(envelope).encode())])
         until(lambda: in_log(topics), "it is in the log")
@@ -246,7 +246,7 @@ def test_the_command_publishes_checks_and_tells(
 ) -> None:
     process = PublisherProcess(project, topics, scene.settings.database, tmp_path / "publisher.log")
     changes(scene, 3)
-    scene.desk.control(ADA, "EXPORT_RULES_CURRENT")
+    scene.service.control(ADA, "EXPORT_RULES_CURRENT")
     assert process.run("outbox").stdout.startswith("4 waiting, the oldest for")
     process.start()
     try:

@@ -108,39 +108,39 @@ def test_the_tables_keep_to_their_schema_and_are_made_once(scene: Scene, postgre
 def test_a_rule_lives_and_the_mirror_follows(scene: Scene) -> None:
     log = MemoryLog(scene)
     log.write(ruleId=7, ruleState="ACTIVE")
-    scene.desk.create(ANN, given(name="Käse ünd Brot"))
-    scene.desk.change_state(ANN, 1, 1, StateName.SHADOW)
-    scene.desk.edit(ADA, 1, 2, given(limit=30))
+    scene.service.create(ANN, given(name="Käse ünd Brot"))
+    scene.service.change_state(ANN, 1, 1, StateName.SHADOW)
+    scene.service.edit(ADA, 1, 2, given(limit=30))
     log.publish()
-    log.take_in()
+    log.apply_record()
     with scene.database.reading() as session:
         assert compare(store_side(session), log.timeline().latest) == ()
-    assert [row.rule_id for row in scene.desk.rules(query="1").items] == [1]
+    assert [row.rule_id for row in scene.service.rules(query="1").items] == [1]
     with pytest.raises(DBAPIError, match="append-only"), scene.database.writing() as session:
         session.execute(text("TRUNCATE audit"))
-    assert scene.desk.verify_audit().whole
+    assert scene.service.verify_audit().whole
 
 
 def test_many_rules_come_in_at_once(scene: Scene) -> None:
     for limit in (20, 30):
         many = [{**RULE, "ruleId": rule_id, "limit": limit} for rule_id in range(1, 301)]
-        assert scene.desk.import_rules(ADA, json.dumps(many)).applied
-    verdict = scene.desk.verify_audit()
+        assert scene.service.import_rules(ADA, json.dumps(many)).applied
+    verdict = scene.service.verify_audit()
     assert (verdict.whole, verdict.rows) == (True, 600)
 
 
 def test_writers_take_turns(scene: Scene) -> None:
     def write(rule_id: int) -> None:
-        detail = scene.desk.create(ADA, given(ruleId=rule_id))
+        detail = scene.service.create(ADA, given(ruleId=rule_id))
         for limit in range(1, 15):
-            detail = scene.desk.edit(ADA, rule_id, detail.row.revision, given(limit=limit))
+            detail = scene.service.edit(ADA, rule_id, detail.row.revision, given(limit=limit))
 
     threads = [threading.Thread(target=write, args=(rule_id,)) for rule_id in range(1, 9)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    verdict = scene.desk.verify_audit()
+    verdict = scene.service.verify_audit()
     assert (verdict.whole, verdict.rows) == (True, 8 * 15)
 
 
@@ -225,11 +225,11 @@ def test_a_writer_that_is_stopped_makes_the_others_fail_by_name_and_is_ended(
 
 
 def test_a_server_that_is_away_is_unavailable_and_comes_back(scene: Scene, postgres: Postgres) -> None:
-    scene.desk.create(ANN, given())
+    scene.service.create(ANN, given())
     postgres.stop()
     with pytest.raises(Unavailable, match="database"):
-        scene.desk.rule(1)
+        scene.service.rule(1)
     with pytest.raises(Unavailable, match="database"):
-        scene.desk.create(ANN, given())
+        scene.service.create(ANN, given())
     postgres.start()
-    assert scene.desk.rule(1).row.rule_id == 1
+    assert scene.service.rule(1).row.rule_id == 1

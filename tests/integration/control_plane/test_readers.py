@@ -76,7 +76,7 @@ class World:
         before = len(self.alarms)
         for _ in range(0, seconds, 10):
             self.clock.now_ms += 10_000
-            self.watch.look()
+            self.watch.observe()
         return [(alarm.said.split()[0], alarm.resolved) for alarm in self.alarms[before:]]
 
 

@@ -61,7 +61,7 @@ def survive(scene: Scene, broker: Broker, server: Killed, total: int, kills: int
             broker.start()
         if "server" in victim:
             server.start()
-    until(lambda: saved(scene) >= total and scene.desk.outbox().pending == 0, f"the end (seed {seed})", PATIENCE_S)
+    until(lambda: saved(scene) >= total and scene.service.outbox().pending == 0, f"the end (seed {seed})", PATIENCE_S)
 
 
 def records_of(kafka: KafkaConnection, topic: str) -> list[Record]:
@@ -91,5 +91,5 @@ def judge(scene: Scene, topics: OwnTopics, total: int) -> None:
         timeline = RuleLog.of(reader, SCHEMA, LIMITS).up_to(reader.ends()[1], {})
     assert compare(store, timeline.latest) == ()
     assert set(timeline.latest.rules) == set(by_rule)
-    verdict = scene.desk.verify_audit()
+    verdict = scene.service.verify_audit()
     assert (verdict.whole, verdict.rows) == (True, total)

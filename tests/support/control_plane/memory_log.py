@@ -64,11 +64,11 @@ class MemoryLog:
                 self.append(row.value, row.key, headers)
                 self.published = row.seq
 
-    def take_in(self, most: int = 1_000) -> None:
+    def apply_record(self, most: int = 1_000) -> None:
         """The store hears of the next records."""
         records = self.records[self.taken : self.taken + most]
         if records:
-            self.mirror.keep(records, records[-1].offset + 1)
+            self.mirror.apply_records(records, records[-1].offset + 1)
             self.taken += len(records)
 
     def timeline(self) -> RuleTimeline:

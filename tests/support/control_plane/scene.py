@@ -55,8 +55,8 @@ class Scene:
     told: list[RuleChanged] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.desk = self.another()
-        self.desk.listen(self.told.append)
+        self.service = self.another()
+        self.service.listen(self.told.append)
 
     def another(self, **settings: Any) -> ControlService:
         """A desk with other settings over the same database."""

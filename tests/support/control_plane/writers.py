@@ -33,31 +33,31 @@ def rules_of(writer: int, count: int) -> list[int]:
     return [*(writer * 100 + place for place in range(1, count + 1)), SHARED]
 
 
-def step(desk: ControlService, who: Actor, rule_id: int, revision: int) -> None:
+def step(service: ControlService, who: Actor, rule_id: int, revision: int) -> None:
     """Make this revision of a rule, the next one."""
     if revision == 1:
-        desk.create(who, given(ruleId=rule_id, description="1"))
+        service.create(who, given(ruleId=rule_id, description="1"))
     elif revision <= 3 or revision % 4 == 0:
         state = {2: StateName.SHADOW, 3: StateName.ACTIVE}.get(
             revision, (StateName.PAUSE, StateName.ACTIVE)[revision // 4 % 2 == 0]
         )
-        desk.change_state(who, rule_id, revision - 1, state)
+        service.change_state(who, rule_id, revision - 1, state)
     else:
-        desk.edit(who, rule_id, revision - 1, given(ruleId=rule_id, description=str(revision)))
+        service.edit(who, rule_id, revision - 1, given(ruleId=rule_id, description=str(revision)))
 
 
-def write(desk: ControlService, writer: int, rules: int, revisions: int) -> None:
+def write(service: ControlService, writer: int, rules: int, revisions: int) -> None:
     who = Actor(f"writer-{writer}", Role.ADMIN)
     unfinished = set(rules_of(writer, rules))
     while unfinished:
         for rule_id in sorted(unfinished):
-            known = [each.revision for each in desk.rules(query=str(rule_id)).items if each.rule_id == rule_id]
+            known = [each.revision for each in service.rules(query=str(rule_id)).items if each.rule_id == rule_id]
             revision = known[0] if known else 0
             if revision >= revisions:
                 unfinished.discard(rule_id)
                 continue
             try:
-                step(desk, who, rule_id, revision + 1)
+                step(service, who, rule_id, revision + 1)
             except (Conflict, Unavailable):
                 continue
 
@@ -69,11 +69,11 @@ def main() -> None:
     detector = DetectorSettings.load(project.config / "detector.yaml")
     schema = TransactionSchema.load(project.config / "schema.yaml")
     database = Database.open(settings.database)
-    desk = ControlService(database, schema, detector.limits, settings, now_ms)
+    service = ControlService(database, schema, detector.limits, settings, now_ms)
     kafka = KafkaConnection(os.environ["FRAUD_BOOTSTRAP"])
-    Background(database, kafka, detector, schema, settings, now_ms).start(desk)
+    Background(database, kafka, detector, schema, settings, now_ms).start(service)
     writers = [
-        threading.Thread(target=write, args=(desk, writer, rules, revisions)) for writer in range(1, WRITERS + 1)
+        threading.Thread(target=write, args=(service, writer, rules, revisions)) for writer in range(1, WRITERS + 1)
     ]
     for thread in writers:
         thread.start()

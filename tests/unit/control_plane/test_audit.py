@@ -22,9 +22,9 @@ WHERE seq = 1
 
 
 def three_changes(scene: Scene) -> None:
-    scene.desk.create(ANN, given())
-    scene.desk.change_state(ANN, 1, 1, StateName.SHADOW, "look")
-    scene.desk.edit(ANN, 1, 2, given(limit=30))
+    scene.service.create(ANN, given())
+    scene.service.change_state(ANN, 1, 1, StateName.SHADOW, "look")
+    scene.service.edit(ANN, 1, 2, given(limit=30))
 
 
 def behind_its_back(scene: Scene, statement: str) -> None:
@@ -36,9 +36,9 @@ def behind_its_back(scene: Scene, statement: str) -> None:
 
 def test_a_chain_is_whole_and_can_be_reckoned_by_others(scene: Scene) -> None:
     three_changes(scene)
-    verdict = scene.desk.verify_audit()
+    verdict = scene.service.verify_audit()
     assert (verdict.whole, verdict.rows, verdict.broken_at) == (True, 3, None)
-    newest, _, first = scene.desk.audit_rows().items
+    newest, _, first = scene.service.audit_rows().items
     assert verdict.head == newest.hash
     assert first.previous_hash == FIRST
     with scene.database.reading() as session:
@@ -60,15 +60,15 @@ def test_a_chain_is_whole_and_can_be_reckoned_by_others(scene: Scene) -> None:
 
 def test_rows_say_who_did_what_when_before_and_after(scene: Scene) -> None:
     three_changes(scene)
-    edited = scene.desk.audit_rows(rule_id=1, limit=1).items[0]
+    edited = scene.service.audit_rows(rule_id=1, limit=1).items[0]
     assert (edited.who, edited.action, edited.subject, edited.at_ms) == ("ann", "rule.edit", "rule 1", scene.clock())
     assert isinstance(edited.before, dict)
     assert isinstance(edited.after, dict)
     assert (edited.before["document"]["limit"], edited.after["document"]["limit"]) == (20, 30)
-    page = scene.desk.audit_rows(limit=2)
+    page = scene.service.audit_rows(limit=2)
     assert [row.seq for row in page.items] == [3, 2]
     assert page.next == "2"
-    assert [row.seq for row in scene.desk.audit_rows(before=2).items] == [1]
+    assert [row.seq for row in scene.service.audit_rows(before=2).items] == [1]
 
 
 @pytest.mark.parametrize("statement", ["UPDATE audit SET who = 'bob'", "DELETE FROM audit WHERE seq = 3"])
@@ -76,7 +76,7 @@ def test_the_database_itself_refuses_changes(scene: Scene, statement: str) -> No
     three_changes(scene)
     with pytest.raises(IntegrityError, match="append-only"), scene.database.writing() as session:
         session.execute(text(statement))
-    assert scene.desk.verify_audit().rows == 3
+    assert scene.service.verify_audit().rows == 3
 
 
 @pytest.mark.parametrize(
@@ -96,5 +96,5 @@ def test_the_database_itself_refuses_changes(scene: Scene, statement: str) -> No
 def test_what_was_done_to_a_row_is_found(scene: Scene, statement: str, broken_at: int) -> None:
     three_changes(scene)
     behind_its_back(scene, statement)
-    verdict = scene.desk.verify_audit()
+    verdict = scene.service.verify_audit()
     assert (verdict.whole, verdict.broken_at) == (False, broken_at)

@@ -20,7 +20,7 @@ from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.scene import ANN, LIMITS, PAT, SCHEMA, Scene, given
 
 
-def take_in(scene: Scene, *values: bytes | None, start: int = 0) -> None:
+def apply_record(scene: Scene, *values: bytes | None, start: int = 0) -> None:
     follower = cdc_intake(
         scene.database,
         KafkaConnection("nowhere:1"),
@@ -30,7 +30,7 @@ def take_in(scene: Scene, *values: bytes | None, start: int = 0) -> None:
         scene.clock,
     )
     records = [Record(start + place, 1, b"key", value) for place, value in enumerate(values)]
-    follower.keep(records, start + len(records))
+    follower.apply_records(records, start + len(records))
 
 
 def sent(scene: Scene) -> list[dict[str, Any]]:
@@ -39,36 +39,36 @@ def sent(scene: Scene) -> list[dict[str, Any]]:
 
 
 def refusals(scene: Scene) -> list[Any]:
-    rows = scene.desk.audit_rows().items
+    rows = scene.service.audit_rows().items
     return [row.after["reasons"] for row in rows if row.action == "cdc.refused" and isinstance(row.after, dict)]
 
 
 def test_rows_become_rules_change_and_end(scene: Scene) -> None:
-    take_in(scene, envelope("r", ROW), envelope("u", {**ROW, "limit": "30"}, ROW), envelope("d", None, ROW), None)
+    apply_record(scene, envelope("r", ROW), envelope("u", {**ROW, "limit": "30"}, ROW), envelope("d", None, ROW), None)
     assert [(each["ruleState"], each.get("limit")) for each in sent(scene)] == [
         ("ACTIVE", "20.50"), ("ACTIVE", "30"), ("DELETE", None),
     ]  # fmt: skip
     assert {each["source"] for each in sent(scene)} == {"cdc"}
-    assert [each.state for each in scene.desk.versions(5).items] == [
+    assert [each.state for each in scene.service.versions(5).items] == [
         StateName.DELETE,
         StateName.ACTIVE,
         StateName.ACTIVE,
     ]
-    assert scene.desk.verify_audit().whole
+    assert scene.service.verify_audit().whole
 
 
 @pytest.mark.parametrize("disabled", [True, 1])
 def test_a_disabled_row_ends_its_rule_and_an_enabled_one_brings_it_back(scene: Scene, disabled: object) -> None:
-    take_in(scene, envelope("c", ROW), envelope("u", {**ROW, "disabled": disabled}))
+    apply_record(scene, envelope("c", ROW), envelope("u", {**ROW, "disabled": disabled}))
     assert [each["ruleState"] for each in sent(scene)] == ["ACTIVE", "DELETE"]
-    take_in(scene, envelope("u", ROW), start=2)
-    assert scene.desk.rule(5).row.state is StateName.ACTIVE
+    apply_record(scene, envelope("u", ROW), start=2)
+    assert scene.service.rule(5).row.state is StateName.ACTIVE
 
 
 def test_a_record_is_taken_in_once_and_the_same_row_again_changes_nothing(scene: Scene) -> None:
-    take_in(scene, envelope("c", ROW))
-    take_in(scene, envelope("c", {**ROW, "limit": "99"}))
-    take_in(scene, envelope("r", ROW), start=1)
+    apply_record(scene, envelope("c", ROW))
+    apply_record(scene, envelope("c", {**ROW, "limit": "99"}))
+    apply_record(scene, envelope("r", ROW), start=1)
     assert [each["limit"] for each in sent(scene)] == ["20.50"]
 
 
@@ -76,7 +76,7 @@ def test_a_record_is_taken_in_once_and_the_same_row_again_changes_nothing(scene:
 def test_columns_are_named_either_way(scene: Scene, form: dict[str, Any]) -> None:
     camel = {"ruleId": 6, "ruleState": "SHADOW", "groupingKeyNames": ["payeeId"], "aggregatorFunctionType": "COUNT",
              "limitOperatorType": ">", "limit": 3, "windowSeconds": 90}  # fmt: skip
-    take_in(scene, envelope("c", form), json.dumps({"op": "c", "after": camel, "before": None}).encode())
+    apply_record(scene, envelope("c", form), json.dumps({"op": "c", "after": camel, "before": None}).encode())
     assert [each["groupingKeyNames"] for each in sent(scene)] == [["payeeId", "beneficiaryId"], ["payeeId"]]
 
 
@@ -100,7 +100,7 @@ def test_columns_are_named_either_way(scene: Scene, form: dict[str, Any]) -> Non
     ],
 )
 def test_what_is_no_rule_is_refused_written_down_and_passed(scene: Scene, value: bytes, said: str) -> None:
-    take_in(scene, value, envelope("c", ROW))
+    apply_record(scene, value, envelope("c", ROW))
     assert [each["ruleId"] for each in sent(scene)] == [5]
     (reasons,) = refusals(scene)
     assert said in " ".join(reasons)
@@ -108,23 +108,23 @@ def test_what_is_no_rule_is_refused_written_down_and_passed(scene: Scene, value:
 
 @pytest.mark.parametrize("value", [each for each in HOSTILE.values() if each is not None])
 def test_a_record_that_is_no_change_is_refused_and_passed(scene: Scene, value: bytes) -> None:
-    take_in(scene, value, envelope("c", ROW))
+    apply_record(scene, value, envelope("c", ROW))
     assert [each["ruleId"] for each in sent(scene)] == [5]
     assert len(refusals(scene)) == 1
 
 
 def test_a_rule_of_somebody_elses_is_left_alone(scene: Scene) -> None:
-    scene.desk.create(ANN, given(ruleId=5))
-    take_in(scene, envelope("c", ROW), envelope("d", None, ROW))
-    assert scene.desk.rule(5).row.state is StateName.DRAFT
+    scene.service.create(ANN, given(ruleId=5))
+    apply_record(scene, envelope("c", ROW), envelope("d", None, ROW))
+    assert scene.service.rule(5).row.state is StateName.DRAFT
     assert refusals(scene) == [["ruleId: belongs to ui"], ["ruleId: belongs to ui"]]
 
 
 def test_whoever_edits_a_rule_of_the_table_takes_it_over(scene: Scene) -> None:
-    take_in(scene, envelope("c", ROW))
-    scene.desk.edit(PAT, 5, 1, given(limit=99))
-    take_in(scene, envelope("u", {**ROW, "limit": "1"}), start=1)
-    assert scene.desk.rule(5).row.document["limit"] == 99
+    apply_record(scene, envelope("c", ROW))
+    scene.service.edit(PAT, 5, 1, given(limit=99))
+    apply_record(scene, envelope("u", {**ROW, "limit": "1"}), start=1)
+    assert scene.service.rule(5).row.document["limit"] == 99
 
 
 def test_a_heartbeat_is_about_no_row() -> None:

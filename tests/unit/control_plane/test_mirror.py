@@ -45,105 +45,105 @@ def test_rules_of_others_become_revisions(scene: Scene, log: MemoryLog) -> None:
     log.write(ruleId=1, ruleState="ACTIVE", limit=30)
     log.append(b'{"ruleId": 1, "limit": "nonsense"}')
     log.append(b"2,(shadow),(payeeId),,(paymentAmount),(SUM),(>),(50),(20)")
-    log.take_in()
-    detail = scene.desk.rule(1)
+    log.apply_record()
+    detail = scene.service.rule(1)
     assert (detail.row.state, detail.row.revision, detail.row.source) == (StateName.ACTIVE, 2, "cli")
     assert (detail.row.log_version, detail.row.published) == (2, True)
-    assert [(each.source, each.log_version, each.author) for each in scene.desk.versions(1).items] == [
+    assert [(each.source, each.log_version, each.author) for each in scene.service.versions(1).items] == [
         ("cli", 2, "cli"),
         ("seed", 0, "seed"),
     ]
-    assert scene.desk.rule(2).row.source == "somebody"
+    assert scene.service.rule(2).row.source == "somebody"
     log.write(ruleId=1, ruleState="DELETE")
-    log.take_in()
-    assert scene.desk.rule(1).row.state is StateName.DELETE
+    log.apply_record()
+    assert scene.service.rule(1).row.state is StateName.DELETE
     in_step(scene, log)
-    assert scene.desk.verify_audit().whole
+    assert scene.service.verify_audit().whole
 
 
 def test_what_is_ours_is_marked_and_not_taken_in_again(scene: Scene, log: MemoryLog) -> None:
-    scene.desk.create(ANN, wanted())
-    scene.desk.change_state(ANN, 1, 1, StateName.SHADOW)
-    assert (scene.desk.rule(1).row.published, scene.desk.outbox().pending) == (False, 1)
+    scene.service.create(ANN, wanted())
+    scene.service.change_state(ANN, 1, 1, StateName.SHADOW)
+    assert (scene.service.rule(1).row.published, scene.service.outbox().pending) == (False, 1)
     log.write(ruleId=5, ruleState="ACTIVE")
     log.publish()
-    log.take_in()
-    row = scene.desk.rule(1).row
+    log.apply_record()
+    row = scene.service.rule(1).row
     assert (row.revision, row.log_version, row.published) == (2, 2, True)
-    assert scene.desk.versions(1).items[0].log_version == 2
-    assert scene.desk.outbox().pending == 0
+    assert scene.service.versions(1).items[0].log_version == 2
+    assert scene.service.outbox().pending == 0
     assert scene.told[-1] == RuleChanged(1, 2)
-    log.mirror.keep(log.records, log.end)
-    assert [each.revision for each in scene.desk.versions(5).items] == [1]
+    log.mirror.apply_records(log.records, log.end)
+    assert [each.revision for each in scene.service.versions(5).items] == [1]
     in_step(scene, log)
 
 
 def test_ours_stays_in_force_where_it_comes_after_theirs(scene: Scene, log: MemoryLog) -> None:
     log.write(ruleId=1, ruleState="ACTIVE", limit=20)
-    log.take_in()
-    scene.desk.edit(PAT, 1, 1, wanted(limit=99))
+    log.apply_record()
+    scene.service.edit(PAT, 1, 1, wanted(limit=99))
     log.write(ruleId=1, ruleState="PAUSE", limit=30)
     log.publish()
-    log.take_in()
-    row = scene.desk.rule(1).row
+    log.apply_record()
+    row = scene.service.rule(1).row
     assert (row.revision, row.document["limit"], row.state) == (2, 99, StateName.ACTIVE)
-    assert [(each.revision, each.log_version) for each in scene.desk.versions(1).items] == [(3, 2), (2, 4), (1, 0)]
+    assert [(each.revision, each.log_version) for each in scene.service.versions(1).items] == [(3, 2), (2, 4), (1, 0)]
     in_step(scene, log)
-    assert scene.desk.edit(PAT, 1, 2, wanted(limit=100)).row.revision == 4
+    assert scene.service.edit(PAT, 1, 2, wanted(limit=100)).row.revision == 4
 
 
 def test_all_rules_ended_by_somebody_but_those_of_ours_that_come_after(scene: Scene, log: MemoryLog) -> None:
     log.write(ruleId=1, ruleState="ACTIVE")
     log.write(ruleId=2, ruleState="ACTIVE")
-    log.take_in()
-    scene.desk.edit(PAT, 2, 1, wanted(limit=99))
+    log.apply_record()
+    scene.service.edit(PAT, 2, 1, wanted(limit=99))
     log.write(ruleState="CONTROL", controlType="DELETE_RULES_ALL")
     log.publish()
-    log.take_in()
-    assert (scene.desk.rule(1).row.state, scene.desk.rule(2).row.state) == (StateName.DELETE, StateName.ACTIVE)
+    log.apply_record()
+    assert (scene.service.rule(1).row.state, scene.service.rule(2).row.state) == (StateName.DELETE, StateName.ACTIVE)
     in_step(scene, log)
 
 
 def test_all_rules_ended_by_us_also_those_that_came_in_between(scene: Scene, log: MemoryLog) -> None:
     log.write(ruleId=1, ruleState="ACTIVE")
-    log.take_in()
-    scene.desk.control(ADA, "DELETE_RULES_ALL", "DELETE_RULES_ALL")
+    log.apply_record()
+    scene.service.control(ADA, "DELETE_RULES_ALL", "DELETE_RULES_ALL")
     log.write(ruleId=1, ruleState="ACTIVE", limit=50)
     log.write(ruleId=2, ruleState="ACTIVE", limit=50)
     log.publish()
     log.write(ruleId=3, ruleState="ACTIVE", limit=50)
-    log.take_in()
-    assert [row.rule_id for row in scene.desk.rules().items] == [3]
-    assert [row.rule_id for row in scene.desk.rules(state=StateName.DELETE).items] == [1, 2]
+    log.apply_record()
+    assert [row.rule_id for row in scene.service.rules().items] == [3]
+    assert [row.rule_id for row in scene.service.rules(state=StateName.DELETE).items] == [1, 2]
     in_step(scene, log)
 
 
 def test_a_forged_mark_is_no_mark_of_ours(scene: Scene, log: MemoryLog) -> None:
-    scene.desk.create(ANN, wanted())
-    scene.desk.change_state(ANN, 1, 1, StateName.SHADOW)
+    scene.service.create(ANN, wanted())
+    scene.service.change_state(ANN, 1, 1, StateName.SHADOW)
     forged = b'{"ruleId":9,"ruleState":"ACTIVE","source":"ui"}'
     for headers in ([("control-store", log.store), ("control-seq", b"1")], [("control-store", log.store)],
                     [("control-seq", b"1")], [("control-store", log.store), ("control-seq", b"9" * 40)]):  # fmt: skip
         log.append(forged, b"9", headers)
-    log.take_in()
-    assert scene.desk.outbox().pending == 1
+    log.apply_record()
+    assert scene.service.outbox().pending == 1
 
 
 @pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
 def test_a_record_that_is_no_rule_is_skipped_and_is_in_the_audit_log(
     scene: Scene, log: MemoryLog, value: bytes | None
 ) -> None:
-    scene.desk.create(ANN, wanted())
-    scene.desk.change_state(ANN, 1, 1, StateName.SHADOW)
+    scene.service.create(ANN, wanted())
+    scene.service.change_state(ANN, 1, 1, StateName.SHADOW)
     at = log.append(value)
     log.write(ruleId=7, ruleState="ACTIVE", source="cli")
     log.publish()
-    log.take_in()
-    assert scene.desk.rule(7).row.state is StateName.ACTIVE
-    assert scene.desk.rule(1).row.published
-    refused = [row for row in scene.desk.audit_rows().items if row.action == "mirror.refused"]
+    log.apply_record()
+    assert scene.service.rule(7).row.state is StateName.ACTIVE
+    assert scene.service.rule(1).row.published
+    refused = [row for row in scene.service.audit_rows().items if row.action == "mirror.refused"]
     assert [(row.who, row.subject) for row in refused] == [("mirror", f"offset {at}")]
-    assert scene.desk.verify_audit().whole
+    assert scene.service.verify_audit().whole
     in_step(scene, log)
 
 
@@ -162,16 +162,16 @@ def test_a_change_that_fails_half_way_leaves_only_its_row_in_the_audit_log(
     monkeypatch.setattr(mirror, "save", fails)
     for rule_id in (1, 2, 3):
         log.write(ruleId=rule_id, ruleState="ACTIVE")
-    log.take_in()
-    assert [row.rule_id for row in scene.desk.rules().items] == [1, 3]
+    log.apply_record()
+    assert [row.rule_id for row in scene.service.rules().items] == [1, 3]
     assert [changed.rule_id for changed in scene.told] == [1, 3]
-    rows = scene.desk.audit_rows().items
+    rows = scene.service.audit_rows().items
     assert [(row.action, row.subject) for row in reversed(rows)] == [
         ("log.rule", "rule 1"),
         ("mirror.refused", f"offset {log.records[1].offset}"),
         ("log.rule", "rule 3"),
     ]
-    assert scene.desk.verify_audit().whole
+    assert scene.service.verify_audit().whole
 
 
 RULES = (1, 2)
@@ -185,15 +185,15 @@ EVENTS = st.lists(st.one_of(OURS, OTHERS, MOVES, OURS, MOVES, WIPES), max_size=2
 
 def ours(scene: Scene, rule_id: int, step: str, limit: int) -> None:
     """A change at the desk, where the lifecycle has it."""
-    if rule_id in {row.rule_id for row in scene.desk.rules().items}:
-        row = scene.desk.rule(rule_id).row
+    if rule_id in {row.rule_id for row in scene.service.rules().items}:
+        row = scene.service.rule(rule_id).row
     else:
-        row = scene.desk.create(ADA, wanted(ruleId=rule_id, limit=limit)).row
+        row = scene.service.create(ADA, wanted(ruleId=rule_id, limit=limit)).row
     try:
         if step == "edit":
-            scene.desk.edit(ADA, rule_id, row.revision, wanted(limit=limit))
+            scene.service.edit(ADA, rule_id, row.revision, wanted(limit=limit))
         else:
-            scene.desk.change_state(ADA, rule_id, row.revision, StateName(step))
+            scene.service.change_state(ADA, rule_id, row.revision, StateName(step))
     except ControlPlaneError:
         return
 
@@ -207,11 +207,11 @@ def play(scene: Scene, log: MemoryLog, event: tuple[str, int, str, int]) -> None
         case ("wipe other", *_):
             log.write(ruleState="CONTROL", controlType="DELETE_RULES_ALL")
         case ("wipe ours", *_):
-            scene.desk.control(ADA, "DELETE_RULES_ALL", "DELETE_RULES_ALL")
+            scene.service.control(ADA, "DELETE_RULES_ALL", "DELETE_RULES_ALL")
         case ("publish", most, *_):
             log.publish(most)
         case ("take in", most, *_):
-            log.take_in(most)
+            log.apply_record(most)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -224,7 +224,7 @@ def test_in_whatever_order_things_happen_the_store_ends_as_the_log(events: list[
         for event in events:
             play(scene, log, event)
         log.publish()
-        log.take_in()
+        log.apply_record()
         in_step(scene, log)
-        assert scene.desk.verify_audit().whole
+        assert scene.service.verify_audit().whole
         scene.database.close()

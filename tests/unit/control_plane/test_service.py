@@ -30,33 +30,33 @@ def sent(scene: Scene) -> list[dict[str, Any]]:
 
 def in_state(scene: Scene, *states: StateName, **members: Any) -> RuleWithForms:
     """A rule by ann, moved through these states by ada."""
-    detail = scene.desk.create(ANN, given(**members))
+    detail = scene.service.create(ANN, given(**members))
     for state in states:
         detail = scene.another(four_eyes=False).change_state(ADA, detail.row.rule_id, detail.row.revision, state)
     return detail
 
 
 def test_a_rule_goes_from_draft_to_its_end(scene: Scene) -> None:
-    draft = scene.desk.create(ANN, given(name="Mules"), "first try")
+    draft = scene.service.create(ANN, given(name="Mules"), "first try")
     assert (draft.row.rule_id, draft.row.revision, draft.row.state) == (1, 1, StateName.DRAFT)
     assert sent(scene) == []
-    shadow = scene.desk.change_state(ANN, 1, 1, SHADOW)
-    active = scene.desk.change_state(PAT, 1, shadow.row.revision, ACTIVE)
-    paused = scene.desk.change_state(PAT, 1, active.row.revision, PAUSE)
-    ended = scene.desk.change_state(PAT, 1, paused.row.revision, DELETE)
+    shadow = scene.service.change_state(ANN, 1, 1, SHADOW)
+    active = scene.service.change_state(PAT, 1, shadow.row.revision, ACTIVE)
+    paused = scene.service.change_state(PAT, 1, active.row.revision, PAUSE)
+    ended = scene.service.change_state(PAT, 1, paused.row.revision, DELETE)
     assert ended.row.revision == 5
     assert [record["ruleState"] for record in sent(scene)] == ["SHADOW", "ACTIVE", "PAUSE", "DELETE"]
     assert all(record["source"] == "ui" for record in sent(scene))
-    assert [each.state for each in scene.desk.versions(1).items] == [DELETE, PAUSE, ACTIVE, SHADOW, StateName.DRAFT]
-    assert scene.desk.rules().items == ()
-    assert [row.rule_id for row in scene.desk.rules(state=DELETE).items] == [1]
+    assert [each.state for each in scene.service.versions(1).items] == [DELETE, PAUSE, ACTIVE, SHADOW, StateName.DRAFT]
+    assert scene.service.rules().items == ()
+    assert [row.rule_id for row in scene.service.rules(state=DELETE).items] == [1]
     assert scene.told == [RuleChanged(1, revision) for revision in (1, 2, 3, 4, 5)]
-    assert scene.desk.verify_audit().whole
+    assert scene.service.verify_audit().whole
 
 
 def test_amounts_keep_their_digits(scene: Scene) -> None:
-    scene.desk.create(ANN, RuleInput(text=json.dumps(RULE).replace('"limit": 20', '"limit": 20.10')))
-    detail = scene.desk.rule(1)
+    scene.service.create(ANN, RuleInput(text=json.dumps(RULE).replace('"limit": 20', '"limit": 20.10')))
+    detail = scene.service.rule(1)
     assert detail.row.document["limit"] == Decimal("20.10")
     assert str(detail.row.document["limit"]) == "20.10"
     assert "limit: 20.10" in detail.yaml
@@ -66,24 +66,24 @@ def test_amounts_keep_their_digits(scene: Scene) -> None:
 
 def test_a_change_of_what_somebody_else_changed_is_refused(scene: Scene) -> None:
     in_state(scene, SHADOW)
-    scene.desk.edit(ABE, 1, 2, given(limit=30))
+    scene.service.edit(ABE, 1, 2, given(limit=30))
     with pytest.raises(Conflict, match="'abe' has changed") as stale:
-        scene.desk.edit(ANN, 1, 2, given(limit=40))
+        scene.service.edit(ANN, 1, 2, given(limit=40))
     assert stale.value.revision == 3
-    for change in (scene.desk.change_state, scene.desk.rollback):
+    for change in (scene.service.change_state, scene.service.rollback):
         with pytest.raises(Conflict):
-            change(PAT, 1, 2, DELETE if change == scene.desk.change_state else 1)  # type: ignore[arg-type]
-    assert scene.desk.rule(1).row.document["limit"] == 30
+            change(PAT, 1, 2, DELETE if change == scene.service.change_state else 1)  # type: ignore[arg-type]
+    assert scene.service.rule(1).row.document["limit"] == 30
 
 
 def test_every_fault_of_a_rule_is_told_by_field(scene: Scene) -> None:
     with pytest.raises(Invalid) as invalid:
-        scene.desk.create(ANN, given(limit="much", groupingKeyNames=["nobody"], windowMinutes=0, colour="red"))
+        scene.service.create(ANN, given(limit="much", groupingKeyNames=["nobody"], windowMinutes=0, colour="red"))
     assert {reason.field for reason in invalid.value.reasons} == {
         "limit", "groupingKeyNames", "windowMinutes", "colour",
     }  # fmt: skip
-    assert scene.desk.rules().items == ()
-    assert scene.desk.audit_rows().items == ()
+    assert scene.service.rules().items == ()
+    assert scene.service.audit_rows().items == ()
 
 
 @pytest.mark.parametrize(
@@ -110,15 +110,15 @@ def test_every_fault_of_a_rule_is_told_by_field(scene: Scene) -> None:
 )
 def test_what_is_no_rule_is_refused(scene: Scene, bad: RuleInput, field: str) -> None:
     with pytest.raises(Invalid) as invalid:
-        scene.desk.create(ANN, bad)
+        scene.service.create(ANN, bad)
     assert field in {reason.field for reason in invalid.value.reasons}
-    assert not scene.desk.validate(bad).valid
+    assert not scene.service.validate(bad).valid
 
 
 def test_a_rule_can_be_given_as_document_text_or_yaml(scene: Scene) -> None:
     line = "7,(active),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(20),(20)"
     made = [
-        scene.desk.create(ANN, form)
+        scene.service.create(ANN, form)
         for form in (RuleInput(document=RULE), RuleInput(text=line), RuleInput(yaml=json.dumps(RULE)))
     ]
     assert [each.row.rule_id for each in made] == [1, 7, 8]
@@ -127,185 +127,185 @@ def test_a_rule_can_be_given_as_document_text_or_yaml(scene: Scene) -> None:
 
 
 def test_a_rule_without_grouping_says_that_it_is_over_all_transactions(scene: Scene) -> None:
-    made = scene.desk.create(ANN, given(groupingKeyNames=[]))
+    made = scene.service.create(ANN, given(groupingKeyNames=[]))
     assert (made.row.document["groupingKeyNames"], made.says) == (
         [],
         "SUM(paymentAmount) > 20 in 20 min over all transactions",
     )
-    (change,) = scene.desk.validate(given(groupingKeyNames=["payeeId"]), rule_id=made.row.rule_id).changes
+    (change,) = scene.service.validate(given(groupingKeyNames=["payeeId"]), rule_id=made.row.rule_id).changes
     assert (change.field, change.before, change.after) == ("groupingKeyNames", [], ["payeeId"])
-    assert not scene.desk.validate(given(groupingKeyNames=None)).valid
+    assert not scene.service.validate(given(groupingKeyNames=None)).valid
 
 
 def test_an_edit_keeps_the_state_and_says_so(scene: Scene) -> None:
     in_state(scene, SHADOW)
     with pytest.raises(Invalid, match="ruleState"):
-        scene.desk.edit(ANN, 1, 2, given(ruleState="ACTIVE"))
+        scene.service.edit(ANN, 1, 2, given(ruleState="ACTIVE"))
     with pytest.raises(Invalid, match="ruleId"):
-        scene.desk.edit(ANN, 1, 2, given(ruleId=2))
-    detail = scene.desk.edit(ANN, 1, 2, given(ruleState="SHADOW", ruleId=1, limit=30))
+        scene.service.edit(ANN, 1, 2, given(ruleId=2))
+    detail = scene.service.edit(ANN, 1, 2, given(ruleState="SHADOW", ruleId=1, limit=30))
     assert (detail.row.state, detail.row.revision) == (SHADOW, 3)
 
 
 def test_an_edit_that_changes_nothing_is_none(scene: Scene) -> None:
     in_state(scene, SHADOW)
-    assert scene.desk.edit(ANN, 1, 2, given()).row.revision == 2
+    assert scene.service.edit(ANN, 1, 2, given()).row.revision == 2
     assert len(sent(scene)) == 1
 
 
 def test_a_deleted_rules_id_can_be_used_again(scene: Scene) -> None:
     in_state(scene, SHADOW, DELETE)
     with pytest.raises(RequestRefused, match="deleted"):
-        scene.desk.edit(ADA, 1, 3, given(limit=30))
-    assert scene.desk.create(ANN, given(ruleId=1)).row.revision == 4
+        scene.service.edit(ADA, 1, 3, given(limit=30))
+    assert scene.service.create(ANN, given(ruleId=1)).row.revision == 4
     with pytest.raises(Conflict):
-        scene.desk.create(ANN, given(ruleId=1))
-    assert scene.desk.create(ANN, given()).row.rule_id == 2
+        scene.service.create(ANN, given(ruleId=1))
+    assert scene.service.create(ANN, given()).row.rule_id == 2
 
 
 def test_an_analyst_asks_and_an_approver_decides(scene: Scene) -> None:
     in_state(scene, SHADOW)
-    asked = scene.desk.change_state(ANN, 1, 2, ACTIVE, "please")
+    asked = scene.service.change_state(ANN, 1, 2, ACTIVE, "please")
     assert asked.row.state is SHADOW
     assert asked.row.pending is not None
     assert (asked.row.pending.requested_by, asked.row.pending.target) == ("ann", ACTIVE)
     with pytest.raises(RequestRefused, match="open approval"):
-        scene.desk.change_state(ABE, 1, 2, ACTIVE)
+        scene.service.change_state(ABE, 1, 2, ACTIVE)
     with pytest.raises(RequestRefused, match="approver"):
-        scene.desk.decide(ABE, asked.row.pending.id, approve=True)
-    assert [each.id for each in scene.desk.approvals().items] == [asked.row.pending.id]
-    decided = scene.desk.decide(PAT, asked.row.pending.id, approve=True, comment="fine")
+        scene.service.decide(ABE, asked.row.pending.id, approve=True)
+    assert [each.id for each in scene.service.approvals().items] == [asked.row.pending.id]
+    decided = scene.service.decide(PAT, asked.row.pending.id, approve=True, comment="fine")
     assert decided.decision is DecisionName.APPROVED
-    assert scene.desk.rule(1).row.state is ACTIVE
-    assert scene.desk.approvals().items == ()
+    assert scene.service.rule(1).row.state is ACTIVE
+    assert scene.service.approvals().items == ()
     with pytest.raises(Conflict, match="already been approved by 'pat'"):
-        scene.desk.decide(PIA, decided.id, approve=False)
+        scene.service.decide(PIA, decided.id, approve=False)
 
 
 def test_with_four_eyes_nobody_activates_what_they_asked_for_or_wrote(scene: Scene) -> None:
     in_state(scene, SHADOW)
-    desk = scene.another(four_eyes=True)
-    by_pat = desk.edit(PAT, 1, 2, given(limit=99))
-    asked = desk.change_state(PIA, 1, by_pat.row.revision, ACTIVE)
+    service = scene.another(four_eyes=True)
+    by_pat = service.edit(PAT, 1, 2, given(limit=99))
+    asked = service.change_state(PIA, 1, by_pat.row.revision, ACTIVE)
     assert asked.row.pending is not None
     assert (asked.row.pending.author, asked.row.pending.requested_by) == (PAT.user, PIA.user)
     for who in (PIA, PAT):
         with pytest.raises(RequestRefused, match="second person"):
-            desk.decide(who, asked.row.pending.id, approve=True)
-    desk.decide(ADA, asked.row.pending.id, approve=True)
-    assert desk.rule(1).row.state is ACTIVE
-    assert desk.edit(PAT, 1, desk.rule(1).row.revision, given(limit=1)).row.pending is not None
-    assert desk.rule(1).row.document["limit"] == 99
-    assert desk.change_state(PAT, 1, desk.rule(1).row.revision, PAUSE).row.state is PAUSE
+            service.decide(who, asked.row.pending.id, approve=True)
+    service.decide(ADA, asked.row.pending.id, approve=True)
+    assert service.rule(1).row.state is ACTIVE
+    assert service.edit(PAT, 1, service.rule(1).row.revision, given(limit=1)).row.pending is not None
+    assert service.rule(1).row.document["limit"] == 99
+    assert service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE).row.state is PAUSE
 
 
 def test_what_was_asked_for_lapses_when_the_rule_changes(scene: Scene) -> None:
     in_state(scene, SHADOW)
-    asked = scene.desk.change_state(ANN, 1, 2, ACTIVE).row.pending
+    asked = scene.service.change_state(ANN, 1, 2, ACTIVE).row.pending
     assert asked is not None
-    scene.desk.edit(ABE, 1, 2, given(limit=1_000_000))
+    scene.service.edit(ABE, 1, 2, given(limit=1_000_000))
     with pytest.raises(Conflict, match="withdrawn"):
-        scene.desk.decide(PAT, asked.id, approve=True)
-    assert scene.desk.rule(1).row.state is SHADOW
-    assert scene.desk.approvals(open_only=False).items[0].decision is DecisionName.WITHDRAWN
+        scene.service.decide(PAT, asked.id, approve=True)
+    assert scene.service.rule(1).row.state is SHADOW
+    assert scene.service.approvals(open_only=False).items[0].decision is DecisionName.WITHDRAWN
 
 
 def test_an_edit_that_was_asked_for_is_made_as_asked(scene: Scene) -> None:
     in_state(scene, SHADOW, ACTIVE)
-    asked = scene.desk.edit(ANN, 1, 3, given(limit=77)).row.pending
+    asked = scene.service.edit(ANN, 1, 3, given(limit=77)).row.pending
     assert asked is not None
     assert asked.document["limit"] == 77
-    scene.desk.decide(PAT, asked.id, approve=True)
-    detail = scene.desk.rule(1)
+    scene.service.decide(PAT, asked.id, approve=True)
+    detail = scene.service.rule(1)
     assert (detail.row.document["limit"], detail.author, detail.row.updated_by) == (77, "ann", "pat")
-    again = scene.desk.rollback(ANN, 1, detail.row.revision, 3).row.pending
+    again = scene.service.rollback(ANN, 1, detail.row.revision, 3).row.pending
     assert again is not None
-    assert scene.desk.decide(ANN, again.id, approve=False).decision is DecisionName.WITHDRAWN
-    assert scene.desk.rule(1).row.document["limit"] == 77
+    assert scene.service.decide(ANN, again.id, approve=False).decision is DecisionName.WITHDRAWN
+    assert scene.service.rule(1).row.document["limit"] == 77
 
 
 def test_a_rollback_is_a_new_revision_with_an_old_document(scene: Scene) -> None:
     in_state(scene, SHADOW, ACTIVE)
-    scene.desk.edit(PAT, 1, 3, given(limit=30, name="Larger"))
-    back = scene.desk.rollback(PAT, 1, 4, 3, "too many alerts")
+    scene.service.edit(PAT, 1, 3, given(limit=30, name="Larger"))
+    back = scene.service.rollback(PAT, 1, 4, 3, "too many alerts")
     assert (back.row.revision, back.row.state, back.row.document["limit"]) == (5, ACTIVE, 20)
     assert back.author == "ann"
-    assert scene.desk.diff(1, 3, 5) == []
-    assert {(each.field, each.before, each.after) for each in scene.desk.diff(1, 3, 4)} == {
+    assert scene.service.diff(1, 3, 5) == []
+    assert {(each.field, each.before, each.after) for each in scene.service.diff(1, 3, 4)} == {
         ("limit", 20, 30), ("name", None, "Larger"),
     }  # fmt: skip
     with pytest.raises(NotFound, match="no revision 99"):
-        scene.desk.rollback(PAT, 1, 5, 99)
+        scene.service.rollback(PAT, 1, 5, 99)
 
 
 def test_force_is_for_approvers(scene: Scene) -> None:
     with pytest.raises(RequestRefused, match="force"):
-        scene.desk.create(ANN, given(force=True))
-    scene.desk.create(PAT, given(force=True))
-    assert scene.desk.edit(ANN, 1, 1, given(force=True, limit=30)).row.revision == 2
+        scene.service.create(ANN, given(force=True))
+    scene.service.create(PAT, given(force=True))
+    assert scene.service.edit(ANN, 1, 1, given(force=True, limit=30)).row.revision == 2
 
 
 def test_validating_saves_nothing_and_says_what_would_change(scene: Scene) -> None:
     in_state(scene, SHADOW)
-    judged = scene.desk.validate(given(limit=25), 1)
+    judged = scene.service.validate(given(limit=25), 1)
     assert judged.valid
     assert [(each.field, each.before, each.after) for each in judged.changes] == [("limit", 20, 25)]
     assert judged.yaml is not None
     assert "limit: 25" in judged.yaml
-    assert scene.desk.validate(given(ruleId=1)).changes == []
-    assert not scene.desk.validate(given(ruleState="ACTIVE"), 1).valid
-    assert scene.desk.rule(1).row.revision == 2
+    assert scene.service.validate(given(ruleId=1)).changes == []
+    assert not scene.service.validate(given(ruleState="ACTIVE"), 1).valid
+    assert scene.service.rule(1).row.revision == 2
 
 
 def test_controls_are_typed_by_an_admin(scene: Scene) -> None:
     in_state(scene, SHADOW)
     in_state(scene)
     with pytest.raises(RequestRefused, match="admin"):
-        scene.desk.control(PAT, "CLEAR_STATE_ALL", "CLEAR_STATE_ALL")
+        scene.service.control(PAT, "CLEAR_STATE_ALL", "CLEAR_STATE_ALL")
     for confirm in ("", "clear_state_all", "DELETE_RULES_ALL"):
         with pytest.raises(Invalid, match="confirm"):
-            scene.desk.control(ADA, "CLEAR_STATE_ALL", confirm)
+            scene.service.control(ADA, "CLEAR_STATE_ALL", confirm)
     with pytest.raises(Invalid, match="control"):
-        scene.desk.control(ADA, "DROP", "DROP")
-    scene.desk.control(ADA, "EXPORT_RULES_CURRENT")
-    scene.desk.control(ADA, "DELETE_RULES_ALL", "DELETE_RULES_ALL", "a drill")
+        scene.service.control(ADA, "DROP", "DROP")
+    scene.service.control(ADA, "EXPORT_RULES_CURRENT")
+    scene.service.control(ADA, "DELETE_RULES_ALL", "DELETE_RULES_ALL", "a drill")
     assert [record.get("controlType") for record in sent(scene)] == [None, "EXPORT_RULES_CURRENT", "DELETE_RULES_ALL"]
-    assert scene.desk.rule(1).row.state is DELETE
-    assert scene.desk.rule(2).row.state is StateName.DRAFT
+    assert scene.service.rule(1).row.state is DELETE
+    assert scene.service.rule(2).row.state is StateName.DRAFT
 
 
 def test_rules_are_found_and_listed_in_pages(scene: Scene) -> None:
     for name in ("Mules", "Mules 100%", "Cards", "Structuring"):
-        scene.desk.create(ANN, given(name=name, owner="team-a" if name == "Cards" else None))
-    first = scene.desk.rules(limit=3)
+        scene.service.create(ANN, given(name=name, owner="team-a" if name == "Cards" else None))
+    first = scene.service.rules(limit=3)
     assert [row.rule_id for row in first.items] == [1, 2, 3]
-    assert [row.rule_id for row in scene.desk.rules(limit=3, cursor=first.next).items] == [4]
+    assert [row.rule_id for row in scene.service.rules(limit=3, cursor=first.next).items] == [4]
     for query, ids in {"mules": [1, 2], "100%": [2], "%": [2], "TEAM-A": [3], "4": [4], "' or 1=1": []}.items():
-        assert [row.rule_id for row in scene.desk.rules(query=query).items] == ids, query
+        assert [row.rule_id for row in scene.service.rules(query=query).items] == ids, query
     for bad in ({"limit": 0}, {"limit": 1_000_000}, {"cursor": "x"}, {"query": "x" * 300}):
         with pytest.raises(Invalid):
-            scene.desk.rules(**bad)
+            scene.service.rules(**bad)
 
 
 @pytest.mark.parametrize("form", RuleFormat)
 def test_an_export_imports_as_it_was(scene: Scene, form: RuleFormat) -> None:
     for limit in (10, 20, Decimal("30.50")):
         in_state(scene, SHADOW, limit=limit)
-    text = scene.desk.export(form)
-    done = scene.desk.import_rules(ANN, text)
+    text = scene.service.export(form)
+    done = scene.service.import_rules(ANN, text)
     assert done.applied
     assert {item.effect for item in done.items} == {"unchanged"}
-    changed = scene.desk.import_rules(ANN, text.replace("30.50", "31.50"), form, dry_run=True)
+    changed = scene.service.import_rules(ANN, text.replace("30.50", "31.50"), form, dry_run=True)
     assert [item.effect for item in changed.items] == ["unchanged", "unchanged", "changed"]
-    assert scene.desk.rule(3).row.document["limit"] == Decimal("30.50")
+    assert scene.service.rule(3).row.document["limit"] == Decimal("30.50")
 
 
 def test_the_flink_demos_rules_are_imported_under_their_ids(scene: Scene) -> None:
     """Its web application writes ids and windows as text."""
     text = "[" + ",".join(rule.record.decode() for rule in DEFAULT_RULES) + "]"
-    assert [item.effect for item in scene.desk.import_rules(ANN, text).items] == ["added"] * 4
-    assert scene.desk.rule(1).row.document["windowMinutes"] == 43_200
-    assert [item.effect for item in scene.desk.import_rules(ANN, text).items] == ["unchanged"] * 4
+    assert [item.effect for item in scene.service.import_rules(ANN, text).items] == ["added"] * 4
+    assert scene.service.rule(1).row.document["windowMinutes"] == 43_200
+    assert [item.effect for item in scene.service.import_rules(ANN, text).items] == ["unchanged"] * 4
 
 
 def test_an_import_is_all_or_nothing(scene: Scene) -> None:
@@ -313,35 +313,35 @@ def test_an_import_is_all_or_nothing(scene: Scene) -> None:
     new = {**RULE, "ruleId": 9, "ruleState": "ACTIVE"}
     known = {**RULE, "ruleId": 1, "limit": 50}
     end = {"ruleId": 1, "ruleState": "DELETE"}
-    done = scene.desk.import_rules(ANN, json.dumps([new, known]))
+    done = scene.service.import_rules(ANN, json.dumps([new, known]))
     assert [(item.rule_id, item.effect) for item in done.items] == [(9, "added"), (1, "requested")]
-    assert scene.desk.rule(9).row.state is StateName.DRAFT
+    assert scene.service.rule(9).row.state is StateName.DRAFT
     for bad in ({**RULE, "ruleId": 10, "limit": "x"}, end, {"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}):
-        before = len(scene.desk.audit_rows().items)
-        refused = scene.desk.import_rules(ANN, json.dumps([{**RULE, "ruleId": 20}, bad]))
+        before = len(scene.service.audit_rows().items)
+        refused = scene.service.import_rules(ANN, json.dumps([{**RULE, "ruleId": 20}, bad]))
         assert [item.effect for item in refused.items] == ["added", "rejected"], bad
         assert not refused.applied
         assert refused.items[1].reasons
-        assert len(scene.desk.audit_rows().items) == before
+        assert len(scene.service.audit_rows().items) == before
         with pytest.raises(NotFound):
-            scene.desk.rule(20)
-    assert scene.desk.import_rules(ADA, json.dumps([end])).applied
-    assert scene.desk.rule(1).row.state is DELETE
-    twice = scene.desk.import_rules(ANN, json.dumps([new, new]))
+            scene.service.rule(20)
+    assert scene.service.import_rules(ADA, json.dumps([end])).applied
+    assert scene.service.rule(1).row.state is DELETE
+    twice = scene.service.import_rules(ANN, json.dumps([new, new]))
     assert [item.effect for item in twice.items] == ["unchanged", "rejected"]
     for bad_file in ("", "[]", "{" * 100, "x" * 2_000_000, "- 1"):
         with pytest.raises(Invalid):
-            scene.desk.import_rules(ANN, bad_file)
+            scene.service.import_rules(ANN, bad_file)
 
 
 def test_of_many_rules_brought_in_each_has_its_audit_row_and_its_record(scene: Scene) -> None:
     many = [{**RULE, "ruleId": rule_id} for rule_id in range(1, 301)]
-    assert scene.desk.import_rules(ADA, json.dumps(many)).applied
+    assert scene.service.import_rules(ADA, json.dumps(many)).applied
     for rule_id in range(1, 301, 2):
-        scene.desk.change_state(ADA, rule_id, 1, ACTIVE)
+        scene.service.change_state(ADA, rule_id, 1, ACTIVE)
     ends = [{"ruleId": rule_id, "ruleState": "DELETE"} for rule_id in (11, 13)]
     changes = [{**rule, "limit": 50} for rule in many if rule["ruleId"] not in (11, 13)]
-    assert scene.desk.import_rules(ADA, json.dumps([*changes, *ends])).applied
+    assert scene.service.import_rules(ADA, json.dumps([*changes, *ends])).applied
     with scene.database.reading() as session:
         rows = session.scalars(select(OutboxRow).order_by(OutboxRow.seq)).all()
         audited = {f"{each.seq}:{each.hash}": each for each in session.scalars(select(AuditEntry))}
@@ -350,9 +350,9 @@ def test_of_many_rules_brought_in_each_has_its_audit_row_and_its_record(scene: S
     for row in rows:
         after = json.loads(audited[row.audit].after)
         assert (audited[row.audit].rule_id, after["revision"]) == (row.rule_id, row.revision)
-    verdict = scene.desk.verify_audit()
+    verdict = scene.service.verify_audit()
     assert (verdict.whole, verdict.rows) == (True, 300 + 150 + 300)
-    assert [each.revision for each in scene.desk.versions(1).items] == [3, 2, 1]
+    assert [each.revision for each in scene.service.versions(1).items] == [3, 2, 1]
 
 
 def test_an_import_may_not_bring_more_rules_than_are_allowed(scene: Scene) -> None:
@@ -368,67 +368,67 @@ def test_an_import_may_not_bring_more_rules_than_are_allowed(scene: Scene) -> No
 
 def test_marks_and_snoozes(scene: Scene) -> None:
     in_state(scene, SHADOW)
-    scene.desk.mark(ANN, "a-1", 1, 5, "FRAUD")
-    scene.desk.mark(ABE, "a-1", 1, 5, "NOT_FRAUD")
-    scene.desk.mark(ABE, "a-2", 1, 5, "FRAUD")
-    assert scene.desk.marks(["a-1", "a-3"])["a-1"].verdict == "NOT_FRAUD"
-    assert scene.desk.mark_counts() == {1: (1, 1)}
-    scene.desk.unmark(ANN, "a-1")
-    assert scene.desk.mark_counts() == {1: (1, 0)}
+    scene.service.mark(ANN, "a-1", 1, 5, "FRAUD")
+    scene.service.mark(ABE, "a-1", 1, 5, "NOT_FRAUD")
+    scene.service.mark(ABE, "a-2", 1, 5, "FRAUD")
+    assert scene.service.marks(["a-1", "a-3"])["a-1"].verdict == "NOT_FRAUD"
+    assert scene.service.mark_counts() == {1: (1, 1)}
+    scene.service.unmark(ANN, "a-1")
+    assert scene.service.mark_counts() == {1: (1, 0)}
     with pytest.raises(NotFound):
-        scene.desk.unmark(ANN, "a-1")
+        scene.service.unmark(ANN, "a-1")
     now_ms = scene.clock()
-    snoozed = scene.desk.snooze(ANN, 1, {"payeeId": 7}, now_ms + 60_000, "known")
-    assert scene.desk.snoozes() == (snoozed,)
+    snoozed = scene.service.snooze(ANN, 1, {"payeeId": 7}, now_ms + 60_000, "known")
+    assert scene.service.snoozes() == (snoozed,)
     for until_ms in (now_ms, now_ms + 40 * 86_400_000):
         with pytest.raises(Invalid, match="until"):
-            scene.desk.snooze(ANN, 1, None, until_ms, "known")
+            scene.service.snooze(ANN, 1, None, until_ms, "known")
     scene.clock.now_ms += 60_000
-    assert scene.desk.snoozes() == ()
+    assert scene.service.snoozes() == ()
     with pytest.raises(NotFound):
-        scene.desk.unsnooze(ANN, snoozed.id)
+        scene.service.unsnooze(ANN, snoozed.id)
 
 
 def test_roles_come_from_the_settings_until_the_table_says_otherwise(scene: Scene) -> None:
-    desk = scene.another(bindings={"ada": Role.ADMIN, "vic": Role.VIEWER})
-    assert [desk.role_of(user) for user in ("ada", "vic", "nobody", "x\ny")] == [Role.ADMIN, Role.VIEWER, None, None]
-    desk.bind(ADA, "vic", Role.ANALYST)
-    desk.bind(ADA, "eve", Role.ADMIN)
-    desk.unbind(ADA, "ada")
-    assert [desk.role_of(user) for user in ("ada", "vic", "eve")] == [None, Role.ANALYST, Role.ADMIN]
+    service = scene.another(bindings={"ada": Role.ADMIN, "vic": Role.VIEWER})
+    assert [service.role_of(user) for user in ("ada", "vic", "nobody", "x\ny")] == [Role.ADMIN, Role.VIEWER, None, None]
+    service.bind(ADA, "vic", Role.ANALYST)
+    service.bind(ADA, "eve", Role.ADMIN)
+    service.unbind(ADA, "ada")
+    assert [service.role_of(user) for user in ("ada", "vic", "eve")] == [None, Role.ANALYST, Role.ADMIN]
     with pytest.raises(RequestRefused, match="last admin"):
-        desk.unbind(Actor("eve", Role.ADMIN), "eve")
+        service.unbind(Actor("eve", Role.ADMIN), "eve")
     with pytest.raises(RequestRefused, match="last admin"):
-        desk.bind(Actor("eve", Role.ADMIN), "eve", Role.VIEWER)
+        service.bind(Actor("eve", Role.ADMIN), "eve", Role.VIEWER)
     with pytest.raises(RequestRefused, match="admin"):
-        desk.bind(PAT, "pat", Role.ADMIN)
-    assert [(each.user, each.role.value) for each in desk.bindings()] == [("eve", "admin"), ("vic", "analyst")]
+        service.bind(PAT, "pat", Role.ADMIN)
+    assert [(each.user, each.role.value) for each in service.bindings()] == [("eve", "admin"), ("vic", "analyst")]
 
 
 NO_VIEWERS_WORK = {
-    "create": lambda desk, who: desk.create(who, given()),
-    "edit": lambda desk, who: desk.edit(who, 1, 2, given(limit=1)),
-    "change state": lambda desk, who: desk.change_state(who, 1, 2, ACTIVE),
-    "roll back": lambda desk, who: desk.rollback(who, 1, 2, 1),
-    "control": lambda desk, who: desk.control(who, "EXPORT_RULES_CURRENT"),
-    "import": lambda desk, who: desk.import_rules(who, "[]"),
-    "mark": lambda desk, who: desk.mark(who, "a", 1, 1, "FRAUD"),
-    "unmark": lambda desk, who: desk.unmark(who, "a"),
-    "snooze": lambda desk, who: desk.snooze(who, 1, None, 1, "x"),
-    "unsnooze": lambda desk, who: desk.unsnooze(who, 1),
-    "bind": lambda desk, who: desk.bind(who, "x", Role.ADMIN),
-    "unbind": lambda desk, who: desk.unbind(who, "x"),
+    "create": lambda service, who: service.create(who, given()),
+    "edit": lambda service, who: service.edit(who, 1, 2, given(limit=1)),
+    "change state": lambda service, who: service.change_state(who, 1, 2, ACTIVE),
+    "roll back": lambda service, who: service.rollback(who, 1, 2, 1),
+    "control": lambda service, who: service.control(who, "EXPORT_RULES_CURRENT"),
+    "import": lambda service, who: service.import_rules(who, "[]"),
+    "mark": lambda service, who: service.mark(who, "a", 1, 1, "FRAUD"),
+    "unmark": lambda service, who: service.unmark(who, "a"),
+    "snooze": lambda service, who: service.snooze(who, 1, None, 1, "x"),
+    "unsnooze": lambda service, who: service.unsnooze(who, 1),
+    "bind": lambda service, who: service.bind(who, "x", Role.ADMIN),
+    "unbind": lambda service, who: service.unbind(who, "x"),
 }
 
 
 @pytest.mark.parametrize("deed", NO_VIEWERS_WORK)
 def test_a_viewer_changes_nothing(scene: Scene, deed: str) -> None:
     in_state(scene, SHADOW)
-    rows = len(scene.desk.audit_rows().items)
+    rows = len(scene.service.audit_rows().items)
     with pytest.raises(RequestRefused) as refused:
-        NO_VIEWERS_WORK[deed](scene.desk, VIC)
+        NO_VIEWERS_WORK[deed](scene.service, VIC)
     assert refused.value.forbidden
-    assert len(scene.desk.audit_rows().items) == rows
+    assert len(scene.service.audit_rows().items) == rows
 
 
 @pytest.mark.parametrize(
@@ -436,52 +436,52 @@ def test_a_viewer_changes_nothing(scene: Scene, deed: str) -> None:
 )
 def test_a_name_cannot_pass_for_another_line(scene: Scene, user: str) -> None:
     with pytest.raises(Invalid, match="user"):
-        scene.desk.create(Actor(user, Role.ADMIN), given())
+        scene.service.create(Actor(user, Role.ADMIN), given())
     with pytest.raises(Invalid, match="user"):
-        scene.desk.bind(ADA, user, Role.VIEWER)
+        scene.service.bind(ADA, user, Role.VIEWER)
 
 
 def test_remarks_are_bounded(scene: Scene) -> None:
     for comment in ("x" * 2_001, "\x00", "\ud800"):
         with pytest.raises(Invalid, match="comment"):
-            scene.desk.create(ANN, given(), comment)
-    scene.desk.create(ANN, given(name="<script>\r\nalert(1)</script>"), "line\r\nforged: ada deleted everything")
-    (row,) = scene.desk.audit_rows().items
+            scene.service.create(ANN, given(), comment)
+    scene.service.create(ANN, given(name="<script>\r\nalert(1)</script>"), "line\r\nforged: ada deleted everything")
+    (row,) = scene.service.audit_rows().items
     assert row.who == "ann"
-    assert scene.desk.verify_audit() == scene.desk.verify_audit()
-    assert scene.desk.verify_audit().rows == 1
+    assert scene.service.verify_audit() == scene.service.verify_audit()
+    assert scene.service.verify_audit().rows == 1
 
 
 def test_more_rules_or_waiting_changes_than_allowed_are_refused(scene: Scene) -> None:
-    desk = scene.another(bounds=Bounds(rules=2, outbox=2))
+    service = scene.another(bounds=Bounds(rules=2, outbox=2))
     for _ in range(2):
-        desk.create(ANN, given())
+        service.create(ANN, given())
     with pytest.raises(RequestRefused, match="at most 2"):
-        desk.create(ANN, given())
-    desk.change_state(ANN, 1, 1, SHADOW)
-    desk.edit(ANN, 1, 2, given(limit=1))
-    desk.edit(ANN, 1, 3, given(limit=2))
+        service.create(ANN, given())
+    service.change_state(ANN, 1, 1, SHADOW)
+    service.edit(ANN, 1, 2, given(limit=1))
+    service.edit(ANN, 1, 3, given(limit=2))
     with pytest.raises(Unavailable, match="Kafka"):
-        desk.edit(ANN, 1, 4, given(limit=3))
-    assert desk.outbox().pending == 3
+        service.edit(ANN, 1, 4, given(limit=3))
+    assert service.outbox().pending == 3
 
 
 def test_what_fails_leaves_no_trace(scene: Scene) -> None:
     in_state(scene, SHADOW)
-    before = (scene.desk.rule(1), scene.desk.verify_audit(), scene.desk.outbox())
+    before = (scene.service.rule(1), scene.service.verify_audit(), scene.service.outbox())
     with pytest.raises(Conflict):
-        scene.desk.edit(ANN, 1, 1, given(limit=1))
+        scene.service.edit(ANN, 1, 1, given(limit=1))
     with pytest.raises(RequestRefused):
-        scene.desk.change_state(PAT, 1, 2, PAUSE)
-    assert (scene.desk.rule(1), scene.desk.verify_audit(), scene.desk.outbox()) == before
+        scene.service.change_state(PAT, 1, 2, PAUSE)
+    assert (scene.service.rule(1), scene.service.verify_audit(), scene.service.outbox()) == before
 
 
 @pytest.mark.parametrize("number", [-1, 0, 2**63, 10**40])
 def test_ids_of_any_size_are_only_not_found(scene: Scene, number: int) -> None:
     with pytest.raises(NotFound):
-        scene.desk.rule(number)
+        scene.service.rule(number)
     with pytest.raises(NotFound):
-        scene.desk.decide(PAT, number, approve=True)
+        scene.service.decide(PAT, number, approve=True)
     with pytest.raises(NotFound):
-        scene.desk.unsnooze(ANN, number)
-    assert scene.desk.audit_rows(rule_id=number).items == ()
+        scene.service.unsnooze(ANN, number)
+    assert scene.service.audit_rows(rule_id=number).items == ()

@@ -50,17 +50,17 @@ def test_the_migrations_make_the_tables_of_the_models(scene: Scene) -> None:
 def test_writers_take_turns_and_lose_nothing(scene: Scene) -> None:
     other = Scene(Database.open(scene.settings.database), scene.settings, scene.clock)
 
-    def write(desk: Scene, rule_id: int) -> None:
-        detail = desk.desk.create(ADA, given(ruleId=rule_id))
+    def write(service: Scene, rule_id: int) -> None:
+        detail = service.service.create(ADA, given(ruleId=rule_id))
         for limit in range(1, 6):
-            detail = desk.desk.edit(ADA, rule_id, detail.row.revision, given(limit=limit))
+            detail = service.service.edit(ADA, rule_id, detail.row.revision, given(limit=limit))
 
     threads = [threading.Thread(target=write, args=((scene, other)[each % 2], each)) for each in range(1, 9)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    verdict = scene.desk.verify_audit()
+    verdict = scene.service.verify_audit()
     assert (verdict.whole, verdict.rows) == (True, 48)
     other.database.close()
 
@@ -96,10 +96,10 @@ def test_a_writer_that_is_stopped_makes_the_others_fail_by_name(scene: Scene) ->
             assert writer.stdout is not None and writer.stdout.readline() == b"writes\n"
             writer.send_signal(signal.SIGSTOP)
             with pytest.raises(StoreBusy, match=f"process {writer.pid} has held control.db.writer.lock"):
-                quick.desk.create(ADA, given())
+                quick.service.create(ADA, given())
         finally:
             writer.kill()
-    assert quick.desk.create(ADA, given()).row.rule_id == 1
+    assert quick.service.create(ADA, given()).row.rule_id == 1
     quick.database.close()
 
 

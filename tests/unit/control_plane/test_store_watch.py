@@ -40,7 +40,7 @@ class World:
         before = len(self.told)
         for _ in range(seconds):
             self.clock.now_ms += 1_000
-            self.watch.look()
+            self.watch.check()
         return self.told[before:]
 
     def alarm(self, alarm: Alarm) -> None:

@@ -24,16 +24,16 @@ class FloodWatch:
     alerts_per_minute: int
     flooding: set[int] = field(default_factory=set)
 
-    def look(self, rates: Mapping[int, float]) -> Iterable[FloodChange]:
+    def update(self, rates: Mapping[int, float]) -> Iterable[FloodChange]:
         """List the floods that began or ended, from each rule's alerts of the last minute. An absent rule has none."""
-        turns = []
+        changes = []
         for rule_id, rate in rates.items():
             if rule_id not in self.flooding and rate > self.alerts_per_minute:
-                turns.append(FloodChange(rule_id, began=True, per_minute=int(rate)))
+                changes.append(FloodChange(rule_id, began=True, per_minute=int(rate)))
         for rule_id in self.flooding:
             rate = rates.get(rule_id, 0.0)
             if rate <= self.alerts_per_minute / 2:
-                turns.append(FloodChange(rule_id, began=False, per_minute=int(rate)))
-        for turn in turns:
-            (self.flooding.add if turn.began else self.flooding.discard)(turn.rule_id)
-        return turns
+                changes.append(FloodChange(rule_id, began=False, per_minute=int(rate)))
+        for change in changes:
+            (self.flooding.add if change.began else self.flooding.discard)(change.rule_id)
+        return changes

@@ -43,8 +43,8 @@ Listener = Callable[[Sequence[Event]], None]
 
 
 class FeedReader(BackgroundThread):
-    """`tell` gets new events in bundles, in this thread, and must return soon. `snoozing` returns the snoozes in force
-    and does not raise.
+    """Reads from the topics into memory. `report` gets new events in bundles, in this thread, and must return soon.
+    `snoozing` returns the snoozes in force and does not raise.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class FeedReader(BackgroundThread):
         kafka: KafkaConnection,
         settings: DetectorSettings,
         memory: FeedMemory,
-        tell: Listener,
+        report: Listener,
         snoozing: Callable[[], Snoozing],
     ) -> None:
         super().__init__("fraud-control-feed")
@@ -61,7 +61,7 @@ class FeedReader(BackgroundThread):
         self._kafka = kafka
         self._detector = settings.detector.encode()
         self._memory = memory
-        self._tell = tell
+        self._report = report
         self._back = {
             topics.alerts: _ALERTS_BACK,
             topics.shadow_alerts: _ALERTS_BACK,
@@ -114,35 +114,35 @@ class FeedReader(BackgroundThread):
     def _follow(self, attempt: RepeatedWork) -> None:
         bundle: list[Event] = []
         starts = {topic: {0: offset} for topic, offset in self._next.items()}
-        told_s = heard_s = time.monotonic()
+        reported_s = received_s = time.monotonic()
         attempt.succeeds()
         try:
             for received in follow(self._kafka, starts, wanted=lambda: not self._stop.is_set(), poll_s=_POLL_S):
                 if received is not None:
-                    self._take(received, bundle)
+                    self._accept(received, bundle)
                 now_s = time.monotonic()
-                if bundle and (received is None or len(bundle) >= _BUNDLE or now_s - told_s > _POLL_S):
-                    self._tell(bundle)
-                    bundle, told_s = [], now_s
+                if bundle and (received is None or len(bundle) >= _BUNDLE or now_s - reported_s > _POLL_S):
+                    self._report(bundle)
+                    bundle, reported_s = [], now_s
                 if received is not None:
-                    heard_s = now_s
-                elif not self._caught_up.is_set() and self._is_at_end(now_s - heard_s):
+                    received_s = now_s
+                elif not self._caught_up.is_set() and self._is_at_end(now_s - received_s):
                     self._caught_up.set()
         finally:
             if bundle:  # memory holds these events, so they are not read again
-                self._tell(bundle)
+                self._report(bundle)
 
     def _is_at_end(self, idle_s: float) -> bool:
         """Whether the initial records are read. The last offsets may be markers of transactions, which are skipped."""
         return idle_s > _IDLE_S or all(self._next[topic] >= end for topic, end in self._ends.items())
 
-    def _take(self, received: ReceivedRecord, bundle: list[Event]) -> None:
+    def _accept(self, received: ReceivedRecord, bundle: list[Event]) -> None:
         """Store the event of a record and add it to the bundle; only then advance the position."""
         topic, record = received.topic, received.record
         event = decode_or_skip(topic, record, lambda value: self._event(received, value), received.partition)
         if event is not None:
             event = with_snooze(event, self._snoozing())
-            self._memory.take(event)
+            self._memory.add(event)
             bundle.append(event)
         self._next[topic] = record.offset + 1
 

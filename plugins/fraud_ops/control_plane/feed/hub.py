@@ -116,7 +116,7 @@ class Hub:
     def publish(self, events: Sequence[Event]) -> None:
         """Send events to all readers. Any thread may call this."""
         if not self._closed:
-            self._loop.call_soon_threadsafe(self._take, list(events))
+            self._loop.call_soon_threadsafe(self._accept, list(events))
 
     def close(self) -> None:
         """End the streams of all readers. Only the event loop may call this."""
@@ -177,46 +177,46 @@ class Hub:
     async def _in_thread(self, work: Callable[_P, _T], *given: _P.args, **named: _P.kwargs) -> _T:
         return await self._loop.run_in_executor(self._threads, partial(work, *given, **named))
 
-    def _take(self, events: list[Event]) -> None:
+    def _accept(self, events: list[Event]) -> None:
         if not self.readers:  # for example while the feed reads old records at the start: encoding would be wasted
             for event in events:
                 self._place = _after(self._place, event)
             return
         for event in events:
             if isinstance(event, FeedAlert):
-                self._take_alert(event)
+                self._accept_alert(event)
             elif not isinstance(event, FeedBatch):
-                self._tell([event])
+                self._send([event])
             elif self._loop.time() - self._progress_s >= _PROGRESS_S:
                 self._progress_s = self._loop.time()
-                self._tell([event])
+                self._send([event])
         self._wake()
 
-    def _take_alert(self, alert: FeedAlert) -> None:
+    def _accept_alert(self, alert: FeedAlert) -> None:
         second = int(self._loop.time())
         if second != self._second:
             self._second, self._singles = second, 0
         self._singles += 1
         if self._singles <= SINGLE_PER_S and not self._pending:
-            self._tell([alert])
+            self._send([alert])
             return
         self._pending.append(alert)
         if len(self._pending) >= _BUNDLED:
-            self._tell_pending()
+            self._send_pending()
         elif self._flush is None:
             self._flush = self._loop.call_later(BUNDLE_S, self._flush_now)
 
     def _flush_now(self) -> None:
         self._flush = None
-        self._tell_pending()
+        self._send_pending()
         self._wake()
 
-    def _tell_pending(self) -> None:
+    def _send_pending(self) -> None:
         if self._pending:
             bundle, self._pending = self._pending, []
-            self._tell(bundle)
+            self._send(bundle)
 
-    def _tell(self, events: Sequence[Event]) -> None:
+    def _send(self, events: Sequence[Event]) -> None:
         place = self._place
         for event in events:
             place = _after(place, event)

@@ -95,16 +95,16 @@ class FeedMemory:
         with self._lock:
             return self._floor
 
-    def take(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         """Store an event."""
         with self._lock:
             match event:
                 case FeedAlert():
-                    self._take_alert(event)
+                    self._add_alert(event)
                 case FeedCorrection():
-                    self._take_correction(event)
+                    self._add_correction(event)
                 case FeedOperation():
-                    self._take_operation(event)
+                    self._add_operation(event)
                 case FeedBatch():
                     self._progress.append(event)
                     self._points.append(event)
@@ -191,7 +191,7 @@ class FeedMemory:
         with self._lock:
             return self.counts.hour(rule_id, now_ms)
 
-    def _take_alert(self, alert: FeedAlert) -> None:
+    def _add_alert(self, alert: FeedAlert) -> None:
         if alert.facts.alert_id in self._by_id:
             return  # a rebuilt detector may publish an alert again
         self._alerts.append(alert)
@@ -211,7 +211,7 @@ class FeedMemory:
             if old.added_ms is None:
                 self._floor = self._floor.after(old.source, old.offset)
 
-    def _take_correction(self, correction: FeedCorrection) -> None:
+    def _add_correction(self, correction: FeedCorrection) -> None:
         if len(self._corrected) == self._corrected.maxlen:
             self._floor = self._floor.after(FeedSource.CORRECTIONS, self._corrected[0].offset)
         self._corrected.append(correction)
@@ -220,9 +220,9 @@ class FeedMemory:
         if len(self._corrections) > self._bounds.corrections:
             self._corrections.popitem(last=False)
         if correction.alert is not None:
-            self._take_alert(correction.alert)
+            self._add_alert(correction.alert)
 
-    def _take_operation(self, seen: FeedOperation) -> None:
+    def _add_operation(self, seen: FeedOperation) -> None:
         operation = seen.operation
         self._operations.append(seen)
         self._by_version[operation.rule_version] = operation

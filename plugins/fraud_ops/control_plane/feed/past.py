@@ -92,7 +92,7 @@ class Search:
         reader = self._reader(source)
         first, end = reader.ends()
         records = reader.read(offset, offset + 1) if first <= offset < end else ()
-        found = [_passed(source, reader.topic, record) for record in records]
+        found = [_past_record(source, reader.topic, record) for record in records]
         return next((alert for place, alert in found if place == position), None)
 
     def older(self, source: FeedSource, offset: int, place: Position | None) -> Iterator[PastRecord]:
@@ -109,7 +109,7 @@ class Search:
             start = max(first, until - size)
             records = list(reader.read(start, until))
             self._left -= until - start
-            yield from (_passed(source, reader.topic, record) for record in reversed(records))
+            yield from (_past_record(source, reader.topic, record) for record in reversed(records))
             until, size = start, min(2 * size, _LARGEST_CHUNK)
             if until > first and records and (self._left <= 0 or time.monotonic() > self._until_s):
                 raise SearchCut
@@ -134,7 +134,7 @@ def _end_before(reader: TopicReader, source: FeedSource, place: Position | None,
     return end if found is None else found
 
 
-def _passed(source: FeedSource, topic: str, record: Record) -> PastRecord:
+def _past_record(source: FeedSource, topic: str, record: Record) -> PastRecord:
     return (record.append_ms, int(source), record.offset), _alert(source, topic, record)
 
 

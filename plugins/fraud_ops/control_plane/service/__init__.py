@@ -1,1 +1,1 @@
-"""What people read and change: every read is a query, every change one database transaction."""
+"""The service layer: each read is a query, each change one database transaction."""

@@ -65,12 +65,12 @@ class AlertList:
         """List at most `limit` alerts before a position. If memory lacks some, read the topics, which may raise
         BrokerUnavailable or Unavailable.
         """
-        chosen = _Chosen(self._memory, wanted, self._snoozing())
+        selection = _Selection(self._memory, wanted, self._snoozing())
         kept, found, last = self._memory.kept(), list[FeedAlert](), before
         with self._past.searching() as search:
             try:
-                for position, alert in _passing(kept, search, wanted.sources, before):
-                    if alert is not None and chosen.takes(alert):
+                for position, alert in _merged(kept, search, wanted.sources, before):
+                    if alert is not None and selection.accepts(alert):
                         if len(found) == limit:
                             return AlertPage(found, found[-1].position)
                         found.append(alert)
@@ -92,7 +92,7 @@ class AlertList:
         return [self._past.topic(each) for each in sorted(begun_later | search.lost)]
 
 
-def _passing(
+def _merged(
     kept: AlertsInMemory, search: Search, sources: Sequence[FeedSource], before: Position | None
 ) -> Iterator[PastRecord]:
     """Merge the alerts of memory and topics before a position, newest first."""
@@ -122,7 +122,7 @@ def _older(search: Search, source: FeedSource, edge: Edge, before: Position | No
     yield from search.older(source, edge.offset, before)
 
 
-class _Chosen:
+class _Selection:
     """Selects the alerts that match the filter, each once."""
 
     def __init__(self, memory: FeedMemory, wanted: AlertFilter, snoozing: Snoozing) -> None:
@@ -132,7 +132,7 @@ class _Chosen:
         self._snoozing = snoozing
         self._seen: set[str] = set()
 
-    def takes(self, alert: FeedAlert) -> bool:
+    def accepts(self, alert: FeedAlert) -> bool:
         if not self._is_wanted(alert) or self._is_again(alert):
             return False
         self._seen.add(alert.facts.alert_id)

@@ -90,4 +90,4 @@ def _write(work: UnitOfWork, who: Actor, user: str, role: Role | None, before: R
     deed = AuditRecord(
         who.user, action, f"user {user}", before and {"role": before.value}, role and {"role": role.value}
     )
-    work.write_down(deed)
+    work.append_audit(deed)

@@ -25,11 +25,11 @@ __all__ = [
     "CONTROL_KEY",
     "NewRevision",
     "UnitOfWork",
+    "checked_head",
     "document_in",
     "head_of",
     "same",
     "save",
-    "seen_head",
     "send_control",
     "withdraw",
 ]
@@ -59,11 +59,11 @@ class UnitOfWork:
     def __post_init__(self) -> None:
         self._chain = AuditChain(self.session)
 
-    def write_down(self, deed: AuditRecord) -> AuditEntry:
+    def append_audit(self, deed: AuditRecord) -> AuditEntry:
         """Append a row to the audit log."""
         return self._chain.append(deed, self.now_ms)
 
-    def next_in_outbox(self) -> int:
+    def next_outbox_seq(self) -> int:
         """Take the number of the next outbox record. Raises Unavailable if too many records wait already."""
         if self._outbox is None:
             last = self.session.scalar(select(func.max(OutboxRow.seq))) or 0
@@ -99,7 +99,7 @@ class UnitOfWork:
             del self.changed[told:]
             raise
 
-    def take_back(self) -> None:
+    def roll_back_all(self) -> None:
         """Roll back the whole change. The object must not be used afterwards."""
         self.session.rollback()
         self.changed.clear()
@@ -144,7 +144,7 @@ def head_of(session: Session, rule_id: int) -> RuleHead:
     return head
 
 
-def seen_head(session: Session, rule_id: int, revision: int) -> RuleHead:
+def checked_head(session: Session, rule_id: int, revision: int) -> RuleHead:
     """Read a rule and check that the client has read its newest revision. Raises NotFound, Conflict."""
     head = head_of(session, rule_id)
     if head.revision != revision:
@@ -172,7 +172,7 @@ def save(
     withdraw(work, head, new.who)
     revision = 1 if head is None else head.last_revision + 1
     deed = AuditRecord(new.who, new.action, f"rule {rule_id}", before, _after(revision, new), rule_id)
-    entry = work.write_down(deed)
+    entry = work.append_audit(deed)
     record = _record(rule_id, was, new) if new.publish else None
     if record is not None:
         outbox_seq = _send(work, _Record(str(rule_id).encode(), record, rule_id, revision), entry)
@@ -187,7 +187,7 @@ def save(
 def _send(work: UnitOfWork, record: _Record, entry: AuditEntry) -> int:
     """Put a record into the outbox; return its number. Raises Unavailable if too many records wait already."""
     row = OutboxRow(
-        seq=work.next_in_outbox(),
+        seq=work.next_outbox_seq(),
         rule_id=record.rule_id,
         revision=record.revision,
         key=record.key,

@@ -105,7 +105,7 @@ class EvidenceReader:
         search.left -= last - start
         records = reader.read(start, last, partition)
         while chunk := list(islice(records, _CHUNK)):
-            search.take(chunk, partition)
+            search.add_records(chunk, partition)
             if search.out_of_time():
                 search.cut(f"the search stopped after {_MOST_S:g} s")
                 return
@@ -134,7 +134,7 @@ class _Search:
     def out_of_time(self) -> bool:
         return time.monotonic() > self._until_s
 
-    def take(self, records: Sequence[Record], partition: int) -> None:
+    def add_records(self, records: Sequence[Record], partition: int) -> None:
         """Search some records of a partition, in order."""
         chosen = [each for each in records if each.value and all(needle in each.value for needle in self._needles)]
         if not chosen:
@@ -158,7 +158,7 @@ class _Search:
         """Return the transactions that were found."""
         rows = [row for _, row in self._found.values()]
         rows.sort(key=lambda row: (row[TIME_FIELD], str(row[ID_FIELD])))
-        return _evidence(rows[-_MOST_FOUND:], len(rows), self._said(len(rows)))
+        return _evidence(rows[-_MOST_FOUND:], len(rows), self._missing_reason(len(rows)))
 
     def _rows(self, batch: TransactionBatch) -> Iterator[tuple[tuple[int, int, int], Mapping[str, object]]]:
         times = batch.columns[TIME_FIELD].values
@@ -170,7 +170,7 @@ class _Search:
             if all(row.get(name) == value for name, value in self.asked.key.items()):
                 yield (int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i])), row
 
-    def _said(self, found: int) -> str | None:
+    def _missing_reason(self, found: int) -> str | None:
         if self._missing is not None:
             return self._missing
         counted = self.asked.window_count

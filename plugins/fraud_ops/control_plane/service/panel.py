@@ -28,7 +28,7 @@ from fraud_rules.runtime.retry import RepeatedWork
 __all__ = ["Panel"]
 
 _POINTS: Final = 300
-_LOOK_S: Final = 2.0
+_POLL_INTERVAL_S: Final = 2.0
 _FIRST_LOOK_S: Final = 5.0
 
 _log = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class Panel(BackgroundThread):
             while not self._stop.is_set():
                 self._look()
                 attempt.succeeds()
-                self._stop.wait(_LOOK_S)
+                self._stop.wait(_POLL_INTERVAL_S)
         finally:
             self._watch.close()
             self._reader.close()

@@ -15,8 +15,8 @@ _MOST_KEPT = 10_000
 class RoleCache:
     """Caches roles by user for a second, because another process may change a role."""
 
-    def __init__(self, desk: ControlService) -> None:
-        self._roles: CachedByKey[str, Role | None] = CachedByKey(desk.role_of, _KEPT_S, _MOST_KEPT)
+    def __init__(self, service: ControlService) -> None:
+        self._roles: CachedByKey[str, Role | None] = CachedByKey(service.role_of, _KEPT_S, _MOST_KEPT)
 
     def role_of(self, user: str) -> Role | None:
         """The user's role; None for a user without a role."""

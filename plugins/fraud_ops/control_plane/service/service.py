@@ -210,7 +210,7 @@ class ControlService:
         with self._working(who, comment) as work:
             done = imports.import_rules(work, who, records, comment.strip())
             if dry_run or not done.applied:
-                work.take_back()
+                work.roll_back_all()
                 return ImportResult(items=done.items, applied=False)
             return done
 
@@ -327,9 +327,9 @@ class ControlService:
             work = UnitOfWork(session, self._settings, self._reader, self._clock_ms())
             yield work
         for changed in work.changed:
-            self._tell(changed)
+            self._report(changed)
 
-    def _tell(self, changed: RuleChanged) -> None:
+    def _report(self, changed: RuleChanged) -> None:
         for listener in self._listeners:
             try:
                 listener(changed)

@@ -25,10 +25,10 @@ from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import (
     NewRevision,
     UnitOfWork,
+    checked_head,
     document_in,
     same,
     save,
-    seen_head,
     send_control,
 )
 from fraud_ops.control_plane.service.rule_book import revision_of
@@ -64,7 +64,7 @@ def add_draft(work: UnitOfWork, who: Actor, rule: Rule, known: RuleHead | None, 
 
 def edit(work: UnitOfWork, who: Actor, rule_id: int, revision: int, given: RuleInput, comment: str) -> RuleHead:
     """Replace the document of a rule. Raises NotFound, Conflict, Refused, Invalid."""
-    head = seen_head(work.session, rule_id, revision)
+    head = checked_head(work.session, rule_id, revision)
     mode_of_edit(StateName(head.state), who, four_eyes=work.settings.four_eyes)
     rule = work.reader.rule(given, ManagedMembers(rule_id, StateName(head.state), known=document_of(head.document)))
     return new_document(work, who, head, rule, comment, "rule.edit")
@@ -85,7 +85,7 @@ def new_document(work: UnitOfWork, who: Actor, head: RuleHead, rule: Rule, comme
 
 def change_state(work: UnitOfWork, who: Actor, rule_id: int, revision: int, state: StateName, comment: str) -> RuleHead:
     """Change the state of a rule. Raises NotFound, Conflict, Refused."""
-    head = seen_head(work.session, rule_id, revision)
+    head = checked_head(work.session, rule_id, revision)
     own = head.author == who.user
     course = mode_of_transition(StateName(head.state), state, who, four_eyes=work.settings.four_eyes, own=own)
     if course is ChangeMode.REQUEST:
@@ -95,7 +95,7 @@ def change_state(work: UnitOfWork, who: Actor, rule_id: int, revision: int, stat
 
 def rollback(work: UnitOfWork, who: Actor, rule_id: int, revision: int, to: int, comment: str) -> RuleHead:
     """Save an old document as a new revision. Raises NotFound, Conflict, Refused, Invalid."""
-    head = seen_head(work.session, rule_id, revision)
+    head = checked_head(work.session, rule_id, revision)
     state = StateName(head.state)
     course = mode_of_edit(state, who, four_eyes=work.settings.four_eyes)
     old = revision_of(work.session, rule_id, to)
@@ -117,7 +117,7 @@ def decide(work: UnitOfWork, who: Actor, approval_id: int, comment: str, *, appr
         raise NotFound(f"approval {approval_id} does not exist")
     if asked.decision is not None:
         raise Conflict(f"approval {approval_id} has already been {asked.decision} by {asked.decided_by!a}")
-    head = seen_head(work.session, asked.rule_id, asked.revision)
+    head = checked_head(work.session, asked.rule_id, asked.revision)
     if approve:
         check_decision(who, asked.requested_by, asked.author, four_eyes=work.settings.four_eyes)
         _settle(work, asked, head, "approved", who, comment)
@@ -130,7 +130,7 @@ def decide(work: UnitOfWork, who: Actor, approval_id: int, comment: str, *, appr
     deed = AuditRecord(
         who.user, "approval.reject", f"approval {asked.id}", _asked(asked), {"comment": comment}, asked.rule_id
     )
-    work.write_down(deed)
+    work.append_audit(deed)
     work.changed.append(RuleChanged(asked.rule_id, head.revision))
     return asked
 
@@ -143,7 +143,7 @@ def control(work: UnitOfWork, who: Actor, named: str, confirm: str, comment: str
     kind = ControlType(named)
     if kind in _CONFIRMED and confirm != kind.value:
         raise Invalid([Reason("confirm", f"type {kind.value} to confirm: this control cannot be undone")])
-    entry = work.write_down(AuditRecord(who.user, "control", kind.value, None, {"comment": comment}))
+    entry = work.append_audit(AuditRecord(who.user, "control", kind.value, None, {"comment": comment}))
     wipes = kind is ControlType.DELETE_RULES_ALL
     seq = send_control(work, control_record(kind.value, SOURCE), entry, wipes=wipes)
     if wipes:
@@ -217,7 +217,7 @@ def _ask(
     work.session.flush()
     head.approval_id = asked.id
     deed = AuditRecord(who.user, "approval.request", f"approval {asked.id}", None, _asked(asked), head.rule_id)
-    work.write_down(deed)
+    work.append_audit(deed)
     work.changed.append(RuleChanged(head.rule_id, head.revision))
     return head
 

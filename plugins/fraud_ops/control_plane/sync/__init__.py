@@ -1,1 +1,1 @@
-"""Between the store and the rule log: outbox, mirror, CDC intake, drift and the audit check."""
+"""The connection between the store and the rule log: outbox, mirror, CDC intake, drift and the audit check."""

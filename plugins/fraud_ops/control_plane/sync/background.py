@@ -29,7 +29,7 @@ _JOIN_S: Final = 15.0
 
 
 class Background:
-    """Starts once and stops once. `tell` gets the changes of other writers, and ours after publication."""
+    """Starts once and stops once. `report` gets the changes of other writers, and ours after publication."""
 
     def __init__(
         self,
@@ -39,14 +39,14 @@ class Background:
         schema: TransactionSchema,
         settings: ControlPlaneSettings,
         clock_ms: Callable[[], int],
-        tell: Callable[[RuleChanged], None] = lambda changed: None,
+        report: Callable[[RuleChanged], None] = lambda changed: None,
     ) -> None:
         reader, topic = RuleReader(schema, detector.limits), detector.topics.rules
-        self._mirror = log_mirror(database, kafka, topic, reader, settings, clock_ms, tell)
-        self._publisher = Publisher(database, kafka, topic, settings, self._mirror, reader, clock_ms, tell)
+        self._mirror = log_mirror(database, kafka, topic, reader, settings, clock_ms, report)
+        self._publisher = Publisher(database, kafka, topic, settings, self._mirror, reader, clock_ms, report)
 
         def arrived(changed: RuleChanged) -> None:
-            tell(changed)
+            report(changed)
             self._publisher.wake()
 
         self._cdc = cdc_intake(database, kafka, detector.topics.rules_cdc, reader, settings, clock_ms, arrived)
@@ -56,10 +56,10 @@ class Background:
             for name, each in (("publisher", self._publisher), ("mirror", self._mirror), ("cdc", self._cdc))
         ]
 
-    def start(self, desk: ControlService | None = None) -> None:
-        """Start the threads. With `desk`, a change of the service wakes the publisher."""
-        if desk is not None:
-            desk.listen(self._publisher.wake)
+    def start(self, service: ControlService | None = None) -> None:
+        """Start the threads. With `service`, a change of the service wakes the publisher."""
+        if service is not None:
+            service.listen(self._publisher.wake)
         for thread in self._threads:
             thread.start()
 

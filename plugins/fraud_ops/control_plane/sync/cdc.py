@@ -52,10 +52,10 @@ def cdc_intake(
     reader: RuleReader,
     settings: ControlPlaneSettings,
     clock_ms: Callable[[], int],
-    tell: Callable[[RuleChanged], None] = lambda changed: None,
+    report: Callable[[RuleChanged], None] = lambda changed: None,
 ) -> TopicConsumer:
     """Create the consumer that applies the topic of the table to this store."""
-    return TopicConsumer(database, ConsumedTopic(kafka, topic, NAME), settings, reader, clock_ms, take_in, tell)
+    return TopicConsumer(database, ConsumedTopic(kafka, topic, NAME), settings, reader, clock_ms, apply_record, report)
 
 
 def members_of(value: bytes) -> Mapping[str, Any] | None:
@@ -82,7 +82,7 @@ def members_of(value: bytes) -> Mapping[str, Any] | None:
     raise RuleRejected([Reason("op", "must be c, r, u (with after), d (with before) or m")])
 
 
-def take_in(work: UnitOfWork, record: Record) -> None:
+def apply_record(work: UnitOfWork, record: Record) -> None:
     """Apply one change of the table. Raises RuleRejected for a record that cannot be applied."""
     if record.value is None:
         return  # the tombstone after a deletion, for the compaction of the topic

@@ -51,15 +51,15 @@ def log_mirror(
     reader: RuleReader,
     settings: ControlPlaneSettings,
     clock_ms: Callable[[], int],
-    tell: Callable[[RuleChanged], None] = lambda changed: None,
+    report: Callable[[RuleChanged], None] = lambda changed: None,
 ) -> TopicConsumer:
     """Create the consumer that copies the rule log into this store."""
     ours = store_id(database).encode()
 
-    def take_in(work: UnitOfWork, record: Record) -> None:
-        _take_in(work, record, ours)
+    def apply_record(work: UnitOfWork, record: Record) -> None:
+        _apply_record(work, record, ours)
 
-    return TopicConsumer(database, ConsumedTopic(kafka, topic, NAME), settings, reader, clock_ms, take_in, tell)
+    return TopicConsumer(database, ConsumedTopic(kafka, topic, NAME), settings, reader, clock_ms, apply_record, report)
 
 
 def mark_published(work: UnitOfWork, seq: int, offset: int) -> None:
@@ -85,7 +85,7 @@ def mark_arrived(work: UnitOfWork, record: Record, ours: bytes) -> bool:
     return seq is not None
 
 
-def _take_in(work: UnitOfWork, record: Record, ours: bytes) -> None:
+def _apply_record(work: UnitOfWork, record: Record, ours: bytes) -> None:
     if mark_arrived(work, record, ours):
         return
     entry = read_entry(record.offset, record.append_ms, record.value, work.reader.schema, work.reader.limits)
@@ -168,7 +168,7 @@ def _into_history(work: UnitOfWork, entry: LogEntry, head: RuleHead, new: NewRev
     head.last_revision += 1
     facts = {"revision": head.last_revision, "state": new.state.value, "document": document_of(new.document)}
     deed = AuditRecord(new.who, "log.overtaken", f"rule {head.rule_id}", None, facts | new.detail, head.rule_id)
-    work.write_down(deed)
+    work.append_audit(deed)
     work.session.add(
         RevisionRow(
             rule_id=head.rule_id,
@@ -188,7 +188,7 @@ def _into_history(work: UnitOfWork, entry: LogEntry, head: RuleHead, new: NewRev
 
 def _foreign_control(work: UnitOfWork, entry: LogEntry, kind: ControlType, who: str) -> None:
     detail = {"logVersion": entry.version}
-    work.write_down(AuditRecord(who, "log.control", kind.value, None, detail))
+    work.append_audit(AuditRecord(who, "log.control", kind.value, None, detail))
     if kind is ControlType.DELETE_RULES_ALL:
         end_all(work, who, who, _FROM_LOG, log_version=entry.version, keep=_later_than(work, entry.version))
     work.changed.append(RuleChanged(None, None))

@@ -32,7 +32,7 @@ from fraud_rules.runtime.retry import RepeatedWork
 __all__ = ["Publisher"]
 
 _BUNDLE: Final = 200
-_LOOK_S: Final = 0.1
+_POLL_INTERVAL_S: Final = 0.1
 _OPEN_S: Final = 10.0
 
 
@@ -48,9 +48,9 @@ class Publisher:
         mirror: TopicConsumer,
         reader: RuleReader,
         clock_ms: Callable[[], int],
-        tell: Callable[[RuleChanged], None] = lambda changed: None,
+        report: Callable[[RuleChanged], None] = lambda changed: None,
     ) -> None:
-        """`mirror` consumes the same topic into the same database. `tell` gets the changes that reached the log."""
+        """`mirror` consumes the same topic into the same database. `report` gets the changes that reached the log."""
         self._database = database
         self._kafka = kafka
         self._topic = topic
@@ -58,7 +58,7 @@ class Publisher:
         self._mirror = mirror
         self._reader = reader
         self._clock_ms = clock_ms
-        self._tell = tell
+        self._report = report
         self._store = store_id(database).encode()
         self._woken = threading.Event()
         self._attempts = RepeatedWork("the outbox")
@@ -92,9 +92,9 @@ class Publisher:
             lead.check()
             rows = self._waiting()
             if rows:
-                self._mark(rows, writer.append([self._record(row) for row in rows]))
+                self._mark_published(rows, writer.append([self._record(row) for row in rows]))
             else:
-                self._woken.wait(_LOOK_S)
+                self._woken.wait(_POLL_INTERVAL_S)
                 self._woken.clear()
 
     def _waiting(self) -> Sequence[OutboxRow]:
@@ -108,10 +108,10 @@ class Publisher:
         ]  # fmt: skip
         return OutRecord(self._topic, row.value, row.key, headers)
 
-    def _mark(self, rows: Sequence[OutboxRow], offsets: Sequence[int]) -> None:
+    def _mark_published(self, rows: Sequence[OutboxRow], offsets: Sequence[int]) -> None:
         with self._database.writing() as session:
             work = UnitOfWork(session, self._settings, self._reader, self._clock_ms())
             for row, offset in zip(rows, offsets, strict=True):
                 mark_published(work, row.seq, offset)
         for changed in work.changed:
-            self._tell(changed)
+            self._report(changed)

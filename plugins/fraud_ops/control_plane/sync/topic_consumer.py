@@ -32,7 +32,7 @@ from fraud_rules.runtime.retry import RepeatedWork
 __all__ = ["ConsumedTopic", "TopicConsumer"]
 
 _AT_ONCE: Final = 200
-_LOOK_S: Final = 0.02
+_POLL_INTERVAL_S: Final = 0.02
 _SHOWN_REASONS: Final = 20
 _UNFIT: Final = (*UNDECODABLE, RuleRejected, DataError)
 """The errors of a record that no later attempt can apply."""
@@ -57,7 +57,9 @@ class _Unread:
 
 
 class TopicConsumer:
-    """Passes all records of a topic to `take_in`, in order, in a writer's transaction that also saves the position."""
+    """Passes all records of a topic in order to `apply_record`, in a writer's transaction that also saves the
+    position.
+    """
 
     def __init__(
         self,
@@ -66,17 +68,17 @@ class TopicConsumer:
         settings: ControlPlaneSettings,
         reader: RuleReader,
         clock_ms: Callable[[], int],
-        take_in: Callable[[UnitOfWork, Record], None],
-        tell: Callable[[RuleChanged], None] = lambda changed: None,
+        apply_record: Callable[[UnitOfWork, Record], None],
+        report: Callable[[RuleChanged], None] = lambda changed: None,
     ) -> None:
-        """`tell` gets the events of the changes after the commit."""
+        """`report` gets the events of the changes after the commit."""
         self._database = database
         self._source = source
         self._settings = settings
         self._reader = reader
         self._clock_ms = clock_ms
-        self._take_in = take_in
-        self._tell = tell
+        self._apply_record = apply_record
+        self._report = report
         self._attempts = RepeatedWork(source.name)
 
     @property
@@ -113,19 +115,19 @@ class TopicConsumer:
         """
         end = self.position()
         for unread in self._unread():
-            self.keep(unread.records, unread.end, unread.topic_id)
+            self.apply_records(unread.records, unread.end, unread.topic_id)
             end = unread.end
         return end
 
-    def each_unread(self, look: Callable[[UnitOfWork, Record], object]) -> None:
-        """Pass each unread record to `look`, in a writer's transaction, and keep the position.
+    def each_unread(self, visit: Callable[[UnitOfWork, Record], object]) -> None:
+        """Pass each unread record to `visit`, in a writer's transaction, and keep the position.
 
         Raises BrokerUnavailable, Unavailable, RuleLogForeign.
         """
         for unread in self._unread():
             with self._working() as work:
                 for record in unread.records:
-                    look(work, record)
+                    visit(work, record)
 
     def _unread(self) -> Iterator[_Unread]:
         """Wait until open transactions have ended, and yield the unread records in batches.
@@ -158,15 +160,15 @@ class TopicConsumer:
         start = self.catch_up()
         attempt.succeeds()
         batch: list[Record] = []
-        for received in follow(kafka, {topic: {0: start}}, wanted=lambda: not stop.is_set(), poll_s=_LOOK_S):
+        for received in follow(kafka, {topic: {0: start}}, wanted=lambda: not stop.is_set(), poll_s=_POLL_INTERVAL_S):
             lead.check()
             if received is not None:
                 batch.append(received.record)
             if batch and (received is None or len(batch) >= _AT_ONCE):
-                self.keep(batch, batch[-1].offset + 1)
+                self.apply_records(batch, batch[-1].offset + 1)
                 batch = []
 
-    def keep(self, records: Sequence[Record], end: int, topic_id: str | None = None) -> None:
+    def apply_records(self, records: Sequence[Record], end: int, topic_id: str | None = None) -> None:
         """Apply the records that no other process has applied yet, and save the position."""
         with self._working() as work:
             row = work.session.get(PositionRow, self._source.name)
@@ -176,16 +178,16 @@ class TopicConsumer:
             position = row.offset
             for record in records:
                 if record.offset >= position:
-                    self._take(work, record)
+                    self._apply(work, record)
             row.offset = max(position, end)
 
-    def _take(self, work: UnitOfWork, record: Record) -> None:
+    def _apply(self, work: UnitOfWork, record: Record) -> None:
         try:
             with work.tentative():
-                self._take_in(work, record)
+                self._apply_record(work, record)
         except _UNFIT as error:
             skip(self._source.topic, record, decode_reason(error))
-            work.write_down(self._refusal(record, error))
+            work.append_audit(self._refusal(record, error))
 
     def _refusal(self, record: Record, error: Exception) -> AuditRecord:
         """Build the row of the audit log about a skipped record."""
@@ -203,7 +205,7 @@ class TopicConsumer:
             work = UnitOfWork(session, self._settings, self._reader, self._clock_ms())
             yield work
         for changed in work.changed:
-            self._tell(changed)
+            self._report(changed)
 
     def _position(self) -> PositionRow | None:
         with self._database.reading() as session:

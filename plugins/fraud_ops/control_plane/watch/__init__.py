@@ -1,1 +1,1 @@
-"""Watches that raise alarms: readers that are stuck, the store, floods of alerts, changed rules."""
+"""Monitors that raise alarms or events: stuck readers, the store, floods of alerts, changes of rules."""

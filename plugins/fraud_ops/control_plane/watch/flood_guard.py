@@ -35,23 +35,23 @@ class FloodGuard(BackgroundThread):
     def __init__(
         self,
         memory: FeedMemory,
-        desk: ControlService,
+        service: ControlService,
         settings: Flood,
         detector: str,
         alarm: Callable[[Alarm], object],
         clock_ms: Callable[[], int],
         lead: Callable[[], AbstractContextManager[Leadership]],
-        look_s: float = 2.0,
+        interval_s: float = 2.0,
     ) -> None:
         super().__init__("fraud-control-flood")
         self._memory = memory
-        self._desk = desk
+        self._service = service
         self._settings = settings
         self._detector = detector
         self._alarm = alarm
         self._clock_ms = clock_ms
         self._lead = lead
-        self._look_s = look_s
+        self._interval_s = interval_s
         self._watch = FloodWatch(settings.alerts_per_minute)
 
     @property
@@ -59,11 +59,11 @@ class FloodGuard(BackgroundThread):
         """The rules above the flood limit."""
         return frozenset(self._watch.flooding)
 
-    def look(self, *, acts: bool = True) -> None:
+    def check(self, *, acts: bool = True) -> None:
         """Check all rates once. Without `acts`, only update the set of flooding rules."""
-        for turn in self._watch.look(self._memory.rates(self._clock_ms())):
+        for change in self._watch.update(self._memory.rates(self._clock_ms())):
             if acts:
-                self._act(turn)
+                self._act(change)
 
     def _run(self, attempt: RepeatedWork) -> None:
         with self._lead() as lead:
@@ -74,9 +74,9 @@ class FloodGuard(BackgroundThread):
         """Check repeatedly while this process leads; else check once, so that the caller can try to lead again."""
         if lead:
             self._take_over()
-        while not self._stop.wait(self._look_s):
+        while not self._stop.wait(self._interval_s):
             lead.check()
-            self.look(acts=bool(lead))
+            self.check(acts=bool(lead))
             if not lead:
                 return
 
@@ -86,25 +86,27 @@ class FloodGuard(BackgroundThread):
         for rule_id in sorted(self.flooding):
             self._act(FloodChange(rule_id, began=True, per_minute=int(rates.get(rule_id, 0))))
 
-    def _act(self, turn: FloodChange) -> None:
-        moved = self._settings.to_shadow and turn.began and self._to_shadow(turn)
-        self._alarm(Alarm(ALARM, self._detector, self._said(turn, moved=moved), resolved=not turn.began))
+    def _act(self, change: FloodChange) -> None:
+        moved = self._settings.to_shadow and change.began and self._to_shadow(change)
+        self._alarm(Alarm(ALARM, self._detector, self._message(change, moved=moved), resolved=not change.began))
 
-    def _said(self, turn: FloodChange, *, moved: bool) -> str:
+    def _message(self, change: FloodChange, *, moved: bool) -> str:
         limit = self._settings.alerts_per_minute
-        if not turn.began:
-            return f"rule {turn.rule_id} no longer floods: {turn.per_minute} alerts in the last minute"
+        if not change.began:
+            return f"rule {change.rule_id} no longer floods: {change.per_minute} alerts in the last minute"
         done = "; the rule was moved to SHADOW" if moved else ""
-        return f"rule {turn.rule_id} raised {turn.per_minute} alerts in the last minute, over the limit {limit}{done}"
+        return (
+            f"rule {change.rule_id} raised {change.per_minute} alerts in the last minute, over the limit {limit}{done}"
+        )
 
-    def _to_shadow(self, turn: FloodChange) -> bool:
-        comment = f"{turn.per_minute} alerts in a minute, over the limit {self._settings.alerts_per_minute}"
+    def _to_shadow(self, change: FloodChange) -> bool:
+        comment = f"{change.per_minute} alerts in a minute, over the limit {self._settings.alerts_per_minute}"
         try:
-            row = self._desk.rule(turn.rule_id).row
+            row = self._service.rule(change.rule_id).row
             if row.state is not StateName.ACTIVE:
                 return False
-            self._desk.change_state(GUARD, turn.rule_id, row.revision, StateName.SHADOW, comment)
+            self._service.change_state(GUARD, change.rule_id, row.revision, StateName.SHADOW, comment)
         except ControlPlaneError as error:
-            _log.warning("rule %d floods but stays ACTIVE: %s", turn.rule_id, " ".join(str(error).split()))
+            _log.warning("rule %d floods but stays ACTIVE: %s", change.rule_id, " ".join(str(error).split()))
             return False
         return True

@@ -15,7 +15,7 @@ __all__ = ["ALARM", "ReaderWatch"]
 
 ALARM: Final = "READER_STUCK"
 
-_LOOK_S: Final = 10.0
+_POLL_INTERVAL_S: Final = 10.0
 
 
 class ReaderWatch(BackgroundThread):
@@ -45,17 +45,17 @@ class ReaderWatch(BackgroundThread):
         self.states: Sequence[ReaderState] = ()
         """The readers at the last observation."""
 
-    def look(self) -> None:
+    def observe(self) -> None:
         """Observe all readers once. Raises FraudError if the store or Kafka does not answer."""
         found = []
         for reading in self._readings():
             state = self._progress.state(reading, self._unread(reading.topic, reading.position), self._clock_ms())
             found.append(state)
             if self._leads() or not reading.shared:
-                self._turn(state)
+                self._update_alarm(state)
         self.states = found
 
-    def _turn(self, state: ReaderState) -> None:
+    def _update_alarm(self, state: ReaderState) -> None:
         """Raise the alarm once when a reader gets stuck, and resolve it once."""
         key = state.name, state.topic
         if state.stuck == (key in self._raised):
@@ -67,6 +67,6 @@ class ReaderWatch(BackgroundThread):
             del self._raised[key]
 
     def _run(self, attempt: RepeatedWork) -> None:
-        while not self._stop.wait(_LOOK_S):
-            self.look()
+        while not self._stop.wait(_POLL_INTERVAL_S):
+            self.observe()
             attempt.succeeds()

@@ -13,25 +13,25 @@ from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["ChangesWatch"]
 
-_LOOK_S = 0.5
+_POLL_INTERVAL_S = 0.5
 _ROWS = 50
 
 
 class ChangesWatch(BackgroundThread):
     """Reads the end of the audit log: at once after a change in this process, else twice a second."""
 
-    def __init__(self, desk: ControlService, tell: Callable[[Sequence[Event]], None]) -> None:
+    def __init__(self, service: ControlService, report: Callable[[Sequence[Event]], None]) -> None:
         super().__init__("fraud-control-changes")
-        self._desk = desk
-        self._tell = tell
-        self._heard: list[RuleChanged] = []
+        self._service = service
+        self._report = report
+        self._accepted: list[RuleChanged] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._seen: int | None = None
 
     def start(self) -> None:
         """Start the thread."""
-        self._desk.listen(self.hear)
+        self._service.listen(self.accept)
         super().start()
 
     def stop(self) -> None:
@@ -40,35 +40,35 @@ class ChangesWatch(BackgroundThread):
         self._wake.set()
         super().stop()
 
-    def hear(self, changed: RuleChanged) -> None:
+    def accept(self, changed: RuleChanged) -> None:
         """Accept a change that this process made."""
         with self._lock:
-            self._heard.append(changed)
+            self._accepted.append(changed)
         self._wake.set()
 
     def _run(self, attempt: RepeatedWork) -> None:
         while not self._stop.is_set():
-            self._look()
+            self._poll()
             attempt.succeeds()
-            self._wake.wait(_LOOK_S)
+            self._wake.wait(_POLL_INTERVAL_S)
             self._wake.clear()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         with self._lock:
-            heard, self._heard = self._heard, []
-        rows = self._desk.audit_rows(limit=_ROWS).items
+            accepted, self._accepted = self._accepted, []
+        rows = self._service.audit_rows(limit=_ROWS).items
         newest = rows[0].seq if rows else 0
         before = self._seen
-        touched: list[Event] = [FeedRuleChange(newest, each.rule_id, each.revision) for each in heard]
+        changes: list[Event] = [FeedRuleChange(newest, each.rule_id, each.revision) for each in accepted]
         if before is not None:
-            known = {each.rule_id for each in heard}
+            known = {each.rule_id for each in accepted}
             new = [row for row in rows if row.seq > before]
             others = {_rule_of(row.subject) for row in new} - known - {None}
-            touched += [FeedRuleChange(newest, rule_id, None) for rule_id in sorted(filter(None, others))]
+            changes += [FeedRuleChange(newest, rule_id, None) for rule_id in sorted(filter(None, others))]
             if len(new) == _ROWS:
-                touched = [FeedRuleChange(newest, None, None)]
-        if touched:
-            self._tell(touched)
+                changes = [FeedRuleChange(newest, None, None)]
+        if changes:
+            self._report(changes)
         self._seen = newest
 
 

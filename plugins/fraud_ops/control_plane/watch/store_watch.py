@@ -22,7 +22,7 @@ __all__ = ["Checks", "StoreAlarm", "StoreWatch"]
 STUCK_MS: Final = 30_000
 
 _EVERY_MS: Final = {"outbox": 5_000, "drift": 60_000, "audit": 3_600_000}
-_LOOK_S: Final = 1.0
+_POLL_INTERVAL_S: Final = 1.0
 _NAMED: Final = 5
 
 _log = logging.getLogger(__name__)
@@ -68,44 +68,44 @@ class StoreWatch(BackgroundThread):
         self.leads = False
         """Whether this process is the one that checks."""
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Run the checks that are due. A check that fails runs again at its next turn."""
         now_ms = self._clock_ms()
-        looks = {"outbox": self._look_at_outbox, "drift": self._look_at_drift, "audit": self._look_at_audit}
-        for name, look in looks.items():
+        checks = {"outbox": self._check_outbox, "drift": self._check_drift, "audit": self._check_audit}
+        for name, check in checks.items():
             if now_ms >= self._due_ms[name]:
                 self._due_ms[name] = now_ms + _EVERY_MS[name]
                 try:
-                    look()
+                    check()
                 except FraudError as error:
                     _log.warning("the %s cannot be checked: %s", name, " ".join(str(error).split()))
 
-    def _look_at_outbox(self) -> None:
+    def _check_outbox(self) -> None:
         state = self._checks.outbox()
         age_ms = 0 if state.oldest_ms is None else self._clock_ms() - state.oldest_ms
-        said = f"{state.pending} changes wait for the rule log, the oldest for {age_ms // 1_000} s"
-        self._turn(StoreAlarm.OUTBOX_STUCK, said, holds=age_ms > STUCK_MS)
+        message = f"{state.pending} changes wait for the rule log, the oldest for {age_ms // 1_000} s"
+        self._update_alarm(StoreAlarm.OUTBOX_STUCK, message, holds=age_ms > STUCK_MS)
 
-    def _look_at_drift(self) -> None:
+    def _check_drift(self) -> None:
         """Report rules that differ in two checks in a row, because a change in progress can differ for a moment."""
         found = frozenset(each.rule_id for each in self._checks.drift().differences)
         lasting, self._drifted = sorted(found & self._drifted), found
         named = ", ".join(map(str, lasting[:_NAMED])) + (", ..." if len(lasting) > _NAMED else "")
-        said = f"store and rule log differ in {len(lasting)} rules" + (f": {named}" if lasting else "")
-        self._turn(StoreAlarm.DRIFT, said, holds=bool(lasting))
+        message = f"store and rule log differ in {len(lasting)} rules" + (f": {named}" if lasting else "")
+        self._update_alarm(StoreAlarm.DRIFT, message, holds=bool(lasting))
 
-    def _look_at_audit(self) -> None:
+    def _check_audit(self) -> None:
         verdict = self._checks.audit()
-        said = f"the audit log has {verdict.rows} rows"
+        message = f"the audit log has {verdict.rows} rows"
         if not verdict.whole:
-            said += f" and was altered from row {verdict.broken_at} on"
-        self._turn(StoreAlarm.AUDIT_BROKEN, said, holds=not verdict.whole)
+            message += f" and was altered from row {verdict.broken_at} on"
+        self._update_alarm(StoreAlarm.AUDIT_BROKEN, message, holds=not verdict.whole)
 
-    def _turn(self, name: StoreAlarm, said: str, *, holds: bool) -> None:
+    def _update_alarm(self, name: StoreAlarm, message: str, *, holds: bool) -> None:
         """Raise the alarm when a condition begins, and resolve it when the condition ends."""
         if holds == (name in self._raised):
             return
-        self._alarm(Alarm(name, self._detector, said, resolved=not holds))
+        self._alarm(Alarm(name, self._detector, message, resolved=not holds))
         (self._raised.add if holds else self._raised.discard)(name)
 
     def _run(self, attempt: RepeatedWork) -> None:
@@ -115,9 +115,9 @@ class StoreWatch(BackgroundThread):
                 return
             self.leads = True
             try:
-                while not self._stop.wait(_LOOK_S):
+                while not self._stop.wait(_POLL_INTERVAL_S):
                     lead.check()
-                    self.look()
+                    self.check()
                     attempt.succeeds()
             finally:
                 self.leads = False

@@ -71,7 +71,7 @@ class Reader:
 async def tell(hub: Hub, memory: FeedMemory, events: Sequence[FeedAlert | FeedCorrection]) -> None:
     """As the follower does."""
     for event in events:
-        memory.take(event)
+        memory.add(event)
     hub.publish(events)
     await asyncio.sleep(0)
 
@@ -109,7 +109,7 @@ def test_a_server_that_began_anew_takes_the_place_of_the_one_before() -> None:
         await first.more()
         fresh = FeedMemory()
         for number in range(1, 9):
-            fresh.take(alert(number))
+            fresh.add(alert(number))
         after = hub_of(fresh)
         after.publish([alert(8)])
         await asyncio.sleep(0)
@@ -202,7 +202,7 @@ def test_what_a_reader_missed_is_written_in_pieces_and_outside_the_event_loop() 
     async def run() -> None:
         memory = FeedMemory()
         for number in range(5_000):
-            memory.take(alert(number))
+            memory.add(alert(number))
         writer = Faulty(memory, unwritable=-1)
         hub = Hub(asyncio.get_running_loop(), memory, writer)
         hub.publish([alert(4_999)])
@@ -281,8 +281,8 @@ def test_an_alert_that_a_correction_adds_is_among_them() -> None:
     memory = FeedMemory()
     added = json.loads(alert_json(7))
     said = {"alertId": added["alertId"], "kind": "ADDED", "correctedAt": 9, "ruleId": 1, "alert": added}
-    memory.take(read_correction(0, 5, json.dumps(said).encode()))
-    memory.take(read_correction(1, 6, json.dumps({**said, "kind": "RETRACTED", "alert": None}).encode()))
+    memory.add(read_correction(0, 5, json.dumps(said).encode()))
+    memory.add(read_correction(1, 6, json.dumps({**said, "kind": "RETRACTED", "alert": None}).encode()))
     assert [(each.source, each.added_ms) for each in memory.alerts()] == [(FeedSource.CORRECTIONS, 9)]
     assert memory.hour(1, 5)[-1] == 0, "it is no news"
 
@@ -290,7 +290,7 @@ def test_an_alert_that_a_correction_adds_is_among_them() -> None:
 def test_an_alert_told_twice_is_one() -> None:
     memory = FeedMemory()
     for offset in (1, 2):
-        memory.take(read_alert(FeedSource.ALERTS, offset, 1, alert_json(7)))
+        memory.add(read_alert(FeedSource.ALERTS, offset, 1, alert_json(7)))
     assert len(memory.alerts()) == 1
     assert memory.hour(1, 0)[-1] == 1
 
@@ -316,7 +316,7 @@ def test_a_flood_is_said_once_and_its_end_once() -> None:
         ({1: 11.0}, [(1, True)]),
     ]
     for rates, said in looks:
-        assert [(turn.rule_id, turn.began) for turn in watch.look(rates)] == said, rates
+        assert [(turn.rule_id, turn.began) for turn in watch.update(rates)] == said, rates
 
 
 def test_a_snooze_is_of_a_rule_or_of_one_key_until_its_time() -> None:

@@ -20,45 +20,45 @@ from tests.support.control_plane.scene import ADA, RULE, Scene
 from tests.support.waiting import until
 
 
-def active(desk: ControlService) -> int:
-    row = desk.create(ADA, RuleInput(document=RULE)).row
-    row = desk.change_state(ADA, row.rule_id, row.revision, StateName.ACTIVE).row
+def active(service: ControlService) -> int:
+    row = service.create(ADA, RuleInput(document=RULE)).row
+    row = service.change_state(ADA, row.rule_id, row.revision, StateName.ACTIVE).row
     assert row.state is StateName.ACTIVE
     return row.rule_id
 
 
 def fire(memory: FeedMemory, rule_id: int, numbers: range, now_ms: int) -> None:
     for number in numbers:
-        memory.take(replace(alert(number, rule_id), append_ms=now_ms))
+        memory.add(replace(alert(number, rule_id), append_ms=now_ms))
 
 
 def guard_of(scene: Scene, memory: FeedMemory, flood: Flood, alarms: list[Alarm]) -> FloodGuard:
     def lead() -> AbstractContextManager[Leadership]:
         return scene.database.leadership("flood")
 
-    return FloodGuard(memory, scene.desk, flood, "detector", alarms.append, scene.clock, lead, look_s=0.01)
+    return FloodGuard(memory, scene.service, flood, "detector", alarms.append, scene.clock, lead, interval_s=0.01)
 
 
 @pytest.mark.parametrize("to_shadow", [True, False])
 def test_a_flood_raises_one_alarm_and_may_move_the_rule(scene: Scene, to_shadow: bool) -> None:
-    rule_id, alarms, memory = active(scene.desk), list[Alarm](), FeedMemory()
+    rule_id, alarms, memory = active(scene.service), list[Alarm](), FeedMemory()
     flood = Flood(alerts_per_minute=10, to_shadow=to_shadow)
     guard = guard_of(scene, memory, flood, alarms)
     fire(memory, rule_id, range(10), scene.clock.now_ms)
-    guard.look()
+    guard.check()
     assert not alarms and not guard.flooding
     fire(memory, rule_id, range(10, 30), scene.clock.now_ms)
-    guard.look()
-    guard.look()
+    guard.check()
+    guard.check()
     assert [(each.name, each.resolved) for each in alarms] == [(ALARM, False)]
     assert guard.flooding == {rule_id}
-    row = scene.desk.rule(rule_id).row
+    row = scene.service.rule(rule_id).row
     assert row.state is (StateName.SHADOW if to_shadow else StateName.ACTIVE)
     assert (row.updated_by == "flood-guard") is to_shadow
     scene.clock.now_ms += 180_000
-    guard.look()
+    guard.check()
     assert [(each.name, each.resolved) for each in alarms] == [(ALARM, False), (ALARM, True)]
-    assert scene.desk.verify_audit().whole
+    assert scene.service.verify_audit().whole
 
 
 def test_a_rule_that_nobody_here_knows_floods_too(scene: Scene) -> None:
@@ -66,7 +66,7 @@ def test_a_rule_that_nobody_here_knows_floods_too(scene: Scene) -> None:
     flood = Flood(alerts_per_minute=1, to_shadow=True)
     guard = guard_of(scene, memory, flood, alarms)
     fire(memory, 77, range(5), scene.clock.now_ms)
-    guard.look()
+    guard.check()
     assert "rule 77" in alarms[0].said
 
 

@@ -21,7 +21,7 @@ def test_changes_here_and_elsewhere_are_told(scene: Scene) -> None:
     def rules() -> list[int | None]:
         return [each.rule_id for each in told if isinstance(each, FeedRuleChange)]
 
-    here, elsewhere = scene.desk, scene.another()
+    here, elsewhere = scene.service, scene.another()
     watch = ChangesWatch(here, tell)
     watch.start()
     try:

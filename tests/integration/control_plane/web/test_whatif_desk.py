@@ -16,13 +16,13 @@ from tests.support.waiting import until
 QUESTION = WhatIfQuestion(b'{"ruleId": 1}', 7)
 
 
-def desk(project: Project, tmp_path: Path, script: str) -> WhatIfRunner:
+def service(project: Project, tmp_path: Path, script: str) -> WhatIfRunner:
     return WhatIfRunner(project, tmp_path / "archive", [sys.executable, "-c", script])
 
 
 def test_the_result_is_what_the_command_prints(project: Project, tmp_path: Path) -> None:
     script = "import sys; print(open(sys.argv[1]).read() + ' '.join(sys.argv[2:]))"
-    run = desk(project, tmp_path, script).start(QUESTION)
+    run = service(project, tmp_path, script).start(QUESTION)
     assert run.ended.wait(60)
     assert run.status is WhatIfStatus.DONE
     expected = f'{{"ruleId": 1}}--days=7 --archive={tmp_path / "archive"} --processes=1 --json\n'
@@ -30,14 +30,14 @@ def test_the_result_is_what_the_command_prints(project: Project, tmp_path: Path)
 
 
 def test_limits_and_no_other_windows_are_asked_of_the_command(project: Project, tmp_path: Path) -> None:
-    what_ifs = desk(project, tmp_path, "import sys; print(' '.join(sys.argv[-2:]))")
+    what_ifs = service(project, tmp_path, "import sys; print(' '.join(sys.argv[-2:]))")
     run = what_ifs.start(WhatIfQuestion(b"{}", 7, (Decimal("1E+3"), Decimal("2.5")), windows=False))
     assert run.ended.wait(60)
     assert run.result == b"--limits=1000,2.5 --no-windows\n"
 
 
 def test_an_error_is_told_by_its_last_line(project: Project, tmp_path: Path) -> None:
-    run = desk(project, tmp_path, "import sys; sys.exit('first\\nthe archive holds no transaction yet')").start(
+    run = service(project, tmp_path, "import sys; sys.exit('first\\nthe archive holds no transaction yet')").start(
         QUESTION
     )
     assert run.ended.wait(60)
@@ -47,7 +47,7 @@ def test_an_error_is_told_by_its_last_line(project: Project, tmp_path: Path) -> 
 def test_an_unexpected_error_fails_one_what_if_and_not_the_next(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    what_ifs = desk(project, tmp_path, "print(7)")
+    what_ifs = service(project, tmp_path, "print(7)")
     evaluate, failing = what_ifs._evaluate, [True]
 
     def fails(run: WhatIfRun) -> None:
@@ -63,7 +63,7 @@ def test_an_unexpected_error_fails_one_what_if_and_not_the_next(
 
 
 def test_so_many_may_wait_and_no_more(project: Project, tmp_path: Path) -> None:
-    what_ifs = desk(project, tmp_path, "import time; time.sleep(600)")
+    what_ifs = service(project, tmp_path, "import time; time.sleep(600)")
     first = what_ifs.start(QUESTION)
     until(lambda: first.status is WhatIfStatus.RUNNING, "the first runs")
     for _ in range(10):

@@ -93,26 +93,26 @@ def audit(
     rule_id: Annotated[int | None, Query(alias="ruleId", ge=1, le=MAX_ID)] = None,
 ) -> Response:
     """List the audit log, newest first."""
-    page = parts.desk.audit_rows(before=before, limit=limit, rule_id=rule_id)
+    page = parts.service.audit_rows(before=before, limit=limit, rule_id=rule_id)
     return answer(shapes.Audits(items=list(page.items), next=page.next))
 
 
 @routes.get("/audit/verify", response_model=views.AuditVerdict, openapi_extra=least("approver"))
 def verify_audit(parts: CurrentParts) -> Response:
     """Check the audit chain."""
-    return answer(parts.desk.verify_audit())
+    return answer(parts.service.verify_audit())
 
 
 @routes.get("/bindings", response_model=shapes.Bindings, openapi_extra=least("admin"))
 def list_bindings(parts: CurrentParts) -> Response:
     """List the users with a role."""
-    return answer(shapes.Bindings(items=list(parts.desk.bindings())))
+    return answer(shapes.Bindings(items=list(parts.service.bindings())))
 
 
 @routes.put("/bindings/{user}", response_model=views.Binding, openapi_extra=least("admin"))
 def bind(parts: CurrentParts, who: CurrentActor, user: UserName, body: shapes.BindingRequest) -> Response:
     """Give a user a role."""
-    bound = parts.desk.bind(who, user, body.role)
+    bound = parts.service.bind(who, user, body.role)
     parts.roles.forget()
     return answer(bound)
 
@@ -120,7 +120,7 @@ def bind(parts: CurrentParts, who: CurrentActor, user: UserName, body: shapes.Bi
 @routes.delete("/bindings/{user}", status_code=204, openapi_extra=least("admin"))
 def unbind(parts: CurrentParts, who: CurrentActor, user: UserName) -> Response:
     """Remove a user's role."""
-    parts.desk.unbind(who, user)
+    parts.service.unbind(who, user)
     parts.roles.forget()
     return nothing()
 

@@ -35,7 +35,7 @@ AlertId = Annotated[str, Path(pattern=r"^[0-9a-fA-F-]{36}$")]
 Position = Annotated[str | None, Query(max_length=100)]
 OfRule = Annotated[int | None, Query(alias="ruleId", ge=1, le=MAX_ID)]
 
-_LOOK_S = 0.05
+_POLL_INTERVAL_S = 0.05
 _CAUGHT_UP_S = 30.0
 _STREAM_S = 600.0  # then the client must connect again, which checks its login again
 _STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -62,7 +62,7 @@ def list_alerts(
     """
     wanted = AlertFilter(rule_id, key, shadow, corrections, snoozed)
     page = parts.alerts.page(wanted, _place(before), limit)
-    marks = parts.desk.marks([each.facts.alert_id for each in page.alerts])
+    marks = parts.service.marks([each.facts.alert_id for each in page.alerts])
     text, snoozing = AlertText(parts.memory), parts.snoozing()
     shown = [each.with_snooze(snoozing) for each in page.alerts]
     items = b",".join(text.write(each, marks.get(each.facts.alert_id)) for each in shown)
@@ -92,7 +92,7 @@ async def stream(
     # The records that a server reads when it starts are not new events.
     if not await _caught_up(parts.feed):
         raise WebError(503, "the server is still reading the latest alerts; try again later")
-    await asyncio.sleep(_LOOK_S)  # the last events are on their way to the hub
+    await asyncio.sleep(_POLL_INTERVAL_S)  # the last events are on their way to the hub
     return StreamingResponse(parts.hub.read(since, _STREAM_S), 200, _STREAM_HEADERS, "text/event-stream")
 
 
@@ -108,7 +108,7 @@ def mark_alert(
 ) -> Response:
     """Mark an alert as fraud or not fraud. `position` locates an alert that is not in memory."""
     facts = _alert(parts, alert_id, position).facts
-    mark = parts.desk.mark(who, facts.alert_id, facts.rule_id, facts.rule_version, body.verdict)
+    mark = parts.service.mark(who, facts.alert_id, facts.rule_id, facts.rule_version, body.verdict)
     parts.marks.forget()
     return answer(mark)
 
@@ -116,7 +116,7 @@ def mark_alert(
 @routes.delete("/alerts/{alert_id}/mark", status_code=204, openapi_extra=least("analyst"))
 def unmark_alert(parts: CurrentParts, who: CurrentActor, alert_id: AlertId) -> Response:
     """Remove the mark of an alert."""
-    parts.desk.unmark(who, alert_id.lower())
+    parts.service.unmark(who, alert_id.lower())
     parts.marks.forget()
     return nothing()
 
@@ -124,13 +124,13 @@ def unmark_alert(parts: CurrentParts, who: CurrentActor, alert_id: AlertId) -> R
 @routes.get("/snoozes", response_model=shapes.Snoozes, openapi_extra=least("viewer"))
 def list_snoozes(parts: CurrentParts) -> Response:
     """List the snoozes in force."""
-    return answer(shapes.Snoozes(items=list(parts.desk.snoozes())))
+    return answer(shapes.Snoozes(items=list(parts.service.snoozes())))
 
 
 @routes.post("/snoozes", status_code=201, response_model=views.Snooze, openapi_extra=least("analyst"))
 def snooze(parts: CurrentParts, who: CurrentActor, body: shapes.SnoozeRequest) -> Response:
     """Hide alerts of a rule, or of one key of it, from the list until a time."""
-    made = parts.desk.snooze(who, body.rule_id, body.key, body.until, body.reason)
+    made = parts.service.snooze(who, body.rule_id, body.key, body.until, body.reason)
     parts.snoozing.forget()
     return answer(made, 201)
 
@@ -138,7 +138,7 @@ def snooze(parts: CurrentParts, who: CurrentActor, body: shapes.SnoozeRequest) -
 @routes.delete("/snoozes/{snooze_id}", status_code=204, openapi_extra=least("analyst"))
 def end_snooze(parts: CurrentParts, who: CurrentActor, snooze_id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
     """End a snooze now."""
-    parts.desk.unsnooze(who, snooze_id)
+    parts.service.unsnooze(who, snooze_id)
     parts.snoozing.forget()
     return nothing()
 
@@ -158,7 +158,7 @@ async def _caught_up(feed: FeedReader) -> bool:
     try:
         async with asyncio.timeout(_CAUGHT_UP_S):
             while not feed.caught_up:  # noqa: ASYNC110 -- the feed is a thread, which has no event loop
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(_POLL_INTERVAL_S)
     except TimeoutError:
         return False
     return True

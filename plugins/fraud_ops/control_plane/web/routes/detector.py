@@ -62,7 +62,7 @@ def start_what_if(parts: CurrentParts, body: shapes.WhatIfRequest) -> Response:
     """Start the evaluation of a rule over past days. It publishes nothing."""
     if (body.document is None) == (body.text is None):
         raise WebError(422, "send the rule in one form: document or text")
-    judged = parts.desk.validate(RuleInput(document=body.document, text=body.text))
+    judged = parts.service.validate(RuleInput(document=body.document, text=body.text))
     if not judged.valid or judged.document is None:
         return problem(422, "the rule is not valid", judged.reasons)
     if not all(limit.is_finite() and abs(limit.adjusted()) <= _DIGITS for limit in body.limits or ()):

@@ -50,20 +50,20 @@ def list_rules(
     cursor: Cursor = None,
 ) -> Response:
     """List rules by id. `q` searches id, name, description and owner. Deleted rules appear only with `state=DELETE`."""
-    page = parts.desk.rules(state=state, query=q, limit=limit, cursor=cursor)
+    page = parts.service.rules(state=state, query=q, limit=limit, cursor=cursor)
     return answer(shapes.Rules(items=rows.rows(parts, page.items), next=page.next))
 
 
 @routes.post("/rules", status_code=201, response_model=shapes.RuleDetail, openapi_extra=least("analyst"))
 def create_rule(parts: CurrentParts, who: CurrentActor, body: shapes.WriteRequest) -> Response:
     """Save a new rule as a draft. A rule without a `ruleId` gets a free id."""
-    return rows.detail(parts, parts.desk.create(who, _given(body), body.comment), 201)
+    return rows.detail(parts, parts.service.create(who, _rule_input(body), body.comment), 201)
 
 
 @routes.post("/rules/validate", response_model=views.Validation, openapi_extra=least("analyst"))
 def validate_rule(parts: CurrentParts, body: shapes.ValidateRequest) -> Response:
     """Validate a rule and list all faults. This saves nothing."""
-    return answer(parts.desk.validate(_given(body), body.rule_id))
+    return answer(parts.service.validate(_rule_input(body), body.rule_id))
 
 
 @routes.get("/refused-records", response_model=shapes.RefusedRecords, openapi_extra=least("viewer"))
@@ -75,7 +75,7 @@ def list_refused_records(parts: CurrentParts) -> Response:
 @routes.get("/rules/{rule_id}", response_model=shapes.RuleDetail, openapi_extra=least("viewer"))
 def get_rule(parts: CurrentParts, rule_id: Id) -> Response:
     """Read a rule, with its revision as the ETag."""
-    return rows.detail(parts, parts.desk.rule(rule_id))
+    return rows.detail(parts, parts.service.rule(rule_id))
 
 
 @routes.put("/rules/{rule_id}", response_model=shapes.RuleDetail, responses=_WAITS, openapi_extra=least("analyst"))
@@ -83,14 +83,16 @@ def edit_rule(
     parts: CurrentParts, who: CurrentActor, rule_id: Id, body: shapes.WriteRequest, if_match: IfMatch = None
 ) -> Response:
     """Save a new revision, or request it if it needs approval (202)."""
-    seen = _seen(if_match)
-    return _changed(parts, parts.desk.edit(who, rule_id, seen, _given(body), body.comment), seen)
+    revision = _revision_read(if_match)
+    return _change_response(
+        parts, parts.service.edit(who, rule_id, revision, _rule_input(body), body.comment), revision
+    )
 
 
 @routes.get("/rules/{rule_id}/versions", response_model=shapes.Versions, openapi_extra=least("viewer"))
 def list_versions(parts: CurrentParts, rule_id: Id, before: Before = None, limit: Most = 100) -> Response:
     """List the revisions, newest first."""
-    page = parts.desk.versions(rule_id, limit=limit, before=before)
+    page = parts.service.versions(rule_id, limit=limit, before=before)
     return answer(shapes.Versions(items=rows.versions(parts, rule_id, page.items), next=page.next))
 
 
@@ -102,7 +104,7 @@ def diff_versions(
     until: Annotated[Revision, Query(alias="to")],
 ) -> Response:
     """Compare two revisions."""
-    return answer(shapes.Diff(changes=parts.desk.diff(rule_id, since, until)))
+    return answer(shapes.Diff(changes=parts.service.diff(rule_id, since, until)))
 
 
 @routes.post(
@@ -112,8 +114,10 @@ def change_state(
     parts: CurrentParts, who: CurrentActor, rule_id: Id, body: shapes.StateRequest, if_match: IfMatch = None
 ) -> Response:
     """Change the state of a rule, or request the change if it needs approval (202)."""
-    seen = _seen(if_match)
-    return _changed(parts, parts.desk.change_state(who, rule_id, seen, body.state, body.comment), seen)
+    revision = _revision_read(if_match)
+    return _change_response(
+        parts, parts.service.change_state(who, rule_id, revision, body.state, body.comment), revision
+    )
 
 
 @routes.post(
@@ -123,8 +127,10 @@ def roll_back(
     parts: CurrentParts, who: CurrentActor, rule_id: Id, body: shapes.RollbackRequest, if_match: IfMatch = None
 ) -> Response:
     """Save an old revision's document as a new revision, or request it if it needs approval (202)."""
-    seen = _seen(if_match)
-    return _changed(parts, parts.desk.rollback(who, rule_id, seen, body.revision, body.comment), seen)
+    revision = _revision_read(if_match)
+    return _change_response(
+        parts, parts.service.rollback(who, rule_id, revision, body.revision, body.comment), revision
+    )
 
 
 @routes.get("/approvals", response_model=shapes.Approvals, openapi_extra=least("viewer"))
@@ -136,26 +142,26 @@ def list_approvals(
     limit: Most = 100,
 ) -> Response:
     """List the requests for approval that are open; with `open=false`, also those that are decided."""
-    page = parts.desk.approvals(open_only=open_only, limit=limit, before=before)
+    page = parts.service.approvals(open_only=open_only, limit=limit, before=before)
     return answer(shapes.Approvals(items=list(page.items), next=page.next))
 
 
 @routes.post("/approvals/{approval_id}/approve", response_model=views.Approval, openapi_extra=least("approver"))
 def approve(parts: CurrentParts, who: CurrentActor, approval_id: Id, body: shapes.Decision) -> Response:
     """Approve a request: the change takes effect."""
-    return answer(parts.desk.decide(who, approval_id, approve=True, comment=body.comment))
+    return answer(parts.service.decide(who, approval_id, approve=True, comment=body.comment))
 
 
 @routes.post("/approvals/{approval_id}/reject", response_model=views.Approval, openapi_extra=least("analyst"))
 def reject(parts: CurrentParts, who: CurrentActor, approval_id: Id, body: shapes.Decision) -> Response:
     """Reject a request. Users who are not approvers may only withdraw their own requests."""
-    return answer(parts.desk.decide(who, approval_id, approve=False, comment=body.comment))
+    return answer(parts.service.decide(who, approval_id, approve=False, comment=body.comment))
 
 
 @routes.post("/controls", status_code=202, response_model=views.ControlResult, openapi_extra=least("admin"))
 def send_control(parts: CurrentParts, who: CurrentActor, body: shapes.ControlRequest) -> Response:
     """Send a control for all rules or all state. Destructive controls need `confirm`."""
-    return answer(parts.desk.control(who, body.control.value, body.confirm, body.comment), 202)
+    return answer(parts.service.control(who, body.control.value, body.confirm, body.comment), 202)
 
 
 @routes.get(
@@ -171,7 +177,7 @@ def export_rules(
     wanted = RuleFormat(form)
     suffix = "txt" if wanted is RuleFormat.TEXT else wanted.value
     named = {"Content-Disposition": f'attachment; filename="rules.{suffix}"'}
-    return Response(parts.desk.export(wanted), 200, named, f"{_FILES[wanted]}; charset=utf-8")
+    return Response(parts.service.export(wanted), 200, named, f"{_FILES[wanted]}; charset=utf-8")
 
 
 @routes.post("/import", response_model=views.ImportResult, openapi_extra=least("analyst"))
@@ -184,7 +190,7 @@ def import_rules(
 ) -> Response:
     """Import a file of rules, all of it or nothing. New rules become drafts."""
     form = None if body.format is None else RuleFormat(body.format)
-    return answer(parts.desk.import_rules(who, body.content, form, body.comment, dry_run=dry_run))
+    return answer(parts.service.import_rules(who, body.content, form, body.comment, dry_run=dry_run))
 
 
 @routes.get("/operations", response_model=shapes.Operations, openapi_extra=least("viewer"))
@@ -196,13 +202,13 @@ def list_operations(
     return answer(shapes.Operations(items=[activation_of(each) for each in found]))
 
 
-def _given(body: shapes.WriteRequest | shapes.ValidateRequest) -> RuleInput:
+def _rule_input(body: shapes.WriteRequest | shapes.ValidateRequest) -> RuleInput:
     if sum(each is not None for each in (body.document, body.text, body.yaml)) != 1:
         raise WebError(422, "send the rule in one form: document, text or yaml")
     return RuleInput(document=body.document, text=body.text, yaml=body.yaml)
 
 
-def _seen(if_match: str | None) -> int:
+def _revision_read(if_match: str | None) -> int:
     """Parse the revision that the client has read."""
     if if_match is None:
         raise WebError(
@@ -214,7 +220,7 @@ def _seen(if_match: str | None) -> int:
     return int(found[1])
 
 
-def _changed(parts: CurrentParts, found: RuleWithForms, seen: int) -> Response:
+def _change_response(parts: CurrentParts, found: RuleWithForms, revision: int) -> Response:
     """Build the response to a change: 202 if the rule is unchanged because the change waits for approval."""
-    waits = found.row.pending is not None and found.row.revision == seen
+    waits = found.row.pending is not None and found.row.revision == revision
     return rows.detail(parts, found, 202 if waits else 200)
