@@ -1,12 +1,16 @@
 """Rules from the desk in the running detector: the versions it goes by are the offsets that the store knows.
 
 The publisher writes in transactions, whose markers take offsets too: also the last ones of the log.
+
+The same two starts show a producer that renames a field: the detector is BLIND, its next start knows the new name, and
+a quarantine replay brings the alerts.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +20,16 @@ from confluent_kafka import Producer
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.views import RuleWithForms
 from fraud_ops.control_plane.sync.background import Background
+from fraud_ops.hooks.watch import DetectorWatch
+from fraud_ops.verdicts.health import health
+from fraud_ops.verdicts.verdict import Health, Limits
 from fraud_rules.configuration.project import Project
 from fraud_rules.logs.rule_status import await_operations
 from fraud_rules.runtime import clock
 from tests.support.control_plane.scene import ADA, SCHEMA, Scene, given
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
+from tests.support.processes.fraud_command import environment, fraud
 from tests.support.processes.running_detector import Installation, RunningDetector
 from tests.support.waiting import until
 
@@ -68,13 +76,43 @@ def abort_one(topics: OwnTopics) -> None:
     producer.abort_transaction()
 
 
-def pay(topics: OwnTopics, number: int) -> None:
+def pay(topics: OwnTopics, *numbers: int, payee: str = "payeeId") -> None:
     now_ms = clock.now_ms()
     transaction = {
-        "transactionId": number, "eventTime": now_ms, "payeeId": 1, "beneficiaryId": 2, "paymentType": "CSH",
+        "eventTime": now_ms, payee: 1, "beneficiaryId": 2, "paymentType": "CSH",
         "paymentAmount": 50, "ingestionTimestamp": now_ms,
     }  # fmt: skip
-    produce(topics.bootstrap, topics.names.transactions, [json.dumps(transaction).encode()])
+    records = [json.dumps({"transactionId": number, **transaction}).encode() for number in numbers]
+    produce(topics.bootstrap, topics.names.transactions, records)
+
+
+RENAMED = range(1_000, 1_030)
+"""The payments whose producer has renamed `payeeId`."""
+
+
+def await_blind(installation: Installation) -> None:
+    """Return when a supervisor finds the detector BLIND."""
+    with DetectorWatch(installation.topics.kafka, installation.settings) as watch:
+
+        def is_blind() -> bool:
+            seen = watch.observe()
+            verdict = health(seen, Limits(), seen.at_ms)
+            return verdict.health is Health.BLIND and "are in quarantine" in verdict.reasons[0]
+
+        until(is_blind, "the detector is blind")
+
+
+def with_alias(installation: Installation, home: Path) -> Installation:
+    """The installation with a schema that knows `payeeId` as `payer_id` too."""
+    config = installation.project.config
+    (home / "config").mkdir(parents=True)
+    for name in ("topics.yaml", "detector.yaml"):
+        (home / "config" / name).write_text((config / name).read_text())
+    schema = (config / "schema.yaml").read_text()
+    renamed = schema.replace("aliases: [payerId]", "aliases: [payerId, payer_id]")
+    assert renamed != schema
+    (home / "config" / "schema.yaml").write_text(renamed)
+    return replace(installation, schema=home / "config" / "schema.yaml")
 
 
 def alerts(topics: OwnTopics) -> list[dict[str, Any]]:
@@ -87,7 +125,7 @@ def active(scene: Scene, rule_id: int) -> RuleWithForms:
 
 
 def test_versions_of_the_store_are_those_of_alerts(
-    published: Scene, topics: OwnTopics, installation: Installation
+    published: Scene, topics: OwnTopics, installation: Installation, tmp_path: Path
 ) -> None:
     detail = active(published, 1)
     abort_one(topics)
@@ -106,9 +144,11 @@ def test_versions_of_the_store_are_those_of_alerts(
         assert (alert["ruleVersion"], alert["triggeringValue"]) == (second, "100")
         published.service.change_state(ADA, 1, detail.row.revision, StateName.PAUSE)
         live(published, topics, 1)
+        pay(topics, *RENAMED, payee="payer_id")
+        await_blind(installation)
     finally:
         detector.kill()
-    again = RunningDetector(installation)
+    again = RunningDetector(with_alias(installation, tmp_path / "renamed"))
     try:
         again.wait_ready()
         active(published, 2)
@@ -116,5 +156,9 @@ def test_versions_of_the_store_are_those_of_alerts(
         pay(topics, 3)
         alert = until(lambda: alerts(topics)[2:], "the third alert")[0]
         assert (alert["ruleId"], alert["ruleVersion"]) == (2, third)
+        replayed = fraud("quarantine", "replay", env={**environment(topics), "FRAUD_HOME": str(tmp_path / "renamed")})
+        assert (replayed.exit_code, replayed.out.startswith(f"{len(RENAMED)} records")) == (0, True), replayed
+        found = until(lambda: alerts(topics)[3 + len(RENAMED) - 1 :] and alerts(topics), "the alerts of the replay")
+        assert sorted(each["triggeringEvent"]["transactionId"] for each in found[3:]) == list(RENAMED)
     finally:
         again.kill()
