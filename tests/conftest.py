@@ -1,4 +1,4 @@
-"""What tests share: a real broker, and topics of one's own on it."""
+"""Fixtures for all tests: a real broker, and topics for one test."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _AIRFLOW = "airflow"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """What needs a server says so, also when only a fixture of it does."""
+    """Mark a test that uses a server, also through another fixture, as an integration test."""
     if _SHARED.intersection(getattr(item, "fixturenames", ())):
         item.add_marker(pytest.mark.integration)
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Name the groups of tests that one worker runs, and start with the longest.
+    """Assign tests to groups that one worker runs, and start with the longest group.
 
     All tests that start a whole Airflow are one group, because two Airflows starve each other. The tests of a file that
-    start servers or share a fixture are one group, so that the fixture runs once. Any worker runs any other test, and
-    those come last.
+    start servers or share a fixture are one group, so that the fixture runs once. Any worker may run
+    the other tests. They come last.
     """
     groups = {item: _group(item) for item in items}
     for item, group in groups.items():
@@ -59,7 +59,7 @@ def project() -> Project:
 
 @pytest.fixture(scope="session")
 def broker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A running broker for the whole session. A test that kills brokers makes its own."""
+    """A running broker for the whole session. A test that kills brokers starts its own."""
     port, controller_port = free_ports(2)
     broker = Broker(tmp_path_factory.mktemp("broker"), port, controller_port, project)
     broker.start()

@@ -1,4 +1,4 @@
-"""Agents as processes, with a real broker and stand-ins for detectors: what happens when any of them is killed."""
+"""Agents as processes, with a real broker and stand-ins for detectors: each of them is killed in turn."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_run_redeploy_refuse_and_drain(ops: Operations, topics: OwnTopics, tmp_p
     swapped = ops.release(stand_in(tmp_path / "swapped.whl"))
     stand_in(tmp_path / "swapped.whl", obeys=False)
     assert ops.await_phase(ops.decide(swapped), REFUSED).error_name == "ReleaseInvalid"
-    assert ops.members(first), "what runs is not touched by what is refused"
+    assert ops.members(first), "a refused intent leaves the running detector alone"
 
     second = ops.decide(ops.release(stand_in(tmp_path / "a.whl"), driver_memory="2g"))
     ops.await_phase(second, RUNNING)
@@ -75,13 +75,13 @@ def test_run_redeploy_refuse_and_drain(ops: Operations, topics: OwnTopics, tmp_p
     ops.await_gone(first)
     drain = ops.decide(None)
     ops.await_phase(drain, STOPPED)
-    ops.await_gone(second)  # its workers too, in a process group of their own
+    ops.await_gone(second)  # its workers too, which have their own process group
 
 
-def test_a_slow_start_goes_on_and_one_without_progress_has_failed(
+def test_a_slow_start_continues_and_a_start_without_progress_fails(
     ops: Operations, topics: OwnTopics, tmp_path: Path
 ) -> None:
-    """A limit of five seconds: a start that takes long and makes progress outlives it twice."""
+    """A limit of five seconds: a slow start with progress lasts twice as long."""
     limits, settings = Limits(starting_ms=5_000), replace(DetectorSettings(), topics=topics.names)
     ops.agent(FRAUD_AGENT_HEARTBEAT_MS="200")
     with DetectorWatch(topics.kafka, settings) as watch:
@@ -97,7 +97,7 @@ def test_a_slow_start_goes_on_and_one_without_progress_has_failed(
             assert found.health is Health.STARTING, found
             return now_ms() > began + 3 * limits.starting_ms
 
-        until(outlived, "the limit has passed twice since")
+        until(outlived, "the limit has passed twice")
         assert "restoring state: " in verdict().reasons[0]
         ops.decide(None)
         ops.await_phase(slow, STOPPED)
@@ -114,7 +114,7 @@ def test_a_slow_start_goes_on_and_one_without_progress_has_failed(
         assert patience_ms(limits.starting_ms, watch.observe(), now_ms()) == 2 * limits.starting_ms
 
 
-def test_a_detector_that_stands_still_is_killed_with_all_it_started(ops: Operations, tmp_path: Path) -> None:
+def test_a_detector_without_progress_is_killed_with_its_child_processes(ops: Operations, tmp_path: Path) -> None:
     ops.agent("--drain-s=1")
     record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
     ops.await_phase(record, RUNNING)
@@ -125,7 +125,7 @@ def test_a_detector_that_stands_still_is_killed_with_all_it_started(ops: Operati
     assert not ops.members(record)
 
 
-def test_after_its_death_the_next_agent_adopts_and_starts_no_second(ops: Operations, tmp_path: Path) -> None:
+def test_the_next_agent_adopts_the_detector_of_a_dead_agent(ops: Operations, tmp_path: Path) -> None:
     agent = ops.agent()
     record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
     ops.await_phase(record, RUNNING)
@@ -137,11 +137,11 @@ def test_after_its_death_the_next_agent_adopts_and_starts_no_second(ops: Operati
     assert ops.await_phase(record, RUNNING).agent.startswith("successor")
     assert {process.pid for process in ops.members(record)} == before
     ops.decide(None)
-    assert ops.await_phase(record, STOPPED).exit_code == 0, "how it ended is known, though it was another agent's child"
+    assert ops.await_phase(record, STOPPED).exit_code == 0, "the agent knows the exit code of another agent's child"
 
 
 @pytest.mark.parametrize("whom", ["driver", "starter", "both"])
-def test_a_death_is_told_and_nothing_is_left(whom: str, ops: Operations, tmp_path: Path) -> None:
+def test_a_death_is_reported_and_no_process_remains(whom: str, ops: Operations, tmp_path: Path) -> None:
     ops.agent()
     record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
     ops.await_phase(record, RUNNING)
@@ -150,19 +150,19 @@ def test_a_death_is_told_and_nothing_is_left(whom: str, ops: Operations, tmp_pat
         if (is_starter and whom != "driver") or ("detector" in process.cmdline() and whom != "starter"):
             process.kill()
     if whom == "starter":
-        ops.decide(None)  # the driver works on: it is found, and asked to end, when something else is wanted
-    told = ops.await_phase(record, AttemptPhase.FAILED, AttemptPhase.LOST)
-    assert told.exit_code == (-signal.SIGKILL if whom == "driver" else None)
+        ops.decide(None)  # the driver continues: the agent finds it, and asks it to end for the next intent
+    ended = ops.await_phase(record, AttemptPhase.FAILED, AttemptPhase.LOST)
+    assert ended.exit_code == (-signal.SIGKILL if whom == "driver" else None)
     ops.await_gone(record)
 
 
-def test_an_agent_elsewhere_takes_over_and_fences_this_one(ops: Operations, tmp_path: Path) -> None:
+def test_an_agent_on_another_machine_takes_over_and_fences_this_one(ops: Operations, tmp_path: Path) -> None:
     first = ops.agent()
     record = ops.decide(ops.release(stand_in(tmp_path / "a.whl")))
     ops.await_phase(record, RUNNING)
     ops.agent(home=tmp_path / "elsewhere")
     assert first.wait(60) == Fenced.exit_code
-    assert not ops.members(record), "it ends what it can no longer answer for"
+    assert not ops.members(record), "it ends the detector that it does not control any more"
     ops.await_phase(record, AttemptPhase.LOST)
 
 
@@ -172,8 +172,8 @@ def test_two_agents_never_work_in_one_home(ops: Operations) -> None:
     assert ops.agent().wait(60) == AttemptUnreachable.exit_code
 
 
-def test_containers_that_see_no_process_of_each_other(ops: Operations, tmp_path: Path) -> None:
-    """The agent in one PID namespace, whoever reads in another."""
+def test_agents_in_containers_see_no_processes_of_each_other(ops: Operations, tmp_path: Path) -> None:
+    """The agent runs in one PID namespace, the other agent in another."""
     if subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("needs the right to make PID namespaces")
     container = ops.agent(within=[*NAMESPACE, "sh", "-c", '"$@" & wait; exec sleep 600', "sh"])
@@ -183,7 +183,7 @@ def test_containers_that_see_no_process_of_each_other(ops: Operations, tmp_path:
     next(each for each in inside if each.cmdline()[1:5] == ["-m", "fraud_rules.cli", "agent", "run"]).kill()
     other = ops.agent(within=NAMESPACE)
     assert other.wait(60) == AttemptUnreachable.exit_code, (
-        "it sees by the files that the detector runs out of its reach"
+        "it learns from the files that the detector runs in another namespace"
     )
     container.kill()
     container.wait()
@@ -191,7 +191,9 @@ def test_containers_that_see_no_process_of_each_other(ops: Operations, tmp_path:
     ops.await_phase(record, AttemptPhase.LOST)
 
 
-def test_the_command_line_decides_and_tells(ops: Operations, topics: OwnTopics, tmp_path: Path) -> None:
+def test_the_command_line_writes_intents_and_reports_attempts(
+    ops: Operations, topics: OwnTopics, tmp_path: Path
+) -> None:
     env = {**environment(topics), "FRAUD_HOME": ops.environment["FRAUD_HOME"]}
     assert fraud("agent", "status", env=env).exit_code == 1
     ops.agent("--drain-on-exit")
@@ -199,8 +201,8 @@ def test_the_command_line_decides_and_tells(ops: Operations, topics: OwnTopics, 
     place = [f"--checkpoint={tmp_path / 'checkpoint'}", f"--wheel={wheel}", "--wait=60"]
     ended = fraud("deploy", "--reason=try", *place, env=env)
     assert (ended.exit_code, "RUNNING" in ended.out) == (0, True), ended
-    told = json.loads(fraud("agent", "status", "--json", env=env).out)
-    assert [attempt["phase"] for attempt in told["attempts"]] == ["RUNNING"]
+    status = json.loads(fraud("agent", "status", "--json", env=env).out)
+    assert [attempt["phase"] for attempt in status["attempts"]] == ["RUNNING"]
     stand_in(Path(wheel), refuses="no")
     ended = fraud("deploy", "--reason=worse", *place, env=env)
     assert (ended.exit_code, ended.err) == (1, "REFUSED: CheckpointForeign no")
@@ -210,7 +212,7 @@ def test_the_command_line_decides_and_tells(ops: Operations, topics: OwnTopics, 
     assert (ended.exit_code, "no supervisor has ever checked" in ended.out) == (1, True)
 
 
-def test_two_who_decide_at_once(ops: Operations, tmp_path: Path) -> None:
+def test_one_of_two_simultaneous_intents_is_void(ops: Operations, tmp_path: Path) -> None:
     release = ops.release(stand_in(tmp_path / "a.whl"))
     ops.decide(release)
     with pytest.raises(Superseded):

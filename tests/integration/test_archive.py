@@ -55,7 +55,7 @@ def rows_of(installation: Installation, day: Day, schema: TransactionSchema) -> 
     return {int(str(row["transactionId"])): row for row in rows}
 
 
-def test_what_the_logs_gain_is_archived_once(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+def test_new_records_of_the_logs_are_archived_once(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
     installation = Installation.make(tmp_path, project, topics)
     schema = TransactionSchema.load(installation.schema)
     logs = Logs(topics)
@@ -85,11 +85,11 @@ def test_what_the_logs_gain_is_archived_once(topics: OwnTopics, project: Project
     store = archive_of(installation)
     rules = read_log(store, store.latest().of(Table.RULES))
     assert rules.column("value").to_pylist() == [RULE]
-    aside = list(archived_quarantine(store))
-    assert aside == list(read_quarantine(topics.kafka, topics.names.quarantine))
-    assert [(each.reason, each.raw) for each in aside] == [("missing_field", b"\x00\xff"), ("empty", b"")]
+    quarantined = list(archived_quarantine(store))
+    assert quarantined == list(read_quarantine(topics.kafka, topics.names.quarantine))
+    assert [(each.reason, each.raw) for each in quarantined] == [("missing_field", b"\x00\xff"), ("empty", b"")]
 
-    # A late row of a day archived before, a field declared since; and Spark's checkpoint is lost meanwhile.
+    # A late row belongs to an archived day, the schema has a new field, and Spark's checkpoint is lost.
     shutil.rmtree(store.root / "checkpoint")
     wider = tmp_path / "wider.yaml"
     wider.write_text(installation.schema.read_text() + "  - name: channel\n    type: string\n    nullable: true\n")
@@ -101,7 +101,7 @@ def test_what_the_logs_gain_is_archived_once(topics: OwnTopics, project: Project
     assert sorted(rows) == [*range(40), 41]
     assert rows[41]["channel"] == "app" and "channel" not in rows[3]
 
-    # An archive of a release that did not archive the quarantine begins with its first record.
+    # An archive of a release without quarantine starts with the first quarantine record.
     known = store.latest()
     ends = {topic: places for topic, places in known.ends.items() if topic != topics.names.quarantine}
     files = tuple(file for file in known.files if file.table is not Table.QUARANTINE)
@@ -109,7 +109,7 @@ def test_what_the_logs_gain_is_archived_once(topics: OwnTopics, project: Project
     third = archived(installation)
     assert (third["transactions"], third["files"]) == (0, second["files"])
     assert third["completeUntilMs"] > second["completeUntilMs"]
-    assert list(archived_quarantine(store)) == aside
+    assert list(archived_quarantine(store)) == quarantined
 
 
 def test_a_damaged_archive_is_named(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_damaged_archive_is_named(topics: OwnTopics, project: Project, tmp_pat
     assert "ArchiveDamaged" in err
 
 
-def test_what_retention_has_removed_is_named_and_can_be_gone_without(
+def test_records_that_retention_removed_are_named_and_can_be_skipped(
     topics: OwnTopics, project: Project, tmp_path: Path
 ) -> None:
     installation = Installation.make(tmp_path, project, topics)
@@ -143,7 +143,7 @@ def test_what_retention_has_removed_is_named_and_can_be_gone_without(
     assert sorted(rows_of(installation, DAY, TransactionSchema.load(installation.schema))) == [0, 1, 2, 5, 6, 7]
 
 
-def test_an_archive_of_another_kafka_is_not_gone_on_with(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+def test_an_archive_of_another_kafka_is_refused(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
     installation = Installation.make(tmp_path, project, topics)
     store = archive_of(installation)
     known = {topics.names.transactions: {"0": 7}}
@@ -153,7 +153,7 @@ def test_an_archive_of_another_kafka_is_not_gone_on_with(topics: OwnTopics, proj
     assert store.latest().version == 1
 
 
-def test_a_full_disk_is_named_and_costs_nothing(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
+def test_a_full_disk_is_named_and_loses_nothing(topics: OwnTopics, project: Project, tmp_path: Path) -> None:
     installation = Installation.make(tmp_path, project, topics)
     count = 20_000
     logs = Logs(topics)

@@ -1,7 +1,7 @@
-"""Foreign input to the running detector: what is hostile is set aside with a reason, never a failed batch, and the rest
-is judged; what the Flink demo writes is taken as it is.
+"""Foreign input to the running detector. Hostile records go to quarantine with a reason and never fail a batch. All
+other records are evaluated. Records of the Flink demo are accepted unchanged.
 
-The times of the logs are the corpus's, in 2023, so that its records are as early, late or ahead as they say.
+The logs have the append times of the corpus, in 2023, so that its records are early, late or ahead as intended.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 SECONDS = 20.0
-"""What "within seconds" is on a crowded machine."""
+"""The limit for "within seconds" on a busy machine."""
 
 RULE = {
     "ruleId": 1,
@@ -49,7 +49,7 @@ DEMO_MEMBERS: Mapping[int, Mapping[str, Any]] = {
     }
     for rule in (*DEFAULT_RULES, *FORM_RULES)
 }
-"""The members that the demo reads back: whole numbers as numbers, and none that is null."""
+"""The members that the demo reads: whole numbers are numbers, and no member is null."""
 
 DEEP = 10_000
 HOSTILE_RULES: Mapping[str, tuple[bytes, set[str]]] = {
@@ -58,7 +58,7 @@ HOSTILE_RULES: Mapping[str, tuple[bytes, set[str]]] = {
     "NUL": (b"\x00", {"record"}),
     "not UTF-8": (b'{"ruleId": 1, "name": "\xff"}', {"record"}),
     "cut short": (b'{"ruleId": 1, "ruleState": "ACT', {"record"}),
-    "a rule without anything": (
+    "a rule without members": (
         b"{}",
         {
             "ruleState",
@@ -94,7 +94,7 @@ HOSTILE_RULES: Mapping[str, tuple[bytes, set[str]]] = {
 
 @dataclass
 class Site:
-    """A running detector, and the logs it reads. `now_ms` is the append time of what comes next."""
+    """A running detector and its input logs. `now_ms` is the append time of the next record."""
 
     installation: Installation
     detector: RunningDetector
@@ -110,17 +110,17 @@ class Site:
     def documents(self, role: str) -> list[Any]:
         return [decode_exactly(message.value()) for message in self.read(role)]
 
-    def judge(self) -> None:
-        """Return once the detector has judged everything written."""
+    def await_evaluated(self) -> None:
+        """Return once the detector has evaluated everything written."""
         self.logs.flush()
-        until(self._has_judged, "everything is judged", 120.0)
+        until(self._has_evaluated, "everything is evaluated", 120.0)
 
     def rule(self, record: Mapping[str, Any] | bytes) -> int:
-        """Append to the rule log; its version."""
+        """Append to the rule log. Return the version."""
         return self.logs.append_rule(record if isinstance(record, bytes) else json.dumps(record).encode(), self.now_ms)
 
     def transaction(self, **members: Any) -> int:
-        """Append a good transaction with an id of its own; that id."""
+        """Append a good transaction with a new id. Return the id."""
         self.transactions += 1
         tx = {
             "transactionId": self.transactions,
@@ -135,10 +135,10 @@ class Site:
         return self.transactions
 
     def operations(self, versions: Sequence[int]) -> list[dict[str, Any]]:
-        """What the detector says about these rule records."""
+        """The detector's reports about these rule records."""
         return [each for each in self.documents("rule_operations") if each["ruleVersion"] in versions]
 
-    def _has_judged(self) -> bool:
+    def _has_evaluated(self) -> bool:
         assert self.detector.exit_code is None, self.detector.said()[-2000:]
         progress = self.installation.progress()
         names = self.installation.topics.names
@@ -147,7 +147,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(broker: Broker, project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """One detector for all tests here: none of them may harm it."""
+    """One detector for all tests of this file. None of them may harm it."""
     topics = timed_topics(broker, project)
     home = tmp_path_factory.mktemp("detector")
     installation = Installation.make(home, project, topics, future_tolerance_ms=FUTURE_TOLERANCE_MS)
@@ -156,14 +156,14 @@ def site(broker: Broker, project: Project, tmp_path_factory: pytest.TempPathFact
         site = Site(installation, detector, Logs(topics))
         detector.wait_ready()
         site.rule(RULE)
-        site.judge()
+        site.await_evaluated()
         yield site
         assert detector.stop() == 0
     finally:
         detector.kill()
 
 
-def test_every_bad_record_is_set_aside_as_it_came_and_every_good_one_is_judged(site: Site) -> None:
+def test_every_bad_record_is_quarantined_unchanged_and_every_good_record_is_evaluated(site: Site) -> None:
     names = site.installation.topics.names
     good, expected = [], {}
     before = sum(progress.rows for progress in site.installation.progress())
@@ -175,28 +175,28 @@ def test_every_bad_record_is_set_aside_as_it_came_and_every_good_one_is_judged(s
         site.logs.append(accepted.record, site.now_ms, partition=1)
     for partition in (0, 1):
         site.logs.append(None, site.now_ms, partition)  # a tombstone is ignored
-    site.judge()
+    site.await_evaluated()
 
-    aside = {}
+    quarantined = {}
     for message in site.read("quarantine"):
         headers = {name: value.decode() for name, value in message.headers()}
         place = int(headers["partition"]), int(headers["offset"])
-        assert place not in aside, "twice in quarantine"
+        assert place not in quarantined, "twice in quarantine"
         assert headers["topic"] == names.transactions
-        aside[place] = (headers["reason"], message.value())
-    assert aside == expected
+        quarantined[place] = (headers["reason"], message.value())
+    assert quarantined == expected
     alerted = [alert["triggeringEvent"]["transactionId"] for alert in site.documents("alerts")]
     assert [identity for identity in alerted if identity in set(good)] == good
     progress = site.installation.progress()
     assert sum(each.rows for each in progress) - before == len(good) + len(ACCEPTED)
 
 
-def test_hostile_rules_are_rejected_with_every_reason_and_change_nothing(site: Site) -> None:
+def test_hostile_rules_are_rejected_with_all_reasons_and_change_nothing(site: Site) -> None:
     in_force = site.installation.progress()[-1].rules_in_force
     expected = {site.rule(record): fields for record, fields in HOSTILE_RULES.values()}
-    site.judge()
+    site.await_evaluated()
     tombstone = site.logs.append_rule(None, site.now_ms)
-    site.judge()
+    site.await_evaluated()
 
     operations = site.operations([*expected, tombstone])
     assert {each["ruleVersion"]: each["status"] for each in operations} == dict.fromkeys(
@@ -207,7 +207,7 @@ def test_hostile_rules_are_rejected_with_every_reason_and_change_nothing(site: S
         assert {reason["field"] for reason in operation["reasons"]} == wanted, operation
     assert site.installation.progress()[-1].rules_in_force == in_force
     identity = site.transaction()
-    site.judge()
+    site.await_evaluated()
     (alert,) = (a for a in site.documents("alerts") if a["triggeringEvent"]["transactionId"] == identity)
     assert (alert["ruleId"], alert["ruleVersion"]) == (1, 0)
 
@@ -215,7 +215,7 @@ def test_hostile_rules_are_rejected_with_every_reason_and_change_nothing(site: S
 def test_a_new_grouping_and_a_new_field_need_no_restart(site: Site) -> None:
     site.now_ms += 1
     first = site.transaction(payeeId=77, beneficiaryId=5)
-    site.judge()
+    site.await_evaluated()
     site.now_ms += 1
     of_known_grouping = {
         "ruleId": 2, "aggregatorFunctionType": "SUM", "aggregateFieldName": "beneficiaryId", "limit": 11,
@@ -223,9 +223,9 @@ def test_a_new_grouping_and_a_new_field_need_no_restart(site: Site) -> None:
     of_new_grouping = {"ruleId": 3, "groupingKeyNames": ["paymentType", "beneficiaryId"], "limit": 2}
     site.rule({**RULE, **of_known_grouping})
     site.rule({**RULE, **of_new_grouping})
-    site.judge()
+    site.await_evaluated()
     second, third = (site.transaction(payeeId=77, beneficiaryId=6, paymentType="NEW") for _ in range(2))
-    site.judge()
+    site.await_evaluated()
 
     found = [
         (alert["ruleId"], alert["triggeringEvent"]["transactionId"], alert["triggeringValue"], alert["windowCount"])
@@ -233,11 +233,11 @@ def test_a_new_grouping_and_a_new_field_need_no_restart(site: Site) -> None:
         if alert["ruleId"] in (2, 3)
     ]
     assert first < second < third
-    # The known grouping's history is there at once, also for a field no rule has used; a new grouping's begins now.
+    # The known grouping has its history at once, also for a field that no rule has used. A new grouping starts empty.
     assert found == [(2, second, "11", 2), (2, third, "17", 3), (3, third, "2", 2)]
 
 
-def test_controls_act_when_no_transaction_comes(site: Site) -> None:
+def test_controls_take_effect_without_transactions(site: Site) -> None:
     site.now_ms += 1
     version = site.rule({"ruleState": "CONTROL", "controlType": "EXPORT_RULES_CURRENT"})
     site.logs.flush()
@@ -256,15 +256,15 @@ def _exported(site: Site, version: int) -> list[Any]:
     return [each for each in site.documents("current_rules") if each["export"] == version]
 
 
-def test_what_the_flink_demo_writes_is_taken_as_it_is(site: Site) -> None:
-    """Its rules go live, its transactions alert, and the rules in force come back as its records."""
+def test_records_of_the_flink_demo_are_accepted_unchanged(site: Site) -> None:
+    """Its rules go live, its transactions alert, and the exported rules in force equal its records."""
     site.now_ms += 1
     taken = [site.rule(rule.record) for rule in (*DEFAULT_RULES, *FORM_RULES)]
     taken += [site.rule(record) for record, _ in (*DELETIONS, *CONTROLS)]
     site.now_ms += 1
     for tx in sorted(TRANSACTIONS, key=lambda tx: tx.values[1]):
         site.logs.append(tx.record, site.now_ms, headers=[TYPE_HEADER])
-    site.judge()
+    site.await_evaluated()
 
     assert [each["status"] for each in site.operations(taken)] == ["LIVE"] * len(taken)
     exported = _exported(site, taken[-1])

@@ -1,8 +1,8 @@
 """Every conformance case through the running detector: a real broker, real Spark, real cuts and pins.
 
-Cases with the same settings and schema share a detector. They follow one another on its logs, each a day later than
-the one before and after a DELETE_RULES_ALL, so that no window, watermark or mark reaches from one into the next. The
-records carry the append times that the case gives (topics with the producer's timestamps).
+Cases with the same settings and schema share a detector and its logs. Each case is a day later than the previous one,
+after a DELETE_RULES_ALL, so that no window, watermark or mark reaches the next case. The records have the append
+times of the case (topics with the producer's timestamps).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CASES = load_cases()
 
 @dataclass(frozen=True)
 class Group:
-    """What a detector is started with for a case."""
+    """The settings and the schema with which a detector starts."""
 
     schema: str
     key_groups: int
@@ -61,7 +61,7 @@ class Group:
 
 @dataclass
 class Shifted:
-    """A case some days later, and where its records are in the logs once they are written."""
+    """A case shifted by some days, and the places of its records in the logs after the write."""
 
     case: Case
     days: int
@@ -74,7 +74,7 @@ class Shifted:
 
     @property
     def cuts(self) -> list[tuple[Mapping[str, int], int]]:
-        """The ends by partition and the pin of each batch; the last reads what is left."""
+        """The ends by partition and the pin of each batch. The last batch reads the rest."""
         rules = sum("rule" in step for step in self.steps)
         recorded = [
             (batch["offsets"].get("transactions", {}), batch["pin"]) for batch in self.case.document.get("batches", [])
@@ -83,7 +83,7 @@ class Shifted:
 
     @property
     def is_cut(self) -> bool:
-        """Whether it matters how the case is cut into batches."""
+        """Whether the result depends on the cuts of the case."""
         return "batches" in self.case.document or any(step.get("partition") for step in self.case.document["steps"])
 
     @property
@@ -101,7 +101,7 @@ class Shifted:
 
 
 def write(logs: Logs, steps: Sequence[Step]) -> list[Place]:
-    """Append the rules among these steps, then the transactions; where the latter are."""
+    """Append the rules of these steps, then the transactions. Return the places of the transactions."""
     for step in steps:
         if "rule" in step:
             logs.append_rule(_record(step["rule"]), step["at"])
@@ -126,7 +126,7 @@ def detectors(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def answers(
     broker: Broker, project: Project, detectors: DetectorsInTurn, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, tuple[Shifted, Mapping[str, Any]]]:
-    """By case, what was asked and what the detector answered."""
+    """The written records and the detector's outputs, by case."""
     groups = defaultdict(list)
     for case in CASES:
         groups[Group.of(case)].append(case)
@@ -144,44 +144,44 @@ def answers(
 
 
 def _ordered(cases: Sequence[Case]) -> list[Case]:
-    """Those whose cuts matter first, those that stop the detector last."""
+    """Cases with significant cuts come first, cases that stop the detector come last."""
     return sorted(cases, key=lambda case: (not Shifted(case, 0).is_cut, Shifted(case, 0).stops))
 
 
 def _run(shifted: Sequence[Shifted], installation: Installation, detectors: DetectorsInTurn) -> None:
-    """Write the cases to the logs while a detector reads them, until a stop at the end of them ends it."""
+    """Write the cases to the logs while a detector reads them. A stop at their end ends the detector."""
     logs = Logs(installation.topics)
 
-    def judged() -> bool:
+    def evaluated() -> bool:
         progress = installation.progress()
         topics = installation.topics.names
         return bool(progress) and covers(progress[-1], logs.ends, topics, logs.rules_end)
 
-    def judged_in_the_end() -> bool:
-        """A stop within a case may take effect before all that was written with it is judged: it goes on from there."""
-        if not judged() and detectors.ended() is not None:
+    def evaluated_at_the_end() -> bool:
+        """A stop within a case may take effect before all its records are evaluated. Another start continues there."""
+        if not evaluated() and detectors.ended() is not None:
             assert detectors.ended() == DetectorStopped.exit_code, detectors.said()
             detectors.begin(installation, "--resume")
             detectors.wait_ready()
-        return judged()
+        return evaluated()
 
     detectors.begin(installation)
     detectors.wait_ready()
-    until(judged, "the first batch")
+    until(evaluated, "the first batch")
     for each in (each for each in shifted if each.is_cut):
         each.first_version = logs.rules_end
         for steps in _batches(each):
             with detectors.frozen():
                 each.places.update(write(logs, steps))
-            until(judged, f"a batch of {each.case.name}")
+            until(evaluated, f"a batch of {each.case.name}")
         write(logs, [_end_of(each)])
     for chunk in _chunks([each for each in shifted if not each.is_cut]):
         with detectors.frozen():
             for each, steps in chunk:
                 each.first_version = logs.rules_end if each.first_version < 0 else each.first_version
                 each.places.update(write(logs, steps))
-        until(judged_in_the_end, "a batch")
-    # By itself: a batch whose pin has the stop ends the detector, also when it was planned before the records came.
+        until(evaluated_at_the_end, "a batch")
+    # The stop is alone: a batch whose pin has the stop ends the detector, also if it was planned before the records.
     at_ms = (shifted[-1].days + 1) * DAY_MS + shifted[-1].case.document["steps"][-1]["at"]
     write(logs, [{"at": at_ms, "rule": _STOP}])
     assert detectors.wait_end() == DetectorStopped.exit_code, detectors.said()
@@ -192,7 +192,7 @@ def _end_of(each: Shifted) -> Step:
 
 
 def _batches(each: Shifted) -> Iterator[list[Step]]:
-    """The steps of each batch: the rules that its pin is the first to include, and its transactions."""
+    """The steps of each batch: the rules that its pin adds, and its transactions."""
     taken: dict[str, int] = defaultdict(int)
     pinned = 0
     by_partition: dict[str, list[Step]] = defaultdict(list)
@@ -209,8 +209,8 @@ def _batches(each: Shifted) -> Iterator[list[Step]]:
 
 
 def _chunks(shifted: Sequence[Shifted]) -> list[list[tuple[Shifted, list[Step]]]]:
-    """Cases of one partition give the same answers however they are cut, but between two records of the same append
-    time: the second may be a rule that applies to the first. So cut them anywhere else. Stops come last."""
+    """The results of a case with one partition do not depend on its cuts. The exception is a cut between two records of
+    the same append time: the second may be a rule that applies to the first. So cut elsewhere. Stops come last."""
     steps = [(each, step) for each in shifted for step in (*each.steps, _end_of(each))]
     until_stop = next((i for i, (each, _) in enumerate(steps) if each.stops), len(steps))
     draw = random.Random(len(steps))
@@ -232,7 +232,7 @@ def _is_tied(neighbours: Sequence[tuple[Shifted, Step]]) -> bool:
 
 
 def _by_case(steps: Sequence[tuple[Shifted, Step]]) -> list[tuple[Shifted, list[Step]]]:
-    """Neighbouring steps of one case together."""
+    """Group neighbouring steps by case."""
     found: list[tuple[Shifted, list[Step]]] = []
     for each, step in steps:
         if not found or found[-1][0] is not each:
@@ -242,7 +242,7 @@ def _by_case(steps: Sequence[tuple[Shifted, Step]]) -> list[tuple[Shifted, list[
 
 
 def _answers(shifted: Sequence[Shifted], installation: Installation) -> Iterator[tuple[Shifted, Mapping[str, Any]]]:
-    """What the topics say about each case, in the form of `fraud replay`, live alerts before those of shadow rules."""
+    """The outputs of each case in the form of `fraud replay`: live alerts, then shadow alerts."""
     topics, bootstrap = installation.topics.names, installation.topics.bootstrap
     read = (topics.alerts, topics.shadow_alerts, topics.late_transactions, topics.rule_operations, topics.quarantine)
     await_settled(installation.topics.kafka, read)
@@ -292,7 +292,7 @@ def _snake(name: str) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_running_detector_answers_every_case(
+def test_the_running_detector_gives_the_results_of_every_case(
     case: Case, answers: Mapping[str, tuple[Shifted, Mapping[str, Any]]]
 ) -> None:
     asked, answer = answers[case.name]

@@ -1,4 +1,4 @@
-"""Corrections on a real broker: all of a day or none, each once, whatever is killed, and undone when data say so."""
+"""Corrections on a real broker: all of a day or none, each once after any kill, and undone if later data require it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ writer.write(records())
 
 @pytest.fixture
 def site(project: Project, tmp_path: Path) -> Site:
-    """A day of late frauds under the seed rules; the first of two batches has half of them."""
+    """A day of late frauds under the seed rules. The first of two batches has half of them."""
     at_ms = DAY.end_ms + 36_000_000
     rules = [json.loads(r.value) for path in sorted((project.config / "rules").iterdir()) for r in read_rule_file(path)]
     rules[0]["action"] = "RESTRICT"
@@ -103,8 +103,8 @@ def test_a_killed_run_leaves_all_or_nothing(site: Site, topics: OwnTopics) -> No
     assert run_once(job(site, topics)).new_corrections == 0
 
 
-def test_one_killed_in_the_middle_of_publishing_has_published_nothing(site: Site, topics: OwnTopics) -> None:
-    """Half of the corrections are with the broker, in the transaction that the next run finds open."""
+def test_a_run_that_is_killed_while_it_publishes_has_published_nothing(site: Site, topics: OwnTopics) -> None:
+    """The broker has half of the corrections, in an open transaction that the next run finds."""
     expected = run_once(replace(job(site, topics), publish=False)).added
     half = subprocess.run(
         [sys.executable, "-c", HALF, topics.bootstrap, topics.names.alert_corrections, str(DAY), str(expected // 2)],
@@ -118,7 +118,7 @@ def test_one_killed_in_the_middle_of_publishing_has_published_nothing(site: Site
 
 
 @pytest.mark.parametrize("harm", ["missing", "cut short"])
-def test_a_day_with_a_file_that_is_not_whole_is_left_alone(site: Site, topics: OwnTopics, harm: str) -> None:
+def test_a_day_with_an_incomplete_file_is_not_evaluated(site: Site, topics: OwnTopics, harm: str) -> None:
     (entry,) = site.store.latest().of(Table.TRANSACTIONS, DAY)
     path = site.store.root / entry.path
     content = path.read_bytes()
@@ -148,8 +148,8 @@ def test_a_full_disk_is_named_and_nothing_is_published(site: Site, topics: OwnTo
 
 
 @pytest.mark.long
-def test_what_was_added_is_taken_back_and_so_is_what_was_published(site: Site, topics: OwnTopics) -> None:
-    """The detector publishes an alert that the day does not bear out; an earlier night has added another."""
+def test_wrong_additions_and_wrong_alerts_are_retracted(site: Site, topics: OwnTopics) -> None:
+    """The detector has published an alert that the day does not confirm. An earlier run has added another one."""
     found = run_once(job(site, topics))
     added = records(topics, topics.names.alert_corrections)
     held = records(topics, topics.names.restrictions)

@@ -1,4 +1,4 @@
-"""The demo as a person runs it: to its end, also after one that was killed, and told to stop while it starts."""
+"""The demo as a user runs it: to its end, after a killed demo, and with a stop during its start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECONDS = 14
 
 @pytest.fixture
 def home(project: Project, tmp_path: Path) -> Iterator[Path]:
-    """An installation of its own; whatever a test leaves running in it is killed."""
+    """A separate installation. Processes that a test leaves running in it are killed."""
     for folder in FOLDERS:
         (tmp_path / folder).symlink_to(project.root / folder)
     yield tmp_path
@@ -44,7 +44,7 @@ def environ(home: Path) -> dict[str, str]:
 
 
 def left_running(home: Path) -> list[psutil.Process]:
-    """Processes started for an installation, by what their command lines or environments name."""
+    """The processes of an installation, found by their command lines or environments."""
     return [process for process in psutil.process_iter() if process.pid != os.getpid() and belongs(process, home)]
 
 
@@ -67,43 +67,43 @@ def start_demo(environ: dict[str, str], *arguments: str) -> subprocess.Popen[str
 
 
 def read_until(demo: subprocess.Popen[str], text: str) -> str:
-    """What the demo prints, up to a line with the text."""
+    """The output of the demo, up to a line with the text."""
     assert demo.stdout is not None
     printed = ""
     for line in demo.stdout:
         printed += line
         if text in line:
             return printed
-    raise AssertionError(f"the demo ended before it said {text!r}:\n{printed}")
+    raise AssertionError(f"the demo ended before it printed {text!r}:\n{printed}")
 
 
 @pytest.mark.long
-def test_a_demo_ends_at_once_when_told_to(home: Path, environ: dict[str, str]) -> None:
+def test_a_demo_ends_at_once_on_request(home: Path, environ: dict[str, str]) -> None:
     demo = start_demo(environ)
     read_until(demo, "Airflow at")
     demo.send_signal(signal.SIGINT)
     printed, _ = demo.communicate(timeout=120)
     assert demo.returncode == 130, printed
-    until(lambda: not left_running(home), "nothing the demo started is left", 10)
+    until(lambda: not left_running(home), "no process of the demo remains", 10)
 
 
 @pytest.mark.long
-def test_a_demo_is_right_also_after_one_that_was_killed(home: Path, environ: dict[str, str]) -> None:
+def test_a_demo_is_right_after_a_killed_demo(home: Path, environ: dict[str, str]) -> None:
     first = start_demo(environ)
     read_until(first, "Airflow at")
     first.kill()
     first.wait()
-    assert len(left_running(home)) >= 6, "broker, agent and Airflow's components outlive a demo that is killed"
+    assert len(left_running(home)) >= 6, "broker, agent and Airflow's components outlive a killed demo"
 
     second = start_demo(environ, "--seconds", str(SECONDS))
-    said = read_until(second, "detector ready")
+    printed = read_until(second, "detector ready")
     for part in ("Airflow", "agent", "broker"):
-        assert f"stopped the {part} of an earlier demo" in said
+        assert f"stopped the {part} of an earlier demo" in printed
     printed, _ = second.communicate(timeout=800)
     assert second.returncode == 0, printed
     assert "planted frauds found            2 of 2" in printed
     assert "right: every alert equals the replay" in printed
-    until(lambda: not left_running(home), "nothing the demo started is left", 10)
+    until(lambda: not left_running(home), "no process of the demo remains", 10)
 
     replayed = subprocess.run(
         [sys.executable, "-m", "fraud_rules.cli", "replay", str(home / "var" / "demo" / "recording.json")],

@@ -1,4 +1,4 @@
-"""The way back to a state: which batches made it, and what of that is no longer there."""
+"""The batch history: the batches that made a state, and records that retention removed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 
 class Past:
-    """A detector's progress, written by hand: one transaction a batch, in partition 0 and 1 by turns."""
+    """Handmade progress of a detector: one transaction per batch, in partitions 0 and 1 in turn."""
 
     def __init__(self, topics: OwnTopics) -> None:
         self.topics = topics
@@ -43,7 +43,7 @@ class Past:
         return [(each.rules_end, sorted(int(record.value or b"") for record in each.records)) for each in read]
 
     def forget(self, topic: str, before: int) -> None:
-        """What retention does."""
+        """Remove records as retention does."""
         admin = AdminClient({"bootstrap.servers": self.topics.bootstrap})
         for done in admin.delete_records([TopicPartition(topic, 0, before)]).values():
             done.result()
@@ -54,7 +54,7 @@ def past(topics: OwnTopics) -> Past:
     return Past(topics)
 
 
-def test_every_batch_with_what_it_judged(past: Past) -> None:
+def test_the_history_has_every_batch_with_its_transactions(past: Past) -> None:
     for batch_id in range(4):
         past.batch("a", batch_id, rules_end=batch_id)
     history = past.history()
@@ -63,21 +63,21 @@ def test_every_batch_with_what_it_judged(past: Past) -> None:
     assert past.batches(past.history(("a", 1))) == [(0, [0]), (1, [1])]
 
 
-def test_a_rebuilt_checkpoint_goes_on_from_the_one_before(past: Past) -> None:
+def test_a_rebuilt_checkpoint_continues_the_previous_history(past: Past) -> None:
     past.batch("a", 0)
     past.batch("b", 0, rebuilt=True)
     past.batch("b", 1, rebuilt=True)
     assert past.batches(past.history()) == [(0, [0]), (0, [1]), (0, [2])]
 
 
-def test_one_begun_with_no_state_is_a_beginning(past: Past) -> None:
+def test_a_checkpoint_without_state_starts_a_history(past: Past) -> None:
     past.batch("a", 0)
     past.batch("b", 0)
     past.batch("c", 0, rebuilt=True)
     assert past.batches(past.history()) == [(0, [1]), (0, [2])]
 
 
-def test_what_retention_has_removed_is_named_and_can_be_gone_without(past: Past) -> None:
+def test_records_that_retention_removed_are_named_and_can_be_skipped(past: Past) -> None:
     for batch_id in range(6):
         past.batch("a", batch_id)
     past.forget(past.topics.names.transactions, 1)
@@ -100,6 +100,6 @@ def test_batches_missing_in_the_middle_are_no_history(past: Past) -> None:
         past.history()
 
 
-def test_nothing_judged_is_no_history(past: Past) -> None:
+def test_a_detector_without_batches_has_no_history(past: Past) -> None:
     with pytest.raises(FraudError, match="has not evaluated anything"):
         past.history()

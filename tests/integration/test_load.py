@@ -1,4 +1,4 @@
-"""History through a real detector on two partitions: in order, each once, and nothing of it late."""
+"""A real detector reads a history from two partitions: in order, each transaction once, none late."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def expected(history: list[dict[str, Any]]) -> set[int]:
-    """The transactions with which a payee has six payments within a day."""
+    """The transactions that are at least the sixth payment of a payee within a day."""
     times: dict[int, list[int]] = {}
     found = set()
     for row in history:
@@ -60,7 +60,7 @@ def expected(history: list[dict[str, Any]]) -> set[int]:
 
 
 def files_of(history: list[dict[str, Any]], folder: Path) -> list[Path]:
-    """Two files in no order, one of them with records that are no transactions."""
+    """Two unordered files, one of them with records that are not transactions."""
     mixed = random.Random(3).sample(history, len(history))
     first, second = folder / "a.csv", folder / "b.jsonl"
     with first.open("w", newline="") as file:

@@ -1,7 +1,7 @@
-"""Records that are gone before the detector has read them: a start names the loss, and goes on only when told to.
+"""Records that are lost before the detector reads them. A start names the loss, and continues if a user accepts it.
 
-The checkpoints are written by hand as Spark leaves them; Kafka is real. A whole detector goes through two kinds of loss
-in test_wrong_starts.
+The checkpoints are handmade in Spark's format; Kafka is real. test_wrong_starts has a whole detector with two kinds
+of loss.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tests.support.kafka.records import produce
 
 QUERY = "5b8bf551-4353-4c42-9e48-d17a75685ffe"
 READ, THERE = 60, 100
-"""Offsets of partition 0: what the finished batches have read, and what there is."""
+"""Offsets of partition 0: the end of the finished batches, and the end of the topic."""
 
 
 class Site:
@@ -116,7 +116,7 @@ class Site:
                 self.folder.release()
 
     def refusal(self, error: type[FraudError] = OffsetsLost, **options: Any) -> str:
-        """Why a start, and the check of one, is refused; neither changes anything."""
+        """The reason why a start and its check are refused. Neither changes anything."""
         before = self.content()
         with pytest.raises(error) as checked:
             check(replace(self.job, **options), self.folder)
@@ -177,9 +177,9 @@ def test_removed_records_are_named_accepted_and_reported(
     if written:
         site.write(2, planned or 0)
     site.remove_up_to(80)
-    said = site.refusal()
-    assert f"{site.topics.names.transactions}-0 from 60 to 80: 20 records" in said
-    assert "--accept-loss" in said
+    refusal = site.refusal()
+    assert f"{site.topics.names.transactions}-0 from 60 to 80: 20 records" in refusal
+    assert "--accept-loss" in refusal
 
     admitted = site.start(accept_loss=True)
 
@@ -206,7 +206,7 @@ def test_a_second_loss_before_the_first_is_reported_is_added_to_it(site: Site) -
     assert [(each.start, each.end) for each in admitted.loss.lost] == [(60, 80), (80, 85)]
 
 
-def test_a_start_that_died_over_it_is_completed_by_the_next(site: Site) -> None:
+def test_the_next_start_completes_an_interrupted_acceptance(site: Site) -> None:
     site.remove_up_to(80)
     progress = checkpoint.read_progress(site.folder)
     lost = [LostRecords(site.topics.names.transactions, 0, 60, 80, LossReason.REMOVED, 20)]
@@ -250,7 +250,7 @@ def recreated(site: Site) -> None:
         ("rebuild", recreated, 7),
     ],
 )
-def test_a_fresh_checkpoint_begins_behind_the_loss(way: str, gone: Gone, first: int, site: Site) -> None:
+def test_a_fresh_checkpoint_starts_after_the_loss(way: str, gone: Gone, first: int, site: Site) -> None:
     gone(site)
     options: dict[str, Any] = {"adopt": True}
     if way == "adopt":
@@ -273,22 +273,22 @@ def test_a_fresh_checkpoint_begins_behind_the_loss(way: str, gone: Gone, first: 
         assert recompute(site.job, admitted.beginning, admitted.loss, WorkReport()) == {}
 
 
-def test_a_topic_that_was_created_again(site: Site) -> None:
+def test_the_loss_of_a_recreated_topic_is_named(site: Site) -> None:
     recreated(site)
-    said = site.refusal()
-    assert f"{site.topics.names.transactions}-0 from 60: the topic was created again and begins at 7" in said
+    refusal = site.refusal()
+    assert f"{site.topics.names.transactions}-0 from 60: the topic was created again and begins at 7" in refusal
     admitted = site.start(accept_loss=True)
     assert [(each.partition, each.start, each.end) for each in admitted.lost] == [(0, 60, 7), (1, 0, 0)]
     assert (site.next_offset(1), site.marker().end_offsets) == (7, site.ends(7))
     assert site.start().lost == []
 
 
-def test_a_rule_log_that_was_created_again_is_never_accepted(site: Site) -> None:
+def test_a_recreated_rule_log_is_never_accepted(site: Site) -> None:
     site.recreate(site.topics.names.rules)
     assert "another topic" in site.refusal(CheckpointForeign, accept_loss=True)
 
 
-def test_a_log_that_ends_before_what_was_read(site: Site) -> None:
+def test_a_log_that_ends_before_the_read_offset_is_named(site: Site) -> None:
     site.plan(2, THERE + 40)
     assert f"from {THERE} to {THERE + 40}: the log is shorter" in site.refusal()
     site.start(accept_loss=True)

@@ -1,7 +1,7 @@
 """Generated streams through a real broker, the running detector, the archive, and the nightly DAG in a real Airflow.
 
-For every stream, live alerts - RETRACTED + ADDED is what the oracle finds over the completed days; a day in order needs
-no correction; and doing it twice publishes nothing new.
+For every stream, live alerts - RETRACTED + ADDED equals the oracle's alerts of the completed days. An ordered day needs
+no correction, and a second run publishes nothing new.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SEEDS = (3_000_001, 3_000_004, 3_000_007, 3_000_011, 3_000_015)
 FIRST = Day.parse("2026-10-01")
 CHUNKS = 3
 IN_ORDER = len(SEEDS) - 1
-"""The stream that is put in order."""
+"""The stream whose transactions are sorted by event time."""
 
 _FORGET = {"ruleState": "CONTROL", "controlType": "DELETE_RULES_ALL"}
 _RESTRICTING = {
@@ -48,7 +48,7 @@ _RESTRICTING = {
 
 
 def stream(position: int) -> list[dict[str, Any]]:
-    """The steps of a stream around the midnight after day 4 * position, and the end of all its rules."""
+    """The steps of a stream around the midnight after day 4 * position. A deletion of all its rules ends it."""
     document = drawn(SEEDS[position], documents())
     if position == IN_ORDER:
         document = in_order(document)
@@ -68,12 +68,12 @@ def _moved(step: Mapping[str, Any], shift_ms: int) -> dict[str, Any]:
     return moved
 
 
-def judge(installation: Installation) -> None:
-    """Run a detector over all streams, a few records at a time."""
+def evaluate_streams(installation: Installation) -> None:
+    """Evaluate all streams with a detector, a few records at a time."""
     logs = Logs(installation.topics)
     detector = RunningDetector(installation)
 
-    def judged() -> bool:
+    def evaluated() -> bool:
         progress = installation.progress()
         assert detector.exit_code is None, detector.said()[-2000:]
         return bool(progress) and covers(progress[-1], logs.ends, installation.topics.names, logs.rules_end)
@@ -90,7 +90,7 @@ def judge(installation: Installation) -> None:
                     else:
                         logs.append(json.dumps(step["tx"]).encode(), step["at"], step.get("partition", 0))
                 logs.flush()
-                until(judged, f"a part of stream {position}")
+                until(evaluated, f"a part of stream {position}")
         assert detector.stop() == 0
     finally:
         detector.kill()
@@ -98,7 +98,7 @@ def judge(installation: Installation) -> None:
 
 @pytest.fixture(scope="module")
 def installation(broker: Broker, project: Project, tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """A detector's work, done and archived."""
+    """An installation whose detector has evaluated all streams, with an archive."""
     made = Installation.make(
         tmp_path_factory.mktemp("nightly"),
         project,
@@ -108,14 +108,14 @@ def installation(broker: Broker, project: Project, tmp_path_factory: pytest.Temp
         max_out_of_orderness_ms=1000,
         tick_ms=500,
     )
-    judge(made)
+    evaluate_streams(made)
     archived(made)
     return made
 
 
 @pytest.fixture(scope="module")
 def results(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> dict[Day, DayResult]:
-    """Every archived day re-evaluated by its DAG, the last first."""
+    """The results of the DAG for every archived day, the last day first."""
     archive = archive_of(installation)
     days = archive.latest().days(Table.TRANSACTIONS)
     with nightly_airflow(installation, tmp_path_factory.mktemp("airflow")) as api:
@@ -156,7 +156,7 @@ def oracle(installation: Installation) -> set[tuple[Any, ...]]:
     return {identity(alert) for alert in alerts if not alert["shadow"]}
 
 
-def test_live_alerts_as_corrected_are_the_oracles(installation: Installation, results: dict[Day, DayResult]) -> None:
+def test_corrected_live_alerts_equal_the_oracle(installation: Installation, results: dict[Day, DayResult]) -> None:
     assert set(in_effect(installation).values()) == oracle(installation)
     assert sum(result.added + result.retracted for result in results.values()) > 0, "the streams need no correction"
     assert sum(result.new_corrections for result in results.values()) == len(
@@ -171,7 +171,7 @@ def test_days_in_order_need_no_correction(results: dict[Day, DayResult]) -> None
 
 
 def test_running_a_day_again_publishes_nothing(installation: Installation, results: dict[Day, DayResult]) -> None:
-    """Through the script, as a scheduler runs it."""
+    """The test runs the script as a scheduler does."""
     topic = installation.topics.names.alert_corrections
     before = len(_records(installation, topic))
     day = next(day for day, result in results.items() if not result.is_clean)
@@ -193,7 +193,7 @@ def test_a_retraction_lifts_its_restriction(installation: Installation, results:
     assert set(held.values()) <= {0, 1}
 
 
-def test_the_page_of_a_day_needs_nothing_else(installation: Installation, results: dict[Day, DayResult]) -> None:
+def test_the_page_of_a_day_loads_no_other_file(installation: Installation, results: dict[Day, DayResult]) -> None:
     day = next(day for day, result in results.items() if not result.is_clean)
     page = (archive_of(installation).root / "reevaluation" / f"day={day}" / "report.html").read_text()
     assert "<svg" in page and "http://www.w3.org" in page and "<script" not in page and "<link" not in page
@@ -201,7 +201,7 @@ def test_the_page_of_a_day_needs_nothing_else(installation: Installation, result
         assert correction.alert_id in page
 
 
-def test_an_empty_day_and_a_day_to_come_are_named(installation: Installation, results: dict[Day, DayResult]) -> None:
+def test_an_empty_day_and_a_future_day_are_named(installation: Installation, results: dict[Day, DayResult]) -> None:
     assert results
     for day, code in ((FIRST.plus(-5), 26), (Day.today().plus(2), 25)):
         ended, _, err = run_job("reevaluate.py", installation, f"--day={day}")

@@ -1,5 +1,5 @@
-"""A broker that asks who is there, in the clear and over TLS with certificates both ways: every client gets in by the
-properties file, and the password shows nowhere.
+"""A broker with SASL, in plain text and over mutual TLS: every client connects with the properties file, and no output
+contains the password.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Properties = dict[str, str]
 
 
 class LockedBroker(Broker):
-    """The broker of `fraud broker`, with a lock on its door. `client` is what opens it."""
+    """The broker of `fraud broker` with authentication. `client` has the properties that a client needs."""
 
     client: Properties
 
@@ -68,12 +68,12 @@ class LockedBroker(Broker):
 
 
 def with_password(folder: Path) -> tuple[Properties, Properties]:
-    """What is written of it at the broker's listener, and at a client."""
+    """The password properties of the broker's listener, and of a client."""
     return {}, {"security.protocol": "SASL_PLAINTEXT", **PASSWORD_PROPERTIES}
 
 
 def with_certificates_too(folder: Path) -> tuple[Properties, Properties]:
-    """The same, encrypted; each side shows a certificate that the other asks for."""
+    """The same over TLS, with a certificate on each side."""
     authority = trustme.CA()
     ca, key, certificate, both = (folder / f"{name}.pem" for name in ("ca", "key", "certificate", "both"))
     authority.cert_pem.write_to_path(ca)
@@ -114,7 +114,7 @@ def locked(request: pytest.FixtureRequest, project: Project, tmp_path: Path) -> 
     broker.kill()
 
 
-def test_a_detector_at_a_broker_that_asks(locked: LockedBroker, project: Project, tmp_path: Path) -> None:
+def test_a_detector_works_with_a_secured_broker(locked: LockedBroker, project: Project, tmp_path: Path) -> None:
     kafka, names = locked.kafka, TopicNames()
     declared = load_topics(project.config / "topics.yaml")
     topic_admin.apply(kafka, declared)

@@ -32,19 +32,19 @@ warm_up(spark).join()
 found = spark.range(1).mapInArrow(places, "place string").toArrow().column(0).to_pylist()
 management = spark._jvm.java.lang.management.ManagementFactory
 collectors = {each.getName(): each.getCollectionCount() for each in management.getGarbageCollectorMXBeans()}
-said = {"places": found, "full": collectors["MarkSweepCompact"], "young": collectors["Copy"]}
+facts = {"places": found, "full": collectors["MarkSweepCompact"], "young": collectors["Copy"]}
 try:
     spark._jvm.java.nio.ByteBuffer.allocate(2**31 - 64)
 except Exception as error:
     ended = named(error)
-    said |= {"error": type(ended).__name__, "message": str(ended)}
-print(json.dumps(said))
+    facts |= {"error": type(ended).__name__, "message": str(ended)}
+print(json.dumps(facts))
 """
 
 
 @pytest.fixture(scope="module")
-def said(project: Project, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a session says of itself, and of its end for want of memory."""
+def facts(project: Project, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The facts that a session reports about itself, and about its end without memory."""
     checkpoint = tmp_path_factory.mktemp("jvm") / "checkpoint"
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(checkpoint), str(project.jars / "connector")],
@@ -58,16 +58,16 @@ def said(project: Project, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     return answer
 
 
-def test_loading_classes_takes_no_full_collection(said: dict[str, Any]) -> None:
-    assert said["full"] == 0, said
+def test_loading_classes_causes_no_full_collection(facts: dict[str, Any]) -> None:
+    assert facts["full"] == 0, facts
 
 
-def test_a_jvm_without_memory_ends_and_the_error_has_a_name(said: dict[str, Any]) -> None:
-    assert (said["error"], "--driver-memory" in said["message"]) == (MemoryExhausted.__name__, True)
+def test_a_jvm_without_memory_ends_and_the_error_has_a_name(facts: dict[str, Any]) -> None:
+    assert (facts["error"], "--driver-memory" in facts["message"]) == (MemoryExhausted.__name__, True)
 
 
-def test_workers_import_pyspark_with_its_bytecode(said: dict[str, Any]) -> None:
-    module, cached, py4j = map(Path, said["places"])
+def test_workers_import_pyspark_with_its_bytecode(facts: dict[str, Any]) -> None:
+    module, cached, py4j = map(Path, facts["places"])
     assert module.is_file(), "a file, and none within a zip file"
     assert cached.is_file()
     assert py4j.is_file()

@@ -1,4 +1,4 @@
-"""On several machines: the agent deploys the detector on a standalone cluster, and one of its workers goes away."""
+"""The agent deploys the detector on a standalone cluster, and one of its workers ends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ops(tmp_path: Path, project: Project, topics: OwnTopics) -> Iterator[Operati
     operations.end()
 
 
-def test_a_worker_goes_away(
+def test_the_detector_continues_after_the_loss_of_a_worker(
     cluster: StandaloneCluster, ops: Operations, topics: OwnTopics, project: Project, tmp_path: Path
 ) -> None:
     settings = {"max_out_of_orderness_ms": OUT_OF_ORDERNESS_MS, "future_tolerance_ms": FUTURE_TOLERANCE_MS}
@@ -59,7 +59,7 @@ def test_a_worker_goes_away(
         cluster.kill_worker(0)
         load.allow(ROWS)
         reached = watch.batch_id
-        until(lambda: watch.batch_id >= reached + 10, "it goes on with the worker that is left")
+        until(lambda: watch.batch_id >= reached + 10, "the detector continues with the remaining worker")
         load.finish()
         transactions = topic_ends(topics.kafka, topics.names.transactions)
         rules = topic_ends(topics.kafka, topics.names.rules)

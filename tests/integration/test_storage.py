@@ -66,8 +66,8 @@ def test_a_checkpoint_is_a_path_or_a_uri(checkpoint: str, on_disk: bool, path: s
         assert str(options.checkpoint_path) == path
 
 
-def test_of_hadoops_settings_only_those_made_here_are_left(spark: SparkSession) -> None:
-    """A class of Hadoop's that is loaded afterwards must not bring them back."""
+def test_only_our_hadoop_settings_remain(spark: SparkSession) -> None:
+    """A Hadoop class that is loaded later must not restore the others."""
     session: Any = spark._jsparkSession
     drop_hadoop_defaults(spark)
     assert spark.range(3).count() == 3

@@ -26,7 +26,7 @@ def values(topics: OwnTopics, topic: str) -> list[bytes | None]:
     return [message.value() for message in read_all(topics.bootstrap, topic)]
 
 
-def test_a_batch_is_seen_whole_in_its_order(topics: OwnTopics) -> None:
+def test_readers_see_a_whole_batch_in_order(topics: OwnTopics) -> None:
     writer = BatchWriter(topics.kafka, topics.prefix)
     writer.open()
     alerts = [OutRecord(topics.names.alerts, b"%d" % i, headers=[("h", b"1")]) for i in range(2_500)]
@@ -36,7 +36,7 @@ def test_a_batch_is_seen_whole_in_its_order(topics: OwnTopics) -> None:
     assert last_record(topics.kafka, topics.names.detector_marker, b"d") == b"m"
 
 
-def test_of_a_batch_that_fails_nothing_is_seen(topics: OwnTopics) -> None:
+def test_readers_see_no_record_of_a_failed_batch(topics: OwnTopics) -> None:
     def records() -> object:
         yield OutRecord(topics.names.alerts, b"first")
         raise ZeroDivisionError
@@ -51,7 +51,7 @@ def test_of_a_batch_that_fails_nothing_is_seen(topics: OwnTopics) -> None:
     assert values(topics, topics.names.alerts) == [b"second"]
 
 
-def test_a_writer_is_fenced_by_the_next_of_its_name(topics: OwnTopics) -> None:
+def test_a_new_writer_fences_the_previous_one_of_its_name(topics: OwnTopics) -> None:
     first, second = BatchWriter(topics.kafka, topics.prefix), BatchWriter(topics.kafka, topics.prefix)
     first.open()
     first.write([OutRecord(topics.names.alerts, b"1")])
@@ -62,7 +62,7 @@ def test_a_writer_is_fenced_by_the_next_of_its_name(topics: OwnTopics) -> None:
     assert values(topics, topics.names.alerts) == [b"1", b"2"]
 
 
-def test_a_record_larger_than_any_topic_takes_fails_the_batch_by_name(topics: OwnTopics) -> None:
+def test_a_record_above_the_limit_of_its_topic_fails_the_batch_by_name(topics: OwnTopics) -> None:
     writer = BatchWriter(topics.kafka, topics.prefix)
     writer.open()
     with pytest.raises(BrokerUnavailable):
@@ -70,8 +70,8 @@ def test_a_record_larger_than_any_topic_takes_fails_the_batch_by_name(topics: Ow
     assert values(topics, topics.names.alerts) == []
 
 
-def test_what_is_decided_is_waited_for(topics: OwnTopics) -> None:
-    """A writer goes on before its transaction has ended in every partition; until then readers see none of it."""
+def test_readers_wait_for_the_end_of_a_decided_transaction(topics: OwnTopics) -> None:
+    """A writer continues before its transaction has ended in all partitions. Until then readers see none of it."""
     topic, writer = (
         topics.names.transactions,
         Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": topics.prefix}),
@@ -91,7 +91,7 @@ def test_what_is_decided_is_waited_for(topics: OwnTopics) -> None:
     assert {partition: len(records) for partition, records in read_topic(topics.kafka, topic).items()} == {0: 1, 1: 1}
 
 
-def test_reading_ends_at_the_end_also_where_transactions_left_marks_there(topics: OwnTopics) -> None:
+def test_a_read_ends_also_if_the_topic_ends_with_transaction_markers(topics: OwnTopics) -> None:
     topic = topics.names.rules
     produce(topics.bootstrap, topic, [b"0", b"1"])
     producer = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": topics.prefix})
@@ -137,20 +137,20 @@ def test_topics_have_ids_and_a_missing_topic_is_named(topics: OwnTopics) -> None
         reader.partitions()
 
 
-def test_topics_that_would_make_results_wrong_are_named_with_the_command(topics: OwnTopics) -> None:
+def test_topics_that_cause_wrong_results_are_named_with_the_command(topics: OwnTopics) -> None:
     check_topics(topics.kafka, topics.names)
     transactions = topics.names.transactions
     date_by_producer(topics.bootstrap, transactions)
     declared = [topic for topic in topics.declared if topic.name == transactions]
 
-    def said() -> str:
+    def faults() -> str:
         try:
             check_topics(topics.kafka, topics.names)
         except TopicUnsuitable as error:
             return str(error)
         return ""
 
-    found = until(said, "the broker shows the change")
+    found = until(faults, "the broker shows the change")
     assert found.startswith(f"{transactions} has message.timestamp.type=CreateTime")
     assert "fraud topics apply" in found
     topic_admin.apply(topics.kafka, declared)
@@ -158,7 +158,7 @@ def test_topics_that_would_make_results_wrong_are_named_with_the_command(topics:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "fault"),
     [
         ({"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"}, ""),
         ({"message.timestamp.type": "CreateTime", "cleanup.policy": "delete"}, "set LogAppendTime"),
@@ -166,6 +166,6 @@ def test_topics_that_would_make_results_wrong_are_named_with_the_command(topics:
         ({}, "message.timestamp.type=None"),
     ],
 )
-def test_what_is_wrong_with_a_topic(settings: dict[str, str | None], said: str) -> None:
-    assert said in "; ".join(faults_of("rules", settings))
-    assert bool(list(faults_of("rules", settings))) is bool(said)
+def test_faults_of_topic_settings_are_named(settings: dict[str, str | None], fault: str) -> None:
+    assert fault in "; ".join(faults_of("rules", settings))
+    assert bool(list(faults_of("rules", settings))) is bool(fault)

@@ -1,6 +1,6 @@
-"""Starts that cannot work, through an agent and the real detector: each is a verdict by name, and touches nothing.
+"""Starts that cannot work, with an agent and the real detector: each has a verdict, and changes nothing.
 
-One installation for all, in order: its detector has worked and was drained, and works again at the end.
+All tests share one installation, in order. Its detector has worked, was drained, and works again at the end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Harm = Callable[[Path], object]
 
 
 class World:
-    """An installation with one checkpoint, seen from outside."""
+    """An installation with one checkpoint."""
 
     def __init__(self, home: Path, project: Project, broker: Broker) -> None:
         prefix = f"w{uuid.uuid4().hex[:8]}-"
@@ -75,12 +75,12 @@ class World:
         self.await_health(Health.STOPPED)
 
     def refused(self, **options: str) -> Verdict:
-        """Ask for what an agent is to refuse: the verdict then."""
+        """Append an intent that the agent must refuse. Return the verdict."""
         self.ops.await_phase(self.ops.decide(self.ops.release(**options)), AttemptPhase.REFUSED)
         return self.verdict()
 
     def kept(self) -> tuple[str, object]:
-        """What must not change: the checkpoint, to the byte, and where the outputs end."""
+        """The state that must not change: the bytes of the checkpoint, and the ends of the output topics."""
         digest = hashlib.sha256()
         for path in sorted(self.checkpoint.rglob("*")):
             digest.update(str(path).encode())
@@ -109,14 +109,14 @@ def world(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         broker.kill()
 
 
-def test_no_such_master(world: World) -> None:
+def test_a_missing_master_is_refused(world: World) -> None:
     before = world.kept()
     verdict = world.refused(master="spark://127.0.0.1:9")
     assert (verdict.health, verdict.error) == (Health.REFUSED, "MasterUnavailable"), verdict
     assert world.kept() == before
 
 
-def test_a_topic_with_the_producers_times(world: World) -> None:
+def test_a_topic_with_producer_timestamps_is_refused(world: World) -> None:
     name, before = world.topics.names.transactions, world.kept()
     date_by_producer(world.topics.bootstrap, name)
     verdict = world.refused()
@@ -150,7 +150,7 @@ def cut_short(copy: Path) -> None:
         pytest.param(cut_short, Health.CHECKPOINT_DAMAGED, "CheckpointDamaged", id="damaged"),
     ],
 )
-def test_a_wrong_checkpoint(harm: Harm, expected: Health, error: str, world: World, tmp_path: Path) -> None:
+def test_a_wrong_checkpoint_is_refused(harm: Harm, expected: Health, error: str, world: World, tmp_path: Path) -> None:
     before = world.kept()
     copy = Path(shutil.copytree(world.checkpoint, tmp_path / "copy"))
     harm(copy)
@@ -159,7 +159,7 @@ def test_a_wrong_checkpoint(harm: Harm, expected: Health, error: str, world: Wor
     assert world.kept() == before
 
 
-def test_the_right_one_works_after_all_of_them_and_again_after_its_broker_was_away(world: World) -> None:
+def test_the_right_checkpoint_works_afterwards_and_after_a_broker_outage(world: World) -> None:
     world.run()
     world.broker.kill()
     world.await_health(Health.BROKER_DOWN)
@@ -197,12 +197,12 @@ def recreate_the_topic(world: World) -> str:
 
 
 @pytest.mark.parametrize("lose", [lose_unread_records, recreate_the_topic])
-def test_records_lost_before_they_were_read(lose: Callable[[World], str], world: World) -> None:
+def test_unread_lost_records_are_refused_until_accepted(lose: Callable[[World], str], world: World) -> None:
     names = world.topics.names
-    said, before = lose(world), world.kept()
+    loss, before = lose(world), world.kept()
     verdict = world.refused()
     assert (verdict.health, verdict.error) == (Health.OFFSETS_LOST, "OffsetsLost"), verdict
-    assert said in str(verdict)
+    assert loss in str(verdict)
     assert world.kept() == before
 
     record = world.ops.decide(world.ops.release(), accept_loss=True)
@@ -211,10 +211,10 @@ def test_records_lost_before_they_were_read(lose: Callable[[World], str], world:
     until(lambda: progress_of(world)[-1].ends_of(names.transactions) == ends, "the rest is read")
     attempt_id = record.intent.attempt_id
     lost = [each for batch in progress_of(world) if batch.attempt == attempt_id for each in batch.lost]
-    assert said in str(lost[0])
+    assert loss in str(lost[0])
     assert len(lost) == len({(each.topic, each.partition) for each in lost}), "each loss is reported once"
     log = world.ops.home.attempt(attempt_id).log.read_text()
-    assert said in log
+    assert loss in log
     world.drain()
 
 

@@ -1,4 +1,4 @@
-"""No command prints the connection's secrets, in text or JSON, and no record that a command writes holds them."""
+"""No command prints the connection's secrets, in text or JSON, and no record that a command writes contains them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.waiting import until
 
 MARKER = "marker-5d1e"
 SECRETS = {"FRAUD_KAFKA_SASL_USERNAME": "fraud", "FRAUD_KAFKA_SASL_PASSWORD": MARKER}
-"""The listener of the test's broker is PLAINTEXT: its clients carry these and do not send them."""
+"""The listener of the test's broker is PLAINTEXT, so clients have these settings and do not send them."""
 
 RULE = '{"ruleId":1,"ruleState":"ACTIVE","groupingKeyNames":["payeeId"],"aggregatorFunctionType":"COUNT",'
 RULE += '"limitOperatorType":">","limit":1,"windowMinutes":1}'
@@ -49,7 +49,7 @@ CONNECTED = {
     "status": [],
     "agent status": [],
 }
-"""Run against a broker, the last three beside an agent."""
+"""These commands run against a broker, the last three with an agent."""
 
 FIRST_WITH_AN_AGENT = "heartbeat"
 USAGE_EXIT_CODE = 2
@@ -61,7 +61,7 @@ UNREACHABLE = {
     "archive": ["--archive", "{folder}/archive"],
     "reevaluate": ["2026-01-01", "--archive", "{folder}/archive"],
 }
-"""Run up to the error that names the broker: they start Spark. `test_secured_kafka` runs a whole detector."""
+"""These commands start Spark and run up to the broker's error. `test_secured_kafka` runs a whole detector."""
 
 UNCONNECTED = {
     *(
@@ -76,7 +76,7 @@ UNCONNECTED = {
         "demo",
     ),
 }
-"""These take no connection."""
+"""These commands have no connection options."""
 
 AS_PROCESS = {"agent run"}
 
@@ -110,7 +110,7 @@ def run(name: str, arguments: list[str], folder: Path, env: dict[str, str]) -> I
         yield fraud(*given, "--json", env=env)
 
 
-def test_no_command_prints_a_secret_and_no_record_holds_one(topics: OwnTopics, tmp_path: Path) -> None:
+def test_no_command_prints_a_secret_and_no_record_contains_one(topics: OwnTopics, tmp_path: Path) -> None:
     env = {**environment(topics), **SECRETS}
     operations = Operations(tmp_path, Project.find(), topics, SECRETS)
     try:
@@ -137,7 +137,7 @@ def test_no_command_prints_a_secret_and_no_record_holds_one(topics: OwnTopics, t
 
 
 @pytest.mark.long
-def test_no_error_about_the_broker_holds_a_secret(tmp_path: Path) -> None:
+def test_no_error_about_the_broker_contains_a_secret(tmp_path: Path) -> None:
     env = {"FRAUD_BOOTSTRAP": f"127.0.0.1:{free_ports(1)[0]}", **SECRETS}
     for name, arguments in UNREACHABLE.items():
         for ended in run(name, arguments, tmp_path, env):

@@ -45,7 +45,7 @@ def test_the_seed_rules_are_valid() -> None:
     assert ended.out.count("ok ") == len(list(SEED.glob("*.yaml")))
 
 
-def test_every_reason_is_told_by_field(tmp_path: Path) -> None:
+def test_check_reports_every_reason_by_field(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text(json.dumps({**RULE, "ruleId": 0, "limitt": 1, "windowMinutes": 99_999_999}))
     ended = fraud("rules", "check", str(tmp_path / "bad.json"))
     assert ended.exit_code == 1
@@ -53,15 +53,15 @@ def test_every_reason_is_told_by_field(tmp_path: Path) -> None:
 
 
 def test_check_as_json(rule_file: Path) -> None:
-    (judged,) = json.loads(fraud("rules", "check", "--json", str(rule_file)).out)
+    (checked,) = json.loads(fraud("rules", "check", "--json", str(rule_file)).out)
     says = "SUM(paymentAmount) > 0.10 in 20 min by payeeId"
-    assert judged == {"where": "rule.json, rule 1", "accepted": True, "says": says, "reasons": []}
+    assert checked == {"where": "rule.json, rule 1", "accepted": True, "says": says, "reasons": []}
 
 
 @pytest.mark.parametrize(
     ("content", "says"), [("", "holds no rules"), ("{", "Expecting"), ("[1]", "rule 1 is not a mapping")]
 )
-def test_a_file_that_holds_no_rules_is_refused_in_one_line(tmp_path: Path, content: str, says: str) -> None:
+def test_a_file_without_rules_is_refused_in_one_line(tmp_path: Path, content: str, says: str) -> None:
     path = tmp_path / "rules.json"
     path.write_text(content)
     ended = fraud("rules", "check", str(path))
@@ -76,7 +76,7 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     assert "holds no rule files" in ended.err
 
 
-def test_a_broker_that_is_away_is_named(rule_file: Path) -> None:
+def test_an_unreachable_broker_is_named(rule_file: Path) -> None:
     ended = fraud("rules", "apply", str(rule_file), "--bootstrap", "127.0.0.1:1")
     assert ended.exit_code == 7
     assert "127.0.0.1:1" in ended.err
@@ -85,7 +85,7 @@ def test_a_broker_that_is_away_is_named(rule_file: Path) -> None:
 # --- with a broker ---
 
 
-def test_apply_writes_in_order_and_skips_what_is_in_force(topics: OwnTopics, rule_file: Path, tmp_path: Path) -> None:
+def test_apply_writes_in_order_and_skips_rules_in_force(topics: OwnTopics, rule_file: Path, tmp_path: Path) -> None:
     env = environment(topics)
     (tmp_path / "more.txt").write_text(TEXT)
     assert fraud("rules", "apply", str(rule_file), str(tmp_path / "more.txt"), env=env).exit_code == 0
@@ -116,7 +116,7 @@ def test_a_dry_run_writes_nothing(topics: OwnTopics, rule_file: Path) -> None:
     assert read_all(topics.bootstrap, topics.names.rules) == []
 
 
-def test_list_shows_what_is_in_force(topics: OwnTopics, rule_file: Path) -> None:
+def test_list_shows_the_rules_in_force(topics: OwnTopics, rule_file: Path) -> None:
     env = environment(topics)
     fraud("rules", "apply", str(SEED), str(rule_file), env=env)
     listed = json.loads(fraud("rules", "list", "--json", env=env).out)
@@ -140,7 +140,7 @@ def test_an_export_applies_to_the_same_rules(topics: OwnTopics, tmp_path: Path, 
     assert again.out.count("unchanged") == 8
 
 
-def test_the_text_form_refuses_what_it_cannot_hold(topics: OwnTopics, tmp_path: Path) -> None:
+def test_the_text_form_refuses_rules_that_it_cannot_express(topics: OwnTopics, tmp_path: Path) -> None:
     env = environment(topics)
     (tmp_path / "simple.txt").write_text(TEXT)
     applied = fraud("rules", "apply", str(tmp_path / "simple.txt"), env=env)
@@ -165,7 +165,7 @@ def test_a_control_asks_before_it_clears(topics: OwnTopics) -> None:
     assert kinds == ["CLEAR_STATE_ALL", "EXPORT_RULES_CURRENT"]
 
 
-def test_refused_records_are_found_newest_first_among_records_that_are_no_reports(topics: OwnTopics) -> None:
+def test_refused_records_are_found_newest_first_among_unreadable_reports(topics: OwnTopics) -> None:
     def report(version: int, status: str, **more: object) -> bytes:
         return json.dumps({"ruleVersion": version, "status": status, "batchId": 1, "time": 1, **more}).encode()
 

@@ -1,4 +1,4 @@
-"""`fraud generate`, `alerts`, `status`, `record`, `replay` on a real broker, with a detector's records by hand."""
+"""`fraud generate`, `alerts`, `status`, `record`, `replay` on a real broker, with handmade records of a detector."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def report(topics: OwnTopics, *records: bytes) -> None:
 # --- generate ---
 
 
-def test_generate_sends_what_was_asked_for(topics: OwnTopics) -> None:
+def test_generate_sends_the_requested_records(topics: OwnTopics) -> None:
     env = environment(topics)
     ended = fraud("generate", "--rate", "200", "--seconds", "2", "--malformed", "0.1", "--no-frauds", env=env)
     assert ended.exit_code == 0
@@ -71,21 +71,21 @@ def test_generate_sends_what_was_asked_for(topics: OwnTopics) -> None:
     assert max(sent) - min(sent) > 500, "the records do not come all at once"
 
 
-def test_generate_names_a_topic_that_is_not_there(topics: OwnTopics) -> None:
+def test_generate_names_a_missing_topic(topics: OwnTopics) -> None:
     env = environment(topics) | {"FRAUD_TOPICS_TRANSACTIONS": "nowhere"}
     ended = fraud("generate", "--seconds", "1", env=env)
     assert ended.exit_code == 7
     assert "nowhere" in ended.err
 
 
-def test_generate_refuses_what_is_no_traffic(topics: OwnTopics) -> None:
+def test_generate_refuses_impossible_options(topics: OwnTopics) -> None:
     assert fraud("generate", "--rate", "0", env=environment(topics)).exit_code == 3
 
 
 # --- alerts ---
 
 
-def test_alerts_shows_the_last_ones(topics: OwnTopics) -> None:
+def test_alerts_shows_the_newest_alerts(topics: OwnTopics) -> None:
     documents = [
         {
             "ruleId": 4, "shadow": False, "violatedRule": {"name": "Huge", "limitOperatorType": ">", "limit": 5},
@@ -127,7 +127,7 @@ def test_unreadable_alerts_and_progress_are_skipped(topics: OwnTopics) -> None:
     assert fraud("record", env=env).exit_code == 0
 
 
-def test_corrections_are_shown_as_the_alerts_they_are_about(topics: OwnTopics) -> None:
+def test_corrections_are_shown_with_their_alerts(topics: OwnTopics) -> None:
     alert = {
         "ruleId": 4, "shadow": False, "violatedRule": {"name": "Huge", "limitOperatorType": ">", "limit": 5},
         "key": {"payeeId": 3}, "triggeringValue": "72123.45", "windowCount": 1, "suppressed": 0,
@@ -146,13 +146,13 @@ def test_corrections_are_shown_as_the_alerts_they_are_about(topics: OwnTopics) -
 # --- status ---
 
 
-def test_status_of_a_broker_that_is_away() -> None:
+def test_status_of_an_unreachable_broker() -> None:
     ended = fraud("status", "--json", "--bootstrap", "127.0.0.1:1")
     assert ended.exit_code == 1
     assert json.loads(ended.out)["broker"]["up"] is False
 
 
-def test_status_says_whether_the_detector_is_alive(topics: OwnTopics) -> None:
+def test_status_shows_whether_the_detector_is_alive(topics: OwnTopics) -> None:
     env = environment(topics)
     never = fraud("status", env=env)
     assert (never.exit_code, "has never reported" in never.out) == (1, True)
@@ -165,7 +165,7 @@ def test_status_says_whether_the_detector_is_alive(topics: OwnTopics) -> None:
     assert "7 in force" in fraud("status", env=env).out
 
 
-def test_a_dead_detector_is_said_to_be_dead_since_when_and_how_many_payments_wait(
+def test_status_of_a_dead_detector_shows_the_time_of_its_end_and_the_waiting_payments(
     topics: OwnTopics, tmp_path: Path
 ) -> None:
     env = environment(topics)
@@ -192,17 +192,19 @@ def test_a_dead_detector_is_said_to_be_dead_since_when_and_how_many_payments_wai
     assert seen["liveness"]["waiting"] == 12
     assert seen["refusedRules"][0]["ruleVersion"] == 7
 
-    with following(env, tmp_path) as said:
-        until(lambda: f"No payment evaluated since {since}. 12 payments waiting." in said(), "the outage is said")
+    with following(env, tmp_path) as messages:
+        until(
+            lambda: f"No payment evaluated since {since}. 12 payments waiting." in messages(), "the outage is reported"
+        )
         again = progress(topics, 2, {"0": 16}, 1, rows=12)
         now_ms = clock.now_ms()
         produce(topics.bootstrap, topics.names.detector_progress, [again], key=b"detector", at_ms=now_ms)
-        until(lambda: "Payments are evaluated again." in said(), "its end is said")
+        until(lambda: "Payments are evaluated again." in messages(), "the end of the outage is reported")
 
 
 @contextmanager
 def following(env: dict[str, str], folder: Path) -> Iterator[Callable[[], str]]:
-    """`fraud alerts --follow` in a process; what it says on stderr. Ctrl-C ends it."""
+    """`fraud alerts --follow` in a process; yields a function that reads its stderr. Ctrl-C ends it."""
     log = folder / "stderr"
     with log.open("wb") as stderr:
         command = [sys.executable, "-m", "fraud_rules.cli", "alerts", "--follow"]
@@ -220,7 +222,7 @@ def following(env: dict[str, str], folder: Path) -> Iterator[Callable[[], str]]:
 
 
 @pytest.mark.parametrize("case", load_cases("semantics.json")[:4], ids=str)
-def test_replay_answers_a_case(case: Case, tmp_path: Path) -> None:
+def test_replay_gives_the_results_of_a_case(case: Case, tmp_path: Path) -> None:
     (tmp_path / "case.json").write_text(json.dumps(case.document))
     ended = fraud("replay", str(tmp_path / "case.json"))
     assert ended.exit_code == 0
@@ -238,27 +240,27 @@ def test_replay_keeps_amounts_exact() -> None:
     assert '"key":{"paymentAmount":0.10}' in ended.out
 
 
-def test_replay_names_a_quarantined_transaction_by_the_id_it_has() -> None:
+def test_replay_names_a_quarantined_transaction_by_its_id() -> None:
     steps = [{"at": 1, "tx": {"transactionId": 7, "eventTime": "never"}}, {"at": 1, "tx": "garbage"}]
     answer = json.loads(fraud("replay", "-", stdin=json.dumps({"steps": steps})).out)
     assert answer == {"alerts": [], "late": [], "quarantine": [7, None], "duplicates": [], "rejected": []}
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"steps": 1}', '{"steps": [{"at": 1}]}'])
-def test_replay_refuses_what_is_no_recording_in_one_line(content: str) -> None:
+def test_replay_refuses_an_invalid_recording_in_one_line(content: str) -> None:
     ended = fraud("replay", "-", stdin=content)
     assert (ended.exit_code, ended.out) == (2, "")
     assert ended.err.startswith("standard input is not a recording: ")
     assert "\n" not in ended.err
 
 
-def test_replay_refuses_a_file_that_is_not_there() -> None:
+def test_replay_refuses_a_missing_file() -> None:
     ended = fraud("replay", "/nowhere/run.json")
     assert (ended.exit_code, ended.err) == (2, "/nowhere/run.json cannot be read: No such file or directory")
 
 
-def test_a_recorded_run_replays_by_its_cuts_and_pins(topics: OwnTopics, tmp_path: Path) -> None:
-    """Four good payments of one payee: under the first pin there is no rule, and one is refused by the detector."""
+def test_a_recorded_run_replays_with_its_cuts_and_pins(topics: OwnTopics, tmp_path: Path) -> None:
+    """Four good payments of one payee. The first pin has no rule, and the detector rejects one rule."""
     env = environment(topics)
     names = topics.names
     produce(topics.bootstrap, names.rules, [json.dumps({**COUNT_RULE, "ruleId": each}).encode() for each in (1, 2)])
@@ -281,7 +283,7 @@ def test_a_recorded_run_replays_by_its_cuts_and_pins(topics: OwnTopics, tmp_path
     assert answer["rejected"] == [{"ruleVersion": 1, "reasons": ["windowMinutes: too much state"]}]
 
 
-def test_there_is_nothing_to_record_before_the_first_batch(topics: OwnTopics) -> None:
+def test_a_recording_needs_a_first_batch(topics: OwnTopics) -> None:
     ended = fraud("record", env=environment(topics))
     assert ended.exit_code == 1
     assert "has not evaluated anything" in ended.err

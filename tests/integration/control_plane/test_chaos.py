@@ -1,5 +1,5 @@
-"""Servers and brokers killed while many write: store and rule log end the same, each change once, the audit chain
-whole.
+"""Servers and brokers are killed during many writes. Afterwards store and rule log agree, each change is in the log
+once, and the audit chain is intact.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`fraud control`, where the plugins are."""
+"""`fraud control`, with and without the plugins."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def test_it_checks_the_audit_chain(scene: Scene, project: Project) -> None:
     assert (done.returncode, done.stderr) == (38, "fraud: the audit log is broken at row 1 of 1\n")
 
 
-def test_it_says_what_waits(scene: Scene, project: Project) -> None:
+def test_it_shows_the_waiting_records(scene: Scene, project: Project) -> None:
     assert control(project, scene, "outbox").stdout == "0 waiting\n"
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("audit", "--help")])
-def test_it_has_help_of_its_own(scene: Scene, project: Project, words: tuple[str, ...]) -> None:
+def test_it_has_its_own_help(scene: Scene, project: Project, words: tuple[str, ...]) -> None:
     done = control(project, scene, *words)
     assert "Commands:" in done.stdout + done.stderr
 
 
-def test_without_the_plugins_it_says_where_it_works(scene: Scene, project: Project, tmp_path: Path) -> None:
+def test_without_the_plugins_it_names_the_place_where_it_works(scene: Scene, project: Project, tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "topics.yaml").write_text("topics: {}\n", encoding="utf-8")
     done = control(project, scene, "outbox", home=tmp_path)

@@ -1,9 +1,9 @@
-"""Rules from the desk in the running detector: the versions it goes by are the offsets that the store knows.
+"""Rules of the control plane in the running detector: the detector's rule versions are the offsets in the store.
 
-The publisher writes in transactions, whose markers take offsets too: also the last ones of the log.
+The publisher writes in Kafka transactions. Their markers occupy offsets too, also the last offsets of the log.
 
-The same two starts show a producer that renames a field: the detector is BLIND, its next start knows the new name, and
-a quarantine replay brings the alerts.
+The same two starts cover a producer that renames a field. The detector is BLIND, its next start has a schema with the
+new name, and a quarantine replay leads to the alerts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def installation(project: Project, topics: OwnTopics, tmp_path: Path) -> Install
 
 @pytest.fixture
 def published(scene: Scene, topics: OwnTopics, installation: Installation) -> Iterator[Scene]:
-    """A desk whose changes are published at once."""
+    """A control plane whose changes are published at once."""
     background = Background(
         scene.database, topics.kafka, installation.settings, SCHEMA, scene.settings, scene.clock, scene.told.append
     )
@@ -59,7 +59,7 @@ def version_of(scene: Scene, rule_id: int) -> int:
 
 
 def live(scene: Scene, topics: OwnTopics, rule_id: int) -> int:
-    """The version of a rule, once the detector has said it is live."""
+    """The version of a rule, once the detector has reported it live."""
     version = version_of(scene, rule_id)
     operations = await_operations(topics.kafka, topics.names.rule_operations, {version}, 120)
     assert (operations[version].rule_id, operations[version].status) == (rule_id, "LIVE")
@@ -67,7 +67,7 @@ def live(scene: Scene, topics: OwnTopics, rule_id: int) -> int:
 
 
 def abort_one(topics: OwnTopics) -> None:
-    """A transaction that comes to nothing leaves a gap."""
+    """Abort a Kafka transaction, which leaves a gap in the offsets."""
     producer = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": f"{topics.prefix}other"})
     producer.init_transactions()
     producer.begin_transaction()
@@ -87,11 +87,11 @@ def pay(topics: OwnTopics, *numbers: int, payee: str = "payeeId") -> None:
 
 
 RENAMED = range(1_000, 1_030)
-"""The payments whose producer has renamed `payeeId`."""
+"""The payments of a producer that has renamed `payeeId`."""
 
 
 def await_blind(installation: Installation) -> None:
-    """Return when a supervisor finds the detector BLIND."""
+    """Return when a supervisor reports the detector BLIND."""
     with DetectorWatch(installation.topics.kafka, installation.settings) as watch:
 
         def is_blind() -> bool:
@@ -103,7 +103,7 @@ def await_blind(installation: Installation) -> None:
 
 
 def with_alias(installation: Installation, home: Path) -> Installation:
-    """The installation with a schema that knows `payeeId` as `payer_id` too."""
+    """The installation with a schema that has `payer_id` as an alias of `payeeId`."""
     config = installation.project.config
     (home / "config").mkdir(parents=True)
     for name in ("topics.yaml", "detector.yaml"):

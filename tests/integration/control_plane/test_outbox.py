@@ -1,4 +1,4 @@
-"""The outbox and the real rule log: each change there once, in its order, whoever publishes."""
+"""The outbox and a real rule log: each change is there once and in order, with any number of publishers."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def all_published(scene: Scene) -> bool:
 
 
 def waiting(scene: Scene, topics: OwnTopics) -> list[OutRecord]:
-    """The records of the outbox that no publisher has marked yet, as one writes them."""
+    """The records of the outbox that no publisher has marked yet, in the form that a publisher writes."""
     store = store_id(scene.database).encode()
     asked = select(OutboxRow).where(OutboxRow.log_version.is_(None)).order_by(OutboxRow.seq)
     with scene.database.reading() as session:
@@ -88,14 +88,14 @@ def waiting(scene: Scene, topics: OwnTopics) -> list[OutRecord]:
 
 
 def changes(scene: Scene, count: int, rule_id: int = 1) -> None:
-    """A rule in shadow, edited so often."""
+    """Create a SHADOW rule and edit it `count` times."""
     detail = scene.service.create(ANN, given(ruleId=rule_id))
     detail = scene.service.change_state(ANN, rule_id, detail.row.revision, StateName.SHADOW)
     for limit in range(100, 99 + count):
         detail = scene.service.edit(ANN, rule_id, detail.row.revision, given(limit=limit))
 
 
-def test_changes_arrive_once_in_order_at_the_offsets_the_store_says(scene: Scene, topics: OwnTopics) -> None:
+def test_changes_arrive_once_in_order_at_the_offsets_in_the_store(scene: Scene, topics: OwnTopics) -> None:
     changes(scene, 5)
     mine = publisher(scene, topics)
     scene.service.listen(mine.wake)
@@ -114,7 +114,9 @@ def test_changes_arrive_once_in_order_at_the_offsets_the_store_says(scene: Scene
     assert RuleChanged(2, 4) in scene.told
 
 
-def test_what_arrived_before_the_publisher_died_is_not_sent_again(scene: Scene, topics: OwnTopics) -> None:
+def test_a_new_publisher_does_not_send_records_that_arrived_before_the_last_one_died(
+    scene: Scene, topics: OwnTopics
+) -> None:
     changes(scene, 3)
     mine = publisher(scene, topics)
     first = BatchWriter(topics.kafka, scene.settings.name)
@@ -125,7 +127,7 @@ def test_what_arrived_before_the_publisher_died_is_not_sent_again(scene: Scene, 
     assert [each["limit"] for each in in_log(topics)] == [20, 100, 101]
 
 
-def test_what_a_publisher_left_open_is_taken_back(scene: Scene, topics: OwnTopics) -> None:
+def test_a_new_publisher_aborts_the_open_transaction_of_the_last_one(scene: Scene, topics: OwnTopics) -> None:
     changes(scene, 2)
     mine = publisher(scene, topics)
     zombie = Producer({"bootstrap.servers": topics.bootstrap, "transactional.id": scene.settings.name})
@@ -141,7 +143,7 @@ def test_what_a_publisher_left_open_is_taken_back(scene: Scene, topics: OwnTopic
     assert [each["limit"] for each in in_log(topics)] == [20, 100]
 
 
-def test_two_publishers_send_nothing_twice(scene: Scene, topics: OwnTopics) -> None:
+def test_two_publishers_send_each_record_once(scene: Scene, topics: OwnTopics) -> None:
     first, second = publisher(scene, topics), publisher(scene, topics)
     with running(first, second):
         changes(scene, 20)
@@ -149,7 +151,7 @@ def test_two_publishers_send_nothing_twice(scene: Scene, topics: OwnTopics) -> N
     assert [each["limit"] for each in in_log(topics)] == [20, *range(100, 119)]
 
 
-def test_store_and_log_agree_and_what_differs_is_told(scene: Scene, topics: OwnTopics) -> None:
+def test_store_and_log_agree_and_drift_is_reported(scene: Scene, topics: OwnTopics) -> None:
     mirror = log_mirror(
         scene.database, topics.kafka, topics.names.rules, RuleReader(SCHEMA, LIMITS), scene.settings, scene.clock
     )
@@ -161,15 +163,18 @@ def test_store_and_log_agree_and_what_differs_is_told(scene: Scene, topics: OwnT
     assert unread.behind_since_ms is not None
     with running(publisher(scene, topics), mirror):
         changes(scene, 3)
-        until(lambda: scene.service.rules(query="7").items and all_published(scene), "the other's rule is here")
-        until(lambda: check.read().in_step, "the store has taken in the whole log, markers of transactions left out")
+        until(
+            lambda: scene.service.rules(query="7").items and all_published(scene),
+            "the store has the other writer's rule",
+        )
+        until(lambda: check.read().in_step, "the store has applied the whole log without transaction markers")
     with scene.database.writing() as session:
         session.execute(text("UPDATE rules SET document = replace(document, '20', '21') WHERE rule_id = 7"))
     assert [each.rule_id for each in check.read().differences] == [7]
 
 
-def test_unreadable_records_of_others_hold_nothing_up(scene: Scene, topics: OwnTopics) -> None:
-    """Also after a restart, when the publisher and the mirror read the rule log from where they were."""
+def test_unreadable_records_of_other_programs_block_nothing(scene: Scene, topics: OwnTopics) -> None:
+    """Also after a restart, when the publisher and the mirror read the rule log from their last positions."""
     detector = DetectorSettings(topics=topics.names)
     others = json.dumps({**RULE, "ruleId": 7, "ruleState": "ACTIVE", "source": "cli"}).encode()
     row = {"rule_id": 5, "rule_state": "ACTIVE", **{_snake(name): value for name, value in RULE.items()}}
@@ -189,10 +194,10 @@ def test_unreadable_records_of_others_hold_nothing_up(scene: Scene, topics: OwnT
         background.stop()
 
 
-def test_the_publisher_needs_no_mirror_that_works(
+def test_the_publisher_works_when_the_mirror_fails(
     scene: Scene, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fault in the intake of other writers' records must not keep a rule from being paused."""
+    """A fault in the intake of other writers' records must not prevent a pause of a rule."""
 
     def fails(*_: object) -> None:
         raise AssertionError
@@ -213,7 +218,7 @@ def test_a_change_of_the_rule_table_reaches_the_log(scene: Scene, topics: OwnTop
     try:
         append_records(topics.kafka, topics.names.rules_cdc, [(b"5", json.dumps(envelope).encode())])
         until(lambda: in_log(topics), "it is in the log")
-        until(lambda: all_published(scene), "the store knows")
+        until(lambda: all_published(scene), "the store has the whole rule log")
         assert background.failures() == {}
     finally:
         background.stop()
@@ -241,7 +246,7 @@ def test_another_rule_log_is_refused(scene: Scene, topics: OwnTopics) -> None:
         mirror.catch_up()
 
 
-def test_the_command_publishes_checks_and_tells(
+def test_the_command_publishes_checks_and_reports(
     scene: Scene, topics: OwnTopics, project: Project, tmp_path: Path
 ) -> None:
     process = PublisherProcess(project, topics, scene.settings.database, tmp_path / "publisher.log")

@@ -1,4 +1,4 @@
-"""The same store on a real Postgres: tables, one writer at a time, leadership, the chain."""
+"""The store on a real Postgres: tables, one writer at a time, leadership, the audit chain."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOBODY = "nobody"
 
 
 def binaries() -> Path | None:
-    """Where Postgres' programs are, the newest installed."""
+    """The folder with the programs of the newest installed Postgres."""
     found = shutil.which("postgres")
     if found is not None and Path(found).resolve().with_name("initdb").exists():
         return Path(found).resolve().parent
@@ -40,7 +40,7 @@ def binaries() -> Path | None:
 
 
 class Postgres:
-    """A server on a port and in a folder of its own; as nobody where we are root, which it refuses to run as."""
+    """A server with its own port and folder. Postgres refuses to run as root, so root runs it as the user `nobody`."""
 
     def __init__(self, folder: Path, programs: Path) -> None:
         self._programs = programs
@@ -90,7 +90,7 @@ def scene(postgres: Postgres) -> Iterator[Scene]:
     database.close()
 
 
-def test_the_tables_keep_to_their_schema_and_are_made_once(scene: Scene, postgres: Postgres) -> None:
+def test_the_tables_are_created_once_in_their_schema(scene: Scene, postgres: Postgres) -> None:
     opened: list[Database] = []
     threads = [threading.Thread(target=lambda: opened.append(Database.open(postgres.url))) for _ in range(4)]
     for thread in threads:
@@ -105,7 +105,7 @@ def test_the_tables_keep_to_their_schema_and_are_made_once(scene: Scene, postgre
         database.close()
 
 
-def test_a_rule_lives_and_the_mirror_follows(scene: Scene) -> None:
+def test_a_rule_has_transitions_and_the_mirror_applies_them(scene: Scene) -> None:
     log = MemoryLog(scene)
     log.write(ruleId=7, ruleState="ACTIVE")
     scene.service.create(ANN, given(name="Käse ünd Brot"))
@@ -121,7 +121,7 @@ def test_a_rule_lives_and_the_mirror_follows(scene: Scene) -> None:
     assert scene.service.verify_audit().whole
 
 
-def test_many_rules_come_in_at_once(scene: Scene) -> None:
+def test_many_rules_arrive_at_once(scene: Scene) -> None:
     for limit in (20, 30):
         many = [{**RULE, "ruleId": rule_id, "limit": limit} for rule_id in range(1, 301)]
         assert scene.service.import_rules(ADA, json.dumps(many)).applied
@@ -144,7 +144,7 @@ def test_writers_take_turns(scene: Scene) -> None:
     assert (verdict.whole, verdict.rows) == (True, 8 * 15)
 
 
-def test_one_leads_at_a_time(scene: Scene, postgres: Postgres) -> None:
+def test_one_process_leads_at_a_time(scene: Scene, postgres: Postgres) -> None:
     other = Database.open(postgres.url)
     ours, theirs = scene.database.leadership("publisher"), other.leadership("publisher")
     with ours as first, theirs as second, other.leadership("mirror") as third:
@@ -154,7 +154,7 @@ def test_one_leads_at_a_time(scene: Scene, postgres: Postgres) -> None:
     other.close()
 
 
-def test_a_process_that_stands_by_opens_no_connections(scene: Scene, postgres: Postgres) -> None:
+def test_a_standby_process_opens_no_connections(scene: Scene, postgres: Postgres) -> None:
     other, opened = Database.open(postgres.url), list[object]()
     with scene.database.leadership("mirror") as lead:
         assert lead
@@ -168,7 +168,7 @@ def test_a_process_that_stands_by_opens_no_connections(scene: Scene, postgres: P
     other.close()
 
 
-def test_a_leader_whose_session_was_ended_notices_and_another_leads(scene: Scene, postgres: Postgres) -> None:
+def test_a_leader_detects_the_end_of_its_session_and_another_process_leads(scene: Scene, postgres: Postgres) -> None:
     other = Database.open(postgres.url)
     with scene.database.leadership("mirror") as lead:
         lead.check()
@@ -176,15 +176,13 @@ def test_a_leader_whose_session_was_ended_notices_and_another_leads(scene: Scene
         with other.reading() as session:
             assert session.execute(text(ended)).scalars().all() == [True]
         with pytest.raises(LeadershipLost, match="mirror"):
-            until(lead.check, "the leader notices")
+            until(lead.check, "the leader detects the end of its session")
         with other.leadership("mirror") as next_lead:
             assert next_lead
     other.close()
 
 
-def test_a_leader_that_is_stopped_loses_its_lock(
-    scene: Scene, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_leader_loses_its_lock(scene: Scene, postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "_IDLE_S", 1)
     other = Database.open(postgres.url)
 
@@ -198,7 +196,7 @@ def test_a_leader_that_is_stopped_loses_its_lock(
     other.close()
 
 
-def test_a_writer_that_is_stopped_makes_the_others_fail_by_name_and_is_ended(
+def test_a_stopped_writer_makes_other_writers_fail_by_name_and_the_server_ends_it(
     scene: Scene, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database_module, "_STOPPED_S", 1)
@@ -215,7 +213,7 @@ def test_a_writer_that_is_stopped_makes_the_others_fail_by_name_and_is_ended(
         with stopped.writing() as session:
             with pytest.raises(StoreBusy, match="lock timeout"), quick.writing():
                 pass
-            until(write, "the server ends the transaction of the writer that is stopped")
+            until(write, "the server ends the transaction of the stopped writer")
             session.execute(text("SELECT 1"))
 
     with pytest.raises(Unavailable):
@@ -224,7 +222,7 @@ def test_a_writer_that_is_stopped_makes_the_others_fail_by_name_and_is_ended(
         database.close()
 
 
-def test_a_server_that_is_away_is_unavailable_and_comes_back(scene: Scene, postgres: Postgres) -> None:
+def test_an_unreachable_server_raises_an_error_until_it_is_back(scene: Scene, postgres: Postgres) -> None:
     scene.service.create(ANN, given())
     postgres.stop()
     with pytest.raises(Unavailable, match="database"):

@@ -1,4 +1,4 @@
-"""Whether a reader keeps up with its topic, and the alarm about a reader that does not."""
+"""Readers that make no progress on their topic, and the alarm about them."""
 
 from __future__ import annotations
 
@@ -20,37 +20,39 @@ from tests.support.control_plane.scene import Clock
 from tests.support.kafka.own_topics import OwnTopics
 
 
-def stuck_after(looks: list[tuple[int, int | None]], every_s: int = 30) -> list[bool]:
-    """Whether a reader counts as stuck at each look, by position and append time of the first unread record."""
+def stuck_after(observations: list[tuple[int, int | None]], every_s: int = 30) -> list[bool]:
+    """Whether a reader is stuck at each observation of its position and its first unread record's append time."""
     progress = ReaderProgress()
     return [
         progress.state(
             ReaderPosition("mirror", "rules", position, None, True), Unread(9, since_ms), number * every_s * 1_000
         ).stuck
-        for number, (position, since_ms) in enumerate(looks)
+        for number, (position, since_ms) in enumerate(observations)
     ]
 
 
 @pytest.mark.parametrize(
-    ("looks", "stuck"),
+    ("observations", "stuck"),
     [
         pytest.param([(9, None)] * 4, [False] * 4, id="a quiet topic"),
-        pytest.param([(7, None)] * 4, [False] * 4, id="markers of transactions alone"),
+        pytest.param([(7, None)] * 4, [False] * 4, id="only transaction markers"),
         pytest.param([(1, 5), (2, 6), (3, 7), (4, 8)], [False] * 4, id="far behind, and moving"),
-        pytest.param([(3, 5)] * 4, [False, False, True, True], id="a position that stands still"),
-        pytest.param([(3, 5), (3, 5), (4, 6), (4, 6), (4, 6)], [False, False, False, False, True], id="a slow one"),
-        pytest.param([(3, None), (3, None), (3, None), (3, 5), (3, 5)], [False] * 5, id="news after a quiet time"),
+        pytest.param([(3, 5)] * 4, [False, False, True, True], id="a position without progress"),
+        pytest.param([(3, 5), (3, 5), (4, 6), (4, 6), (4, 6)], [False, False, False, False, True], id="a slow reader"),
+        pytest.param(
+            [(3, None), (3, None), (3, None), (3, 5), (3, 5)], [False] * 5, id="new records after a quiet time"
+        ),
     ],
 )
-def test_a_reader_is_stuck_when_it_stands_still_before_unread_records(
-    looks: list[tuple[int, int | None]], stuck: list[bool]
+def test_a_reader_is_stuck_when_it_makes_no_progress_before_unread_records(
+    observations: list[tuple[int, int | None]], stuck: list[bool]
 ) -> None:
-    assert stuck_after(looks) == stuck
+    assert stuck_after(observations) == stuck
 
 
 @dataclass
 class World:
-    """Two readers: of the store, and of this process."""
+    """Two readers: one with its position in the store, one with its position in this process."""
 
     leads: bool = True
     away: bool = False
@@ -72,7 +74,7 @@ class World:
         return Unread(9, 1_600_000_000_000 if position < 9 else None)
 
     def after(self, seconds: int) -> list[tuple[str, bool]]:
-        """The alarms raised in that time, with a look every ten seconds."""
+        """The alarms raised in that time, with an observation every ten seconds."""
         before = len(self.alarms)
         for _ in range(0, seconds, 10):
             self.clock.now_ms += 10_000
@@ -80,7 +82,7 @@ class World:
         return [(alarm.said.split()[0], alarm.resolved) for alarm in self.alarms[before:]]
 
 
-def test_a_stuck_reader_raises_one_alarm_which_says_where_and_since_when_and_is_resolved() -> None:
+def test_a_stuck_reader_raises_one_alarm_with_place_and_time_and_resolves_it() -> None:
     world = World()
     world.positions["feed"] = 9
     assert world.after(60) == []
@@ -109,7 +111,7 @@ def test_the_alarm_has_its_runbook(project: Project) -> None:
     assert f"({slug(ALARM)}.md)" in (project.root / "docs" / "runbooks" / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_markers_of_transactions_are_no_unread_records(topics: OwnTopics) -> None:
+def test_transaction_markers_do_not_count_as_unread_records(topics: OwnTopics) -> None:
     topic = topics.names.rules
     assert read_unread(topics.kafka, topic, 0) == Unread(0, None)
     writer = BatchWriter(topics.kafka, f"{topics.prefix}writer")

@@ -1,4 +1,4 @@
-"""The local broker starts once, answers, and starts again after any way of ending."""
+"""The local broker starts once, answers, and starts again after any kind of end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOG = Topic("log", 1)
 
 @pytest.fixture(scope="module")
 def own(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker these tests may kill."""
+    """A broker that these tests may kill."""
     own = Broker(tmp_path_factory.mktemp("own-broker"), *free_ports(2), project)
     own.start()
     topics.apply(own.kafka, [LOG])
@@ -42,7 +42,7 @@ def pid(broker: Broker) -> int | None:
     return broker.status().pid
 
 
-def test_a_second_start_finds_the_first(own: Broker, project: Project) -> None:
+def test_a_second_start_returns_the_running_broker(own: Broker, project: Project) -> None:
     own.start()
     other = Broker(own.home, own.port, own.controller_port, project)
     assert other.start() is False
@@ -50,7 +50,7 @@ def test_a_second_start_finds_the_first(own: Broker, project: Project) -> None:
     assert other.status().answers
 
 
-def test_killed_it_starts_again_with_its_records(own: Broker) -> None:
+def test_a_killed_broker_starts_again_with_its_records(own: Broker) -> None:
     own.start()
     before = values(own)
     produce(own.bootstrap, LOG.name, [b"written before the kill"])
@@ -68,7 +68,7 @@ def test_a_lost_handle_does_not_start_a_second_one(own: Broker) -> None:
     assert pid(own) == running
 
 
-def test_a_handle_whose_pid_is_now_another_process_is_not_believed(own: Broker) -> None:
+def test_a_handle_with_the_pid_of_another_process_is_ignored(own: Broker) -> None:
     own.stop()
     ProcessHandle(os.getpid(), 0.0, "-Dfraud.broker=elsewhere").write(own.home / "process.json")
     assert own.status().pid is None
@@ -76,7 +76,7 @@ def test_a_handle_whose_pid_is_now_another_process_is_not_believed(own: Broker) 
     assert own.start() is True
 
 
-def test_stop_is_in_order_and_safe_to_repeat(own: Broker) -> None:
+def test_a_stop_is_clean_and_may_be_repeated(own: Broker) -> None:
     own.start()
     before = values(own)
     assert own.stop() is True
@@ -85,7 +85,7 @@ def test_stop_is_in_order_and_safe_to_repeat(own: Broker) -> None:
     assert values(own) == before
 
 
-def test_an_interrupted_format_is_done_again(project: Project, tmp_path: Path) -> None:
+def test_an_interrupted_format_is_repeated(project: Project, tmp_path: Path) -> None:
     broker = Broker(tmp_path, *free_ports(2), project)
     (tmp_path / "data.partial" / "left").mkdir(parents=True)
     (tmp_path / "broker.log").write_text("of an earlier run\n", encoding="utf-8")
@@ -97,27 +97,27 @@ def test_an_interrupted_format_is_done_again(project: Project, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("taken", ["port", "controller_port"])
-def test_a_strangers_port_is_refused_by_name(taken: str, project: Project, tmp_path: Path) -> None:
+def test_a_port_of_another_program_is_refused_by_name(taken: str, project: Project, tmp_path: Path) -> None:
     broker = Broker(tmp_path, *free_ports(2), project)
     with socket.create_server(("127.0.0.1", getattr(broker, taken))), pytest.raises(PortInUse, match="FRAUD_BROKER_"):
         broker.start()
     assert broker.status().pid is None
 
 
-def test_another_port_than_the_running_brokers_is_refused(own: Broker, project: Project) -> None:
+def test_a_running_broker_refuses_another_port(own: Broker, project: Project) -> None:
     own.start()
     with pytest.raises(ConfigError, match="another port"):
         Broker(own.home, *free_ports(2), project).start()
 
 
-def test_a_broker_that_ends_says_why(project: Project, tmp_path: Path) -> None:
+def test_a_broker_that_ends_reports_the_reason(project: Project, tmp_path: Path) -> None:
     broker = Broker(tmp_path, *free_ports(2), project)
     (tmp_path / "data").mkdir()  # never formatted
     with pytest.raises(BrokerUnavailable, match=r"broker\.log"):
         broker.start()
 
 
-def test_without_jars_it_says_what_to_run(project: Project, tmp_path: Path) -> None:
+def test_without_jars_the_error_names_the_command_to_run(project: Project, tmp_path: Path) -> None:
     elsewhere = dataclasses.replace(project, root=tmp_path)
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "broker.properties").write_text("", encoding="utf-8")
@@ -126,6 +126,6 @@ def test_without_jars_it_says_what_to_run(project: Project, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("text", ["", "x", "0", "65536", "-1", "9" * 5_000, "٣"])
-def test_a_port_that_is_none_is_refused(text: str, project: Project) -> None:
+def test_an_invalid_port_is_refused(text: str, project: Project) -> None:
     with pytest.raises(FraudError, match="FRAUD_BROKER_PORT"):
         Broker.of_project(project, {"FRAUD_BROKER_PORT": text})

@@ -1,4 +1,4 @@
-"""Following topics while the broker comes and goes."""
+"""Topics are followed through interruptions of the broker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOUR_S = 3_600.0
 
 @dataclass
 class Clock:
-    """A clock of tests; it is asked while the broker seems to be away."""
+    """A clock of tests. The reader reads it while the broker seems to be unreachable."""
 
     now_s: float = 0.0
     asked: int = 0
@@ -44,7 +44,7 @@ def own_broker(project: Project, tmp_path: Path) -> Iterator[Broker]:
 
 
 def test_each_interruption_has_its_own_patience(own_broker: Broker, project: Project) -> None:
-    """Also on a topic that is quiet in between, where no record shows that the broker is back."""
+    """This includes a topic without records in between, where no record shows that the broker is back."""
     (declared,) = [each for each in load_topics(project.config / "topics.yaml") if each.name == "rules"]
     topic_admin.apply(own_broker.kafka, [declared])
     clock = Clock()
@@ -61,7 +61,7 @@ def test_each_interruption_has_its_own_patience(own_broker: Broker, project: Pro
         return clock.asked > asked
 
     def answers() -> bool:
-        """The reader has not heard of the broker for an hour, asks it, and continues."""
+        """The reader has no answer of the broker for an hour, sends a request, and continues."""
         clock.now_s += HOUR_S
         step()
         before = clock.asked
@@ -72,13 +72,13 @@ def test_each_interruption_has_its_own_patience(own_broker: Broker, project: Pro
     until(lambda: step() or found, "the first record")
     asked = clock.asked
     own_broker.kill()
-    until(seems_away, "the first interruption is noticed")
+    until(seems_away, "the first interruption is detected")
     own_broker.start()
     until(answers, "the broker answers again")
 
     asked = clock.asked
     own_broker.kill()
-    until(seems_away, "the second interruption is noticed, and is not given up at once")
+    until(seems_away, "the reader detects the second interruption and does not give up at once")
     clock.now_s += HOUR_S
     with pytest.raises(BrokerUnavailable, match="not answered for 30 s"):
-        until(step, "it is given up")
+        until(step, "the reader gives up")

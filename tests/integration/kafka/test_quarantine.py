@@ -1,4 +1,4 @@
-"""Quarantined records on a real broker: listed, repaired, and fed again exactly once."""
+"""Quarantined records on a real broker: listed, repaired, and sent again exactly once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def refuse(topics: OwnTopics, *records: tuple[str, bytes], limit: int = 1_000) -
 
 @pytest.fixture
 def home(project: Project, tmp_path: Path) -> Path:
-    """A project whose schema knows `payeeId` by the name `payer_id` too."""
+    """A project whose schema has `payer_id` as an alias of `payeeId`."""
     config = tmp_path / "config"
     config.mkdir()
     for name in ("topics.yaml", "detector.yaml"):
@@ -74,7 +74,7 @@ def test_records_are_listed_with_place_time_and_reason(topics: OwnTopics) -> Non
     assert (wrong.exit_code, "is not a time" in wrong.err) == (InputInvalid.exit_code, True)
 
 
-def test_records_are_fed_once_when_the_schema_can_read_them(topics: OwnTopics, home: Path) -> None:
+def test_records_are_sent_once_when_the_schema_can_read_them(topics: OwnTopics, home: Path) -> None:
     renamed = [payment(number, "payer_id") for number in range(3)]
     refuse(topics, *(("missing_field", each) for each in renamed))
     env = environment(topics)
@@ -94,7 +94,7 @@ def test_records_are_fed_once_when_the_schema_can_read_them(topics: OwnTopics, h
     assert fraud("quarantine", "list", env=env).out.count("  replayed\n") == 3
 
 
-def test_repaired_records_are_fed_in_place_of_what_was_quarantined(topics: OwnTopics, tmp_path: Path) -> None:
+def test_repaired_records_are_sent_in_place_of_quarantined_records(topics: OwnTopics, tmp_path: Path) -> None:
     good = payment(7)
     refuse(topics, ("malformed_json", good[:-1]), ("malformed_json", b"\xff"), ("too_large", payment(9)), limit=90)
     env = environment(topics)
@@ -120,7 +120,7 @@ def test_the_text_form_keeps_every_byte(raw: bytes) -> None:
     assert from_line(to_line(record, replayed=True), "here") == record
 
 
-def test_a_record_without_headers_is_quarantined_for_an_unknown_reason() -> None:
+def test_a_quarantined_record_without_headers_has_an_unknown_reason() -> None:
     assert decode_quarantined(0, 1, 2, None, [("reason", None)]).reason == ""
     assert decode_quarantined(0, 1, 2, None, []) == QuarantinedRecord(0, 1, 2, "unknown", "", "?-?@?", b"")
 

@@ -1,4 +1,4 @@
-"""Reading on at the ends of topics."""
+"""Readers that start at the end of topics."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.support.kafka.records import produce
 from tests.support.waiting import until
 
 
-def test_a_tail_of_a_topic_that_grows_all_the_time_comes_to_its_end(topics: OwnTopics) -> None:
-    """And goes on from there: each record once, in order, also of a topic that is empty at first."""
+def test_a_tail_of_a_growing_topic_ends(topics: OwnTopics) -> None:
+    """The next read continues there: each record once, in order, also in a topic that is empty at first."""
     grows, quiet = topics.names.detector_progress, topics.names.detector_intents
     produce(topics.bootstrap, grows, [b"before"] * 5)
     stop = threading.Event()
@@ -35,9 +35,9 @@ def test_a_tail_of_a_topic_that_grows_all_the_time_comes_to_its_end(topics: OwnT
                 seen.extend(record.offset for record in new[grows])
                 return bool(new[quiet])
 
-            until(arrived, "what was appended since", 20)
+            until(arrived, "the records appended since arrive", 20)
     finally:
         stop.set()
         thread.join()
-    assert seen[0] >= 2, "the last three there were when reading began, which is after the first five"
+    assert seen[0] >= 2, "the last three records at the start of the read, which are after the first five"
     assert seen == list(range(seen[0], seen[0] + len(seen)))

@@ -23,7 +23,7 @@ from tests.support.kafka.own_topics import OwnTopics
 
 @pytest.fixture(scope="session")
 def login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
-    """Airflow's simple auth manager, with a user for each of our roles: none of them more than a viewer to Airflow."""
+    """Airflow's simple auth manager, with a user for each of our roles. Airflow gives each of them its viewer role."""
     with airflow_login(tmp_path_factory.mktemp("airflow"), [*Role, "nobody"]) as found:
         yield found
 
@@ -42,14 +42,14 @@ def settings(topics: OwnTopics, tmp_path: Path) -> ControlPlaneSettings:
 def server(
     login: Login, topics: OwnTopics, project: Project, settings: ControlPlaneSettings, tmp_path: Path
 ) -> Iterator[Server]:
-    """The control plane, ready."""
+    """A control plane that is ready."""
     with Server.running(login, topics, project, settings, tmp_path) as running:
         yield running
 
 
 @pytest.fixture
 def configured(broker: Broker, project: Project) -> Iterator[Broker]:
-    """The broker with topics of the names that are configured, which no other test of a session uses meanwhile."""
+    """The broker with topics of the configured names. No other test of the session uses them meanwhile."""
     declared = load_topics(project.config / "topics.yaml")
     topic_admin.apply(broker.kafka, declared)
     yield broker

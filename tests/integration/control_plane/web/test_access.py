@@ -1,4 +1,4 @@
-"""Who may use which route: nobody without a login, and nobody with too small a role."""
+"""Access to the routes: each request needs a login and a sufficient role."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ FAR_AHEAD_MS = 4_000_000_000_000
 
 
 class Route(NamedTuple):
-    """`least` None: whoever is logged in. `told` is what somebody hears who may use it, with nothing in the store."""
+    """`least` is the smallest sufficient role (None: every logged-in user), `status` the answer with an empty store."""
 
     method: str
     path: str
     least: Role | None
-    told: int
+    status: int
     body: dict[str, Any] | None = None
     headers: Mapping[str, str] = MappingProxyType({})
 
@@ -81,17 +81,17 @@ ROUTES = [
     Route("PUT", "/bindings/somebody", ADMIN, 200, {"role": "viewer"}),
     Route("DELETE", "/bindings/somebody", ADMIN, 204),
 ]
-STREAM = Route("GET", "/alerts/stream", VIEWER, 200)  # its answer never ends: only refusals of it are looked at here
+STREAM = Route("GET", "/alerts/stream", VIEWER, 200)  # its answer never ends, so these tests check only its refusals
 
 
 def test_every_route_of_the_api_is_in_the_table() -> None:
     shown = {(method, route.path) for route in app.routes if isinstance(route, APIRoute) for method in route.methods}
     in_table = {(each.method, _pattern(each.path)) for each in [*ROUTES, STREAM]}
     assert in_table == {(method, path.removeprefix("/api")) for method, path in shown if path.startswith("/api/")}
-    assert {method for method, path in shown if not path.startswith("/api/")} == {"GET"}, "the pages, for everybody"
+    assert {method for method, path in shown if not path.startswith("/api/")} == {"GET"}, "the pages, without a login"
 
 
-def test_nothing_is_told_to_who_is_not_logged_in(server: Server) -> None:
+def test_a_request_without_a_login_is_refused(server: Server) -> None:
     for route in [*ROUTES, STREAM]:
         for headers in ({}, {"Authorization": "Bearer not.a.token"}, {"Cookie": "_token=not.a.token"}):
             answer = server.ask(route.method, route.path, None, json=route.body, headers=headers)
@@ -101,7 +101,7 @@ def test_nothing_is_told_to_who_is_not_logged_in(server: Server) -> None:
         assert unreadable.status_code == 401, route
 
 
-def test_nothing_is_done_for_too_small_a_role(server: Server) -> None:
+def test_a_request_with_too_small_a_role_is_refused(server: Server) -> None:
     for route in [*ROUTES, STREAM]:
         smaller = [role.value for role in Role if route.least is not None and not role.includes(route.least)]
         for user in [*smaller, *(["nobody"] if route.least is not None else [])]:
@@ -111,15 +111,15 @@ def test_nothing_is_done_for_too_small_a_role(server: Server) -> None:
 
 
 @pytest.mark.parametrize("user", ["nobody", *Role])
-def test_what_a_role_allows_is_done(server: Server, user: str) -> None:
+def test_a_request_with_a_sufficient_role_is_served(server: Server, user: str) -> None:
     allowed = [each for each in ROUTES if each.least is None or (user != "nobody" and Role(user).includes(each.least))]
     for route in allowed:
         answer = server.ask(route.method, route.path, user, json=route.body, headers=route.headers)
-        assert answer.status_code == route.told, (route, user, answer.text)
+        assert answer.status_code == route.status, (route, user, answer.text)
 
 
 def test_a_cookie_is_not_enough_for_a_change(server: Server) -> None:
-    """A browser sends it along from anywhere; that a page of ours asks shows in Origin or Sec-Fetch-Site."""
+    """A browser adds the cookie to requests of any site. Origin or Sec-Fetch-Site proves that our page sent one."""
     cookie = {"Cookie": f"_token={server.login.tokens['analyst']}"}
     cases: list[tuple[dict[str, str], int]] = [
         ({}, 403),
@@ -131,13 +131,13 @@ def test_a_cookie_is_not_enough_for_a_change(server: Server) -> None:
         ({"Origin": "http://testserver"}, 200),
         ({"Sec-Fetch-Site": "same-origin"}, 200),
     ]
-    for headers, told in cases:
+    for headers, status in cases:
         answer = server.ask("POST", "/rules/validate", None, json={"document": RULE}, headers={**cookie, **headers})
-        assert answer.status_code == told, (headers, answer.text)
+        assert answer.status_code == status, (headers, answer.text)
     assert server.ask("GET", "/rules", None, headers=cookie).status_code == 200
 
 
-def test_a_role_given_or_taken_counts_at_once(server: Server) -> None:
+def test_a_new_or_removed_role_counts_at_once(server: Server) -> None:
     assert server.ask("GET", "/rules", "nobody").status_code == 403
     assert server.ask("PUT", "/bindings/nobody", json={"role": "viewer"}).status_code == 200
     assert server.ask("GET", "/rules", "nobody").status_code == 200
@@ -146,7 +146,7 @@ def test_a_role_given_or_taken_counts_at_once(server: Server) -> None:
     assert server.ask("GET", "/rules", "nobody").status_code == 403
 
 
-def test_answers_say_what_a_browser_may_do_with_them(server: Server) -> None:
+def test_answers_have_security_headers(server: Server) -> None:
     for answer in (server.client.get(f"{PREFIX}/"), server.ask("GET", "/me"), server.ask("GET", "/me", None)):
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy and "script-src 'self';" in policy and "frame-ancestors 'self'" in policy
@@ -167,17 +167,17 @@ def test_sizes_and_rates_are_bounded(server: Server) -> None:
         assert server.ask("POST", "/rules/validate", content=body, headers=TYPED).status_code == 400, body
 
 
-def test_who_asks_all_the_time_is_told_to_wait(
+def test_too_many_requests_are_refused_with_a_time_to_wait(
     login: Login, topics: OwnTopics, project: Project, settings: ControlPlaneSettings, tmp_path: Path
 ) -> None:
     rare = replace(settings, rates=Rates(requests_per_s=2, changes_per_s=1))
     with Server.running(login, topics, project, rare, tmp_path) as server:
-        told = [server.ask("GET", "/me", "viewer") for _ in range(100)]
-        waits = [answer for answer in told if answer.status_code == 429]
-        assert told[0].status_code == 200 and waits and waits[0].headers["retry-after"]
+        answers = [server.ask("GET", "/me", "viewer") for _ in range(100)]
+        waits = [answer for answer in answers if answer.status_code == 429]
+        assert answers[0].status_code == 200 and waits and waits[0].headers["retry-after"]
         changes = [server.ask("POST", "/rules/validate", "analyst", json={"document": RULE}) for _ in range(100)]
         assert {answer.status_code for answer in changes} == {200, 429}
-        assert server.ask("GET", "/me", "analyst").status_code == 200, "reading is counted by itself"
+        assert server.ask("GET", "/me", "analyst").status_code == 200, "reads have their own limit"
 
 
 def _pattern(path: str) -> str:

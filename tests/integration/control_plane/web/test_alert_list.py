@@ -1,4 +1,4 @@
-"""Alerts page by page, past what memory holds: from the topics, each once, newest first."""
+"""Alerts page by page, also those that only the topics have: each once, newest first."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ KEPT = 25
 
 @pytest.fixture
 def written(topics: OwnTopics) -> list[int]:
-    """The numbers of the alerts that are in the topics, oldest first; every seventh a shadow one, every fiftieth added
-    by a correction, every hundredth of a rare rule. Each batch is a transaction, whose markers take offsets too."""
+    """The numbers of the alerts in the topics, oldest first. Every seventh is a shadow alert, a correction adds every
+    fiftieth, and every hundredth is of a rare rule. Each batch is a Kafka transaction, whose markers occupy offsets."""
     writer = BatchWriter(topics.kafka, f"{topics.prefix}writer")
     writer.open()
     numbers = []
     for batch in range(BATCHES):
-        for of in range(0, A_BATCH, 2):  # a time of append for two
+        for of in range(0, A_BATCH, 2):  # two alerts share each append time
             pair = [batch * A_BATCH + of + 1, batch * A_BATCH + of + 2]
             writer.write([_record(topics, number) for number in pair])
             numbers += pair
@@ -49,14 +49,14 @@ def _record(topics: OwnTopics, number: int) -> OutRecord:
     text = alert_json(number, RARE if number % 100 == 0 else 1, shadow=number % 7 == 0)
     if number % 50 == 0:
         alert = json.loads(text)
-        said = {"alertId": alert["alertId"], "kind": "ADDED", "correctedAt": 9, "ruleId": alert["ruleId"]}
-        return OutRecord(topics.names.alert_corrections, json.dumps({**said, "alert": alert}).encode(), b"k")
+        correction = {"alertId": alert["alertId"], "kind": "ADDED", "correctedAt": 9, "ruleId": alert["ruleId"]}
+        return OutRecord(topics.names.alert_corrections, json.dumps({**correction, "alert": alert}).encode(), b"k")
     return OutRecord(topics.names.shadow_alerts if number % 7 == 0 else topics.names.alerts, text, b"k")
 
 
 @contextmanager
 def listed(topics: OwnTopics, project: Project, alerts: int = KEPT, most_read: int = MOST_READ) -> Iterator[AlertList]:
-    """The list of a process that has followed the topics to their end."""
+    """The list of a process that has read the topics to their end."""
     memory = FeedMemory(MemoryBounds(alerts=alerts))
     detector = DetectorSettings.load(project.config / "detector.yaml", {})
     follower = FeedReader(topics.kafka, replace(detector, topics=topics.names), memory, lambda events: None, Snoozing)
@@ -72,7 +72,7 @@ def pages(alerts: AlertList, wanted: AlertFilter, limit: int) -> list[list[FeedA
     found, before = [], None
     while True:
         page = alerts.page(wanted, before, limit)
-        assert page.next is None or before is None or page.next < before, "each page comes further"
+        assert page.next is None or before is None or page.next < before, "each page makes progress"
         assert (page.searched_to_ms is not None) == (page.next is not None and len(page.alerts) < limit)
         found.append(list(page.alerts))
         if page.next is None:
@@ -90,9 +90,7 @@ def in_order(found: list[list[FeedAlert]]) -> bool:
     return places == sorted(places, reverse=True)
 
 
-def test_every_alert_is_listed_once_whether_in_memory_or_not(
-    topics: OwnTopics, project: Project, written: list[int]
-) -> None:
+def test_every_alert_is_listed_once_in_memory_or_not(topics: OwnTopics, project: Project, written: list[int]) -> None:
     for kept in (KEPT, 1, 10_000):
         with listed(topics, project, kept) as alerts:
             found = pages(alerts, AlertFilter(), 37)
@@ -109,12 +107,10 @@ def test_a_filter_reaches_as_far_as_the_topics(topics: OwnTopics, project: Proje
         assert sorted(numbers(pages(alerts, AlertFilter(key="2"), 50))) == of_key
 
 
-def test_a_search_is_bounded_and_goes_on_where_it_ended(
-    topics: OwnTopics, project: Project, written: list[int]
-) -> None:
+def test_a_search_is_bounded_and_continues_at_its_end(topics: OwnTopics, project: Project, written: list[int]) -> None:
     with listed(topics, project, most_read=1) as alerts:
         found = pages(alerts, AlertFilter(rule_id=RARE), 50)
-        assert len(found) > 1, "not all of it in one request"
+        assert len(found) > 1, "one request does not return all alerts"
         assert sorted(numbers(found)) == [n for n in written if n % 100 == 0]
 
 
@@ -130,7 +126,9 @@ def test_an_old_alert_is_found_by_its_place(topics: OwnTopics, project: Project,
         assert [alerts.alert(name, place) for place in elsewhere] == [None] * 3
 
 
-def test_a_list_says_that_its_topic_has_lost_the_rest(topics: OwnTopics, project: Project, written: list[int]) -> None:
+def test_a_list_reports_that_retention_removed_older_alerts(
+    topics: OwnTopics, project: Project, written: list[int]
+) -> None:
     with listed(topics, project) as alerts:
         admin = KafkaAdminClient(bootstrap_servers=topics.bootstrap)
         admin.delete_records({TopicPartition(topics.names.alerts, 0): 100})

@@ -33,12 +33,12 @@ def served(configured: Broker, project: Project, tmp_path: Path) -> Iterator[Api
 
 
 @pytest.mark.timeout(600)
-def test_a_rule_goes_into_the_log_and_its_alerts_come_out(served: ApiServer, configured: Broker) -> None:
+def test_a_rule_reaches_the_log_and_its_alerts_reach_the_page(served: ApiServer, configured: Broker) -> None:
     anonymous = httpx.get(f"{served.api}/me")
     assert (anonymous.status_code, anonymous.headers["content-type"]) == (401, "application/problem+json")
     assert served.ask("PUT", "/bindings/anna", json={"role": "analyst"}).status_code == 200
     runbook = httpx.get(f"{served.airflow.site.url}/fraud/runbooks/README", headers=served.headers())
-    assert "<h1>" in runbook.text, "what lies beside the control plane is still there"
+    assert "<h1>" in runbook.text, "the other pages of the plugin still answer"
 
     with served.stream() as reader:
         rule = served.ask("POST", "/rules", "anna", json={"document": RULE, "comment": "a first one"})
@@ -54,7 +54,7 @@ def test_a_rule_goes_into_the_log_and_its_alerts_come_out(served: ApiServer, con
         assert moved.json()["state"] == "SHADOW"
         assert reader.await_event("rules").data["ruleId"] == rule_id
         version = until(lambda: _in_log(configured, rule_id), "the rule is in the log", 30)
-        until(lambda: _activation(served, rule_id) == ("PENDING", version[0]), "the page knows its version", 30)
+        until(lambda: _activation(served, rule_id) == ("PENDING", version[0]), "the page shows its version", 30)
         append_records(configured.kafka, "rule-operations", [(b"1", _live(version[0], rule_id))])
         assert reader.await_event("operation").data["status"] == "LIVE"
         assert _activation(served, rule_id) == ("LIVE", version[0])
@@ -77,11 +77,11 @@ def test_a_rule_goes_into_the_log_and_its_alerts_come_out(served: ApiServer, con
 
 @pytest.mark.timeout(600)
 def test_several_workers_are_one_control_plane(configured: Broker, project: Project, tmp_path: Path) -> None:
-    """Whichever process somebody has come to, they hear of what is changed in another; the log has it once."""
+    """A reader of any process receives the changes of every process. The log has each change once."""
     with api_server(configured, project, tmp_path, {"API__WORKERS": "2"}) as server, ExitStack() as stack:
         readers = _readers_at(2, server, stack)
         rules = range(1, 9)
-        # Each over a connection of its own, so that any process may be asked.
+        # Each request has its own connection, so that any process may answer.
         made = [
             server.ask("POST", "/rules", json={"document": {**RULE, "ruleId": rule}}, headers=ANEW) for rule in rules
         ]
@@ -95,14 +95,14 @@ def test_several_workers_are_one_control_plane(configured: Broker, project: Proj
         _alert(configured, 1)
         for reader in readers:
             assert reader.await_alerts(1) == [json.loads(alert_json(1))["alertId"]]
-            until(lambda of=reader: _rules_heard(of) >= set(rules), "a reader has heard of every rule", 30)
+            until(lambda of=reader: _received_rules(of) >= set(rules), "a reader has received every rule", 30)
         assert [len(_in_log(configured, rule)) for rule in rules] == [1] * len(rules)
         verdict = server.ask("GET", "/audit/verify")
         assert verdict.json()["whole"], verdict.text
 
 
 def _readers_at(processes: int, server: ApiServer, stack: ExitStack) -> list[StreamReader]:
-    """Readers of the stream, at so many of the server's processes; one that is starting yet sends them away."""
+    """Readers of the stream in this number of server processes. A process that is still starting refuses them."""
     readers: list[StreamReader] = []
 
     def another() -> bool:
@@ -114,13 +114,13 @@ def _readers_at(processes: int, server: ApiServer, stack: ExitStack) -> list[Str
     return readers
 
 
-def _rules_heard(reader: StreamReader) -> set[int]:
-    """The rules of whose changes a reader was told."""
+def _received_rules(reader: StreamReader) -> set[int]:
+    """The rules whose changes a reader has received."""
     return {each.data["ruleId"] for each in list(reader.told) if each.name == "rules"}
 
 
 def _serving(server: ApiServer) -> set[int]:
-    """The processes that have somebody's connection."""
+    """The processes that have a connection."""
     port = server.airflow.site.port
     return {
         process.pid
@@ -141,8 +141,8 @@ def _activation(served: ApiServer, rule_id: int) -> tuple[str, int] | None:
 
 
 def _live(version: int, rule_id: int) -> bytes:
-    said = {"ruleId": rule_id, "ruleVersion": version, "status": "LIVE", "batchId": 1, "time": now_ms()}
-    return json.dumps(said).encode()
+    report = {"ruleId": rule_id, "ruleVersion": version, "status": "LIVE", "batchId": 1, "time": now_ms()}
+    return json.dumps(report).encode()
 
 
 def _alert(broker: Broker, number: int) -> None:

@@ -1,5 +1,5 @@
-"""Airflow's own API server and the broker killed while many change rules over HTTP; at the end a real detector obeys
-what the store says.
+"""Airflow's API server and the broker are killed while many clients change rules over HTTP. At the end a real detector
+has the rules of the store in force.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ AGAIN_S = 0.2
 
 @dataclass
 class Served:
-    """The API server as a test kills it: with its children, at once."""
+    """An API server that a test kills at once, with its children."""
 
     server: ApiServer
 
@@ -55,7 +55,7 @@ class Served:
 
 
 class Writer(threading.Thread):
-    """Brings each of its rules to a revision, one change after the other, whatever becomes of a request."""
+    """Bring each of its rules to a revision, one change after the other, also when requests fail."""
 
     def __init__(self, api: str, headers: Mapping[str, str], rules: list[int], revisions: int) -> None:
         super().__init__(daemon=True)
@@ -73,11 +73,11 @@ class Writer(threading.Thread):
         while self._unfinished and not self._stop_wanted.is_set():
             for rule_id in sorted(self._unfinished):
                 try:
-                    self._go_on(rule_id)
-                except httpx.HTTPError:  # nobody knows whether it was done: the store does, when it is asked again
+                    self._continue(rule_id)
+                except httpx.HTTPError:  # the change may be in the store or not: the next read of the store decides
                     self._stop_wanted.wait(AGAIN_S)
 
-    def _go_on(self, rule_id: int) -> None:
+    def _continue(self, rule_id: int) -> None:
         found = self._client.get(f"/rules/{rule_id}")
         if found.status_code not in (200, 404):
             self._stop_wanted.wait(AGAIN_S)
@@ -90,7 +90,7 @@ class Writer(threading.Thread):
             assert answer.is_success or answer.status_code in (409, 412, 503), answer.text
 
     def _change(self, rule_id: int, revision: int) -> httpx.Response:
-        """Make this revision: the same life as of the rules in `tests.support.control_plane.writers`."""
+        """Make this revision. The sequence is that of the rules in `tests.support.control_plane.writers`."""
         document = {**RULE, "ruleId": rule_id, "description": str(revision)}
         if revision == 1:
             return self._client.post("/rules", json={"document": document})
@@ -103,7 +103,7 @@ class Writer(threading.Thread):
 
 @contextmanager
 def writing(server: ApiServer, revisions: int) -> Iterator[None]:
-    """Eight who write meanwhile."""
+    """Run eight writers meanwhile."""
     writers = [
         Writer(server.api, server.headers(), rules_of(number, RULES), revisions) for number in range(1, WRITERS + 1)
     ]
@@ -117,7 +117,7 @@ def writing(server: ApiServer, revisions: int) -> Iterator[None]:
 
 
 def agrees(scene: Scene, server: ApiServer, topics: OwnTopics, installation: Installation) -> None:
-    """What a detector that has just been started says is in force, and live, is what the store says."""
+    """Check that a detector that has just started reports the rules of the store in force and live."""
     detector = RunningDetector(installation)
     try:
         detector.wait_ready()
@@ -146,7 +146,7 @@ def agrees(scene: Scene, server: ApiServer, topics: OwnTopics, installation: Ins
 
 
 def export(topics: OwnTopics, rules: int) -> list[dict[str, Any]] | None:
-    """The rules that the detector has written, once they are all there."""
+    """The rules that the detector has exported, once all of them are in the topic."""
     found = [json.loads(message.value()) for message in read_all(topics.bootstrap, topics.names.current_rules)]
     return found if len(found) >= rules else None
 

@@ -30,14 +30,14 @@ def payment(number: int, event_ms: int, payer: int = 7, kind: str = "CSH") -> by
     ).encode()
 
 
-def test_what_was_counted_is_found_and_nothing_else(topics: OwnTopics, project: Project) -> None:
+def test_evidence_has_the_counted_transactions_and_no_others(topics: OwnTopics, project: Project) -> None:
     now_ms = clock.now_ms()
     minute_ms = 60_000
     payments = [
         payment(1, now_ms - 20 * minute_ms - 1),  # before the window
         payment(2, now_ms - 20 * minute_ms),
         payment(3, now_ms - 5 * minute_ms, payer=8),
-        payment(4, now_ms - 5 * minute_ms, kind="CRD"),  # what the filter does not pass
+        payment(4, now_ms - 5 * minute_ms, kind="CRD"),  # the filter excludes it
         b"no transaction of 7",
         payment(5, now_ms - 5 * minute_ms),
         payment(5, now_ms - 5 * minute_ms),  # delivered twice

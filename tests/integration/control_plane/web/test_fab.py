@@ -1,4 +1,4 @@
-"""Roles where Airflow keeps its users in its own database: the FAB auth manager, in a real API server."""
+"""Roles with the FAB auth manager, which stores users in Airflow's database, in a real API server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.control_plane.web.api_server import PASSWORD, ApiServer, api_
 from tests.support.control_plane.web.server import RULE
 
 MANAGER = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
-# What somebody is in Airflow says nothing here: the one without a role of ours may do everything there.
+# A role in Airflow gives no role here: the user without a binding is an admin in Airflow.
 USERS = {USER: "Viewer", "vera": "Op", "anna": "Viewer", "paul": "User", "root": "Admin"}
 ADDED = """
 import json, sys
@@ -49,12 +49,12 @@ def served(configured: Broker, project: Project, tmp_path: Path) -> Iterator[Api
 
 
 @pytest.mark.timeout(600)
-def test_a_role_is_what_the_binding_says_and_not_what_airflow_says(served: ApiServer) -> None:
+def test_the_binding_decides_the_role_and_airflow_does_not(served: ApiServer) -> None:
     roles = {"vera": Role.VIEWER, "anna": Role.ANALYST, "paul": Role.APPROVER}
     for user, role in roles.items():
         assert served.ask("PUT", f"/bindings/{user}", json={"role": role}).status_code == 200
-    told = {user: served.ask("GET", "/me", user).json() for user in USERS}
-    assert {user: (each["user"], each["role"]) for user, each in told.items()} == {
+    users = {user: served.ask("GET", "/me", user).json() for user in USERS}
+    assert {user: (each["user"], each["role"]) for user, each in users.items()} == {
         USER: (USER, "admin"),
         "vera": ("vera", "viewer"),
         "anna": ("anna", "analyst"),
@@ -71,7 +71,7 @@ def test_a_role_is_what_the_binding_says_and_not_what_airflow_says(served: ApiSe
     assert _move(served, made.json(), "SHADOW", "vera") == (403, None)
     assert _move(served, made.json(), "SHADOW", "anna") == (200, "SHADOW")
     shadow = served.ask("GET", f"/rules/{made.json()['ruleId']}", "vera").json()
-    assert _move(served, shadow, "ACTIVE", "anna") == (202, "SHADOW"), "an analyst can only ask for it"
+    assert _move(served, shadow, "ACTIVE", "anna") == (202, "SHADOW"), "an analyst can only request it"
     [asked] = served.ask("GET", "/approvals", "vera").json()["items"]
     assert _status(served, "POST", f"/approvals/{asked['id']}/approve", "anna", {"comment": ""}) == 403
     assert _status(served, "POST", f"/approvals/{asked['id']}/approve", "paul", {"comment": ""}) == 200
@@ -88,7 +88,7 @@ def _status(served: ApiServer, method: str, path: str, user: str, body: Any = No
 
 
 def _move(served: ApiServer, rule: dict[str, Any], state: str, user: str) -> tuple[int, str | None]:
-    """What was answered, and the state that the rule then has."""
+    """The answer's status, and the state of the rule after it."""
     match = {"If-Match": f'"{rule["revision"]}"'}
     answer = served.ask("POST", f"/rules/{rule['ruleId']}/state", user, json={"state": state}, headers=match)
     return answer.status_code, answer.json().get("state")

@@ -1,4 +1,4 @@
-"""The feed's memory and hub: what is kept, what a reader who was away is told, and what a flood costs."""
+"""The feed's memory and hub: retained events, readers that reconnect, and floods."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ MINUTE_MS = 60_000
 
 
 def retraction(number: int, offset: int) -> FeedCorrection:
-    said = {"alertId": alert(number).facts.alert_id, "kind": "RETRACTED", "correctedAt": 9, "ruleId": 1}
-    return read_correction(offset, offset, json.dumps(said).encode())
+    record = {"alertId": alert(number).facts.alert_id, "kind": "RETRACTED", "correctedAt": 9, "ruleId": 1}
+    return read_correction(offset, offset, json.dumps(record).encode())
 
 
 def hub_of(memory: FeedMemory, bounds: HubBounds | None = None) -> Hub:
@@ -40,7 +40,7 @@ def hub_of(memory: FeedMemory, bounds: HubBounds | None = None) -> Hub:
 
 
 class Reader:
-    """A reader of the stream, as a browser is one."""
+    """A reader of the stream that behaves like a browser."""
 
     def __init__(self, text: AsyncIterator[bytes]) -> None:
         self.text = text
@@ -55,12 +55,12 @@ class Reader:
                 self.events.append((fields["event"], json.loads(fields["data"])))
 
     async def until(self, count: int) -> None:
-        """Read so many alerts."""
+        """Read this number of alerts."""
         while len(self.alerts()) < count:
             await self.more()
 
     def alerts(self) -> list[int]:
-        """The transactions of the alerts told, in order."""
+        """The transactions of the received alerts, in order."""
         found = []
         for name, data in self.events:
             items = data["items"] if name == "alerts" else [data] if name == "alert" else []
@@ -68,28 +68,28 @@ class Reader:
         return found
 
 
-async def tell(hub: Hub, memory: FeedMemory, events: Sequence[FeedAlert | FeedCorrection]) -> None:
-    """As the follower does."""
+async def publish(hub: Hub, memory: FeedMemory, events: Sequence[FeedAlert | FeedCorrection]) -> None:
+    """Add and publish events as the topic consumer does."""
     for event in events:
         memory.add(event)
     hub.publish(events)
     await asyncio.sleep(0)
 
 
-def test_who_comes_again_has_missed_nothing() -> None:
+def test_a_reader_that_reconnects_misses_no_alert() -> None:
     async def run() -> None:
         memory = FeedMemory()
         hub = hub_of(memory)
         first = Reader(hub.read(None, 60))
         await first.more()
-        await tell(hub, memory, [alert(1), alert(2)])
+        await publish(hub, memory, [alert(1), alert(2)])
         await first.more()
-        await tell(hub, memory, [alert(3), retraction(2, 0), alert(4)])
+        await publish(hub, memory, [alert(3), retraction(2, 0), alert(4)])
         assert first.last_id is not None
         again = Reader(hub.read(FeedPlace.of(first.last_id), 60))
         await again.until(2)
         await again.more()
-        await tell(hub, memory, [alert(5)])
+        await publish(hub, memory, [alert(5)])
         await again.until(3)
         assert first.alerts() + again.alerts() == [1, 2, 3, 4, 5]
         assert [data["kind"] for name, data in again.events if name == "correction"] == ["RETRACTED"]
@@ -97,15 +97,15 @@ def test_who_comes_again_has_missed_nothing() -> None:
     asyncio.run(run())
 
 
-def test_a_server_that_began_anew_takes_the_place_of_the_one_before() -> None:
-    """The place is made of the topics' own offsets."""
+def test_a_restarted_server_continues_at_the_position_of_the_reader() -> None:
+    """The position consists of offsets of the topics."""
 
     async def run() -> None:
         memory = FeedMemory()
         before = hub_of(memory)
         first = Reader(before.read(None, 60))
         await first.more()
-        await tell(before, memory, [alert(number) for number in range(1, 6)])
+        await publish(before, memory, [alert(number) for number in range(1, 6)])
         await first.more()
         fresh = FeedMemory()
         for number in range(1, 9):
@@ -121,12 +121,12 @@ def test_a_server_that_began_anew_takes_the_place_of_the_one_before() -> None:
     asyncio.run(run())
 
 
-def test_what_is_forgotten_is_said_to_be() -> None:
+def test_a_reader_receives_a_gap_for_discarded_events() -> None:
     async def run() -> None:
         memory = FeedMemory(MemoryBounds(alerts=3))
         hub = hub_of(memory)
         since = FeedPlace()
-        await tell(hub, memory, [alert(number) for number in range(10)])
+        await publish(hub, memory, [alert(number) for number in range(10)])
         reader = Reader(hub.read(since, 60))
         await reader.more()
         assert reader.events == [("gap", {"from": str(since)})]
@@ -137,13 +137,13 @@ def test_what_is_forgotten_is_said_to_be() -> None:
     asyncio.run(run())
 
 
-def test_a_flood_is_told_in_bundles_and_in_full() -> None:
+def test_a_flood_arrives_in_bundles_and_in_full() -> None:
     async def run() -> None:
         memory = FeedMemory()
         hub = hub_of(memory)
         reader = Reader(hub.read(None, 60))
         await reader.more()
-        await tell(hub, memory, [alert(number) for number in range(1_000)])
+        await publish(hub, memory, [alert(number) for number in range(1_000)])
         await reader.until(1_000)
         assert reader.alerts() == list(range(1_000))
         single = [name for name, _ in reader.events if name == "alert"]
@@ -153,14 +153,14 @@ def test_a_flood_is_told_in_bundles_and_in_full() -> None:
     asyncio.run(run())
 
 
-def test_a_slow_reader_is_told_what_it_missed_when_it_reads_again() -> None:
+def test_a_slow_reader_receives_the_missed_events_when_it_reads_again() -> None:
     async def run() -> None:
         memory = FeedMemory()
         hub = hub_of(memory, HubBounds(frames=2))
         reader = Reader(hub.read(None, 60))
         await reader.more()
         for number in range(10):
-            await tell(hub, memory, [alert(number)])
+            await publish(hub, memory, [alert(number)])
         await reader.until(10)
         assert reader.alerts() == list(range(10))
 
@@ -168,7 +168,7 @@ def test_a_slow_reader_is_told_what_it_missed_when_it_reads_again() -> None:
 
 
 class Faulty(EventText):
-    """Cannot write one event, and says in which threads it writes."""
+    """A memory that cannot encode one event, and that records the threads in which it encodes."""
 
     def __init__(self, memory: FeedMemory, unwritable: int) -> None:
         super().__init__(AlertText(memory), Snoozing)
@@ -183,13 +183,13 @@ class Faulty(EventText):
         return super().write(events, place)
 
 
-def test_an_event_that_cannot_be_written_is_a_gap_and_holds_up_no_other() -> None:
+def test_an_event_that_cannot_be_encoded_is_a_gap_and_delays_no_other() -> None:
     async def run() -> None:
         memory = FeedMemory()
         hub = Hub(asyncio.get_running_loop(), memory, Faulty(memory, unwritable=2), HubBounds(ping_s=0.01))
         reader = Reader(hub.read(None, 60))
         await reader.more()
-        await tell(hub, memory, [alert(1), alert(2), alert(3)])
+        await publish(hub, memory, [alert(1), alert(2), alert(3)])
         await reader.more()
         assert [name for name, _ in reader.events] == ["alert", "gap", "alert"]
         assert reader.alerts() == [1, 3]
@@ -198,7 +198,7 @@ def test_an_event_that_cannot_be_written_is_a_gap_and_holds_up_no_other() -> Non
     asyncio.run(run())
 
 
-def test_what_a_reader_missed_is_written_in_pieces_and_outside_the_event_loop() -> None:
+def test_missed_events_are_encoded_in_pieces_and_outside_the_event_loop() -> None:
     async def run() -> None:
         memory = FeedMemory()
         for number in range(5_000):
@@ -219,8 +219,8 @@ async def _until(text: AsyncIterator[bytes], count: int) -> AsyncIterator[bytes]
         yield await anext(text)
 
 
-def test_the_snoozes_are_those_of_the_last_answer_while_the_store_does_not_answer() -> None:
-    """A store that does not answer is not asked again for each alert."""
+def test_the_last_known_snoozes_apply_while_the_store_does_not_answer() -> None:
+    """The feed does not query a failing store again for each alert."""
     answers: list[Snoozing | Exception] = [
         Snoozing([Snooze(id=1, rule_id=1, key=None, until_ms=100, who="ann", reason="", at_ms=0)], 50),
         Unavailable("the database is away"),
@@ -240,12 +240,12 @@ def test_the_snoozes_are_those_of_the_last_answer_while_the_store_does_not_answe
     assert not known().covers(1, {})
 
 
-def test_an_alert_says_whether_it_was_snoozed_when_it_came() -> None:
-    """The event loop asks nobody: neither for an alert, nor for one that a correction adds."""
+def test_an_alert_shows_whether_it_was_snoozed_on_arrival() -> None:
+    """The event loop never queries the store, neither for an alert nor for an alert that a correction adds."""
     snoozing = Snoozing([Snooze(id=1, rule_id=1, key=None, until_ms=100, who="ann", reason="", at_ms=0)], 50)
     added = json.loads(alert_json(7))
-    said = {"alertId": added["alertId"], "kind": "ADDED", "correctedAt": 9, "ruleId": 1, "alert": added}
-    correction = with_snooze(read_correction(0, 5, json.dumps(said).encode()), snoozing)
+    record = {"alertId": added["alertId"], "kind": "ADDED", "correctedAt": 9, "ruleId": 1, "alert": added}
+    correction = with_snooze(read_correction(0, 5, json.dumps(record).encode()), snoozing)
     seen = with_snooze(alert(1), snoozing)
 
     def never() -> Snoozing:
@@ -256,7 +256,7 @@ def test_an_alert_says_whether_it_was_snoozed_when_it_came() -> None:
     assert b'"snoozed":true' in text.write([correction], FeedPlace())
 
 
-def test_a_quiet_stream_shows_that_it_is_alive_and_ends_in_time() -> None:
+def test_a_quiet_stream_sends_comments_and_ends_in_time() -> None:
     async def run() -> None:
         hub = hub_of(FeedMemory(), HubBounds(ping_s=0.01))
         texts = [text async for text in hub.read(None, 0.05)]
@@ -266,8 +266,8 @@ def test_a_quiet_stream_shows_that_it_is_alive_and_ends_in_time() -> None:
     asyncio.run(run())
 
 
-def test_text_of_others_stays_within_its_line() -> None:
-    """An alert that was published over several lines, and text that looks like the stream's own."""
+def test_text_in_an_alert_cannot_end_its_line() -> None:
+    """An alert whose record has several lines, and text that updates like an event of the stream."""
     memory = FeedMemory()
     text = json.dumps(json.loads(alert_json(1, key={"payeeId": "x\nevent: gap\n\n"})), indent=2).encode()
     seen = read_alert(FeedSource.ALERTS, 1, 1, text)
@@ -277,17 +277,17 @@ def test_text_of_others_stays_within_its_line() -> None:
     assert json.loads(data.removeprefix("data: "))["key"] == {"payeeId": "x\nevent: gap\n\n"}
 
 
-def test_an_alert_that_a_correction_adds_is_among_them() -> None:
+def test_the_memory_has_alerts_that_a_correction_adds() -> None:
     memory = FeedMemory()
     added = json.loads(alert_json(7))
-    said = {"alertId": added["alertId"], "kind": "ADDED", "correctedAt": 9, "ruleId": 1, "alert": added}
-    memory.add(read_correction(0, 5, json.dumps(said).encode()))
-    memory.add(read_correction(1, 6, json.dumps({**said, "kind": "RETRACTED", "alert": None}).encode()))
+    record = {"alertId": added["alertId"], "kind": "ADDED", "correctedAt": 9, "ruleId": 1, "alert": added}
+    memory.add(read_correction(0, 5, json.dumps(record).encode()))
+    memory.add(read_correction(1, 6, json.dumps({**record, "kind": "RETRACTED", "alert": None}).encode()))
     assert [(each.source, each.added_ms) for each in memory.alerts()] == [(FeedSource.CORRECTIONS, 9)]
     assert memory.hour(1, 5)[-1] == 0, "it is no news"
 
 
-def test_an_alert_told_twice_is_one() -> None:
+def test_an_alert_that_arrives_twice_counts_once() -> None:
     memory = FeedMemory()
     for offset in (1, 2):
         memory.add(read_alert(FeedSource.ALERTS, offset, 1, alert_json(7)))
@@ -305,9 +305,9 @@ def test_minutes_are_counted_for_an_hour() -> None:
     assert counts.rate(7, 99 * MINUTE_MS + 30_000) == 0 + 2 * 0.5
 
 
-def test_a_flood_is_said_once_and_its_end_once() -> None:
+def test_a_flood_is_reported_once_and_its_end_once() -> None:
     watch = FloodWatch(alerts_per_minute=10)
-    looks: list[tuple[dict[int, float], list[tuple[int, bool]]]] = [
+    updates: list[tuple[dict[int, float], list[tuple[int, bool]]]] = [
         ({1: 10.0, 2: 3.0}, []),
         ({1: 11.0, 2: 30.0}, [(1, True), (2, True)]),
         ({1: 12.0, 2: 6.0}, []),
@@ -315,11 +315,11 @@ def test_a_flood_is_said_once_and_its_end_once() -> None:
         ({}, [(1, False)]),
         ({1: 11.0}, [(1, True)]),
     ]
-    for rates, said in looks:
-        assert [(turn.rule_id, turn.began) for turn in watch.update(rates)] == said, rates
+    for rates, changes in updates:
+        assert [(turn.rule_id, turn.began) for turn in watch.update(rates)] == changes, rates
 
 
-def test_a_snooze_is_of_a_rule_or_of_one_key_until_its_time() -> None:
+def test_a_snooze_covers_a_rule_or_one_key_until_its_end() -> None:
     def snooze(rule_id: int, key: dict[str, object] | None, until_ms: int = 100) -> Snooze:
         return Snooze(id=1, rule_id=rule_id, key=key, until_ms=until_ms, who="ann", reason="", at_ms=0)
 

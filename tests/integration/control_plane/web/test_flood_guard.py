@@ -1,4 +1,4 @@
-"""A rule that floods: people are told once, and it is moved to SHADOW where that is wished."""
+"""A rule that floods: the flood guard raises one alarm, and moves the rule to SHADOW if configured."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_flood_raises_one_alarm_and_may_move_the_rule(scene: Scene, to_shadow:
     assert scene.service.verify_audit().whole
 
 
-def test_a_rule_that_nobody_here_knows_floods_too(scene: Scene) -> None:
+def test_a_rule_that_is_not_in_the_store_floods_too(scene: Scene) -> None:
     alarms, memory = list[Alarm](), FeedMemory()
     flood = Flood(alerts_per_minute=1, to_shadow=True)
     guard = guard_of(scene, memory, flood, alarms)
@@ -70,25 +70,25 @@ def test_a_rule_that_nobody_here_knows_floods_too(scene: Scene) -> None:
     assert "rule 77" in alarms[0].said
 
 
-def test_of_several_processes_one_acts_and_another_takes_over(scene: Scene) -> None:
-    told: list[list[Alarm]] = [[], []]
+def test_one_of_several_processes_acts_and_another_takes_over(scene: Scene) -> None:
+    raised: list[list[Alarm]] = [[], []]
     memory = FeedMemory()
     flood = Flood(alerts_per_minute=10)
-    first, second = (guard_of(scene, memory, flood, alarms) for alarms in told)
+    first, second = (guard_of(scene, memory, flood, alarms) for alarms in raised)
     first.start()
     fire(memory, 5, range(30), scene.clock.now_ms)
-    until(lambda: told[0], "the one there is acts")
+    until(lambda: raised[0], "the only process acts")
     second.start()
-    until(lambda: second.flooding, "the other knows what floods")
+    until(lambda: second.flooding, "the other process knows the flooding rules")
     fire(memory, 6, range(30, 60), scene.clock.now_ms)
-    until(lambda: 6 in first.flooding and 6 in second.flooding, "both see another")
-    until(lambda: len(told[0]) == 2, "the same one acts")
-    assert not told[1]
+    until(lambda: 6 in first.flooding and 6 in second.flooding, "both processes see another flood")
+    until(lambda: len(raised[0]) == 2, "the same process acts")
+    assert not raised[1]
     first.stop()
-    until(lambda: len(told[1]) == 2, "what floods is told by who takes over")
+    until(lambda: len(raised[1]) == 2, "the process that takes over reports the floods")
     scene.clock.now_ms += 180_000
-    until(lambda: len(told[1]) == 4, "and its end")
+    until(lambda: len(raised[1]) == 4, "the process that took over reports the ends")
     second.stop()
-    assert [(each.resolved, "rule 5" in each.said) for each in told[1]] == [
+    assert [(each.resolved, "rule 5" in each.said) for each in raised[1]] == [
         (False, True), (False, False), (True, True), (True, False),
     ]  # fmt: skip

@@ -82,7 +82,10 @@ def forged(server: Server) -> Server:
         lambda: feed.alert(good_alert["alertId"]) and feed.correction(good_alert["alertId"]) and feed.operation(5),
         "the good records of the alerts are read",
     )
-    until(lambda: feed.newest_progress() and feed.late and len(feed.quarantine) > 1, "and those of the others")
+    until(
+        lambda: feed.newest_progress() and feed.late and len(feed.quarantine) > 1,
+        "the good records of the other topics are read",
+    )
     return server
 
 
@@ -100,7 +103,7 @@ def _quarantine(server: Server, offset: bytes) -> None:
     assert producer.flush(30) == 0
 
 
-def test_pages_and_commands_show_the_good_records_and_skip_the_others(forged: Server) -> None:
+def test_pages_and_commands_show_good_records_and_skip_forged_ones(forged: Server) -> None:
     _check_progress(forged)
     _check_pages(forged)
     _check_evidence(forged)
@@ -141,9 +144,9 @@ def _check_evidence(forged: Server) -> None:
     for alert in forged.ask("GET", "/alerts").json()["items"]:
         answer = forged.ask("GET", f"/alerts/{alert['alertId']}/evidence")
         assert answer.status_code == 200, answer.text
-        said = answer.json()
+        evidence = answer.json()
         unreadable = alert["alertId"].startswith(("00000003", "00000005"))
-        assert said["count"] == 0 and ("unreadable" in said["missing"]) == unreadable, said
+        assert evidence["count"] == 0 and ("unreadable" in evidence["missing"]) == unreadable, evidence
 
 
 def _check_commands(forged: Server) -> None:

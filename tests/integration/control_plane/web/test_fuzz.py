@@ -1,4 +1,4 @@
-"""Requests made from the API's own description, right ones and wrong ones: none of them is an error of the server's."""
+"""Valid and invalid requests, generated from the API's OpenAPI document: none causes a server error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENDLESS = "/api/alerts/stream"
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
-def test_no_request_is_an_error_of_the_server(
+def test_no_request_causes_a_server_error(
     login: Login, topics: OwnTopics, project: Project, settings: ControlPlaneSettings, tmp_path: Path
 ) -> None:
     often = replace(settings, rates=Rates(requests_per_s=1_000_000, changes_per_s=1_000_000))
@@ -34,7 +34,7 @@ def test_no_request_is_an_error_of_the_server(
 
 
 def fuzzed(server: Server) -> tuple[dict[str, str], int]:
-    """What went wrong, by operation; and how many answers there were."""
+    """The faults by operation, and the number of answers."""
     from hypothesis import HealthCheck, Phase, given, settings
 
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Whether payments are evaluated, as every page asks it, with a detector's records written by hand."""
+"""The liveness that every page shows, with handmade records of a detector."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def pay(server: Server, count: int) -> None:
     produce(server.topics.bootstrap, server.topics.names.transactions, [b"{}"] * count)
 
 
-def test_every_page_learns_since_when_payments_wait(server: Server) -> None:
+def test_every_page_shows_since_when_payments_wait(server: Server) -> None:
     def shown(**wanted: Any) -> dict[str, Any]:
         def found() -> dict[str, Any] | None:
             answer = server.ask("GET", "/liveness", "viewer")
             assert answer.status_code == 200
-            said: dict[str, Any] = answer.json()
-            return said if wanted.items() <= said.items() else None
+            answered: dict[str, Any] = answer.json()
+            return answered if wanted.items() <= answered.items() else None
 
         return until(found, f"{wanted}", 30)
 
@@ -50,7 +50,7 @@ def test_every_page_learns_since_when_payments_wait(server: Server) -> None:
     since_ms = shown(waiting=2)["since"]
     assert before_ms <= since_ms <= now_ms()
     pay(server, 40)
-    shown(waiting=42, since=since_ms)  # nothing but the topic itself says so
+    shown(waiting=42, since=since_ms)  # only the topic has the end of the batch
 
     write_batch(server, {"0": 43})
     shown(waiting=0, severity="NONE")

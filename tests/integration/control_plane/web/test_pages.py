@@ -1,4 +1,4 @@
-"""The pages as files: where they are found, and that nothing in them runs but files of this server."""
+"""The pages as files: their paths, and that they run only files of this server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fraud_rules.configuration.project import Project
 
 
 @pytest.mark.parametrize("path", ["/", "/rules", "/rules/new", "/rules/12", "/alerts", "/detector", "/admin"])
-def test_a_page_that_is_loaded_again_is_the_same_file(path: str, tmp_path: Path) -> None:
+def test_every_path_of_a_page_returns_the_same_file(path: str, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("the page", encoding="utf-8")
     answer = TestClient(create_app(static=tmp_path)).get(path)
     assert (answer.status_code, answer.text) == (200, "the page")
@@ -23,13 +23,13 @@ def test_a_page_that_is_loaded_again_is_the_same_file(path: str, tmp_path: Path)
 @pytest.mark.parametrize(
     "path", ["/elsewhere", "/api/elsewhere", "/rules/12/more", "/assets/../index.html", "/assets/x.js"]
 )
-def test_there_is_nothing_else(path: str, tmp_path: Path) -> None:
+def test_other_paths_are_not_found(path: str, tmp_path: Path) -> None:
     (tmp_path / "assets").mkdir()
     (tmp_path / "index.html").write_text("the page", encoding="utf-8")
     assert TestClient(create_app(static=tmp_path)).get(path).status_code == 404
 
 
-def test_no_script_is_in_the_page_itself_and_none_comes_from_elsewhere(project: Project) -> None:
+def test_the_page_has_no_inline_script_and_no_script_of_another_site(project: Project) -> None:
     page = (project.root / "plugins/fraud_ops/control_plane/static/index.html").read_text(encoding="utf-8")
     scripts = re.findall(r"<script([^>]*)>(.*?)</script>", page, re.DOTALL)
     assert scripts

@@ -1,4 +1,4 @@
-"""Errors as answers."""
+"""Errors as answers of the HTTP API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fraud_rules.errors import BrokerUnavailable, FraudError
 
 
 @pytest.mark.parametrize("error", [StoreBusy, LeadershipLost, Unavailable, BrokerUnavailable])
-def test_an_error_that_passes_asks_to_retry(error: type[FraudError]) -> None:
+def test_the_answer_to_a_temporary_error_has_retry_after(error: type[FraudError]) -> None:
     application = FastAPI()
     problems.install(application)
 

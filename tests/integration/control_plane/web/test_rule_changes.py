@@ -1,4 +1,4 @@
-"""Who reads the stream hears of every rule that was changed, in whatever process."""
+"""Readers of the stream receive every change of a rule, made in any process."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tests.support.control_plane.scene import ADA, RULE, Scene
 from tests.support.waiting import until
 
 
-def test_changes_here_and_elsewhere_are_told(scene: Scene) -> None:
-    told: list[Event] = []
+def test_changes_in_this_and_other_processes_are_reported(scene: Scene) -> None:
+    received: list[Event] = []
 
-    def tell(events: Sequence[Event]) -> None:
-        told.extend(events)
+    def receive(events: Sequence[Event]) -> None:
+        received.extend(events)
 
     def rules() -> list[int | None]:
-        return [each.rule_id for each in told if isinstance(each, FeedRuleChange)]
+        return [each.rule_id for each in received if isinstance(each, FeedRuleChange)]
 
     here, elsewhere = scene.service, scene.another()
-    watch = ChangesWatch(here, tell)
+    watch = ChangesWatch(here, receive)
     watch.start()
     try:
         here.bind(ADA, "vic", Role.VIEWER)

@@ -1,4 +1,4 @@
-"""Every reader survives unreadable records: each topic holds all kinds of them, and every component does its work."""
+"""Every reader survives unreadable records: each topic has all kinds of them, and every component works."""
 
 from __future__ import annotations
 
@@ -108,17 +108,17 @@ def server(world: World, login: Login, project: Project, tmp_path_factory: pytes
         yield running
 
 
-def test_the_agent_executes_a_decision(world: World, tmp_path: Path) -> None:
+def test_the_agent_executes_an_intent(world: World, tmp_path: Path) -> None:
     record = world.operations.decide(world.operations.release(stand_in(tmp_path / "stand-in.whl")))
     assert world.operations.await_phase(record, AttemptPhase.RUNNING).phase is AttemptPhase.RUNNING
 
 
-def test_a_watch_sees_what_is_readable(world: World) -> None:
+def test_a_watch_shows_the_readable_records(world: World) -> None:
     with DetectorWatch(world.topics.kafka, world.installation.settings) as watch:
         assert watch.observe().fault is None
 
 
-def test_the_control_plane_takes_in_the_rules_behind_unreadable_records(server: Server) -> None:
+def test_the_control_plane_applies_rules_after_unreadable_records(server: Server) -> None:
     def known() -> list[int] | None:
         found = [each["ruleId"] for each in server.ask("GET", "/rules").json()["items"]]
         return found if {1, 2, 3} <= set(found) else None
@@ -144,7 +144,7 @@ def test_every_page_answers(server: Server) -> None:
     faults = {}
     for path, operation in paths.items():
         if path.endswith("/alerts/stream"):
-            continue  # it never ends; the feed behind it has caught up
+            continue  # the stream never ends; the feed has caught up
         names = {each["name"]: each for each in operation.get("parameters", []) if each.get("required")}
         url = path.removeprefix("/api")
         for name in [name for name in names if f"{{{name}}}" in url]:
@@ -170,7 +170,7 @@ def test_the_detector_evaluates(world: World) -> None:
         alerts = world.decoded(world.topics.names.alerts)
         return {(each["ruleId"], each["triggeringEvent"]["transactionId"]) for each in alerts} >= {(1, 10), (2, 10)}
 
-    until(alerted, "both rules alert on a payment behind the unreadable records", 120)
+    until(alerted, "both rules alert on a payment after the unreadable records", 120)
 
 
 COMMANDS = (
@@ -184,10 +184,10 @@ COMMANDS = (
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_ends_by_itself(world: World, command: str, tmp_path: Path) -> None:
     ended = fraud(*command.split(), env=world.environment)
-    assert ended.exit_code in (0, 1, 47), ended.err  # 47: records that are still unreadable are not fed
+    assert ended.exit_code in (0, 1, 47), ended.err  # 47: records that are still unreadable are not sent again
 
 
-def test_archive_and_nights_take_what_is_readable(world: World) -> None:
+def test_archive_and_re_evaluation_read_the_readable_records(world: World) -> None:
     result = archived(world.installation)
     assert result["transactions"] >= 6
     assert result["refused"] == 2 * (len(UNREADABLE) - 1)

@@ -1,4 +1,4 @@
-"""What-ifs asked for on the page: one at a time, and what ends badly says why."""
+"""What-ifs that a user starts on the page: one runs at a time, and a failed one has a reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def service(project: Project, tmp_path: Path, script: str) -> WhatIfRunner:
     return WhatIfRunner(project, tmp_path / "archive", [sys.executable, "-c", script])
 
 
-def test_the_result_is_what_the_command_prints(project: Project, tmp_path: Path) -> None:
+def test_the_result_is_the_output_of_the_command(project: Project, tmp_path: Path) -> None:
     script = "import sys; print(open(sys.argv[1]).read() + ' '.join(sys.argv[2:]))"
     run = service(project, tmp_path, script).start(QUESTION)
     assert run.ended.wait(60)
@@ -29,14 +29,14 @@ def test_the_result_is_what_the_command_prints(project: Project, tmp_path: Path)
     assert run.result == expected.encode()
 
 
-def test_limits_and_no_other_windows_are_asked_of_the_command(project: Project, tmp_path: Path) -> None:
+def test_limits_and_a_fixed_window_become_options_of_the_command(project: Project, tmp_path: Path) -> None:
     what_ifs = service(project, tmp_path, "import sys; print(' '.join(sys.argv[-2:]))")
     run = what_ifs.start(WhatIfQuestion(b"{}", 7, (Decimal("1E+3"), Decimal("2.5")), windows=False))
     assert run.ended.wait(60)
     assert run.result == b"--limits=1000,2.5 --no-windows\n"
 
 
-def test_an_error_is_told_by_its_last_line(project: Project, tmp_path: Path) -> None:
+def test_the_reason_is_the_last_line_of_the_error(project: Project, tmp_path: Path) -> None:
     run = service(project, tmp_path, "import sys; sys.exit('first\\nthe archive holds no transaction yet')").start(
         QUESTION
     )
@@ -62,7 +62,7 @@ def test_an_unexpected_error_fails_one_what_if_and_not_the_next(
     assert (second.status, second.result) == (WhatIfStatus.DONE, b"7\n")
 
 
-def test_so_many_may_wait_and_no_more(project: Project, tmp_path: Path) -> None:
+def test_the_number_of_waiting_what_ifs_is_limited(project: Project, tmp_path: Path) -> None:
     what_ifs = service(project, tmp_path, "import time; time.sleep(600)")
     first = what_ifs.start(QUESTION)
     until(lambda: first.status is WhatIfStatus.RUNNING, "the first runs")
@@ -72,13 +72,13 @@ def test_so_many_may_wait_and_no_more(project: Project, tmp_path: Path) -> None:
         what_ifs.start(QUESTION)
     what_ifs.close()
     assert first.ended.wait(60) and first.status is WhatIfStatus.FAILED, (
-        "what runs is ended, if it was only starting too"
+        "a running what-if is ended, also during its start"
     )
     with pytest.raises(NotFound):
         what_ifs.get("0123456789ab")
 
 
-def test_the_real_command_says_that_there_is_no_archive(project: Project, tmp_path: Path) -> None:
+def test_the_real_command_reports_a_missing_archive(project: Project, tmp_path: Path) -> None:
     asked = WhatIfQuestion(b'{"ruleId": 1}', 7, (Decimal(5),), windows=False)
     run = WhatIfRunner(project, tmp_path / "archive").start(asked)
     assert run.ended.wait(120)
