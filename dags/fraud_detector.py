@@ -12,16 +12,17 @@ from fraud_ops.operators.supervise import SuperviseOperator
 
 DOC = """
 ### The detector, deployed and supervised
-Each run requests the release declared here (`config/`, the code of this Airflow, the connection `spark_default`),
-unless it is requested already. The run then supervises the detector for half an hour. Its task is deferred, so it needs
-no worker slot while it waits. A changed declaration ends the run early, and the next run deploys it on the same
-checkpoint.
+Each run requests the declared release (`config/`, the code of this Airflow, the connection `spark_default`), unless the
+newest intent already requests it. The run then supervises the detector for half an hour. The task `supervise` is
+deferred, so it needs no worker slot while it waits. If the declaration changes, the run ends early, and the next run
+deploys the new release on the same checkpoint.
 
 The detector is **not** a child of this DAG. You may pause, clear, mark or delete runs: the detector continues, and the
-next run adopts it. To stop the detector, use `fraud_detector_ops`; it then stays stopped until a user starts it.
+next run supervises it. To stop the detector, use `fraud_detector_ops`. The detector then stays stopped until a user
+starts it.
 
-The last line of the task's log names a problem. The problem also raises an alarm, and the button *Runbook* opens its
-page.
+If the detector has a problem, the last line of the task's log names it, an alarm reports it, and the button *Runbook*
+opens its page.
 """
 
 with DAG(
@@ -34,16 +35,16 @@ with DAG(
     is_paused_upon_creation=False,
     tags=[*TAGS, "supervision"],
     default_args=defaults(),
-    deadline=deadline(timedelta(minutes=90), "a supervising run has not ended in time"),
+    deadline=deadline(timedelta(minutes=90), "a run of fraud_detector has not ended in time"),
 ):
     deploy = DeployOperator(
         task_id="deploy",
-        doc_md="Requests the declared release, unless it is requested already.",
+        doc_md="Requests the declared release, unless the newest intent already requests it.",
         execution_timeout=timedelta(minutes=5),
     )
     supervise = SuperviseOperator(
         task_id="supervise",
-        doc_md="Supervises the detector in a deferred task; restarts it when it is dead or stalled.",
+        doc_md="Supervises the detector in a deferred task; restarts a dead or stalled detector.",
         trigger_rule=TriggerRule.ALL_DONE,
         retries=20,
         retry_delay=timedelta(seconds=5),

@@ -14,7 +14,7 @@ import pytest
 
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.verdicts.act import next_action
-from fraud_ops.verdicts.health import health
+from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.patience import patience_ms
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.configuration.project import Project
@@ -87,7 +87,7 @@ def test_a_slow_start_continues_and_a_start_without_progress_fails(
     with DetectorWatch(topics.kafka, settings) as watch:
 
         def verdict() -> Verdict:
-            return health(watch.observe(), limits, now_ms())
+            return assess_detector(watch.observe(), limits, now_ms())
 
         slow = ops.decide(ops.release(never_started(tmp_path / "slow.whl", moves=True)))
         began = ops.await_phase(slow, AttemptPhase.STARTING).at_ms

@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.verdicts.health import health
+from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
@@ -57,7 +57,7 @@ class World:
         self._watch = DetectorWatch(broker.kafka, settings)
 
     def verdict(self) -> Verdict:
-        return health(self._watch.observe(), Limits(), now_ms())
+        return assess_detector(self._watch.observe(), Limits(), now_ms())
 
     def await_health(self, wanted: Health) -> Verdict:
         def reached() -> Verdict | None:

@@ -55,9 +55,9 @@ class Runbook(_Published):
 LINKS = (SparkUi(), DetectorLogs(), Runbook())
 
 
-def publish_links(context: Context, seen: DetectorObservation, health: Health) -> None:
+def publish_links(context: Context, observation: DetectorObservation, health: Health) -> None:
     """Publish the addresses before the task ends."""
-    attempt = seen.running or seen.attempt
+    attempt = observation.running or observation.attempt
     status = None if attempt is None else attempt.status
     ti = context["ti"]
     ti.xcom_push(key=SparkUi().xcom_key, value=(status.spark_ui if status else None) or "")

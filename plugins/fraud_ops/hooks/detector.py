@@ -1,4 +1,4 @@
-"""The detector for operators and triggers: observe it, append intents, write supervision notes."""
+"""The hook through which operators and triggers observe the detector, append intents and record supervision."""
 
 from __future__ import annotations
 
@@ -26,22 +26,25 @@ from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["FraudDetectorHook", "supervisor_id"]
 
-_MARK_CHARS = 6
-_AT_ONCE_MS = 20
+_DIGEST_CHARS = 6
+_READ_WAIT_MS = 20
 
 
 def supervisor_id() -> str:
     """The id of this Airflow: its address, and a short digest of the key that all its components share.
 
-    The digest tells two installations apart that both use the address localhost, so that DUPLICATE is found.
+    Two installations may use the same address, such as localhost. Then their ids differ by the digest.
     """
     key = str(conf.get("core", "fernet_key", fallback=""))
-    mark = hashlib.sha256(key.encode()).hexdigest()[:_MARK_CHARS]
-    return f"{conf.get('api', 'base_url', fallback='airflow')} ({mark})"
+    digest = hashlib.sha256(key.encode()).hexdigest()[:_DIGEST_CHARS]
+    return f"{conf.get('api', 'base_url', fallback='airflow')} ({digest})"
 
 
 class FraudDetectorHook(BaseHook):
-    """Every method raises ConfigError for a missing or wrong connection, and BrokerUnavailable."""
+    """Observes the declared detector and appends its intents.
+
+    Every method raises ConfigError for a missing or wrong connection, and BrokerUnavailable.
+    """
 
     def __init__(self, kafka_conn_id: str = KAFKA, spark_conn_id: str = SPARK) -> None:
         super().__init__()
@@ -59,38 +62,38 @@ class FraudDetectorHook(BaseHook):
         """The connection to the broker."""
         return kafka_of(connection(self.kafka_conn_id))
 
-    def declared(self) -> Release:
-        """The declared release."""
+    def declared_release(self) -> Release:
+        """The release that the settings, the code of this Airflow and the Spark connection declare."""
         return declared_release(self.project, connection(self.spark_conn_id), connection(self.kafka_conn_id))
 
-    async def async_declared(self) -> Release:
-        """Like `declared`, for an event loop."""
+    async def async_declared_release(self) -> Release:
+        """Like `declared_release`, for an event loop."""
         spark, kafka = await async_connection(self.spark_conn_id), await async_connection(self.kafka_conn_id)
         return await asyncio.to_thread(declared_release, self.project, spark, kafka)
 
-    async def resolve(self) -> None:
-        """Read the Kafka connection in an event loop. Afterwards, `kafka` returns without waiting."""
+    async def resolve_kafka(self) -> None:
+        """Read the Kafka connection again, without blocking the event loop. Later reads of `kafka` do not wait."""
         self.__dict__["kafka"] = kafka_of(await async_connection(self.kafka_conn_id))
 
     def watch(self) -> DetectorWatch:
-        """An observer that keeps its connection. Close it after use."""
+        """An observer that keeps its connection to the broker. The caller closes it."""
         return DetectorWatch(self.kafka, self.settings, supervisor=supervisor_id())
 
     def observe(self) -> DetectorObservation:
-        """One observation, without waiting for more records."""
-        with DetectorWatch(self.kafka, self.settings, wait_ms=_AT_ONCE_MS, supervisor=supervisor_id()) as watch:
+        """Observe the detector once."""
+        with DetectorWatch(self.kafka, self.settings, wait_ms=_READ_WAIT_MS, supervisor=supervisor_id()) as watch:
             return watch.observe()
 
     def observe_to_decide(self) -> DetectorObservation:
-        """One observation as the basis of an intent. Raises BrokerUnavailable if the observation failed."""
-        seen = self.observe()
-        if seen.fault is not None:
-            raise BrokerUnavailable(seen.fault)
-        return seen
+        """Observe the detector once, as the basis of an intent. Raises BrokerUnavailable if the observation failed."""
+        observation = self.observe()
+        if observation.fault is not None:
+            raise BrokerUnavailable(observation.fault)
+        return observation
 
-    def run(
+    def request_run(
         self,
-        seen: DetectorObservation,
+        observation: DetectorObservation,
         release: Release,
         reason: str,
         requested_by: str,
@@ -99,33 +102,36 @@ class FraudDetectorHook(BaseHook):
         rebuild: Rebuild | None = None,
         accept_loss: bool = False,
     ) -> IntentRecord:
-        """Append the intent to run a release, based on `seen`. Raises Superseded if another intent came first."""
-        intent = self._intent(seen, IntentKind.RUN, reason, requested_by, release)
+        """Append the intent to run a release, based on `observation`. Raises Superseded if another intent came
+        first."""
+        intent = self._intent(observation, IntentKind.RUN, reason, requested_by, release)
         return self._append(msgspec.structs.replace(intent, resume=resume, rebuild=rebuild, accept_loss=accept_loss))
 
-    def drain(self, seen: DetectorObservation, reason: str, requested_by: str) -> IntentRecord:
+    def request_drain(self, observation: DetectorObservation, reason: str, requested_by: str) -> IntentRecord:
         """Append the intent to stop the detector after its current batch. Raises Superseded."""
-        return self._append(self._intent(seen, IntentKind.DRAIN, reason, requested_by))
+        return self._append(self._intent(observation, IntentKind.DRAIN, reason, requested_by))
 
-    def record_supervision(self, seen: DetectorObservation, verdict: str, link: str) -> None:
-        """Write a note that this Airflow supervises the detector."""
-        since_ms = seen.verdict_since_ms(verdict)
-        note = Supervision(seen.detector, supervisor_id(), now_ms(), verdict, seen.intents.epoch, link, since_ms)
-        write_supervision(self.kafka, self.settings.topics.detector_attempts, note)
+    def record_supervision(self, observation: DetectorObservation, verdict: str, link: str) -> None:
+        """Record that this Airflow has checked the detector, and its verdict."""
+        since_ms = observation.verdict_since_ms(verdict)
+        record = Supervision(
+            observation.detector, supervisor_id(), now_ms(), verdict, observation.intents.epoch, link, since_ms
+        )
+        write_supervision(self.kafka, self.settings.topics.detector_attempts, record)
 
     def _intent(
         self,
-        seen: DetectorObservation,
+        observation: DetectorObservation,
         kind: IntentKind,
         reason: str,
         requested_by: str,
         release: Release | None = None,
     ) -> Intent:
         return Intent(
-            detector=seen.detector,
+            detector=observation.detector,
             kind=kind,
             attempt_id=uuid.uuid4().hex[:12],
-            after=seen.intents.epoch,
+            after=observation.intents.epoch,
             reason=reason,
             requested_by=requested_by,
             supervisor=supervisor_id(),

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from fraud_ops.verdicts.broker_clock import BrokerClock
-from fraud_ops.verdicts.observation import DetectorObservation, ProgressSeen
+from fraud_ops.verdicts.observation import DetectorObservation, NewestProgress
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.deploy.attempt import DeploymentReports
 from fraud_rules.deploy.deployment_log import deployment_after
@@ -94,7 +94,7 @@ class DetectorWatch:
             self._clock.now_ms(),
             self._intent_log(),
             self._deployment,
-            ProgressSeen(*self._progress[-1]) if self._progress else None,
+            NewestProgress(*self._progress[-1]) if self._progress else None,
             tuple(self._queries()),
             traffic_since(self._progress, self._since_ms()) if self._progress else None,
             self._arrived_ms(),

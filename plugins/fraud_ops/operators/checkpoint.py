@@ -14,7 +14,7 @@ from fraud_ops.hooks.alarms import AlarmHook
 from fraud_ops.operators.decisions import last_release
 from fraud_ops.operators.detector import DetectorOperator
 from fraud_ops.verdicts.checkpoint import CheckpointLimits, Grade, TopicFacts, document, findings, overall, table
-from fraud_ops.verdicts.health import health
+from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health
 
 if TYPE_CHECKING:
@@ -43,31 +43,38 @@ class CheckCheckpointOperator(DetectorOperator):
 
         hook = self.hook()
         with airflow_errors():
-            seen = hook.observe()
-            if seen.fault is None and not seen.intents.valid:
+            observation = hook.observe()
+            if observation.fault is None and not observation.intents.valid:
                 self.log.info("no checkpoint to check: the detector never ran here")
-                publish_links(context, seen, Health.STOPPED)
+                publish_links(context, observation, Health.STOPPED)
                 return {}
             # The files need no broker. Without a broker, the last release is unknown, so the declared one is checked.
-            reader = CheckpointHook((last_release(seen) if seen.fault is None else hook.declared()).checkpoint)
-            facts = reader.facts(seen.detector)
+            reader = CheckpointHook(
+                (last_release(observation) if observation.fault is None else hook.declared_release()).checkpoint
+            )
+            facts = reader.facts(observation.detector)
             topics = (
-                reader.topics(hook.kafka, facts, seen.at_ms) if seen.fault is None else TopicFacts(fault=seen.fault)
+                reader.topics(hook.kafka, facts, observation.at_ms)
+                if observation.fault is None
+                else TopicFacts(fault=observation.fault)
             )
         # Without a map index, Airflow returns a list if two earlier runs have pushed a size.
         before = context["ti"].xcom_pull(task_ids=self.task_id, key=_SIZE, include_prior_dates=True, map_indexes=-1)
-        starting = seen.progress is None or health(seen, self.health_limits(), seen.at_ms).health is Health.STARTING
-        found = findings(facts, topics, seen.traffic, self.checkpoint_limits, before, starting=starting)
+        starting = (
+            observation.progress is None
+            or assess_detector(observation, self.health_limits(), observation.at_ms).health is Health.STARTING
+        )
+        found = findings(facts, topics, observation.traffic, self.checkpoint_limits, before, starting=starting)
         grade, verdict = overall(found)
         self.log.info("%s\n%s", grade.name, table(found))
-        publish_links(context, seen, verdict)
+        publish_links(context, observation, verdict)
         context["ti"].xcom_push(key=_SIZE, value=facts.size_bytes)
         context["outlet_events"][CHECKPOINT].extra = {"grade": grade.name, **document(found)}
         for each in found:
             if each.alarm is not None:
-                AlarmHook().raise_alarm(Alarm(each.alarm, seen.detector, f"{each.check}: {each.value}"))
+                AlarmHook().raise_alarm(Alarm(each.alarm, observation.detector, f"{each.check}: {each.value}"))
         if grade is Grade.BAD:
             text = "; ".join(f"{each.check}: {each.value}" for each in found if each.grade is Grade.BAD)
-            AlarmHook().raise_alarm(Alarm(verdict.value, seen.detector, text))
+            AlarmHook().raise_alarm(Alarm(verdict.value, observation.detector, text))
             raise AirflowFailException(f"{verdict.value}: {text}")
         return {"grade": grade.name}

@@ -21,7 +21,7 @@ PROVEN_BATCHES = 10
 
 def decide(
     hook: FraudDetectorHook,
-    seen: DetectorObservation,
+    observation: DetectorObservation,
     action: OperatorRequest,
     reason: str,
     requested_by: str,
@@ -37,31 +37,39 @@ def decide(
     """
     match action:
         case OperatorRequest.START:
-            return hook.run(seen, hook.declared(), reason, requested_by, resume=True, accept_loss=accept_loss)
+            return hook.request_run(
+                observation, hook.declared_release(), reason, requested_by, resume=True, accept_loss=accept_loss
+            )
         case OperatorRequest.DRAIN:
-            return hook.drain(seen, reason, requested_by)
+            return hook.request_drain(observation, reason, requested_by)
         case OperatorRequest.RESTART:
-            return hook.run(seen, last_release(seen), reason, requested_by, accept_loss=accept_loss)
+            return hook.request_run(
+                observation, last_release(observation), reason, requested_by, accept_loss=accept_loss
+            )
         case OperatorRequest.ROLL_BACK:
-            return hook.run(seen, release_before(seen), reason, requested_by, accept_loss=accept_loss)
+            return hook.request_run(
+                observation, release_before(observation), reason, requested_by, accept_loss=accept_loss
+            )
         case OperatorRequest.REBUILD:
             rebuild = Rebuild(partial=partial)
-            return hook.run(seen, hook.declared(), reason, requested_by, rebuild=rebuild, accept_loss=accept_loss)
+            return hook.request_run(
+                observation, hook.declared_release(), reason, requested_by, rebuild=rebuild, accept_loss=accept_loss
+            )
 
 
-def last_release(seen: DetectorObservation) -> Release:
+def last_release(observation: DetectorObservation) -> Release:
     """The last requested release. Raises ConfigError if there is none."""
-    for record in reversed(seen.intents.valid):
+    for record in reversed(observation.intents.valid):
         if record.intent.release is not None:
             return record.intent.release
     raise ConfigError("the detector never ran here: start it first")
 
 
-def release_before(seen: DetectorObservation) -> Release:
+def release_before(observation: DetectorObservation) -> Release:
     """The newest release before the last one that has proven itself. Raises ConfigError if there is none."""
-    last = fingerprint(last_release(seen))
-    for record in reversed(seen.intents.valid):
-        attempt = seen.deployment.attempts.get(record.intent.attempt_id)
+    last = fingerprint(last_release(observation))
+    for record in reversed(observation.intents.valid):
+        attempt = observation.deployment.attempts.get(record.intent.attempt_id)
         proven = attempt is not None and attempt.status.batches_committed >= PROVEN_BATCHES
         if record.intent.release is not None and record.intent.fingerprint != last and proven:
             return record.intent.release

@@ -16,7 +16,7 @@ from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.operators.decisions import decide
 from fraud_ops.triggers.detector import OutcomeTrigger
 from fraud_ops.verdicts.act import ActionKind, OperatorRequest, action_to_deploy, request_text
-from fraud_ops.verdicts.health import health
+from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.until import Outcome, Until
 from fraud_ops.verdicts.verdict import Limits
 
@@ -82,15 +82,15 @@ class DeployOperator(DetectorOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         hook = self.hook()
         with airflow_errors():
-            seen, declared = hook.observe_to_decide(), hook.declared()
-            verdict = health(seen, self.health_limits(), seen.at_ms, supervisor_id())
-            action = action_to_deploy(seen, verdict, declared)
-            publish_links(context, seen, verdict.health)
+            observation, declared = hook.observe_to_decide(), hook.declared_release()
+            verdict = assess_detector(observation, self.health_limits(), observation.at_ms, supervisor_id())
+            action = action_to_deploy(observation, verdict, declared)
+            publish_links(context, observation, verdict.health)
             self.log.info("%s: %s", action.kind, action.reason)
             if action.kind is ActionKind.NOTHING or action.release is None:
-                return {"epoch": seen.intents.epoch, "health": verdict.health.value}
+                return {"epoch": observation.intents.epoch, "health": verdict.health.value}
             by = request_text(OperatorRequest.START, context["dag_run"].run_id)
-            record = hook.run(seen, action.release, action.reason, by)
+            record = hook.request_run(observation, action.release, action.reason, by)
         self.await_outcome(Until.EXECUTED, record, timedelta(minutes=10))
         raise AirflowException("a deferred task does not continue")
 
@@ -124,10 +124,10 @@ class DecisionOperator(DetectorOperator):
         if not self.reason.strip():
             raise AirflowFailException("the reason is empty: the intent records it")
         with airflow_errors():
-            seen = hook.observe_to_decide()
+            observation = hook.observe_to_decide()
             record = decide(
                 hook,
-                seen,
+                observation,
                 action,
                 self.reason,
                 request_text(action, person),

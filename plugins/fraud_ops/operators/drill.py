@@ -41,12 +41,12 @@ class RestoreDrillOperator(SparkSubmitOperator):
             master_of(
                 connection(self.spark_conn_id)
             )  # without this, the hook only logs a missing connection, and uses YARN
-            seen = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id).observe_to_decide()
-            if seen.progress is None or seen.progress.progress.batch_id < _LEAST_BATCHES:
+            observation = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id).observe_to_decide()
+            if observation.progress is None or observation.progress.progress.batch_id < _LEAST_BATCHES:
                 raise AirflowSkipException(
                     f"the detector has finished fewer than {_LEAST_BATCHES} batches: there is too little to restore"
                 )
-            release = last_release(seen)
+            release = last_release(observation)
         found = importlib.util.find_spec("drill")
         assert found is not None, "the entry script is part of the wheel"
         self.application = str(found.origin)

@@ -1,4 +1,4 @@
-"""Supervises the detector in a deferred task, which wakes for seconds to raise an alarm."""
+"""Supervises the detector in a deferred task. The task resumes only for seconds, to raise an alarm."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.alarms import AlarmHook
 from fraud_ops.hooks.detector import supervisor_id
 from fraud_ops.operators.detector import DetectorOperator
-from fraud_ops.triggers.detector import NEWS, OVER, SupervisionTrigger, is_well
-from fraud_ops.verdicts.health import health
+from fraud_ops.triggers.detector import NEWS, OVER, SupervisionTrigger, raised_no_alarm
+from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health, Verdict
 from fraud_rules.deploy.release import fingerprint
 from fraud_rules.errors import ConfigError
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["CRASH_LOOP", "SuperviseOperator"]
 
 CRASH_LOOP = "CRASH_LOOP"
-"""The alarm for a detector that failed to start several times."""
+"""The name of the alarm for a detector that failed to start several times in a row."""
 
 
 class SuperviseOperator(DetectorOperator):
-    """Supervises the detector for `window` and then succeeds, so that the next run continues. Its trigger starts the
-    detector again. The detector runs on, whatever happens to this task."""
+    """Supervises the detector for `window` and then succeeds. The next run continues the supervision. The trigger of
+    the task starts a dead or stalled detector again. The end of the task, even by a failure, does not stop the
+    detector."""
 
     def __init__(self, *, window: timedelta = timedelta(minutes=30), look_s: float = 2.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -38,14 +39,14 @@ class SuperviseOperator(DetectorOperator):
 
     def execute(self, context: Context) -> None:
         with airflow_errors():
-            seen = self.hook().observe()
-            verdict = health(seen, self.health_limits(), seen.at_ms, supervisor_id())
+            observation = self.hook().observe()
+            verdict = assess_detector(observation, self.health_limits(), observation.at_ms, supervisor_id())
         self.log.info("%s", verdict)
-        publish_links(context, seen, verdict.health)
-        self._wait(context, ends_ms=now_ms() + int(self.window.total_seconds() * 1_000))
+        publish_links(context, observation, verdict.health)
+        self._defer(context, ends_ms=now_ms() + int(self.window.total_seconds() * 1_000))
 
     def resume(self, context: Context, event: dict[str, Any], ends_ms: int, known: str) -> None:
-        """Raise an alarm for the trigger's news, or end if the window is over or another release is declared."""
+        """Raise an alarm for a new verdict. End if the window is over or the declared release has changed."""
         if event["why"] != NEWS:
             self.log.info("%s", "the window is over" if event["why"] == OVER else "the declared release has changed")
             return
@@ -54,24 +55,24 @@ class SuperviseOperator(DetectorOperator):
         with airflow_errors():
             publish_links(context, self.hook().observe(), verdict.health)
             self._raise_alarm(context, verdict, known, crash_loop=event["crash_loop"])
-        self._wait(context, ends_ms=ends_ms, known=event["known"])
+        self._defer(context, ends_ms=ends_ms, known=event["known"])
 
     def _raise_alarm(self, context: Context, verdict: Verdict, known: str, *, crash_loop: bool) -> None:
-        """Raise an alarm for a bad verdict, and report its end."""
-        over = verdict.health is Health.HEALTHY and not is_well(known)
-        if verdict.health.is_well and not over:
+        """Raise an alarm for a verdict that is not well, or resolve the last alarm for HEALTHY."""
+        recovered = verdict.health is Health.HEALTHY and not raised_no_alarm(known)
+        if verdict.health.is_well and not recovered:
             return
-        name = known.partition("@")[0] if over else CRASH_LOOP if crash_loop else verdict.health.value
+        name = known.partition("@")[0] if recovered else CRASH_LOOP if crash_loop else verdict.health.value
         reasons = "; ".join(verdict.reasons)
-        AlarmHook().raise_alarm(Alarm(name, self.hook().settings.detector, reasons, _link(context), resolved=over))
+        AlarmHook().raise_alarm(Alarm(name, self.hook().settings.detector, reasons, _link(context), resolved=recovered))
 
-    def _wait(self, context: Context, *, ends_ms: int, known: str = "") -> None:
+    def _defer(self, context: Context, *, ends_ms: int, known: str = "") -> None:
         self.defer(
             trigger=SupervisionTrigger(
                 kafka_conn_id=self.kafka_conn_id,
                 spark_conn_id=self.spark_conn_id,
                 ends_ms=ends_ms,
-                declared=self._declared(),
+                declared=self._declared_fingerprint(),
                 known=known,
                 link=_link(context),
                 limits=self.health_limits().as_dict(),
@@ -81,10 +82,10 @@ class SuperviseOperator(DetectorOperator):
             kwargs={"ends_ms": ends_ms, "known": known},
         )
 
-    def _declared(self) -> str:
+    def _declared_fingerprint(self) -> str:
         """The fingerprint of the declared release; empty if the declaration is invalid."""
         try:
-            return fingerprint(self.hook().declared())
+            return fingerprint(self.hook().declared_release())
         except ConfigError as error:
             self.log.warning("the declared release is invalid: %s", error)
             return ""

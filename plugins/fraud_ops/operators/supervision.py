@@ -11,7 +11,7 @@ from fraud_ops.alarms import Alarm
 from fraud_ops.error_mapping import airflow_errors
 from fraud_ops.hooks.alarms import AlarmHook
 from fraud_ops.operators.detector import DetectorOperator
-from fraud_ops.verdicts.health import health, unsupervised
+from fraud_ops.verdicts.health import assess_detector, assess_supervision
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -20,15 +20,15 @@ __all__ = ["CheckSupervisionOperator"]
 
 
 class CheckSupervisionOperator(DetectorOperator):
-    """Fails with an alarm if the detector should run and has had no supervisor for a while."""
+    """Fails with an alarm if the detector should run, but no supervisor has checked it lately."""
 
     def execute(self, context: Context) -> str:
         with airflow_errors():
-            seen, limits = self.hook().observe(), self.health_limits()
-        found = health(seen, limits, seen.at_ms)
-        verdict = unsupervised(seen, limits, seen.at_ms)
-        publish_links(context, seen, (verdict or found).health)
+            observation, limits = self.hook().observe(), self.health_limits()
+        found = assess_detector(observation, limits, observation.at_ms)
+        verdict = assess_supervision(observation, limits, observation.at_ms)
+        publish_links(context, observation, (verdict or found).health)
         if verdict is None:
             return str(found)
-        AlarmHook().raise_alarm(Alarm(verdict.health.value, seen.detector, "; ".join(verdict.reasons)))
+        AlarmHook().raise_alarm(Alarm(verdict.health.value, observation.detector, "; ".join(verdict.reasons)))
         raise AirflowFailException(str(verdict))

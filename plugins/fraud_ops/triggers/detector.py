@@ -1,7 +1,7 @@
 """Triggers that observe the detector.
 
-None of them has an `on_kill`. So clearing, marking or deleting a task does not affect the detector, and the next run
-adopts it.
+No trigger has an `on_kill`. So clearing, marking or deleting a task does not affect the detector. The next run
+supervises it again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.verdicts.act import SupervisorAction, next_action
-from fraud_ops.verdicts.health import health, rival
+from fraud_ops.verdicts.health import assess_detector, other_supervisor
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.until import Until, outcome
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict
@@ -26,26 +26,31 @@ from fraud_rules.deploy.release import Release, fingerprint
 from fraud_rules.errors import FraudError
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["NEWS", "OVER", "SETTLE_S", "OutcomeTrigger", "SupervisionTrigger", "is_well", "known_as"]
+__all__ = ["NEWS", "OVER", "SETTLE_S", "OutcomeTrigger", "SupervisionTrigger", "raised_no_alarm", "verdict_key"]
 
 NEWS, OVER, DECLARED = "news", "over", "declared"
-"""Why a `SupervisionTrigger` fires."""
+"""The reasons why a `SupervisionTrigger` fires: a new verdict, the end of the run's window, a new declared release."""
 
 SETTLE_S = 5.0
-"""How long a trigger waits before it fires. If a task resumes before the scheduler has noticed its deferral, the
-scheduler counts it as killed."""
+"""The shortest time from the start of a trigger until it fires. If a task resumes before the scheduler has recorded its
+deferral, the scheduler treats the task as killed."""
 
-_START_S = 20.0
-"""After the request of a start, the trigger waits this long before it fires, because the task would take CPU from the
-start."""
+_PAUSE_AFTER_START_S = 20.0
+"""How long a trigger that has requested a start delays its event, because a resumed task takes CPU time
+from the start."""
 
-_RECORD_S = 10.0
-_CLOCK_S = 5.0
-_DECLARED_S = 15.0
+_SUPERVISION_INTERVAL_S = 10.0
+"""The interval of supervision records."""
+
+_CLOCK_TIMEOUT_S = 5.0
+"""How long a trigger waits for the broker's time before it uses this host's clock."""
+
+_DECLARATION_INTERVAL_S = 15.0
+"""The interval of checks whether the declared release has changed."""
 
 
 class OutcomeTrigger(BaseTrigger):
-    """Fires with an `Outcome` when the detector has reached a state, or cannot reach it."""
+    """Fires with an `Outcome` when the detector has reached the state `until`, or cannot reach it."""
 
     def __init__(
         self,
@@ -74,26 +79,30 @@ class OutcomeTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         hook = FraudDetectorHook(self.kafka_conn_id)
-        await hook.resolve()
+        await hook.resolve_kafka()
         await asyncio.sleep(SETTLE_S)
         with closing(hook.watch()) as watch:
             while True:
-                seen = await asyncio.to_thread(watch.observe)
-                ended = outcome(self.until, self.epoch, seen, health(seen, self.limits, seen.at_ms))
-                if ended is not None:
-                    yield TriggerEvent(ended.as_dict())
+                observation = await asyncio.to_thread(watch.observe)
+                result = outcome(
+                    self.until, self.epoch, observation, assess_detector(observation, self.limits, observation.at_ms)
+                )
+                if result is not None:
+                    yield TriggerEvent(result.as_dict())
                     return
                 await asyncio.sleep(self.look_s)
 
 
 class SupervisionTrigger(BaseTrigger):
-    """Supervises a detector, writes notes about it, and starts it again if it has died or hangs. The trigger does this
-    itself, so that a start need not wait for the scheduler. It fires when the operator must raise an alarm.
+    """Supervises a detector: records each verdict, and starts a dead or stalled detector again. The trigger requests
+    the start itself, because a task would first wait for the scheduler. It fires when the operator must raise an alarm,
+    or when the run ends.
 
-    `known` is the verdict that the operator knows already (`known_as`), so that only news wakes it. `ends_ms` is the
-    end of the run's window. `declared` is the fingerprint declared at the start of the run: another one ends the run,
-    and the next run deploys it. If a triggerer counts as dead by mistake, a task has two triggers for a moment. They
-    start the detector once, because the intent log accepts only the first intent.
+    `known` is the key of the verdict that the operator has handled (`verdict_key`); only another verdict is news.
+    `ends_ms` is the end of the run's window. `declared` is the fingerprint of the release declared at the start of the
+    run. If the declaration changes, the run ends, and the next run deploys the new release. If Airflow wrongly treats a
+    triggerer as dead, a task has two triggers for a moment. They start the detector only once, because the intent log
+    accepts only the first intent.
     """
 
     def __init__(
@@ -132,52 +141,57 @@ class SupervisionTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         hook = FraudDetectorHook(self.kafka_conn_id, self.spark_conn_id)
-        await hook.resolve()
+        await hook.resolve_kafka()
         began_s = checked_s = time.monotonic()
         recorded_s = requested_s = float("-inf")
         event: dict[str, Any] | None = None
         with closing(hook.watch()) as watch:
             while True:
-                seen = await asyncio.to_thread(watch.observe)
-                verdict = health(seen, self.limits, seen.at_ms, supervisor_id())
-                if time.monotonic() - recorded_s >= _RECORD_S and seen.fault is None:
+                observation = await asyncio.to_thread(watch.observe)
+                verdict = assess_detector(observation, self.limits, observation.at_ms, supervisor_id())
+                if time.monotonic() - recorded_s >= _SUPERVISION_INTERVAL_S and observation.fault is None:
                     recorded_s = time.monotonic()
-                    await asyncio.to_thread(self._record_supervision, hook, seen, verdict)
-                if seen.skew_ms is None and seen.fault is None and time.monotonic() - began_s < _CLOCK_S:
-                    await asyncio.sleep(
-                        self.look_s
-                    )  # ages need the broker's time, which the append time of the note shows
+                    await asyncio.to_thread(self._record_supervision, hook, observation, verdict)
+                if (
+                    observation.skew_ms is None
+                    and observation.fault is None
+                    and time.monotonic() - began_s < _CLOCK_TIMEOUT_S
+                ):
+                    # Ages need the broker's time. The append time of the supervision record shows it.
+                    await asyncio.sleep(self.look_s)
                     continue
-                ahead = outlook(seen.intents, seen.deployment, seen.at_ms)
-                action = next_action(seen, verdict, ahead, seen.at_ms)
+                starts_outlook = outlook(observation.intents, observation.deployment, observation.at_ms)
+                action = next_action(observation, verdict, starts_outlook, observation.at_ms)
                 if action.release is not None:
                     requested_s = time.monotonic() if event is None else requested_s
-                    await asyncio.to_thread(self._carry_out, hook, seen, action, action.release)
-                event = event or self._event(seen, verdict, action, crash_loop=ahead.alarm)
-                if event is None and time.monotonic() - checked_s >= _DECLARED_S:
+                    await asyncio.to_thread(self._carry_out, hook, observation, action, action.release)
+                event = event or self._event(observation, verdict, action, crash_loop=starts_outlook.alarm)
+                if event is None and time.monotonic() - checked_s >= _DECLARATION_INTERVAL_S:
                     checked_s = time.monotonic()
                     event = await self._new_declaration(hook)
-                starts = verdict.health is not Health.HEALTHY and time.monotonic() - requested_s < _START_S
-                if event is not None and not starts and time.monotonic() - began_s >= SETTLE_S:
+                starting = (
+                    verdict.health is not Health.HEALTHY and time.monotonic() - requested_s < _PAUSE_AFTER_START_S
+                )
+                if event is not None and not starting and time.monotonic() - began_s >= SETTLE_S:
                     yield TriggerEvent(event)
                     return
                 await asyncio.sleep(self.look_s)
 
     def _carry_out(
-        self, hook: FraudDetectorHook, seen: DetectorObservation, action: SupervisorAction, release: Release
+        self, hook: FraudDetectorHook, observation: DetectorObservation, action: SupervisorAction, release: Release
     ) -> None:
-        """Append the intent of an action. If that fails, the next observation leads to another try."""
+        """Append the intent of an action. After a failure, the next observation retries."""
         try:
-            record = hook.run(seen, release, action.reason, SUPERVISOR)
-            self.log.info("%s; epoch %s is to run %s", action, record.epoch, record.intent.fingerprint)
+            record = hook.request_run(observation, release, action.reason, SUPERVISOR)
+            self.log.info("%s; epoch %s requests release %s", action, record.epoch, record.intent.fingerprint)
         except FraudError as error:
             self.log.warning("%s; %s", action, error)
 
     def _event(
-        self, seen: DetectorObservation, verdict: Verdict, action: SupervisorAction, *, crash_loop: bool
+        self, observation: DetectorObservation, verdict: Verdict, action: SupervisorAction, *, crash_loop: bool
     ) -> dict[str, Any] | None:
-        recovered = verdict.health is Health.HEALTHY and not is_well(self.known)
-        known = known_as(seen, verdict)
+        recovered = verdict.health is Health.HEALTHY and not raised_no_alarm(self.known)
+        known = verdict_key(observation, verdict)
         if recovered or (not verdict.health.is_well and known != self.known):
             news = {"why": NEWS, "verdict": verdict.as_dict(), "known": known}
             return {**news, "step": str(action), "crash_loop": crash_loop}
@@ -185,29 +199,29 @@ class SupervisionTrigger(BaseTrigger):
 
     async def _new_declaration(self, hook: FraudDetectorHook) -> dict[str, Any] | None:
         try:
-            await hook.resolve()
-            declared = fingerprint(await hook.async_declared())
+            await hook.resolve_kafka()
+            declared = fingerprint(await hook.async_declared_release())
         except (FraudError, OSError) as error:
             self.log.warning("the declared release is invalid: %s", error)
             return None
         return None if declared == self.declared else {"why": DECLARED}
 
-    def _record_supervision(self, hook: FraudDetectorHook, seen: DetectorObservation, verdict: Verdict) -> None:
-        """Write a note, unless another supervisor is at work. If that fails, a later observation writes it."""
-        if rival(seen, self.limits, seen.at_ms, supervisor_id()) is not None:
+    def _record_supervision(self, hook: FraudDetectorHook, observation: DetectorObservation, verdict: Verdict) -> None:
+        """Record the verdict, unless another supervisor is active. After a failure, a later observation retries."""
+        if other_supervisor(observation, self.limits, observation.at_ms, supervisor_id()) is not None:
             return
         try:
-            hook.record_supervision(seen, verdict.health.value, self.link)
+            hook.record_supervision(observation, verdict.health.value, self.link)
         except FraudError as error:
-            self.log.warning("the supervision note was not written: %s", error)
+            self.log.warning("the supervision was not recorded: %s", error)
 
 
-def known_as(seen: DetectorObservation, verdict: Verdict) -> str:
-    """The key of a verdict for comparison: the same health of another intent is news."""
-    epoch = -1 if seen.effective_intent is None else seen.effective_intent.epoch
+def verdict_key(observation: DetectorObservation, verdict: Verdict) -> str:
+    """The health and the intent epoch of a verdict. The same health under another intent has another key."""
+    epoch = -1 if observation.effective_intent is None else observation.effective_intent.epoch
     return f"{verdict.health.value}@{epoch}"
 
 
-def is_well(known: str) -> bool:
-    """Whether a known verdict raised no alarm."""
+def raised_no_alarm(known: str) -> bool:
+    """Whether the verdict with the key `known` raised no alarm; an empty key means no verdict yet."""
     return known == "" or Health(known.partition("@")[0]).is_well

@@ -40,7 +40,7 @@ class RulesLiveTrigger(BaseTrigger):
         from fraud_rules.logs.rule_status import decode_operation
 
         hook = FraudDetectorHook(self.kafka_conn_id)
-        await hook.resolve()
+        await hook.resolve_kafka()
         await asyncio.sleep(SETTLE_S)
         topic = hook.settings.topics.rule_operations
         reported: dict[int, RuleOperation] = {}

@@ -1,4 +1,4 @@
-"""Derives the next action from a verdict. Pure. The only way to carry out an action is to append an intent."""
+"""Derives the next action from a verdict, as pure functions. An action takes effect only as an appended intent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ActionKind", "OperatorRequest", "SupervisorAction", "action_to_deplo
 
 
 class OperatorRequest(StrEnum):
-    """A request of a person or a supervisor."""
+    """The kinds of request in `Intent.requested_by`. A DAG run that deploys also uses START."""
 
     START = "start"
     DRAIN = "drain"
@@ -24,7 +24,7 @@ class OperatorRequest(StrEnum):
     REBUILD = "rebuild"
 
 
-_DEPLOYED = f"{OperatorRequest.START} by "
+_DEPLOYMENT_PREFIX = f"{OperatorRequest.START} by "
 
 
 class ActionKind(StrEnum):
@@ -48,15 +48,15 @@ class SupervisorAction:
         return f"{self.kind}: {self.reason}"
 
 
-_REPAIRED_BY_A_START = frozenset({Health.DEAD, Health.STALLED, Health.DISK_FULL})
-"""A start does not cure other verdicts, such as a damaged checkpoint, a second supervisor or a silent agent."""
+_REPAIRABLE = frozenset({Health.DEAD, Health.STALLED, Health.DISK_FULL})
+"""The verdicts that a new start can repair. It cannot repair, for example, a damaged checkpoint or a silent agent."""
 
 
-def next_action(seen: DetectorObservation, verdict: Verdict, outlook: Outlook, now_ms: int) -> SupervisorAction:
-    """The supervisor's action for a verdict: start the detector again after growing pauses, and after too many failures
-    return to the last release that worked."""
-    effective = seen.effective_intent
-    if verdict.health not in _REPAIRED_BY_A_START or effective is None or effective.intent.release is None:
+def next_action(observation: DetectorObservation, verdict: Verdict, outlook: Outlook, now_ms: int) -> SupervisorAction:
+    """The supervisor's action for a verdict. The supervisor starts the detector again, with longer pauses after each
+    failure. After too many failures, it returns to the last release that worked."""
+    effective = observation.effective_intent
+    if verdict.health not in _REPAIRABLE or effective is None or effective.intent.release is None:
         return SupervisorAction(ActionKind.NOTHING, str(verdict))
     if outlook.roll_back_to is not None:
         back = fingerprint(outlook.roll_back_to)
@@ -69,28 +69,31 @@ def next_action(seen: DetectorObservation, verdict: Verdict, outlook: Outlook, n
     return SupervisorAction(ActionKind.START, str(verdict), effective.intent.release)
 
 
-def action_to_deploy(seen: DetectorObservation, verdict: Verdict, declared: Release) -> SupervisorAction:
+def action_to_deploy(observation: DetectorObservation, verdict: Verdict, declared: Release) -> SupervisorAction:
     """The action that makes the detector run the declared release.
 
-    The action is NOTHING if the detector runs that release already or is drained. It is also NOTHING if the release was
-    deployed before and a person rolled it back, or an agent refused it. Then the declaration must change first, or a
-    person must request the start.
+    The action is NOTHING if the newest intent requests that release already, or a drain. It is also NOTHING if another
+    release has replaced the declared one since its deployment, for example by a roll back. Then the declaration must
+    change first, or a person must request the start.
     """
     if verdict.health in (Health.BROKER_DOWN, Health.DUPLICATE):
         return SupervisorAction(ActionKind.NOTHING, str(verdict))
-    mark = fingerprint(declared)
-    newest = seen.newest_intent
+    fingerprint_declared = fingerprint(declared)
+    newest = observation.newest_intent
     if newest is None:
-        return SupervisorAction(ActionKind.START, f"first start, with release {mark}", declared)
+        return SupervisorAction(ActionKind.START, f"first start, with release {fingerprint_declared}", declared)
     if newest.intent.kind is IntentKind.DRAIN or verdict.health is Health.STOPPED:
         return SupervisorAction(ActionKind.NOTHING, str(verdict))
-    if newest.intent.fingerprint == mark:
-        return SupervisorAction(ActionKind.NOTHING, f"release {mark} is already requested: {verdict}")
-    if _last_deployed(seen) == mark:
+    if newest.intent.fingerprint == fingerprint_declared:
+        return SupervisorAction(ActionKind.NOTHING, f"release {fingerprint_declared} is already requested: {verdict}")
+    if _last_deployed(observation) == fingerprint_declared:
         return SupervisorAction(
-            ActionKind.NOTHING, f"release {mark} was replaced after its last deployment; change the declaration"
+            ActionKind.NOTHING,
+            f"release {fingerprint_declared} was replaced after its last deployment; change the declaration",
         )
-    return SupervisorAction(ActionKind.START, f"release {mark} replaces {newest.intent.fingerprint}", declared)
+    return SupervisorAction(
+        ActionKind.START, f"release {fingerprint_declared} replaces {newest.intent.fingerprint}", declared
+    )
 
 
 def request_text(action: OperatorRequest, person: str) -> str:
@@ -98,7 +101,9 @@ def request_text(action: OperatorRequest, person: str) -> str:
     return f"{action} by {person}"
 
 
-def _last_deployed(seen: DetectorObservation) -> str | None:
+def _last_deployed(observation: DetectorObservation) -> str | None:
     """The fingerprint of the release that the last deployment started; None before the first one."""
-    deployed = [record for record in seen.intents.valid if record.intent.requested_by.startswith(_DEPLOYED)]
+    deployed = [
+        record for record in observation.intents.valid if record.intent.requested_by.startswith(_DEPLOYMENT_PREFIX)
+    ]
     return deployed[-1].intent.fingerprint if deployed else None

@@ -32,14 +32,14 @@ def assess_end(status: AttemptStatus) -> Verdict:
     return Verdict(_NAMED.get(status.error_name or "", Health.DEAD), (text,), status.error_name)
 
 
-def is_cause(refusal: AttemptStatus, seen: DetectorObservation, found: Verdict) -> bool:
+def is_cause(refusal: AttemptStatus, observation: DetectorObservation, found: Verdict) -> bool:
     """Whether a refusal is the reason why no detector runs. This holds for a start after a drain, and for the release
     that has died, if the reason lasts. If another release was refused, the supervisor starts the previous one again."""
-    assert seen.newest_intent is not None
-    assert seen.effective_intent is not None
+    assert observation.newest_intent is not None
+    assert observation.effective_intent is not None
     if found.health is Health.STOPPED:
-        return seen.effective_intent.intent.kind is IntentKind.DRAIN
-    same = seen.newest_intent.intent.fingerprint == seen.effective_intent.intent.fingerprint
+        return observation.effective_intent.intent.kind is IntentKind.DRAIN
+    same = observation.newest_intent.intent.fingerprint == observation.effective_intent.intent.fingerprint
     return found.health is Health.DEAD and same and refusal.error_name in _NAMED
 
 

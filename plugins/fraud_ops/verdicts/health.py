@@ -1,6 +1,6 @@
-"""The verdict about a detector: a pure function of one observation, limits and the time.
+"""Assesses a detector. The verdict is a pure function of one observation, the limits and the time.
 
-The design follows the observers of the Flink Kubernetes Operator: they never act, and health is a value.
+As in the Flink Kubernetes Operator, code that observes and assesses never acts, and health is a value.
 """
 
 from __future__ import annotations
@@ -10,209 +10,239 @@ from datetime import UTC, datetime
 
 from fraud_ops.verdicts.attempt_end import assess_end, assess_refusal, describe_attempt, is_cause
 from fraud_ops.verdicts.blind import blindness
-from fraud_ops.verdicts.observation import DetectorObservation, ProgressSeen
-from fraud_ops.verdicts.patience import begun_at_ms, moved_at_ms, patience_ms
+from fraud_ops.verdicts.observation import DetectorObservation, NewestProgress
+from fraud_ops.verdicts.patience import last_progress_ms, patience_ms, process_start_ms
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.deploy.attempt import Attempt, AttemptPhase
 from fraud_rules.deploy.intent import IntentKind, IntentRecord
 
-__all__ = ["health", "rival", "unsupervised"]
+__all__ = ["assess_detector", "assess_supervision", "other_supervisor"]
 
 
-def health(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None = None) -> Verdict:
-    """Assess an observation. `supervisor` is the caller's id, by which it recognizes other supervisors."""
-    if seen.fault is not None:
-        return Verdict(Health.BROKER_DOWN, (seen.fault,))
-    found = _of_detector(seen, limits, now_ms, supervisor)
-    skewed = _clock_skew(seen.skew_ms, limits)
-    if skewed is not None and found.health is Health.HEALTHY:
-        found = Verdict(Health.CLOCK_SKEW, (skewed, *found.reasons), found.error)
+def assess_detector(
+    observation: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None = None
+) -> Verdict:
+    """Assess an observation. `supervisor` is the caller's own id. With it, the verdict is DUPLICATE if another
+    supervisor is active."""
+    if observation.fault is not None:
+        return Verdict(Health.BROKER_DOWN, (observation.fault,))
+    verdict = _assess_requested(observation, limits, now_ms, supervisor)
+    skewed = _clock_skew(observation.skew_ms, limits)
+    if skewed is not None and verdict.health is Health.HEALTHY:
+        verdict = Verdict(Health.CLOCK_SKEW, (skewed, *verdict.reasons), verdict.error)
     elif skewed is not None:
-        found = Verdict(found.health, (*found.reasons, skewed), found.error)
-    return _with_beginning(found, seen) if found.health in _BESIDE_THE_WORK else found
+        verdict = Verdict(verdict.health, (*verdict.reasons, skewed), verdict.error)
+    return _with_start_time(verdict, observation) if verdict.health in _WITHOUT_START_TIME else verdict
 
 
-_BESIDE_THE_WORK = frozenset({Health.BLIND, Health.CLOCK_SKEW})
-"""Verdicts about a working detector. The age of its batch or process does not show how long they have lasted."""
+_WITHOUT_START_TIME = frozenset({Health.BLIND, Health.CLOCK_SKEW})
+"""Verdicts about a working detector. Its batches and its process do not show when the verdict began, so the reasons get
+that time."""
 
 
-def _with_beginning(found: Verdict, seen: DetectorObservation) -> Verdict:
-    since = datetime.fromtimestamp(seen.verdict_since_ms(found.health.value) / 1_000, UTC)
-    return replace(found, reasons=(*found.reasons, f"{found.health} since {since:%Y-%m-%d %H:%M:%S} UTC"))
+def _with_start_time(verdict: Verdict, observation: DetectorObservation) -> Verdict:
+    start = datetime.fromtimestamp(observation.verdict_since_ms(verdict.health.value) / 1_000, UTC)
+    return replace(verdict, reasons=(*verdict.reasons, f"{verdict.health} since {start:%Y-%m-%d %H:%M:%S} UTC"))
 
 
 def _clock_skew(skew_ms: int | None, limits: Limits) -> str | None:
     if skew_ms is None or abs(skew_ms) <= limits.clock_skew_ms:
         return None
-    return f"Airflow's clock is {_seconds(abs(skew_ms))} {'ahead of' if skew_ms > 0 else 'behind'} the broker's"
+    return f"Airflow's clock is {_in_seconds(abs(skew_ms))} {'ahead of' if skew_ms > 0 else 'behind'} the broker's"
 
 
-def _of_detector(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None) -> Verdict:
-    double = _duplicate(seen, limits, now_ms, supervisor)
-    if double is not None:
-        return double
-    if seen.effective_intent is None:
-        return _nothing_to_run(seen, limits, now_ms)
-    found = _with_outage(_of_intent(seen, seen.effective_intent, limits, now_ms), seen, now_ms)
-    if seen.refusal is None:
-        return found
-    if is_cause(seen.refusal.status, seen, found):
-        verdict = assess_refusal(seen.refusal.status)
-        return Verdict(verdict.health, (*verdict.reasons, *found.reasons), verdict.error)
-    note = f"the last request (epoch {seen.refusal.status.epoch}) was refused: {describe_attempt(seen.refusal.status)}"
-    return Verdict(found.health, (*found.reasons, note), found.error)
+def _assess_requested(observation: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None) -> Verdict:
+    duplicate = _assess_duplicate(observation, limits, now_ms, supervisor)
+    if duplicate is not None:
+        return duplicate
+    if observation.effective_intent is None:
+        return _assess_without_intent(observation, limits, now_ms)
+    verdict = _with_last_batch(
+        _assess_intent(observation, observation.effective_intent, limits, now_ms), observation, now_ms
+    )
+    if observation.refusal is None:
+        return verdict
+    refused = observation.refusal.status
+    if is_cause(refused, observation, verdict):
+        refusal = assess_refusal(refused)
+        return Verdict(refusal.health, (*refusal.reasons, *verdict.reasons), refusal.error)
+    reason = f"the last request (epoch {refused.epoch}) was refused: {describe_attempt(refused)}"
+    return Verdict(verdict.health, (*verdict.reasons, reason), verdict.error)
 
 
-def _with_outage(found: Verdict, seen: DetectorObservation, now_ms: int) -> Verdict:
-    """Add the length of the whole outage to a start, because the age of a start is only that of its attempt."""
-    if found.health is not Health.STARTING or seen.progress is None:
-        return found
+def _with_last_batch(verdict: Verdict, observation: DetectorObservation, now_ms: int) -> Verdict:
+    """Add the age of the last batch to STARTING, because the age of the attempt covers only a part of the outage."""
+    if verdict.health is not Health.STARTING or observation.progress is None:
+        return verdict
     return replace(
-        found, reasons=(*found.reasons, f"the last batch ended {_seconds(now_ms - seen.progress.append_ms)} ago")
+        verdict,
+        reasons=(*verdict.reasons, f"the last batch ended {_in_seconds(now_ms - observation.progress.append_ms)} ago"),
     )
 
 
-def unsupervised(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:
-    """The verdict about the supervisor itself; None if a supervisor is at work, or the detector need not run."""
-    if seen.fault is not None or seen.newest_intent is None or seen.newest_intent.intent.kind is IntentKind.DRAIN:
+def assess_supervision(observation: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:
+    """UNSUPERVISED if no supervisor has checked a detector lately that should run; None otherwise."""
+    if (
+        observation.fault is not None
+        or observation.newest_intent is None
+        or observation.newest_intent.intent.kind is IntentKind.DRAIN
+    ):
         return None
-    if now_ms - seen.newest_intent.append_ms <= limits.unsupervised_ms:
+    if now_ms - observation.newest_intent.append_ms <= limits.unsupervised_ms:
         return None
-    if seen.deployment.supervision is None:
-        return Verdict(Health.UNSUPERVISED, ("the detector has had no supervisor yet",))
-    append_ms, last = seen.deployment.supervision
+    if observation.deployment.supervision is None:
+        return Verdict(Health.UNSUPERVISED, ("no supervisor has checked the detector yet",))
+    append_ms, last = observation.deployment.supervision
     age_ms = now_ms - append_ms
     if age_ms <= limits.unsupervised_ms:
         return None
     return Verdict(
-        Health.UNSUPERVISED, (f"the last check was {_seconds(age_ms)} ago, by {last.supervisor} ({last.verdict})",)
+        Health.UNSUPERVISED, (f"the last check was {_in_seconds(age_ms)} ago, by {last.supervisor} ({last.verdict})",)
     )
 
 
-def rival(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None) -> str | None:
-    """A text that names another supervisor of the same detector; None without one. A supervisor that finds another one
-    stays passive, so that only one acts."""
-    if seen.deployment.supervision is None or supervisor is None:
+def other_supervisor(
+    observation: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None
+) -> str | None:
+    """A text that names another active supervisor of the detector; None without one. A supervisor that finds another
+    one stays passive, so that only one acts."""
+    if observation.deployment.supervision is None or supervisor is None:
         return None
-    append_ms, last = seen.deployment.supervision
+    append_ms, last = observation.deployment.supervision
     if last.supervisor == supervisor or now_ms - append_ms > limits.contested_ms:
         return None
-    return f"{last.supervisor} also supervises {seen.detector} (last check {_seconds(now_ms - append_ms)} ago)"
+    return (
+        f"{last.supervisor} also supervises {observation.detector} (last check {_in_seconds(now_ms - append_ms)} ago)"
+    )
 
 
-def _duplicate(seen: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None) -> Verdict | None:
-    other = rival(seen, limits, now_ms, supervisor)
+def _assess_duplicate(
+    observation: DetectorObservation, limits: Limits, now_ms: int, supervisor: str | None
+) -> Verdict | None:
+    other = other_supervisor(observation, limits, now_ms, supervisor)
     if other is not None:
         return Verdict(Health.DUPLICATE, (other,))
-    if len(seen.queries) > len(set(seen.queries)):
-        return Verdict(Health.DUPLICATE, (f"two queries write by turns: {', '.join(sorted(set(seen.queries)))}",))
+    if len(observation.queries) > len(set(observation.queries)):
+        return Verdict(
+            Health.DUPLICATE, (f"two queries write alternately: {', '.join(sorted(set(observation.queries)))}",)
+        )
     return None
 
 
-def _nothing_to_run(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verdict:
-    if seen.refusal is not None:
-        return assess_refusal(seen.refusal.status)
-    return _by_hand(seen, limits, now_ms, 0) or Verdict(Health.STOPPED, ("no start has been requested",))
+def _assess_without_intent(observation: DetectorObservation, limits: Limits, now_ms: int) -> Verdict:
+    if observation.refusal is not None:
+        return assess_refusal(observation.refusal.status)
+    return _assess_unrequested(observation, limits, now_ms, 0) or Verdict(
+        Health.STOPPED, ("no start has been requested",)
+    )
 
 
-def _by_hand(seen: DetectorObservation, limits: Limits, now_ms: int, since_ms: int) -> Verdict | None:
-    """Assess a detector that works without an intent, from its batches after `since_ms`; None if none works."""
-    progress = seen.progress
+def _assess_unrequested(observation: DetectorObservation, limits: Limits, now_ms: int, since_ms: int) -> Verdict | None:
+    """Assess a detector that runs without an intent, from its batches after `since_ms`; None without recent batches."""
+    progress = observation.progress
     if progress is None or progress.append_ms <= since_ms or now_ms - progress.append_ms > limits.stalled_ms:
         return None
-    found = _by_progress(seen, progress, limits, now_ms)
-    return Verdict(found.health, (*found.reasons, "it was started by hand, without an intent and without an agent"))
+    verdict = _assess_batches(observation, progress, limits, now_ms)
+    reason = "the detector was started by hand, without an intent or an agent"
+    return Verdict(verdict.health, (*verdict.reasons, reason))
 
 
-def _of_intent(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
-    attempt = seen.attempt
+def _assess_intent(observation: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
+    attempt = observation.attempt
     if intent.intent.kind is IntentKind.DRAIN:
-        return _drained(seen, intent, limits, now_ms)
+        return _assess_drain(observation, intent, limits, now_ms)
     if attempt is None or attempt.status.phase is AttemptPhase.ACCEPTED:
-        return _not_executed(seen, intent, limits, now_ms)
+        return _assess_pending_intent(observation, intent, limits, now_ms)
     if attempt.status.phase.is_terminal:
         return assess_end(attempt.status)
-    return _silent_agent(seen, limits, now_ms) or _at_work(seen, attempt, limits, now_ms)
+    return _assess_agent(observation, limits, now_ms) or _assess_process(observation, attempt, limits, now_ms)
 
 
-def _drained(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
+def _assess_drain(observation: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
     request = f"requested by {intent.intent.requested_by}: {intent.intent.reason}"
-    if not seen.is_stopped or seen.attempt is None:
+    if not observation.is_stopped or observation.attempt is None:
         return Verdict(Health.DRAINING, (request,))
-    return _by_hand(seen, limits, now_ms, seen.attempt.append_ms) or Verdict(Health.STOPPED, (request,))
+    return _assess_unrequested(observation, limits, now_ms, observation.attempt.append_ms) or Verdict(
+        Health.STOPPED, (request,)
+    )
 
 
-def _not_executed(seen: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int) -> Verdict:
+def _assess_pending_intent(
+    observation: DetectorObservation, intent: IntentRecord, limits: Limits, now_ms: int
+) -> Verdict:
     age_ms = now_ms - intent.append_ms
-    silent = _silent_agent(seen, limits, now_ms)
+    silent = _assess_agent(observation, limits, now_ms)
     if silent is not None and age_ms > limits.agent_silent_ms:
         return silent
-    requested = f"requested {_seconds(age_ms)} ago (epoch {intent.epoch})"
-    attempt = seen.attempt
-    moved_ms = intent.append_ms if attempt is None else moved_at_ms(attempt, intent.append_ms)
+    requested = f"requested {_in_seconds(age_ms)} ago (epoch {intent.epoch})"
+    attempt = observation.attempt
+    progress_ms = intent.append_ms if attempt is None else last_progress_ms(attempt, intent.append_ms)
     reasons = (
-        (requested,) if attempt is None or attempt.status.work is None else (_progress(attempt, now_ms), requested)
+        (requested,) if attempt is None or attempt.status.work is None else (_describe_work(attempt, now_ms), requested)
     )
-    if now_ms - moved_ms <= patience_ms(limits.starting_ms, seen, now_ms):
+    if now_ms - progress_ms <= patience_ms(limits.starting_ms, observation, now_ms):
         return Verdict(Health.STARTING, reasons)
-    dead = f"no agent has started epoch {intent.epoch} in {_seconds(age_ms)}"
-    return Verdict(Health.DEAD, (dead,) if len(reasons) == 1 else (reasons[0], dead))
+    overdue = f"no agent has started epoch {intent.epoch} in {_in_seconds(age_ms)}"
+    return Verdict(Health.DEAD, (overdue,) if len(reasons) == 1 else (reasons[0], overdue))
 
 
-def _silent_agent(seen: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:
-    if seen.deployment.agent is None:
-        return Verdict(Health.AGENT_SILENT, ("no agent has reported yet: start one (fraud agent run)",))
-    append_ms, agent = seen.deployment.agent
+def _assess_agent(observation: DetectorObservation, limits: Limits, now_ms: int) -> Verdict | None:
+    if observation.deployment.agent is None:
+        return Verdict(Health.AGENT_SILENT, ("no agent has reported yet: start an agent (fraud agent run)",))
+    append_ms, agent = observation.deployment.agent
     age_ms = now_ms - append_ms
     if age_ms <= limits.agent_silent_ms:
         return None
     return Verdict(
-        Health.AGENT_SILENT, (f"the agent {agent.agent} on {agent.host} has been silent for {_seconds(age_ms)}",)
+        Health.AGENT_SILENT, (f"the agent {agent.agent} on {agent.host} has been silent for {_in_seconds(age_ms)}",)
     )
 
 
-def _at_work(seen: DetectorObservation, attempt: Attempt, limits: Limits, now_ms: int) -> Verdict:
-    status, begun_ms = attempt.status, begun_at_ms(attempt)
-    progress = seen.progress
-    if progress is not None and progress.append_ms >= begun_ms:
-        return _in_a_batch(seen, attempt, progress, limits, now_ms) or _by_progress(seen, progress, limits, now_ms)
-    state = f"{status.phase.lower()} for {_seconds(now_ms - begun_ms)}, no batch yet (epoch {status.epoch})"
-    reasons = (state,) if status.work is None else (_progress(attempt, now_ms), state)
-    limit_ms, still_ms = patience_ms(limits.starting_ms, seen, now_ms), now_ms - moved_at_ms(attempt, begun_ms)
-    if still_ms <= limit_ms:
+def _assess_process(observation: DetectorObservation, attempt: Attempt, limits: Limits, now_ms: int) -> Verdict:
+    status, start_ms = attempt.status, process_start_ms(attempt)
+    progress = observation.progress
+    if progress is not None and progress.append_ms >= start_ms:
+        return _assess_long_batch(observation, attempt, progress, limits, now_ms) or _assess_batches(
+            observation, progress, limits, now_ms
+        )
+    state = f"{status.phase.lower()} for {_in_seconds(now_ms - start_ms)}, no batch yet (epoch {status.epoch})"
+    reasons = (state,) if status.work is None else (_describe_work(attempt, now_ms), state)
+    limit_ms = patience_ms(limits.starting_ms, observation, now_ms)
+    idle_ms = now_ms - last_progress_ms(attempt, start_ms)
+    if idle_ms <= limit_ms:
         return Verdict(Health.STARTING, reasons)
-    return Verdict(Health.STALLED, (*reasons, _no_progress(still_ms, limit_ms)))
+    return Verdict(Health.STALLED, (*reasons, _describe_standstill(idle_ms, limit_ms)))
 
 
-def _in_a_batch(
-    seen: DetectorObservation, attempt: Attempt, progress: ProgressSeen, limits: Limits, now_ms: int
+def _assess_long_batch(
+    observation: DetectorObservation, attempt: Attempt, progress: NewestProgress, limits: Limits, now_ms: int
 ) -> Verdict | None:
-    """The verdict about a batch that lasts longer than a detector may be silent; None for a shorter one."""
+    """Assess a detector whose current batch takes longer than `stalled_ms`; None for a shorter batch."""
     age_ms = now_ms - progress.append_ms
     if age_ms <= limits.stalled_ms:
         return None
-    batch = f"batch {progress.progress.batch_id} ended {_seconds(age_ms)} ago"
-    reasons = (batch,) if attempt.status.work is None else (_progress(attempt, now_ms), batch)
-    limit_ms = patience_ms(limits.stalled_ms, seen, now_ms)
-    still_ms = now_ms - moved_at_ms(attempt, progress.append_ms)
-    if still_ms > limit_ms:
-        return Verdict(Health.STALLED, (*reasons, _no_progress(still_ms, limit_ms)))
+    batch = f"batch {progress.progress.batch_id} ended {_in_seconds(age_ms)} ago"
+    reasons = (batch,) if attempt.status.work is None else (_describe_work(attempt, now_ms), batch)
+    limit_ms = patience_ms(limits.stalled_ms, observation, now_ms)
+    idle_ms = now_ms - last_progress_ms(attempt, progress.append_ms)
+    if idle_ms > limit_ms:
+        return Verdict(Health.STALLED, (*reasons, _describe_standstill(idle_ms, limit_ms)))
     return Verdict(Health.LAGGING, reasons)
 
 
-def _progress(attempt: Attempt, now_ms: int) -> str:
-    moved_ms = moved_at_ms(attempt, attempt.append_ms)
-    return f"{attempt.status.work}, last progress {_seconds(now_ms - moved_ms)} ago"
+def _describe_work(attempt: Attempt, now_ms: int) -> str:
+    progress_ms = last_progress_ms(attempt, attempt.append_ms)
+    return f"{attempt.status.work}, last progress {_in_seconds(now_ms - progress_ms)} ago"
 
 
-def _no_progress(still_ms: int, limit_ms: int) -> str:
-    return f"its process is alive, but has made no progress for {_seconds(still_ms)} (limit {_seconds(limit_ms)})"
+def _describe_standstill(idle_ms: int, limit_ms: int) -> str:
+    return f"the process is alive, but has made no progress for {_in_seconds(idle_ms)} (limit {_in_seconds(limit_ms)})"
 
 
-def _by_progress(seen: DetectorObservation, progress: ProgressSeen, limits: Limits, now_ms: int) -> Verdict:
+def _assess_batches(observation: DetectorObservation, progress: NewestProgress, limits: Limits, now_ms: int) -> Verdict:
     age_ms = now_ms - progress.append_ms
-    batch = f"batch {progress.progress.batch_id} ended {_seconds(age_ms)} ago"
-    blind = blindness(seen.traffic, seen.arrived_ms, limits, now_ms)
+    batch = f"batch {progress.progress.batch_id} ended {_in_seconds(age_ms)} ago"
+    blind = blindness(observation.traffic, observation.arrived_ms, limits, now_ms)
     if blind:
         return Verdict(Health.BLIND, (*blind, batch))
     lag = progress.progress.lag or 0
@@ -221,5 +251,5 @@ def _by_progress(seen: DetectorObservation, progress: ProgressSeen, limits: Limi
     return Verdict(Health.HEALTHY, (batch,))
 
 
-def _seconds(span_ms: int) -> str:
-    return f"{span_ms / 1_000:.0f} s"
+def _in_seconds(duration_ms: int) -> str:
+    return f"{duration_ms / 1_000:.0f} s"

@@ -9,11 +9,11 @@ from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, Deplo
 from fraud_rules.deploy.intent import IntentKind, IntentLog, IntentRecord
 from fraud_rules.logs.detector_status import BatchProgress, TrafficCounts
 
-__all__ = ["DetectorObservation", "ProgressSeen"]
+__all__ = ["DetectorObservation", "NewestProgress"]
 
 
 @dataclass(frozen=True, slots=True)
-class ProgressSeen:
+class NewestProgress:
     """The newest progress record of the detector, with its append time."""
 
     append_ms: int
@@ -35,7 +35,7 @@ class DetectorObservation:
     at_ms: int
     intents: IntentLog
     deployment: DeploymentReports = field(default_factory=DeploymentReports)
-    progress: ProgressSeen | None = None
+    progress: NewestProgress | None = None
     queries: Sequence[str] = ()
     traffic: TrafficCounts | None = None
     arrived_ms: int | None = None

@@ -50,25 +50,27 @@ _HOPELESS = frozenset(
 )  # fmt: skip
 
 
-def outcome(until: Until, epoch: int | None, seen: DetectorObservation, verdict: Verdict) -> Outcome | None:
+def outcome(until: Until, epoch: int | None, observation: DetectorObservation, verdict: Verdict) -> Outcome | None:
     """The outcome; None while waiting can still succeed. `epoch` is the intent to wait for, None for any."""
-    if seen.fault is not None:
+    if observation.fault is not None:
         return None
-    if epoch is not None and seen.intents.epoch > epoch:
-        return Outcome(False, f"intent {epoch} was superseded by intent {seen.intents.epoch}", verdict.health)
-    if epoch is not None and seen.refusal is not None and seen.refusal.status.epoch == epoch:
-        return Outcome(False, f"{seen.refusal.status.error_name}: {seen.refusal.status.message}", verdict.health)
-    if _reached(until, seen, verdict):
+    if epoch is not None and observation.intents.epoch > epoch:
+        return Outcome(False, f"intent {epoch} was superseded by intent {observation.intents.epoch}", verdict.health)
+    if epoch is not None and observation.refusal is not None and observation.refusal.status.epoch == epoch:
+        return Outcome(
+            False, f"{observation.refusal.status.error_name}: {observation.refusal.status.message}", verdict.health
+        )
+    if _reached(until, observation, verdict):
         return Outcome(True, str(verdict), verdict.health)
     if verdict.health in _HOPELESS and until is not Until.EXECUTED:
         return Outcome(False, str(verdict), verdict.health)
     return None
 
 
-def _reached(until: Until, seen: DetectorObservation, verdict: Verdict) -> bool:
+def _reached(until: Until, observation: DetectorObservation, verdict: Verdict) -> bool:
     match until:
         case Until.EXECUTED:
-            phase = None if seen.attempt is None else seen.attempt.status.phase
+            phase = None if observation.attempt is None else observation.attempt.status.phase
             return phase not in (None, AttemptPhase.ACCEPTED)
         case Until.HEALTHY:
             return verdict.health in _AT_WORK

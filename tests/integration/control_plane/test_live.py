@@ -21,7 +21,7 @@ from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.views import RuleWithForms
 from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.verdicts.health import health
+from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health, Limits
 from fraud_rules.configuration.project import Project
 from fraud_rules.logs.rule_status import await_operations
@@ -96,7 +96,7 @@ def await_blind(installation: Installation) -> None:
 
         def is_blind() -> bool:
             seen = watch.observe()
-            verdict = health(seen, Limits(), seen.at_ms)
+            verdict = assess_detector(seen, Limits(), seen.at_ms)
             return verdict.health is Health.BLIND and "are in quarantine" in verdict.reasons[0]
 
         until(is_blind, "the detector is blind")

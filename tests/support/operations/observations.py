@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fraud_ops.verdicts.observation import DetectorObservation, ProgressSeen
+from fraud_ops.verdicts.observation import DetectorObservation, NewestProgress
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.deploy.attempt import AgentStatus, Attempt, AttemptPhase, AttemptStatus, DeploymentReports, Supervision
 from fraud_rules.deploy.intent import Intent, IntentKind, IntentLog, IntentRecord
@@ -116,7 +116,7 @@ class World:
             verdict, since_s = self.noted
             note = Supervision(DETECTOR, self.supervised[1], at_ms, verdict.value, 0, since_ms=ms_ago(since_s))
             supervision = (at_ms, note)
-        newest = None if self.batch is None else ProgressSeen(ms_ago(self.batch[0]), progress(self.batch[1]))
+        newest = None if self.batch is None else NewestProgress(ms_ago(self.batch[0]), progress(self.batch[1]))
         skew_ms = None if self.skew_s is None else int(self.skew_s * 1_000)
         arrived_ms = None if self.arrived_age_s is None else ms_ago(self.arrived_age_s)
         log = IntentLog(DETECTOR, self.intents)

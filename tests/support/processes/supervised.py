@@ -25,7 +25,7 @@ from fraud_demo.traffic import TrafficSettings
 from fraud_demo.verdict import RunVerdict as DemoVerdict
 from fraud_demo.verdict import SentTraffic, check_run
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.verdicts.health import health
+from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.cli.configured import CommandContext, load_context
@@ -69,12 +69,12 @@ class Supervised:
         return self._watch.observe()
 
     def verdict(self) -> Verdict:
-        return health(self.look(), Limits(), now_ms())
+        return assess_detector(self.look(), Limits(), now_ms())
 
     def await_health(self, wanted: Health, timeout_s: float = RUN_S) -> DetectorObservation:
         def reached() -> DetectorObservation | None:
             seen = self.look()
-            return seen if health(seen, Limits(), now_ms()).health is wanted else None
+            return seen if assess_detector(seen, Limits(), now_ms()).health is wanted else None
 
         return until(reached, f"the detector is {wanted}", timeout_s, _LOOK_S)
 
@@ -84,7 +84,7 @@ class Supervised:
         def reached() -> DetectorObservation | None:
             seen = self.look()
             later = seen.intents.epoch > epoch and seen.attempt is not None and seen.attempt.status.epoch > epoch
-            return seen if later and health(seen, Limits(), now_ms()).health is Health.HEALTHY else None
+            return seen if later and assess_detector(seen, Limits(), now_ms()).health is Health.HEALTHY else None
 
         return until(reached, f"a healthy attempt after epoch {epoch}", timeout_s, _LOOK_S)
 

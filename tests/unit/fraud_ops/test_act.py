@@ -8,7 +8,7 @@ import pytest
 
 from fraud_ops.operators.decisions import release_before
 from fraud_ops.verdicts.act import ActionKind, action_to_deploy, next_action
-from fraud_ops.verdicts.health import health
+from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.until import Outcome, Until, outcome
 from fraud_ops.verdicts.verdict import Limits
 from fraud_rules.deploy.attempt import AttemptPhase as Phase
@@ -62,7 +62,7 @@ DEPLOY = {
 
 @pytest.mark.parametrize(("world", "ahead", "expected"), SUPERVISE.values(), ids=SUPERVISE.keys())
 def test_what_a_supervisor_does(world: World, ahead: Outlook, expected: ActionKind) -> None:
-    verdict = health(world.seen, Limits(), NOW_MS)
+    verdict = assess_detector(world.seen, Limits(), NOW_MS)
     step = next_action(world.seen, verdict, ahead, NOW_MS)
     assert step.kind is expected, step
     wanted = {ActionKind.START: A, ActionKind.ROLL_BACK: B}.get(expected)
@@ -72,7 +72,7 @@ def test_what_a_supervisor_does(world: World, ahead: Outlook, expected: ActionKi
 
 @pytest.mark.parametrize(("world", "expected"), DEPLOY.values(), ids=DEPLOY.keys())
 def test_what_a_deployment_does(world: World, expected: ActionKind) -> None:
-    step = action_to_deploy(world.seen, health(world.seen, Limits(), NOW_MS, "http://here"), B)
+    step = action_to_deploy(world.seen, assess_detector(world.seen, Limits(), NOW_MS, "http://here"), B)
     assert step.kind is expected, step
     assert (step.release == B) is (expected is ActionKind.START)
 
@@ -83,7 +83,7 @@ def test_pauses_grow_until_the_way_back_is_taken() -> None:
     acts = []
     for tries in range(1, 6):
         world = world.asked(B, ago_s=10).said(Phase.FAILED, exit_code=14, ago_s=10 * tries)
-        verdict = health(world.seen, Limits(), NOW_MS)
+        verdict = assess_detector(world.seen, Limits(), NOW_MS)
         acts.append(
             next_action(world.seen, verdict, outlook(world.seen.intents, world.seen.deployment, NOW_MS), NOW_MS)
         )
@@ -122,7 +122,7 @@ UNTIL = {
 
 @pytest.mark.parametrize(("until", "world", "reached"), UNTIL.values(), ids=UNTIL.keys())
 def test_what_one_waits_for(until: Until, world: World, reached: bool | None) -> None:
-    ended = outcome(until, world.seen.intents.epoch, world.seen, health(world.seen, Limits(), NOW_MS))
+    ended = outcome(until, world.seen.intents.epoch, world.seen, assess_detector(world.seen, Limits(), NOW_MS))
     assert (None if ended is None else ended.reached) is reached
     if ended is not None:
         assert Outcome.of(ended.as_dict()) == ended
@@ -130,7 +130,7 @@ def test_what_one_waits_for(until: Until, world: World, reached: bool | None) ->
 
 def test_a_later_decision_ends_the_wait() -> None:
     world = running().asked(B)
-    ended = outcome(Until.HEALTHY, 0, world.seen, health(world.seen, Limits(), NOW_MS))
+    ended = outcome(Until.HEALTHY, 0, world.seen, assess_detector(world.seen, Limits(), NOW_MS))
     assert ended is not None
     assert not ended.reached
     assert "superseded by" in ended.said

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fraud_ops.verdicts.health import health, unsupervised
+from fraud_ops.verdicts.health import assess_detector, assess_supervision
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.configuration.settings import HealthSettings
@@ -198,7 +198,7 @@ TABLE = {
 
 @pytest.mark.parametrize(("world", "expected", "reason"), TABLE.values(), ids=TABLE.keys())
 def test_verdict(world: World, expected: Health, reason: str) -> None:
-    verdict = health(world.seen, Limits(), NOW_MS, supervisor="http://here")
+    verdict = assess_detector(world.seen, Limits(), NOW_MS, supervisor="http://here")
     assert verdict.health is expected, verdict
     assert reason in "; ".join(verdict.reasons)
     assert Verdict.of(verdict.as_dict()) == verdict
@@ -216,7 +216,7 @@ SINCE = {
 
 @pytest.mark.parametrize(("world", "ago_s"), SINCE.values(), ids=SINCE.keys())
 def test_a_verdict_about_a_working_detector_has_its_beginning(world: World, ago_s: int) -> None:
-    verdict = health(world.seen, Limits(), NOW_MS, supervisor="http://here")
+    verdict = assess_detector(world.seen, Limits(), NOW_MS, supervisor="http://here")
     since = datetime.fromtimestamp(NOW_MS / 1_000 - ago_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     assert verdict.reasons[-1] == f"{verdict.health} since {since}"
 
@@ -232,7 +232,9 @@ def test_a_verdict_about_a_working_detector_has_its_beginning(world: World, ago_
 )
 def test_the_limits_of_blindness_are_settings(name: str, value: int, world: World) -> None:
     configured = Limits.of(replace(HealthSettings(), **{name: value}))
-    verdicts = [health(world.seen, limits, NOW_MS).health for limits in (Limits.of(HealthSettings()), configured)]
+    verdicts = [
+        assess_detector(world.seen, limits, NOW_MS).health for limits in (Limits.of(HealthSettings()), configured)
+    ]
     assert verdicts == [Health.BLIND, Health.HEALTHY]
 
 
@@ -242,12 +244,14 @@ def test_the_limits_are_those_of_the_settings_by_default() -> None:
 
 def test_a_broker_that_is_away_is_a_verdict() -> None:
     seen = DetectorObservation.unseen(DETECTOR, NOW_MS, "no Kafka answers at kafka:9092")
-    assert health(seen, Limits(), NOW_MS) == Verdict(Health.BROKER_DOWN, ("no Kafka answers at kafka:9092",))
+    assert assess_detector(seen, Limits(), NOW_MS) == Verdict(Health.BROKER_DOWN, ("no Kafka answers at kafka:9092",))
 
 
 def test_only_the_clock_makes_a_working_detector_stall() -> None:
     seen = running(ago_s=300).wrote(ago_s=0).seen
-    verdicts = [health(seen, Limits(stalled_ms=1_000), NOW_MS + later_ms).health for later_ms in (0, 1_000, 1_001)]
+    verdicts = [
+        assess_detector(seen, Limits(stalled_ms=1_000), NOW_MS + later_ms).health for later_ms in (0, 1_000, 1_001)
+    ]
     assert verdicts == [Health.HEALTHY, Health.HEALTHY, Health.STALLED]
 
 
@@ -261,13 +265,13 @@ LONG_AGO = World().asked(release(), ago_s=600).said(Phase.RUNNING, ago_s=590).wr
         (LONG_AGO.asked(None, ago_s=500), None),
         (running(), None),
         (LONG_AGO.supervisor(119), None),
-        (LONG_AGO, "no supervisor yet"),
+        (LONG_AGO, "no supervisor has checked"),
         (LONG_AGO.supervisor(121), "the last check was 121 s ago, by http://here"),
     ],
     ids=["nothing is to run", "drained", "asked for lately", "looked after", "never looked after", "not any more"],
 )
 def test_who_looks_after_it(world: World, reason: str | None) -> None:
-    verdict = unsupervised(world.seen, Limits(), NOW_MS)
+    verdict = assess_supervision(world.seen, Limits(), NOW_MS)
     if reason is None:
         assert verdict is None
     else:

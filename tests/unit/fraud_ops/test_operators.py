@@ -219,7 +219,7 @@ def test_nobody_looking_is_an_alarm(home: Path) -> None:
     check = CheckSupervisionOperator(task_id="check", limits=Limits(unsupervised_ms=0))
     assert "no start has been requested" in check.execute(Run().context)
     deferred(DeployOperator(task_id="deploy"))
-    with pytest.raises(AirflowFailException, match="UNSUPERVISED: the detector has had no supervisor"):
+    with pytest.raises(AirflowFailException, match="UNSUPERVISED: no supervisor has checked the detector"):
         check.execute(Run().context)
     hook = FraudDetectorHook()
     hook.record_supervision(hook.observe(), "HEALTHY", "")

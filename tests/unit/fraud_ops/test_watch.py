@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.verdicts.health import health
+from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.configuration.settings import DetectorSettings
@@ -120,7 +120,7 @@ def test_a_wrong_clock_of_this_host_changes_no_age(topics: OwnTopics, ahead_ms: 
 
         def verdict() -> Verdict:
             seen = watch.observe()
-            return health(seen, limits, seen.at_ms, "here")
+            return assess_detector(seen, limits, seen.at_ms, "here")
 
         first = verdict()
         assert first.health in (Health.CLOCK_SKEW, Health.STALLED), first

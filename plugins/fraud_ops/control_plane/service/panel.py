@@ -14,7 +14,7 @@ from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.feed.events import FeedBatch
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.hooks.watch import DetectorWatch
-from fraud_ops.verdicts.health import health
+from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Limits, Verdict
 from fraud_rules.configuration.settings import DetectorSettings
@@ -58,7 +58,7 @@ class Panel(BackgroundThread):
         """Assess the detector with the function that the supervisor uses."""
         self._looked.wait(_FIRST_LOOK_S)
         seen = self._seen
-        return health(seen, Limits.of(self._settings.health), self._clock_ms() - (seen.skew_ms or 0))
+        return assess_detector(seen, Limits.of(self._settings.health), self._clock_ms() - (seen.skew_ms or 0))
 
     def liveness(self) -> Liveness:
         """Whether the detector evaluates payments now."""
