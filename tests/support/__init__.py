@@ -1,1 +1,1 @@
-"""Modules that several tests, or tests and the benchmarks, need. None of them holds a test."""
+"""Modules that several tests, or tests and the benchmarks, need. They contain no tests."""

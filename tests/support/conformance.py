@@ -1,4 +1,4 @@
-"""The conformance cases: small recorded streams and the answers they must get from every engine."""
+"""The conformance cases: small recorded streams, and the answers that every engine must give."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARTS = ("alerts", "late", "quarantine", "duplicates", "rejected")
 
 @dataclass(frozen=True)
 class Case:
-    """One case: `document` is what `fraud replay` reads, `expect` what it must print, `schema` a key of `SCHEMAS`."""
+    """One case: `document` is the input of `fraud replay`, `expect` its output, `schema` a key of `SCHEMAS`."""
 
     name: str
     shows: str
@@ -29,12 +29,12 @@ class Case:
 
 
 def load_schema(name: str) -> TransactionSchema:
-    """One of the schemas the cases are written for."""
+    """Load one of the schemas of the cases."""
     return TransactionSchema.load(SCHEMAS[name])
 
 
 def load_cases(pattern: str = "*.json") -> list[Case]:
-    """Every case of the files in `tests/cases` whose name matches."""
+    """Load every case of the files in `tests/cases` whose name matches."""
     return [_case(raw) for path in sorted(CASES.glob(pattern)) for raw in json.loads(path.read_text())["cases"]]
 
 
@@ -45,10 +45,10 @@ def _case(raw: Mapping[str, Any]) -> Case:
 
 
 def differences(expect: Mapping[str, Any], answer: Mapping[str, Any]) -> list[str]:
-    """Where an answer is not what a case expects; empty when it is.
+    """List the differences between an answer and the expected one; empty if they agree.
 
     Alerts are compared in order, on the members the case gives (a `triggeringValue` of null is not compared); rejected
-    rules by version. A part the case does not mention must be empty, except that older cases do not mention `rejected`.
+    rules by version. A part that the case omits must be empty; `rejected` alone is not compared if the case omits it.
     """
     found: list[str] = []
     for part in PARTS:
@@ -78,6 +78,6 @@ def _plain(part: str, items: Iterable[Any]) -> list[Any]:
 
 
 def same_answer(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The differences between two engines' answers to one document; empty when they agree."""
+    """List the differences between two engines' answers to one document; empty if they agree."""
     wanted = {**one, "rejected": _plain("rejected", one["rejected"])}
     return differences(wanted, other)

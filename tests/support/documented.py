@@ -18,26 +18,28 @@ _TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Documented:
-    """A command as a page names it, without its comment. `aside`: only in a sentence of a page of docs."""
+class DocumentedCommand:
+    """A command from a page, without its comment. `aside`: it appears only in a sentence of a docs page."""
 
     text: str
     page: str
     aside: bool = False
 
 
-def documented(root: Path) -> dict[str, Documented]:
-    """Every command of README and docs, and every target of `make help`, by its text. The runbooks' commands are run
-    by tests/installation/test_supervision.py."""
+def documented(root: Path) -> dict[str, DocumentedCommand]:
+    """Collect every command of README and docs, and every target of `make help`, by text.
+
+    tests/installation/test_supervision.py runs the commands of the runbooks.
+    """
     found = {}
     for page in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
         content = page.read_text(encoding="utf-8")
         for text in _blocks_of(content):
-            found.setdefault(text, Documented(text, page.name))
+            found.setdefault(text, DocumentedCommand(text, page.name))
         for text in _spans_of(content):
-            found.setdefault(text, Documented(text, page.name, aside=page.name != "README.md"))
+            found.setdefault(text, DocumentedCommand(text, page.name, aside=page.name != "README.md"))
     for target in _TARGET.findall((root / "Makefile").read_text(encoding="utf-8")):
-        found[f"make {target}"] = Documented(f"make {target}", "Makefile")
+        found[f"make {target}"] = DocumentedCommand(f"make {target}", "Makefile")
     return found
 
 
@@ -54,7 +56,7 @@ def _spans_of(page: str) -> Iterator[str]:
 
 
 def _commands_in(block: str) -> Iterator[str]:
-    """The commands of a block; one may go over several lines."""
+    """The commands of a block. A command may span several lines."""
     pending = ""
     for line in block.splitlines():
         pending = f"{pending}\n{line}" if pending else line
@@ -80,13 +82,12 @@ def _is_whole(text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Without a comment at the end, and without the folder of the environment."""
+    """Remove a trailing comment and the folder of the environment."""
     return re.sub(r"\s+#\s.*$", "", text).strip().removeprefix(".venv/bin/")
 
 
 def fresh_clone(root: Path, folder: Path) -> Path:
-    """What git knows of a checkout and what is to be committed, with an environment made by its own bin/bootstrap. Only
-    what that would download is there already: the jars, and uv."""
+    """Clone the checkout with its uncommitted files, and run bin/bootstrap there. Downloads (jars, uv) are copied."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     names = subprocess.check_output(listed, cwd=root).decode().split("\0")
     for name in names:
@@ -103,7 +104,7 @@ def fresh_clone(root: Path, folder: Path) -> Path:
 
 
 def bare_environment(clone: Path) -> dict[str, str]:
-    """The environment of a new shell: nothing names another checkout, or comes from the make that runs the tests."""
+    """The environment of a new shell, without variables of another checkout or of the make that runs the tests."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -1,4 +1,4 @@
-"""Ports for servers of one's own."""
+"""Free ports for the servers of a test."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on, all different."""
+    """Find distinct unused ports on the loopback interface."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -26,6 +26,6 @@ LEFT_OUT = object()
 
 
 def record(**changes: Any) -> bytes:
-    """The demo's rule with some members changed, or left out."""
+    """The demo's rule with some members changed or omitted."""
     members = {**DEMO_RULE, **changes}
     return json.dumps({name: value for name, value in members.items() if value is not LEFT_OUT}).encode()

@@ -1,4 +1,4 @@
-"""A disk of a test's own that is soon full."""
+"""A small file system that a test can fill."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 @contextmanager
 def small_disk(mounted_at: Path, size: str, enlarged: str = "64m") -> Iterator[Callable[[], None]]:
-    """A disk of this size, and how to enlarge it; skips where one cannot be mounted."""
+    """Mount a file system of this size and yield a function that enlarges it. Skips without the right to mount."""
     mounted_at.mkdir(parents=True)
 
     def mount(options: str) -> bool:

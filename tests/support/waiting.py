@@ -1,4 +1,4 @@
-"""Waiting for what another process does: a condition looked at again and again, and a deadline."""
+"""Waits for another process: polls a condition until a deadline."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TypeVar
 
 LOOK_S = 0.05
 MOMENT_S = 0.005
-"""For what lasts a moment only: a look must cost next to nothing."""
+"""The poll interval for cheap conditions and short phases."""
 _T = TypeVar("_T")
 
 
 def until(condition: Callable[[], _T | None], what: str, timeout_s: float = 180.0, every_s: float = LOOK_S) -> _T:
-    """The first answer of `condition` that is true, or a list that is not empty. Fails with `what` after `timeout_s`.
+    """Poll `condition` until its result is truthy and return the result. Fails with `what` after `timeout_s`.
 
-    Looking takes from what is looked at: `every_s` is for looks that cost more than a moment.
+    Polling slows the observed process: set a larger `every_s` for expensive conditions.
     """
     deadline = time.monotonic() + timeout_s
     while True:

@@ -16,7 +16,7 @@ from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.kafka.consume import read_topic
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.ports import free_ports
-from tests.support.processes.fraud_command import Ended, environment, fraud
+from tests.support.processes.fraud_command import CommandResult, environment, fraud
 from tests.support.processes.running_agent import Operations
 from tests.support.waiting import until
 
@@ -99,7 +99,7 @@ def test_every_command_is_in_a_table() -> None:
     assert not [name for name in UNCONNECTED if "--bootstrap" in options(name)]
 
 
-def run(name: str, arguments: list[str], folder: Path, env: dict[str, str]) -> Iterator[Ended]:
+def run(name: str, arguments: list[str], folder: Path, env: dict[str, str]) -> Iterator[CommandResult]:
     """Run a command as text, and with --json where it can."""
     rule = folder / "rule.json"
     rule.write_text(RULE)

@@ -11,7 +11,7 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
-from tests.support.control_plane.chaos import judge, survive, topics_of
+from tests.support.control_plane.chaos import check_final_state, survive, topics_of
 from tests.support.control_plane.processes import ServerProcess
 from tests.support.control_plane.scene import Scene
 from tests.support.control_plane.writers import WRITERS
@@ -29,7 +29,7 @@ def run(
         survive(scene, broker, server, total, kills, seed)
     finally:
         server.kill()
-    judge(scene, topics, total)
+    check_final_state(scene, topics, total)
 
 
 @pytest.mark.integration

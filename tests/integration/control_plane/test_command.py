@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from fraud_rules.configuration.project import Project
-from tests.support.control_plane.scene import ANN, Scene, given
+from tests.support.control_plane.scene import ANN, Scene, rule_input
 
 
 def control(project: Project, scene: Scene, *words: str, home: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -26,7 +26,7 @@ def control(project: Project, scene: Scene, *words: str, home: Path | None = Non
 
 
 def test_it_checks_the_audit_chain(scene: Scene, project: Project) -> None:
-    scene.service.create(ANN, given())
+    scene.service.create(ANN, rule_input())
     done = control(project, scene, "audit", "verify")
     assert (done.returncode, done.stdout[:14]) == (0, "intact: 1 rows"), done.stderr
     with scene.database.writing() as session:

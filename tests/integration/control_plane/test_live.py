@@ -26,7 +26,7 @@ from fraud_ops.verdicts.verdict import Health, Limits
 from fraud_rules.configuration.project import Project
 from fraud_rules.logs.rule_status import await_operations
 from fraud_rules.runtime import clock
-from tests.support.control_plane.scene import ADA, SCHEMA, Scene, given
+from tests.support.control_plane.scene import ADA, SCHEMA, Scene, rule_input
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
 from tests.support.processes.fraud_command import environment, fraud
@@ -45,7 +45,7 @@ def installation(project: Project, topics: OwnTopics, tmp_path: Path) -> Install
 def published(scene: Scene, topics: OwnTopics, installation: Installation) -> Iterator[Scene]:
     """A control plane whose changes are published at once."""
     background = Background(
-        scene.database, topics.kafka, installation.settings, SCHEMA, scene.settings, scene.clock, scene.told.append
+        scene.database, topics.kafka, installation.settings, SCHEMA, scene.settings, scene.clock, scene.notified.append
     )
     background.start(scene.service)
     yield scene
@@ -120,7 +120,7 @@ def alerts(topics: OwnTopics) -> list[dict[str, Any]]:
 
 
 def active(scene: Scene, rule_id: int) -> RuleWithForms:
-    detail = scene.service.create(ADA, given(ruleId=rule_id))
+    detail = scene.service.create(ADA, rule_input(ruleId=rule_id))
     return scene.service.change_state(ADA, rule_id, detail.row.revision, StateName.ACTIVE)
 
 
@@ -136,7 +136,7 @@ def test_versions_of_the_store_are_those_of_alerts(
         pay(topics, 1)
         (alert,) = until(lambda: alerts(topics), "the first alert")
         assert (alert["ruleId"], alert["ruleVersion"]) == (1, first)
-        detail = published.service.edit(ADA, 1, detail.row.revision, given(ruleId=1, limit=60))
+        detail = published.service.edit(ADA, 1, detail.row.revision, rule_input(ruleId=1, limit=60))
         abort_one(topics)
         second = live(published, topics, 1)
         pay(topics, 2)

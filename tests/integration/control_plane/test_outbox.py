@@ -34,7 +34,7 @@ from fraud_rules.kafka.writer import BatchWriter, OutRecord
 from fraud_rules.logs.rule_log import RuleLog
 from tests.support.control_plane.hostile import HOSTILE
 from tests.support.control_plane.processes import PublisherProcess
-from tests.support.control_plane.scene import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, given
+from tests.support.control_plane.scene import ADA, ANN, LIMITS, RULE, SCHEMA, Scene, rule_input
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 
@@ -43,7 +43,7 @@ def publisher(scene: Scene, topics: OwnTopics) -> Publisher:
     reader, rules = RuleReader(SCHEMA, LIMITS), topics.names.rules
     mirror = log_mirror(scene.database, topics.kafka, rules, reader, scene.settings, scene.clock)
     return Publisher(
-        scene.database, topics.kafka, rules, scene.settings, mirror, reader, scene.clock, scene.told.append
+        scene.database, topics.kafka, rules, scene.settings, mirror, reader, scene.clock, scene.notified.append
     )
 
 
@@ -89,10 +89,10 @@ def waiting(scene: Scene, topics: OwnTopics) -> list[OutRecord]:
 
 def changes(scene: Scene, count: int, rule_id: int = 1) -> None:
     """Create a SHADOW rule and edit it `count` times."""
-    detail = scene.service.create(ANN, given(ruleId=rule_id))
+    detail = scene.service.create(ANN, rule_input(ruleId=rule_id))
     detail = scene.service.change_state(ANN, rule_id, detail.row.revision, StateName.SHADOW)
     for limit in range(100, 99 + count):
-        detail = scene.service.edit(ANN, rule_id, detail.row.revision, given(limit=limit))
+        detail = scene.service.edit(ANN, rule_id, detail.row.revision, rule_input(limit=limit))
 
 
 def test_changes_arrive_once_in_order_at_the_offsets_in_the_store(scene: Scene, topics: OwnTopics) -> None:
@@ -111,7 +111,7 @@ def test_changes_arrive_once_in_order_at_the_offsets_in_the_store(scene: Scene, 
     for rule_id in (1, 2):
         assert scene.service.rule(rule_id).row.log_version == timeline.latest.rules[rule_id].version
     assert scene.service.versions(2).items[0].log_version == timeline.entries[-1].version
-    assert RuleChanged(2, 4) in scene.told
+    assert RuleChanged(2, 4) in scene.notified
 
 
 def test_a_new_publisher_does_not_send_records_that_arrived_before_the_last_one_died(

@@ -24,7 +24,7 @@ from fraud_ops.control_plane.store import locks
 from fraud_ops.control_plane.store.database import SCHEMA, Database
 from fraud_ops.control_plane.sync.drift import compare, store_side
 from tests.support.control_plane.memory_log import MemoryLog
-from tests.support.control_plane.scene import ADA, ANN, RULE, Scene, given
+from tests.support.control_plane.scene import ADA, ANN, RULE, Scene, rule_input
 from tests.support.ports import free_ports
 from tests.support.waiting import until
 
@@ -108,9 +108,9 @@ def test_the_tables_are_created_once_in_their_schema(scene: Scene, postgres: Pos
 def test_a_rule_has_transitions_and_the_mirror_applies_them(scene: Scene) -> None:
     log = MemoryLog(scene)
     log.write(ruleId=7, ruleState="ACTIVE")
-    scene.service.create(ANN, given(name="Käse ünd Brot"))
+    scene.service.create(ANN, rule_input(name="Käse ünd Brot"))
     scene.service.change_state(ANN, 1, 1, StateName.SHADOW)
-    scene.service.edit(ADA, 1, 2, given(limit=30))
+    scene.service.edit(ADA, 1, 2, rule_input(limit=30))
     log.publish()
     log.apply_record()
     with scene.database.reading() as session:
@@ -131,9 +131,9 @@ def test_many_rules_arrive_at_once(scene: Scene) -> None:
 
 def test_writers_take_turns(scene: Scene) -> None:
     def write(rule_id: int) -> None:
-        detail = scene.service.create(ADA, given(ruleId=rule_id))
+        detail = scene.service.create(ADA, rule_input(ruleId=rule_id))
         for limit in range(1, 15):
-            detail = scene.service.edit(ADA, rule_id, detail.row.revision, given(limit=limit))
+            detail = scene.service.edit(ADA, rule_id, detail.row.revision, rule_input(limit=limit))
 
     threads = [threading.Thread(target=write, args=(rule_id,)) for rule_id in range(1, 9)]
     for thread in threads:
@@ -223,11 +223,11 @@ def test_a_stopped_writer_makes_other_writers_fail_by_name_and_the_server_ends_i
 
 
 def test_an_unreachable_server_raises_an_error_until_it_is_back(scene: Scene, postgres: Postgres) -> None:
-    scene.service.create(ANN, given())
+    scene.service.create(ANN, rule_input())
     postgres.stop()
     with pytest.raises(Unavailable, match="database"):
         scene.service.rule(1)
     with pytest.raises(Unavailable, match="database"):
-        scene.service.create(ANN, given())
+        scene.service.create(ANN, rule_input())
     postgres.start()
     assert scene.service.rule(1).row.rule_id == 1

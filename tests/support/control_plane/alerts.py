@@ -1,4 +1,4 @@
-"""Alerts as the feed reads them."""
+"""Alerts in the form that the feed reads."""
 
 from __future__ import annotations
 

@@ -34,20 +34,20 @@ def topics_of(broker: Broker, project: Project) -> OwnTopics:
 
 
 def saved(scene: Scene) -> int:
-    """How many revisions there are."""
+    """Count the saved revisions."""
     with scene.database.reading() as session:
         return session.scalar(select(func.count()).select_from(RevisionRow)) or 0
 
 
-class Killed(Protocol):
-    """A server as tests kill it."""
+class KillableServer(Protocol):
+    """A server that a test can kill."""
 
     def start(self) -> None: ...
     def kill(self) -> None: ...
 
 
-def survive(scene: Scene, broker: Broker, server: Killed, total: int, kills: int, seed: int) -> None:
-    """Let the writers work, and kill: the server, the broker, or both, at any moment."""
+def survive(scene: Scene, broker: Broker, server: KillableServer, total: int, kills: int, seed: int) -> None:
+    """Kill the server, the broker, or both at random moments while the writers change rules."""
     chance = random.Random(seed)
     victims = itertools.cycle([("server",), ("broker",), ("server", "broker")])
     for number, victim in zip(range(1, kills + 1), victims, strict=False):
@@ -69,8 +69,8 @@ def records_of(kafka: KafkaConnection, topic: str) -> list[Record]:
         return list(reader.read(*reader.ends()))
 
 
-def judge(scene: Scene, topics: OwnTopics, total: int) -> None:
-    """Everything that must hold at the end."""
+def check_final_state(scene: Scene, topics: OwnTopics, total: int) -> None:
+    """Check every condition that must hold at the end."""
     await_settled(topics.kafka, [topics.names.rules])
     records = records_of(topics.kafka, topics.names.rules)
     with scene.database.reading() as session:

@@ -18,7 +18,7 @@ from tests.support.ports import free_ports
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    """A desk over an empty SQLite file; one pair of eyes is enough."""
+    """A service over an empty SQLite file, without the four-eyes rule."""
     url = empty_store(tmp_path)
     database = Database.open(url)
     yield Scene(database, ControlPlaneSettings(database=url, bindings={"ada": Role.ADMIN}))
@@ -27,7 +27,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture
 def own_broker(project: Project, tmp_path: Path) -> Iterator[Broker]:
-    """A broker that may be killed."""
+    """A broker that the test can kill."""
     broker = Broker(tmp_path / "broker", *free_ports(2), project)
     broker.start()
     yield broker

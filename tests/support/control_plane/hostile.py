@@ -1,4 +1,4 @@
-"""Records that no reader can use, as other programs may write them."""
+"""Unreadable records that other programs may write."""
 
 from __future__ import annotations
 

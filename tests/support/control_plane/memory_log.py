@@ -1,4 +1,4 @@
-"""A rule log in memory, and what a publisher does to it: for tests that need no broker."""
+"""A rule log in memory with a publisher's and a mirror's steps, for tests without a broker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.control_plane.scene import LIMITS, RULE, SCHEMA, Scene
 
 @dataclass
 class MemoryLog:
-    """Records by offset; `step` apart, as where the markers of transactions lie between them."""
+    """Records by offset. Offsets are `step` apart, because transaction markers also use offsets."""
 
     scene: Scene
     records: list[Record] = field(default_factory=list)
@@ -33,7 +33,7 @@ class MemoryLog:
     def __post_init__(self) -> None:
         self.mirror: TopicConsumer = log_mirror(
             self.scene.database, KafkaConnection("nowhere:1"), "rules", RuleReader(SCHEMA, LIMITS), self.scene.settings,
-            self.scene.clock, self.scene.told.append,
+            self.scene.clock, self.scene.notified.append,
         )  # fmt: skip
         self.store = store_id(self.scene.database).encode()
 
@@ -42,12 +42,12 @@ class MemoryLog:
         return self.records[-1].offset + 2 if self.records else 0
 
     def append(self, value: bytes | None, key: bytes = b"", headers: Sequence[tuple[str, bytes]] = ()) -> int:
-        """A record; its offset."""
+        """Append a record and return its offset."""
         self.records.append(Record(self.end, 1_600_000_000_000 + self.end, key, value, headers))
         return self.records[-1].offset
 
     def write(self, **members: Any) -> int:
-        """A record of somebody else's."""
+        """Append a record of another program."""
         document = (
             {**RULE, "source": "cli", **members} if "controlType" not in members else {"source": "cli", **members}
         )
@@ -56,7 +56,7 @@ class MemoryLog:
         return self.append(json.dumps(document).encode(), str(members.get("ruleId")).encode())
 
     def publish(self, most: int = 1_000) -> None:
-        """What of the outbox is not here yet, in its order; the store does not hear of it."""
+        """Append the outbox's unpublished records in order, without an acknowledgement to the store."""
         asked = select(OutboxRow).where(OutboxRow.seq > self.published).order_by(OutboxRow.seq).limit(most)
         with self.scene.database.reading() as session:
             for row in session.scalars(asked):
@@ -65,14 +65,14 @@ class MemoryLog:
                 self.published = row.seq
 
     def apply_record(self, most: int = 1_000) -> None:
-        """The store hears of the next records."""
+        """Apply the next records to the store."""
         records = self.records[self.taken : self.taken + most]
         if records:
             self.mirror.apply_records(records, records[-1].offset + 1)
             self.taken += len(records)
 
     def timeline(self) -> RuleTimeline:
-        """The log as the detector reads it."""
+        """The rule log in the form that the detector reads."""
         return RuleTimeline(
             read_entry(each.offset, each.append_ms, each.value, SCHEMA, LIMITS) for each in self.records
         )

@@ -1,4 +1,4 @@
-"""The publisher as a process of its own, and the broker, as tests kill them."""
+"""The publisher and the API server's writers as processes that tests can kill."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PublisherProcess:
         }
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Another command of it, to its end."""
+        """Run another `fraud control` command to its end."""
         return subprocess.run(
             [sys.executable, "-m", "fraud_ops.control_plane", *words],
             env=self.environment(), capture_output=True, text=True, check=False,
@@ -54,7 +54,7 @@ class PublisherProcess:
             )
 
     def kill(self) -> None:
-        """As by a power cut."""
+        """Kill the process without warning, like a power cut."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

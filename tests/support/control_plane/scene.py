@@ -1,4 +1,4 @@
-"""A desk over a database of its own, with a clock that stands, and the people at it."""
+"""A service over its own database, with a manual clock and users of every role."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RULE: dict[str, Any] = {
 
 @dataclass
 class Clock:
-    """Epoch milliseconds that move when told."""
+    """A clock in epoch milliseconds that only the test advances."""
 
     now_ms: int = 1_700_000_000_000
 
@@ -47,19 +47,19 @@ class Clock:
 
 @dataclass
 class Scene:
-    """A desk with what is around it; `told` is what listeners heard."""
+    """A service with its database, settings and clock. `notified` collects the notifications of its listeners."""
 
     database: Database
     settings: ControlPlaneSettings
     clock: Clock = field(default_factory=Clock)
-    told: list[RuleChanged] = field(default_factory=list)
+    notified: list[RuleChanged] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.service = self.another()
-        self.service.listen(self.told.append)
+        self.service.listen(self.notified.append)
 
     def another(self, **settings: Any) -> ControlService:
-        """A desk with other settings over the same database."""
+        """Create a service with other settings over the same database."""
         return ControlService(self.database, SCHEMA, LIMITS, replace(self.settings, **settings), self.clock)
 
 
@@ -71,12 +71,12 @@ def _template() -> bytes:
 
 
 def empty_store(folder: Path) -> str:
-    """The URL of a new store in a folder, its tables made."""
+    """Create a store with its tables in a folder and return its URL."""
     (folder / "control.db").write_bytes(_template())
     return f"sqlite:///{folder / 'control.db'}"
 
 
-def given(**changes: Any) -> RuleInput:
-    """The rule of the tests with some members changed; None leaves one out."""
+def rule_input(**changes: Any) -> RuleInput:
+    """The tests' rule with some members changed; None omits a member."""
     members = {**RULE, **changes}
     return RuleInput(document={name: value for name, value in members.items() if value is not None})

@@ -1,7 +1,7 @@
-"""What an API server does, as a process that can be killed: eight writers at one desk, and what publishes for them.
+"""An API server's work in a process that a test can kill: eight writers with one service, and its publisher.
 
-Each rule goes through a fixed life, one revision after the other, so that what a revision says follows from its number:
-whoever starts anew goes on where the store says the last one came to.
+The revisions of each rule follow a fixed sequence, so the number of a revision determines its content. A restarted
+process continues after the last revision in the store.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
-from tests.support.control_plane.scene import given
+from tests.support.control_plane.scene import rule_input
 
 WRITERS = 8
 SHARED = 1_000
 
 
 def rules_of(writer: int, count: int) -> list[int]:
-    """The rules a writer changes: its own, and one that all of them change."""
+    """The rules that a writer changes: its own rules, and one that all writers share."""
     return [*(writer * 100 + place for place in range(1, count + 1)), SHARED]
 
 
 def step(service: ControlService, who: Actor, rule_id: int, revision: int) -> None:
-    """Make this revision of a rule, the next one."""
+    """Save the given revision of a rule, which must be its next one."""
     if revision == 1:
-        service.create(who, given(ruleId=rule_id, description="1"))
+        service.create(who, rule_input(ruleId=rule_id, description="1"))
     elif revision <= 3 or revision % 4 == 0:
         state = {2: StateName.SHADOW, 3: StateName.ACTIVE}.get(
             revision, (StateName.PAUSE, StateName.ACTIVE)[revision // 4 % 2 == 0]
         )
         service.change_state(who, rule_id, revision - 1, state)
     else:
-        service.edit(who, rule_id, revision - 1, given(ruleId=rule_id, description=str(revision)))
+        service.edit(who, rule_id, revision - 1, rule_input(ruleId=rule_id, description=str(revision)))
 
 
 def write(service: ControlService, writer: int, rules: int, revisions: int) -> None:

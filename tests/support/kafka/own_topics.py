@@ -1,4 +1,4 @@
-"""Topics that one test has for itself, on the broker that all tests share."""
+"""Topics of one test on the broker that all tests share."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from fraud_rules.kafka.declared import Topic, load_topics
 
 @dataclass(frozen=True, slots=True)
 class OwnTopics:
-    """All declared topics under a prefix no other test has: `names` by role, `declared` as created.
+    """All declared topics under a unique prefix: `names` by role, `declared` as created.
 
-    `timed` says that the test dates the records of the two logs, see `timed_topics`.
+    If `timed` is true, the test sets the timestamps of the two logs, see `timed_topics`.
     """
 
     bootstrap: str
@@ -30,13 +30,13 @@ class OwnTopics:
 
     @property
     def kafka(self) -> KafkaConnection:
-        """How a client reaches them."""
+        """The connection settings of a client."""
         return KafkaConnection(self.bootstrap)
 
 
 @contextmanager
 def own_topics(broker: Broker, project: Project) -> Iterator[OwnTopics]:
-    """All declared topics under a prefix of their own, until the block ends."""
+    """Create all declared topics under a unique prefix and delete them at the end of the block."""
     prefix = f"t{uuid.uuid4().hex[:8]}-"
     declared = load_topics(project.config / "topics.yaml", prefix)
     names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})

@@ -19,9 +19,9 @@ def produce(
     key: bytes | None = None,
     at_ms: int = 0,
 ) -> None:
-    """Append records to one partition, in order, and return once the broker has them all.
+    """Append records to one partition in order and return once the broker has stored them all.
 
-    `at_ms` is their timestamp where a topic takes the producer's; 0 is now.
+    `at_ms` is their timestamp in topics with producer timestamps (CreateTime); 0 means the present.
     """
     producer = Producer(
         {
@@ -49,7 +49,7 @@ def produce(
 
 
 def read_all(bootstrap: str, topic: str, *, committed: bool = True) -> list[Message]:
-    """Every record from the first to the end there is now, a partition at a time; `committed`: not the aborted."""
+    """Read every record up to the present end, one partition after the other; `committed` excludes aborted records."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -80,7 +80,7 @@ def _partition(consumer: Consumer, topic: str, partition: int) -> list[Message]:
     first, end = until(lambda: _ends(consumer, TopicPartition(topic, partition)), "the partition has a leader")
     consumer.assign([TopicPartition(topic, partition, first)])
     messages: list[Message] = []
-    # Transaction markers take offsets too and are never delivered: the position tells when the end is reached.
+    # Transaction markers use offsets but are never delivered, so only the position shows that the end is reached.
     while consumer.position([TopicPartition(topic, partition)])[0].offset < end and first < end:
         message = consumer.poll(_TIMEOUT_S / 100)
         if message is None:

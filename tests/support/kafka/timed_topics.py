@@ -1,7 +1,7 @@
-"""Topics of which a test decides the append times: the two logs carry the producer's timestamps.
+"""Topics whose append times a test controls: the two logs carry the producer's timestamps.
 
-A detector refuses to start on such topics. So the broker dates their records while a detector starts, and tests append
-to them before or after that.
+A detector refuses to start on such topics. Therefore the broker sets the timestamps while a detector starts, and tests
+append records before or after that.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Headers = Sequence[tuple[str, bytes]]
 
 
 def timed_topics(broker: Broker, project: Project) -> OwnTopics:
-    """All declared topics under a prefix of their own, transactions and rules with the producer's timestamps.
+    """Create all declared topics under a unique prefix, with producer timestamps for transactions and rules.
 
-    So is `rules-cdc`, by which `_date_logs` sees that a change of these timestamps is in effect.
+    `rules-cdc` has producer timestamps too: `_date_logs` uses it to see that a change is in effect.
     """
     prefix = f"c{uuid.uuid4().hex[:8]}-"
     names = TopicNames(**{field.name: prefix + str(field.default) for field in dataclasses.fields(TopicNames)})
@@ -49,7 +49,7 @@ def timed_topics(broker: Broker, project: Project) -> OwnTopics:
 
 
 class Logs:
-    """The two logs a detector reads. Knows where they end, as nobody else writes to them."""
+    """The two logs that a detector reads. The test is their only writer, so this class knows their end offsets."""
 
     def __init__(self, topics: OwnTopics) -> None:
         self._names = topics.names
@@ -67,19 +67,19 @@ class Logs:
         self.rules_end = 0
 
     def append_rule(self, record: bytes | None, at_ms: int) -> int:
-        """Append to the rule log; the version it will have."""
+        """Append a record to the rule log and return its rule version."""
         self._append(self._names.rules, record, 0, at_ms)
         self.rules_end += 1
         return self.rules_end - 1
 
     def append(self, record: bytes | None, at_ms: int, partition: int = 0, headers: Headers = ()) -> Place:
-        """Append a transaction; where it will be."""
+        """Append a transaction and return its partition and offset."""
         self._append(self._names.transactions, record, partition, at_ms, headers)
         self.ends[partition] += 1
         return partition, self.ends[partition] - 1
 
     def flush(self) -> None:
-        """Return once the broker has everything."""
+        """Return once the broker has stored every record."""
         left = self._producer.flush(60.0)
         assert not self._failed, self._failed[:3]
         assert left == 0, f"{left} records not delivered"
@@ -95,22 +95,22 @@ class Logs:
 
 
 def detector_starts(topics: OwnTopics) -> None:
-    """Let a detector start: from here on the broker dates what comes to the two logs."""
+    """Let the broker set the timestamps of the two logs, so that a detector can start."""
     if topics.timed:
         _date_logs(topics, "LogAppendTime")
 
 
 def detector_has_started(topics: OwnTopics) -> None:
-    """Let the test date what comes to the two logs from here on."""
+    """Let the test set the timestamps of the two logs again."""
     if topics.timed:
         _date_logs(topics, "CreateTime")
 
 
 def _date_logs(topics: OwnTopics, clock: str) -> None:
-    """Return once it is in effect.
+    """Change the timestamp type of the two logs and return once the change is in effect.
 
-    A broker applies batches of changes in turn, but those of one batch in any order. So the logs have changed once a
-    probe shows a change that was requested after an earlier one of it was seen.
+    A broker applies batches of changes in turn, but the changes of one batch in any order. Therefore the probe topic
+    changes twice: the logs have changed once it shows a change that was requested after its earlier one was visible.
     """
     probe = topics.names.rules_cdc
     for name in (topics.names.rules, topics.names.transactions):
@@ -122,7 +122,7 @@ def _date_logs(topics: OwnTopics, clock: str) -> None:
 
 
 def _has_kind(bootstrap: str, topic: str, kind: int) -> bool:
-    """Whether the next record of a topic carries this kind of timestamp."""
+    """Check whether the next record of a topic carries this kind of timestamp."""
     kinds: list[int] = []
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
     producer.produce(topic, b"a probe", on_delivery=lambda _, message: kinds.append(message.timestamp()[0]))
@@ -131,7 +131,7 @@ def _has_kind(bootstrap: str, topic: str, kind: int) -> bool:
 
 
 def date_by_producer(bootstrap: str, topic: str) -> None:
-    """Let the producer's timestamps be the append times of a topic."""
+    """Use the producer's timestamps as the append times of a topic."""
     _date_by(bootstrap, topic, "CreateTime")
 
 

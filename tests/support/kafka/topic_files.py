@@ -1,4 +1,4 @@
-"""Gives the topics of a copied `config/` folder a test's own names."""
+"""Renames the topics of a copied `config/` folder to a test's own names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fraud_rules.configuration.topic_names import TOPICS_FILE, role_of
 
 
 def name_topics(config: Path, names: TopicNames) -> None:
-    """Name each topic of the folder's declaration after `names`."""
+    """Rename each topic of the folder's declaration to its name in `names`."""
     file = config / TOPICS_FILE
     document = yaml.safe_load(file.read_text(encoding="utf-8"))
     for declared, members in document["topics"].items():

@@ -1,4 +1,4 @@
-"""Records that no program of this product can have written, for every topic."""
+"""Records for every topic that no program of this product writes."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ UNREADABLE: Final[dict[str, bytes | None]] = {
 
 
 def append_unreadable(topics: OwnTopics, detectors: tuple[str, ...]) -> int:
-    """Append each kind of unreadable record to each partition of each topic, under the keys that readers of these
-    detectors look for; how many records."""
+    """Append each kind of unreadable record to each partition of each topic, with the keys that readers of these
+    detectors select. Return the number of records."""
     roles = {getattr(topics.names, role.name): role.name for role in fields(TopicNames)}
     failed: list[object] = []
     producer = Producer({"bootstrap.servers": topics.bootstrap, "message.max.bytes": 2_000_000, "linger.ms": 5})

@@ -1,4 +1,4 @@
-"""A real Airflow for the nights alone, over a test's own topics and archive."""
+"""A real Airflow with only the nightly DAGs, over a test's own topics and archive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NIGHT = "fraud_nightly_reevaluation"
 
 @contextmanager
 def nightly_airflow(installation: Installation, home: Path) -> Iterator[Api]:
-    """Under the installation's settings and schema."""
+    """Run Airflow with the installation's settings and schema."""
     with_dags(installation.project.root, home, NIGHT)
     settings = yaml.safe_load((installation.home / "detector.yaml").read_text(encoding="utf-8"))
     del settings["topics"]

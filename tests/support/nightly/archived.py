@@ -1,4 +1,4 @@
-"""An archive made of a document of `fraud replay`, as the archive's job would have made it of the topics."""
+"""An archive built from a document of `fraud replay`, equal to the archive that the job builds from topics."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ QUERY = "query"
 
 
 def settings_of(document: Mapping[str, Any]) -> DetectorSettings:
-    """The settings a document was recorded with."""
+    """The settings of a document's recording."""
     given = msgspec.structs.asdict(Recording.of_document(document).settings)
     known = {name: value for name, value in given.items() if value is not None}
     return replaced(DetectorSettings(), key_groups=document.get("keyGroups", 1), **known)
 
 
 def over_midnight(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document moved so that a midnight lies in the middle of its transactions' event times."""
+    """Shift a document so that midnight lies in the middle of its transactions' event times."""
     times = sorted(step["tx"]["eventTime"] for step in document["steps"] if "tx" in step)
     if not times:
         return dict(document)
@@ -51,7 +51,7 @@ def over_midnight(document: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Site:
-    """A growing archive of one document."""
+    """An archive of one document that grows batch by batch."""
 
     store: ArchiveStore
     document: Mapping[str, Any]
@@ -66,7 +66,7 @@ class Site:
         return settings_of(self.document)
 
     def archive(self, upto: int | None = None, *, until_ms: int = 2**50) -> list[Day]:
-        """Append what the first `upto` batches read (all by default) and is not archived yet; the days it is of."""
+        """Append the unarchived records of the first `upto` batches (default: all) and return their days."""
         recording = Recording.of_document(self.document)
         manifest = self.store.latest()
         rest: dict[str, int] = {}

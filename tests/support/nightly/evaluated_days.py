@@ -1,4 +1,4 @@
-"""Days of a made archive, evaluated in this process."""
+"""Days of a test's archive, evaluated in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The batch jobs as a scheduler runs them: processes of their own, told everything by arguments."""
+"""The batch jobs as a scheduler runs them: separate processes, configured only by arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def archive_of(installation: Installation) -> ArchiveStore:
 
 
 def run_job(script: str, installation: Installation, *flags: str, schema: Path | None = None) -> tuple[int, str, str]:
-    """Run a script of spark_jobs to its end: exit code, standard output, standard error."""
+    """Run a script of spark_jobs to its end and return exit code, standard output and standard error."""
     done = subprocess.run(
         [
             sys.executable,
@@ -40,7 +40,7 @@ def run_job(script: str, installation: Installation, *flags: str, schema: Path |
 
 
 def archived(installation: Installation, *flags: str, schema: Path | None = None) -> dict[str, Any]:
-    """What a run of the archive says it did; it must end well."""
+    """Run the archive job, require success, and return its report."""
     code, out, err = run_job("archive.py", installation, *flags, schema=schema)
     assert code == 0, err[-3000:]
     result: dict[str, Any] = json.loads(out)

@@ -1,4 +1,4 @@
-"""Re-evaluates a made archive against a real broker, in this process.
+"""Re-evaluates a test's archive against a real broker, in this process.
 
 Run it as `python -m tests.support.nightly.run_once FOLDER BROKER PREFIX DAY`: the archive's folder, the broker, the
 prefix of the topics, the day. It prints the result as JSON.
@@ -24,7 +24,7 @@ from tests.support.nightly.archived import TRANSACTIONS
 
 
 def job_of(folder: Path, bootstrap: str, prefix: str, day: Day) -> ReevaluationJob:
-    """A day of an archive that `Site` made, published to topics of a test."""
+    """Create the job for a day of a `Site` archive; it publishes to a test's topics."""
     names = TopicNames(**{field.name: prefix + str(field.default) for field in fields(TopicNames)})
     settings = replace(
         DetectorSettings(), key_groups=2, topics=replace(names, transactions=TRANSACTIONS, rules="rules")
@@ -34,7 +34,7 @@ def job_of(folder: Path, bootstrap: str, prefix: str, day: Day) -> ReevaluationJ
 
 
 def run_once(job: ReevaluationJob) -> DayResult:
-    """Evaluate here, without Spark."""
+    """Evaluate the day in this process, without Spark."""
     return reevaluate(job, in_process)
 
 

@@ -1,4 +1,4 @@
-"""Observations for tests, told like a story: what was asked for, what agents said of it, when the last batch was."""
+"""Builds observations for tests from events: intents, agents' reports, batches, transactions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fraud_rules.logs.detector_status import BatchProgress, TrafficCounts
 
 DETECTOR = "detector"
 NOW_MS = 1_790_000_000_000
-"""The clock of these tests; ages below are before it."""
+"""The clock of these tests. Ages count back from it."""
 
 
 def release(settings: str = "key_groups: 16", **members: Any) -> Release:
@@ -26,7 +26,7 @@ def release(settings: str = "key_groups: 16", **members: Any) -> Release:
 
 @dataclass(frozen=True)
 class World:
-    """Grows by what happens; `seen` is what an observer sees of it at NOW_MS."""
+    """Collects events. `seen` returns the observation at NOW_MS."""
 
     intents: tuple[IntentRecord, ...] = ()
     attempts: tuple[Attempt, ...] = ()
@@ -43,7 +43,7 @@ class World:
     def asked(
         self, of: Release | None, *, ago_s: float = 60, by: str = "start by scheduled__1", reason: str = "for a test"
     ) -> World:
-        """Somebody asked for a release to run, or, with None, for a drain."""
+        """Append an intent to run a release, or to drain if `of` is None."""
         epoch = len(self.intents)
         intent = Intent(
             detector=DETECTOR,
@@ -67,7 +67,7 @@ class World:
         epoch: int | None = None,
         **members: Any,
     ) -> World:
-        """The agent said so of the attempt at what was asked for last, or at an earlier epoch."""
+        """Add an agent's report on the attempt of the newest intent, or of an earlier epoch."""
         at = len(self.intents) - 1 if epoch is None else epoch
         status = AttemptStatus(
             detector=DETECTOR,
@@ -84,23 +84,23 @@ class World:
         return replace(self, attempts=(*others, Attempt(ms_ago(ago_s), status)))
 
     def wrote(self, *, ago_s: float, lag: int = 0) -> World:
-        """The detector's last batch."""
+        """Set the time of the detector's last batch."""
         return replace(self, batch=(ago_s, lag))
 
     def read(self, rows: int, *, late: int = 0, quarantined: int = 0) -> World:
-        """What the detector has read lately."""
+        """Add the rows that the detector has read recently."""
         return replace(self, traffic=TrafficCounts(ms_ago(300), rows, late, quarantined))
 
     def arrived(self, ago_s: float) -> World:
-        """When the newest transaction arrived."""
+        """Set the append time of the newest transaction."""
         return replace(self, arrived_age_s=ago_s)
 
     def supervisor(self, ago_s: float, who: str = "http://here") -> World:
-        """A supervisor checked it."""
+        """Add a supervisor's check of the detector."""
         return replace(self, supervised=(ago_s, who))
 
     def verdict(self, of: Health, *, since_s: float, noted_s: float = 5) -> World:
-        """A supervisor noted this verdict, with the time since when it holds."""
+        """Add a verdict that a supervisor recorded, with the time since which it holds."""
         return replace(self.supervisor(noted_s), noted=(of, since_s))
 
     @property
@@ -127,12 +127,12 @@ class World:
 
 
 def ms_ago(seconds: float) -> int:
-    """A time before the clock of these tests."""
+    """A time in epoch ms, by its age in seconds."""
     return NOW_MS - int(seconds * 1_000)
 
 
 def running(**members: Any) -> World:
-    """A detector that was started a minute ago and is well."""
+    """A healthy detector that was started a minute ago."""
     return World().asked(release()).said(AttemptPhase.RUNNING, **members).wrote(ago_s=2)
 
 

@@ -1,7 +1,7 @@
 """The oracle's arithmetic: aggregates and comparisons on plain Python values, one row at a time.
 
-Nothing here is shared with the product but the shape of a parsed rule, so that an error in its masks, its 128-bit sums
-or its rounding shows up as a difference.
+The oracle shares only the class of a parsed rule with the product. An error in the product's masks, 128-bit sums or
+rounding therefore shows up as a difference.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def judge(rule: Rule, window: Sequence[Values]) -> tuple[bool, str] | None:
-    """Whether the aggregate of the window compares so with the rule's limit, and the aggregate as text.
+def compare_with_limit(rule: Rule, window: Sequence[Values]) -> tuple[bool, str] | None:
+    """Compare the aggregate of the window with the rule's limit; return the result and the aggregate as text.
 
     None if every row is null in the aggregated field. COUNT_DISTINCT is 0 if every row is null in one of the `unique`
     fields. A rule without a field (AVG, MIN, MAX of COUNT_FLINK) aggregates a 1 for each row.
@@ -65,7 +65,7 @@ def judge(rule: Rule, window: Sequence[Values]) -> tuple[bool, str] | None:
 
 
 def _sqrt_half_even(square: Fraction, digits: int) -> Fraction:
-    """The square root, rounded to so many decimals, half even; decided on the exact square, never on a float."""
+    """The square root, rounded half even to `digits` decimals. The exact square decides the rounding, never a float."""
     scaled = square * 10 ** (2 * digits)
     root = isqrt(scaled.numerator // scaled.denominator)
     half = Fraction(2 * root + 1, 2) ** 2

@@ -1,8 +1,8 @@
-"""What a completed day must answer, computed the slow and obvious way, written from the specification alone.
+"""The correct alerts of a completed day, computed by brute force and written from the specification alone.
 
-The transactions that the detector accepted, in the order (event time, arrival), judged by the brute-force oracle's own
-court: each under the rules that its own batch saw at its own append time. What differs from the running detector is the
-order, and so what is known when a row is judged.
+The oracle evaluates the transactions that the detector accepted in the order (event time, arrival). Each transaction is
+evaluated under the rules that its own batch saw at its own append time. Only the order differs from the running
+detector, and with the order the rows that are known at each evaluation.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fraud_rules.model.schema import TransactionSchema
-from tests.support.oracle.evaluation import MINUTE_MS, _Judge
+from tests.support.oracle.evaluation import MINUTE_MS, _Evaluator
 from tests.support.oracle.stream import Document, Grouping, Row, arrivals, parse, read_rule_log
 
 Alert = Mapping[str, Any]
 
 
-class _DayCourt(_Judge):
-    """The court, taking rows in by event time.
+class _DayEvaluator(_Evaluator):
+    """The evaluator that accepts rows by event time.
 
-    There a row may come after one that was judged later, by a batch that had seen more of the rule log. A boundary that
-    the row's own batch did not see has not come yet for the row: what was judged behind it is not in its windows.
+    In this order a row may follow a row of a later batch that had seen more of the rule log. A boundary that the row's
+    own batch had not seen lies in the row's future: rows after the boundary are not in its windows.
     """
 
     def connected(self, x: Row, e: Row, grouping: Grouping) -> bool:
@@ -31,14 +31,14 @@ class _DayCourt(_Judge):
 
 
 def completed(document: Document, schema: TransactionSchema) -> list[Alert]:
-    """Every alert there would be with all data known, live and shadow."""
+    """Every alert, live and shadow, that follows from the complete data."""
     settings = document.get("settings", {})
     log = read_rule_log(document, schema)
-    court = _DayCourt(schema, log, document.get("keyGroups", 1), settings.get("maxOutOfOrdernessMs", 5 * MINUTE_MS))
+    court = _DayEvaluator(schema, log, document.get("keyGroups", 1), settings.get("maxOutOfOrdernessMs", 5 * MINUTE_MS))
     accepted = list(_accepted(document, schema, len(log), settings.get("futureToleranceMs", 5 * MINUTE_MS)))
     for position, row in enumerate(sorted(accepted, key=lambda row: (row.event_ms, row.arrival))):
         row.arrival = position
-        court.take_everywhere(row)
+        court.accept_everywhere(row)
     return court.alerts
 
 
@@ -51,5 +51,5 @@ def _accepted(document: Document, schema: TransactionSchema, pin: int, tolerance
 
 
 def identity(alert: Alert) -> tuple[Any, ...]:
-    """What makes two alerts the same one."""
+    """The members that identify an alert."""
     return alert["ruleId"], alert["ruleVersion"], tuple(sorted(alert["key"].items())), alert["transactionId"]

@@ -1,12 +1,13 @@
-"""What the detector must answer, computed the slow and obvious way.
+"""The correct answer to a recorded stream, computed by brute force.
 
-Written from the specification alone. It keeps every transaction it ever accepted, looks at all of them for each new one
-and adds up fractions. It never forgets an epoch either, where the engine keeps a superseded one for ten minutes of
-append time, for partitions that lag behind. It shares with the product the parser of rule records, and nothing that
-filters, hashes, windows, orders, retains, aggregates or folds the rule log.
+The oracle is written from the specification alone. It keeps every accepted transaction, scans all of them for each new
+one, and adds fractions. It also keeps every epoch, while the engine keeps a superseded epoch for ten minutes of append
+time, for partitions that lag behind. It shares the parser of rule records with the product, and no code that filters,
+hashes, windows, orders, retains, aggregates or folds the rule log.
 
-Where the specification leaves something open, the decision stands in a docstring:
-`_Judge.connected`, `_Judge.take`, `_Judge.evaluate`, `_Judge._begin_history`, `_Kept`, `_Marks`, `stream._cut`.
+These docstrings record the decisions that the specification leaves open:
+`_Evaluator.connected`, `_Evaluator.accept`, `_Evaluator.evaluate`, `_Evaluator._begin_history`, `_RetainedRow`,
+`_Marks`, `stream._cut`.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from typing import Any
 
 from fraud_rules.model.rule import Aggregator, Rule
 from fraud_rules.model.schema import TransactionSchema
-from tests.support.oracle.arithmetic import Value, judge
+from tests.support.oracle.arithmetic import Value, compare_with_limit
 from tests.support.oracle.filters import Condition, parse_filter
 from tests.support.oracle.key_groups import key_group
 from tests.support.oracle.stream import (
     LONG_AGO_MS,
     Document,
+    FoldedRules,
     Grouping,
     LogEntry,
     Row,
-    Standing,
     arrivals,
     fold,
     parse,
@@ -48,7 +49,7 @@ def evaluate(document: Document, schema: TransactionSchema) -> dict[str, list[An
     """
     settings = document.get("settings", {})
     log = read_rule_log(document, schema)
-    court = _Judge(schema, log, document.get("keyGroups", 1), settings.get("maxOutOfOrdernessMs", 5 * MINUTE_MS))
+    court = _Evaluator(schema, log, document.get("keyGroups", 1), settings.get("maxOutOfOrdernessMs", 5 * MINUTE_MS))
     quarantine: list[Value] = []
     for row in arrivals(document, len(log)):
         values = parse(row.tx, row.append_ms, schema, settings.get("futureToleranceMs", 5 * MINUTE_MS))
@@ -56,7 +57,7 @@ def evaluate(document: Document, schema: TransactionSchema) -> dict[str, list[An
             quarantine.append(row.tx.get("transactionId"))
         else:
             row.values = values
-            court.take_everywhere(row)
+            court.accept_everywhere(row)
     rejected = [{"ruleVersion": entry.version, "reasons": entry.reasons} for entry in log if entry.change is None]
     return {
         "alerts": court.alerts,
@@ -76,11 +77,11 @@ class _Bounds:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _RetainedRow:
     """An accepted row, and the bounds of the incarnation that accepted it.
 
-    What that incarnation's H has given up stays given up. It differs from the H of the incarnation that looks only
-    where a pin hid from the row's batch that the grouping had ended and begun again before the row was appended.
+    A row that this incarnation's H has dropped stays dropped. The evaluating incarnation has another H only if a pin
+    hid from the row's batch that the grouping had ended and started again before the row was appended.
     """
 
     row: Row
@@ -89,11 +90,11 @@ class _Kept:
 
 @dataclass
 class _Marks:
-    """What alerts leave behind for one rule incarnation, key and epoch.
+    """The marks of alerts for one rule incarnation, key and epoch.
 
-    A COUNT_WITH_RESET mark is set by an alert written while the rule was COUNT_WITH_RESET and heeded while it is, so it
-    outlives an edit to another aggregate and back. `cool_from_ms` is the largest eventTime alerted so far. A rule
-    without a cool-down suppresses nothing, but its next alert tells what was suppressed while it had one.
+    An alert sets a COUNT_WITH_RESET mark while that is the rule's aggregate. The mark applies only while it is, so the
+    mark survives an edit to another aggregate and back. `cool_from_ms` is the largest eventTime of an alert so far. A
+    rule without a cool-down suppresses no alert, but its next alert counts those that an earlier cool-down suppressed.
     """
 
     reset_arrival: int = -1
@@ -101,8 +102,8 @@ class _Marks:
     suppressed: int = 0
 
 
-class _Judge:
-    """Takes transactions in arrival order and remembers everything."""
+class _Evaluator:
+    """Evaluates transactions in arrival order and keeps all of them."""
 
     def __init__(
         self, schema: TransactionSchema, log: Sequence[LogEntry], key_groups: int, max_out_of_orderness_ms: int
@@ -115,38 +116,38 @@ class _Judge:
         self._key_groups = key_groups
         self._max_out_of_orderness_ms = max_out_of_orderness_ms
         self._standings = [fold(log[:count]) for count in range(len(log) + 1)]
-        self._accepted: dict[_Place, list[_Kept]] = {}
-        self._of_key: dict[tuple[_Place, tuple[Value, ...]], list[_Kept]] = {}
+        self._accepted: dict[_Place, list[_RetainedRow]] = {}
+        self._of_key: dict[tuple[_Place, tuple[Value, ...]], list[_RetainedRow]] = {}
         self._history_starts: dict[tuple[_Place, int], int] = {}
         self._bounds: dict[tuple[_Place, int], _Bounds] = {}
         self._marks: dict[tuple[int, tuple[Value, ...], int], _Marks] = {}
         self._filters: dict[str, Condition] = {}
 
-    def take_everywhere(self, row: Row) -> None:
-        """Judge a transaction in every grouping in force for it; alerts by rule id, late and duplicates once each."""
+    def accept_everywhere(self, row: Row) -> None:
+        """Evaluate a transaction in every grouping in force: alerts by rule id, late and duplicates once each."""
         row.rules_seen = sum(entry.time_ms <= row.append_ms for entry in self._log[: row.pin])
-        standing = self._standings[row.rules_seen]
+        folded = self._standings[row.rules_seen]
         verdicts: set[str] = set()
         alerts: list[dict[str, Any]] = []
-        for grouping in sorted(standing.groupings):
-            verdicts.add(self.take(row, grouping, standing, alerts))
+        for grouping in sorted(folded.groupings):
+            verdicts.add(self.accept(row, grouping, folded, alerts))
         self.alerts += sorted(alerts, key=lambda alert: int(alert["ruleId"]))
         if "late" in verdicts:
             self.late.append(row.id)
         if "duplicate" in verdicts:
             self.duplicates.append(row.id)
 
-    def take(self, row: Row, grouping: Grouping, standing: Standing, alerts: list[dict[str, Any]]) -> str:
-        """Judge a transaction in one grouping: null key, duplicate, late, evaluation, then watermark and H.
+    def accept(self, row: Row, grouping: Grouping, folded: FoldedRules, alerts: list[dict[str, Any]]) -> str:
+        """Evaluate a transaction in one grouping: null key, duplicate, late, evaluation, then watermark and H.
 
-        A late row below H is late but not kept: it can count in no window and makes no later delivery a duplicate.
+        A late row below H is not retained. No window counts it, and a later delivery of it is no duplicate.
         """
         key = tuple(row.values[name] for name in grouping)
         if None in key:
             return "null key"
         place = (self._key_group(grouping, key), grouping)
-        epoch = standing.epoch(grouping)
-        bounds = self._bounds.setdefault((place, standing.incarnation(grouping)), _Bounds())
+        epoch = folded.epoch(grouping)
+        bounds = self._bounds.setdefault((place, folded.incarnation(grouping)), _Bounds())
         accepted = self._accepted.setdefault(place, [])
         of_key = self._of_key.setdefault((place, key), [])
         retained = [
@@ -159,33 +160,33 @@ class _Judge:
             return "duplicate"
         late = row.event_ms < bounds.watermark_ms
         if row.event_ms >= bounds.retained_from_ms:
-            accepted.append(_Kept(row, bounds))
+            accepted.append(_RetainedRow(row, bounds))
             of_key.append(accepted[-1])
             if (place, epoch) not in self._history_starts:
                 self._begin_history(accepted, row, (place, epoch))
         if not late:
             start_ms = max(self._history_starts[place, epoch], bounds.retained_from_ms)
-            alerts += self.evaluate(row, [*retained, row], standing, grouping, start_ms)
-        self._advance(bounds, row, max(in_force.rule.window_ms for in_force in standing.of(grouping)))
+            alerts += self.evaluate(row, [*retained, row], folded, grouping, start_ms)
+        self._advance(bounds, row, max(in_force.rule.window_ms for in_force in folded.of(grouping)))
         return "late" if late else "evaluated"
 
     def connected(self, x: Row, e: Row, grouping: Grouping) -> bool:
-        """Whether no clear and no start of the grouping lies between the append times of two accepted rows.
+        """Check that no boundary of the grouping lies between the append times of two accepted rows.
 
-        Boundaries are those that either row saw, by its own append time and its own batch's pin: a row of a slow
-        partition may arrive after rows appended later, and a pin may hide a clear from the rows after it. Rules come
-        first at equal times, so a row appended in the very millisecond of a boundary is after it. Rows count only
-        where they were accepted, that is, while the grouping was in force for them.
+        A boundary counts if either row saw it, by its own append time and its own batch's pin: a row of a slow
+        partition may arrive after rows with a later append time, and a pin may hide a clear from the rows after it.
+        Rules precede transactions at equal times, so a row with the same millisecond as a boundary is after it. Rows
+        count only in groupings that accepted them, that is, groupings in force for them.
         """
         first, last = sorted((x.append_ms, e.append_ms))
         boundaries = self._standings[max(x.rules_seen, e.rules_seen)].boundaries(grouping)
         return not any(first < boundary.time_ms <= last for boundary in boundaries)
 
-    def _begin_history(self, accepted: Sequence[_Kept], row: Row, epoch: tuple[_Place, int]) -> None:
-        """Settle the eventTime at which the retained history of a key group starts, at the first row kept in an epoch.
+    def _begin_history(self, accepted: Sequence[_RetainedRow], row: Row, epoch: tuple[_Place, int]) -> None:
+        """Set the eventTime at which the retained history of a key group starts, at the first row of an epoch.
 
-        It is that of the first row, by arrival, that is still retained and that no boundary separates from this one:
-        the row itself, unless a pin hid the boundary from the batch of an earlier one.
+        The history starts at the first row, by arrival, that is still retained and that no boundary separates from this
+        row. This is the row itself, unless a pin hid the boundary from the batch of an earlier row.
         """
         grouping = epoch[0][1]
         self._history_starts[epoch] = next(
@@ -195,19 +196,19 @@ class _Judge:
         )
 
     def evaluate(
-        self, e: Row, candidates: Sequence[Row], standing: Standing, grouping: Grouping, history_start_ms: int
+        self, e: Row, candidates: Sequence[Row], folded: FoldedRules, grouping: Grouping, history_start_ms: int
     ) -> Iterator[dict[str, Any]]:
         """The alerts of one transaction, by rule id.
 
-        Marks and cool-downs belong to the rule's incarnation, the key and the epoch: a clear, a delete and another
-        grouping forget them.
+        Marks and cool-downs belong to the rule's incarnation, the key and the epoch. A clear, a delete and a change of
+        the grouping discard them.
         """
         key = {name: e.values[name] for name in grouping}
-        for in_force in standing.of(grouping):
+        for in_force in folded.of(grouping):
             rule = in_force.rule
             if not rule.evaluated or not self._passes(rule, e):
                 continue
-            marks_of = (in_force.incarnation, tuple(key.values()), standing.epoch(grouping))
+            marks_of = (in_force.incarnation, tuple(key.values()), folded.epoch(grouping))
             marks = self._marks.setdefault(marks_of, _Marks())
             resets = rule.aggregator is Aggregator.COUNT_WITH_RESET
             start_ms = e.event_ms - rule.window_ms
@@ -218,7 +219,7 @@ class _Judge:
                 and self._passes(rule, x)
                 and not (resets and x.arrival <= marks.reset_arrival)
             ]
-            verdict = judge(rule, [x.values for x in window])
+            verdict = compare_with_limit(rule, [x.values for x in window])
             if verdict is None or not verdict[0]:
                 continue
             if rule.cooldown_ms is not None and e.event_ms < marks.cool_from_ms + rule.cooldown_ms:
@@ -243,7 +244,7 @@ class _Judge:
                 marks.reset_arrival = e.arrival
 
     def _passes(self, rule: Rule, row: Row) -> bool:
-        """Whether the row satisfies the rule's filter, as the rule's record has it: only true passes, not unknown."""
+        """Check whether the row satisfies the filter in the rule's record. Only true passes, not unknown."""
         text = rule.document.get("filter")
         if text is None:
             return True
@@ -252,7 +253,7 @@ class _Judge:
         return self._filters[text](row.values) is True
 
     def _advance(self, bounds: _Bounds, row: Row, widest_window_ms: int) -> None:
-        """Move watermark and H; a late row cannot move the first, but may move H where the widest window has shrunk."""
+        """Advance watermark and H. A late row may advance only H, and only if the widest window shrank."""
         reached_ms = min(row.event_ms, row.append_ms) - self._max_out_of_orderness_ms
         bounds.watermark_ms = max(bounds.watermark_ms, reached_ms)
         bounds.retained_from_ms = max(bounds.retained_from_ms, bounds.watermark_ms - widest_window_ms)

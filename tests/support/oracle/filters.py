@@ -1,7 +1,7 @@
 """The filter language, parsed a second time: recursive descent from the text to a function of one row.
 
-Written from the description of the language and not from the product's grammar, whose tree and whose columns it does
-not use, so that an error in them shows up as a difference:
+This parser follows the description of the language. It uses neither the product's grammar nor its tree nor its columns,
+so that an error in them shows up as a difference:
 
     filter       conjunction, or conjunctions joined by `or`
     conjunction  factor, or factors joined by `and`
@@ -63,7 +63,7 @@ class Operand:
 
 
 def parse_filter(text: str, schema: TransactionSchema) -> Condition:
-    """The truth of a filter. Raises FilterRefused."""
+    """Compile a filter to a function of one row. Raises FilterRefused."""
     parser = _Parser(text, schema)
     found = parser.any_of()
     parser.expect("end", "")
@@ -162,7 +162,7 @@ class _Parser:
         return text
 
     def accept(self, kind: str, text: str) -> bool:
-        """Whether the next token is this one; words ignore case. It is read if so."""
+        """Read the next token if it is this one, and return whether it was. Words ignore case."""
         found = self._tokens[self._next]
         if (found[0], found[1].lower()) != (kind, text):
             return False
@@ -187,7 +187,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _strongest(truths: list[Truth], *, decisive: bool) -> Truth:
-    """Of `or` one truth decides, of `and` one untruth; an unknown part leaves the rest unknown."""
+    """Combine truths: one true decides `or`, one false decides `and`. Otherwise one unknown makes the whole unknown."""
     if decisive in truths:
         return decisive
     return None if None in truths else not decisive

@@ -15,7 +15,7 @@ _64_BITS = 2**64 - 1
 
 
 def key_group(grouping: Sequence[str], values: Sequence[int | str], key_groups: int) -> int:
-    """The key group of a key whose values are in the order of the grouping."""
+    """The key group of a key. `values` follow the order of the grouping's fields."""
     state = _text_hash("&".join(grouping))
     for value in values:
         state = _splitmix64(state ^ (_text_hash(value) if isinstance(value, str) else value & _64_BITS))

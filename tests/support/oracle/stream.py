@@ -1,6 +1,6 @@
-"""What the oracle reads: a recorded stream as rows in arrival order, and the rule log folded up to any point.
+"""The oracle's input: a recorded stream as rows in arrival order, and the rule log folded up to any point.
 
-Part of `oracle`, and like it written from the specification alone.
+Like the rest of `oracle`, this module is written from the specification alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LogEntry:
 class Row:
     """One transaction record; `pin` is that of its batch.
 
-    `values` are set once it parsed, `rules_seen` when it is judged: how many rule records are in force for it.
+    Parsing sets `values`. Evaluation sets `rules_seen`, the number of rule records that apply to the transaction.
     """
 
     append_ms: int
@@ -59,9 +59,9 @@ class Row:
 
 
 def read_rule_log(document: Document, schema: TransactionSchema) -> list[LogEntry]:
-    """The rule records; a rule's time is the running maximum by offset, a rejected one has used its version.
+    """The rule records. A rule's time is the running maximum by offset. A rejected record has used its version.
 
-    So has one that a recorded batch says it refused, for the state it would have taken.
+    A record has also used its version if a recorded batch refused it because of its state budget.
     """
     refused = {
         int(version): [f"{field_name}: {reason}" for field_name, reason in reasons]
@@ -99,7 +99,7 @@ def arrivals(document: Document, rules_end: int) -> Iterator[Row]:
 
 
 def _cut(document: Document, by_partition: Mapping[int, list[Row]]) -> Iterator[list[Row]]:
-    """The batches as recorded. What no recorded batch has read makes one more, which sees the whole rule log."""
+    """The recorded batches. Unread records form one more batch, which sees the whole rule log."""
     starts = dict.fromkeys(by_partition, 0)
     for recorded in document.get("batches", []):
         batch: list[Row] = []
@@ -116,7 +116,7 @@ def _cut(document: Document, by_partition: Mapping[int, list[Row]]) -> Iterator[
 def parse(
     tx: Mapping[str, Any], append_ms: int, schema: TransactionSchema, tolerance_ms: int
 ) -> dict[str, Value] | None:
-    """The declared fields as exact Python values; None for a record that goes to quarantine."""
+    """Decode the declared fields as exact Python values; None for a record that goes to quarantine."""
     values: dict[str, Value] = {}
     for declared in schema.fields:
         raw = next((tx[name] for name in (declared.name, *declared.aliases) if tx.get(name) is not None), None)
@@ -149,7 +149,7 @@ def _value(raw: Any, declared: Field) -> Value:
 
 
 def unscaled(amount: Decimal, declared: Field) -> int:
-    """The amount in units of its last decimal place. Raises ValueError when it does not fit the declared digits."""
+    """The amount in units of its last decimal place. Raises ValueError if it exceeds the declared digits."""
     numerator, denominator = amount.as_integer_ratio()
     whole, rest = divmod(numerator * int(10**declared.scale), denominator)
     if rest or abs(whole) >= 10**declared.precision:
@@ -161,8 +161,8 @@ def unscaled(amount: Decimal, declared: Field) -> int:
 
 
 @dataclass(frozen=True)
-class InForce:
-    """`incarnation` is the version that added the rule or moved it to its grouping."""
+class ActiveRule:
+    """A rule in force. `incarnation` is the version that added the rule or moved it to its grouping."""
 
     rule: Rule
     version: int
@@ -171,17 +171,17 @@ class InForce:
 
 @dataclass(frozen=True)
 class Boundary:
-    """The start of a grouping, or a clear: nothing that arrived before `time_ms` counts for what arrived since."""
+    """The start of a grouping, or a clear. Later rows do not count rows that arrived before `time_ms`."""
 
     version: int
     time_ms: int
 
 
 @dataclass
-class Standing:
-    """What holds after a number of rule records. `starts` remembers groupings that have ended since."""
+class FoldedRules:
+    """The rules in force after a number of rule records. `starts` also keeps the starts of ended groupings."""
 
-    rules: dict[int, InForce] = field(default_factory=dict)
+    rules: dict[int, ActiveRule] = field(default_factory=dict)
     starts: dict[Grouping, list[Boundary]] = field(default_factory=dict)
     clears: list[Boundary] = field(default_factory=list)
 
@@ -189,7 +189,7 @@ class Standing:
     def groupings(self) -> set[Grouping]:
         return {in_force.rule.grouping for in_force in self.rules.values()}
 
-    def of(self, grouping: Grouping) -> list[InForce]:
+    def of(self, grouping: Grouping) -> list[ActiveRule]:
         """The rules that use the grouping, by rule id."""
         return [self.rules[rule_id] for rule_id in sorted(self.rules) if self.rules[rule_id].rule.grouping == grouping]
 
@@ -197,31 +197,31 @@ class Standing:
         return self.starts.get(grouping, []) + self.clears
 
     def incarnation(self, grouping: Grouping) -> int:
-        """The version that began the grouping for the last time."""
+        """The version that last started the grouping."""
         return self.starts[grouping][-1].version
 
     def epoch(self, grouping: Grouping) -> int:
-        """The version of the last boundary: the grouping's start, or a clear since."""
+        """The version of the last boundary: the grouping's start, or a later clear."""
         return max(boundary.version for boundary in self.boundaries(grouping))
 
 
-def fold(log: Sequence[LogEntry]) -> Standing:
-    """What holds after these records. Moving the last rule of a grouping to another ends the first one."""
-    standing = Standing()
+def fold(log: Sequence[LogEntry]) -> FoldedRules:
+    """Fold the records. A grouping ends when its last rule moves to another grouping."""
+    folded = FoldedRules()
     for entry in log:
         here = Boundary(entry.version, entry.time_ms)
         match entry.change:
             case Rule() as rule:
-                known = standing.rules.pop(rule.rule_id, None)
+                known = folded.rules.pop(rule.rule_id, None)
                 stays = known is not None and known.rule.grouping == rule.grouping
-                if not stays and rule.grouping not in standing.groupings:
-                    standing.starts.setdefault(rule.grouping, []).append(here)
+                if not stays and rule.grouping not in folded.groupings:
+                    folded.starts.setdefault(rule.grouping, []).append(here)
                 incarnation = known.incarnation if known is not None and stays else entry.version
-                standing.rules[rule.rule_id] = InForce(rule, entry.version, incarnation)
+                folded.rules[rule.rule_id] = ActiveRule(rule, entry.version, incarnation)
             case RuleDeletion(rule_id):
-                standing.rules.pop(rule_id, None)
+                folded.rules.pop(rule_id, None)
             case Control(ControlType.DELETE_RULES_ALL):
-                standing.rules.clear()
+                folded.rules.clear()
             case Control(ControlType.CLEAR_STATE_ALL | ControlType.CLEAR_STATE_ALL_STOP):
-                standing.clears.append(here)
-    return standing
+                folded.clears.append(here)
+    return folded

@@ -1,7 +1,7 @@
-"""Detectors one after the other in one process: the first start loads Java and Spark, the later ones find them there.
+"""Detectors one after the other in one process: the first start loads Java and Spark, later starts reuse them.
 
-`python -m tests.support.processes.detectors_in_turn` reads the arguments of a detector as a line of JSON, runs it to
-its end, and writes its exit code on a line.
+`python -m tests.support.processes.detectors_in_turn` reads the arguments of a detector as a line of JSON, runs the
+detector to its end, and writes its exit code on a line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.waiting import until
 
 
 class DetectorsInTurn:
-    """The test's side of it."""
+    """The test's handle on the process that runs the detectors."""
 
     def __init__(self, home: Path, project: Project) -> None:
         self._log, self._answers = home / "detectors.log", home / "answers"
@@ -42,7 +42,7 @@ class DetectorsInTurn:
         self._starts = 0
 
     def begin(self, installation: Installation, *flags: str, checkpoint: Path | None = None) -> None:
-        """Start a detector; the one before must have ended."""
+        """Start a detector. The previous detector must have ended."""
         assert len(self._exit_codes()) == self._starts, "another detector still runs"
         self._said_from = self._log.stat().st_size
         self._starts += 1
@@ -53,28 +53,28 @@ class DetectorsInTurn:
         self._process.stdin.flush()
 
     def wait_ready(self) -> None:
-        """Return once its query runs."""
+        """Return once the detector's query runs."""
         until(self._is_ready, "the detector runs", START_S)
         detector_has_started(self._topics)
 
     def wait_end(self) -> int:
-        """Its exit code, once it has ended."""
+        """Wait for the detector's end and return its exit code."""
         (code,) = until(self._ended, "the detector ends", START_S)
         detector_has_started(self._topics)
         return code
 
     def ended(self) -> int | None:
-        """Its exit code, if it has ended."""
+        """The detector's exit code; None while it runs."""
         codes = self._ended()
         return codes[0] if codes else None
 
     def stop(self) -> int:
-        """Ask it to end after the batch in hand; its exit code."""
+        """Drain the detector and return its exit code."""
         self._process.send_signal(signal.SIGTERM)
         return self.wait_end()
 
     def said(self) -> str:
-        """What it has written to its log, but for Spark's remarks on each batch."""
+        """The detector's log without Spark's messages about each batch."""
         with self._log.open("rb") as log:
             log.seek(self._said_from)
             lines = log.read().decode("utf-8", "replace").splitlines()
@@ -82,7 +82,7 @@ class DetectorsInTurn:
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """The JVM stands still: all that is appended meanwhile comes into one batch."""
+        """Suspend the JVM, so that all records appended meanwhile form one batch."""
         jvm = jvm_of(self._process.pid)
         assert jvm is not None
         jvm.suspend()
@@ -92,7 +92,7 @@ class DetectorsInTurn:
             jvm.resume()
 
     def end(self) -> None:
-        """End everything at once."""
+        """Kill every process at once."""
         kill_session(self._process)
 
     def _exit_codes(self) -> list[int]:
@@ -110,7 +110,7 @@ class DetectorsInTurn:
 
 
 def main() -> None:
-    """Run detectors as asked."""
+    """Run a detector for each line of standard input."""
     import detector
 
     for line in sys.stdin:

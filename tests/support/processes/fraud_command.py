@@ -14,25 +14,25 @@ from tests.support.kafka.own_topics import OwnTopics
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a command ended: what it printed, and its exit code and one-line error as `main` gives them."""
+class CommandResult:
+    """The result of a command: its output, and its exit code and one-line error from `main`."""
 
     exit_code: int
     out: str
     err: str
 
 
-def fraud(*arguments: str, env: Mapping[str, str] | None = None, stdin: str | None = None) -> Ended:
-    """Run a command."""
+def fraud(*arguments: str, env: Mapping[str, str] | None = None, stdin: str | None = None) -> CommandResult:
+    """Run a `fraud` command in this process."""
     result = CliRunner().invoke(app, list(arguments), env=dict(env or {}), input=stdin)
     if isinstance(result.exception, FraudError):
-        return Ended(result.exception.exit_code, result.stdout, result.stderr + str(result.exception))
+        return CommandResult(result.exception.exit_code, result.stdout, result.stderr + str(result.exception))
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    return Ended(result.exit_code, result.stdout, result.stderr)
+    return CommandResult(result.exit_code, result.stdout, result.stderr)
 
 
 def environment(topics: OwnTopics) -> dict[str, str]:
-    """What makes commands use a test's topics."""
+    """The variables that make commands use a test's topics."""
     names = {f"FRAUD_TOPICS_{field.name.upper()}": getattr(topics.names, field.name) for field in fields(TopicNames)}
     return {"FRAUD_BOOTSTRAP": topics.bootstrap, **names}

@@ -1,4 +1,4 @@
-"""A real Airflow beside others, with some of the DAGs only."""
+"""A real Airflow beside other installations, with a selection of the DAGs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.processes.supervised import FOLDERS, Api, project_at
 
 @contextmanager
 def lone_airflow(site: AirflowSite) -> Iterator[Api]:
-    """Its components, up and well."""
+    """Start Airflow's components and wait until they are healthy."""
     airflow = LocalAirflow(site)
     airflow.prepare()
     try:
@@ -27,7 +27,7 @@ def lone_airflow(site: AirflowSite) -> Iterator[Api]:
 
 
 def with_dags(root: Path, home: Path, *names: str) -> None:
-    """Make `home` a project like the one at `root`, with these DAGs only and a configuration of its own."""
+    """Copy the project at `root` to `home`, with only these DAGs and its own configuration."""
     (home / "dags").mkdir(parents=True)
     project_at(home, root, [folder for folder in FOLDERS if folder != "dags"])
     for name in names:

@@ -1,4 +1,4 @@
-"""An agent as a process of its own, and detectors for it that are only stand-ins: wheels with a module `detector`."""
+"""An agent as a separate process, and stand-ins for its detectors: wheels with a module `detector`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def main():
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     else:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # As Spark's Python workers: a process group of its own, and deaf.
+    # Like Spark's Python workers: its own process group, and it ignores SIGTERM.
     subprocess.Popen([sys.executable, "-c", "import os, signal, time; os.setpgid(0, 0); "
                       "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"])
     hold = [word.removeprefix("--hold=") for word in sys.argv if word.startswith("--hold=")]
@@ -92,25 +92,25 @@ if __name__ == "__main__":
 
 
 def never_started(path: Path, *, moves: bool) -> Path:
-    """A wheel whose detector restores state for ever; with `moves` it makes progress."""
+    """Build a wheel whose detector restores state forever; with `moves` it reports progress."""
     return stand_in(path, source=_STARTING.format(moves=moves))
 
 
 def stand_in(path: Path, *, obeys: bool = True, refuses: str = "", dies: str = "", source: str | None = None) -> Path:
-    """A wheel whose detector runs until it is told to end; or refuses its check, dies while it makes ready, or does not
-    obey."""
+    """Build a wheel whose detector runs until SIGTERM. Options: it refuses its check, dies before it is ready, or
+    ignores SIGTERM."""
     with zipfile.ZipFile(path, "w") as wheel:
         wheel.writestr("detector.py", source or _STAND_IN.format(obeys=obeys, refuses=refuses, dies=dies))
     return path
 
 
 class Operations:
-    """What a supervisor and its agents do on a test's own topics."""
+    """A supervisor's intents and its agents, on a test's own topics."""
 
     def __init__(
         self, home: Path, project: Project, topics: OwnTopics, extra: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """`extra` is put into the environment of agents."""
+        """`extra` is added to the environment of agents."""
         self.home = AgentHome(home / "agent")
         self.log = home / "agent.log"
         self._folder = home
@@ -127,7 +127,7 @@ class Operations:
     def agent(
         self, *options: str, within: Sequence[str] = (), home: Path | None = None, **environ: str
     ) -> subprocess.Popen[bytes]:
-        """Start an agent; `within` is a command to run it under, `environ` further variables."""
+        """Start an agent. `within` is a command that wraps it, `environ` adds variables."""
         command = [sys.executable, "-m", "fraud_rules.cli", "agent", "run", f"--home={home or self.home.path}"]
         environment = {**self.environment, **environ}
         agent = start_detached([*within, *command, *options], self.log, folder=self._folder, environment=environment)
@@ -135,7 +135,7 @@ class Operations:
         return agent
 
     def release(self, wheel: Path | None = None, config: Path | None = None, **options: Any) -> Release:
-        """The shipped configuration, or that of a folder, on these topics."""
+        """Create a release with the shipped configuration, or a folder's, on these topics."""
         given = {"checkpoint": str(self._folder / "checkpoint"), **options}
         return release_of(
             config or self._project.config,
@@ -158,7 +158,7 @@ class Operations:
         return read_deployment(self._topics.kafka, self._topics.names.detector_attempts, DETECTOR)
 
     def await_phase(self, record: IntentRecord, *phases: AttemptPhase, timeout_s: float = 180.0) -> AttemptStatus:
-        """The attempt once it is in one of the phases."""
+        """Wait until the attempt is in one of the phases and return its status."""
 
         def reached() -> AttemptStatus | None:
             attempt = self.seen().attempts.get(record.intent.attempt_id)
@@ -175,7 +175,7 @@ class Operations:
         return members(record.intent.attempt_id)
 
     def await_gone(self, record: IntentRecord) -> None:
-        """Return once nothing is left of an attempt: its starter ends a moment after it has told how that did."""
+        """Wait until an attempt has no processes. Its starter ends a moment after it has reported the outcome."""
         until(lambda: not self.members(record), "nothing is left of the attempt", 20.0)
 
     def end(self) -> None:

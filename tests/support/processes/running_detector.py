@@ -1,4 +1,4 @@
-"""A detector as a supervisor runs it: `spark_jobs/detector.py` as a process of its own, on a test's own topics."""
+"""A detector as a supervisor runs it: `spark_jobs/detector.py` as a separate process, on a test's own topics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ START_S = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What one detector is started with. Everything it keeps is under `home`; `extra` is in its environment."""
+    """The configuration of one detector. All its files are below `home`; `extra` is added to its environment."""
 
     home: Path
     project: Project
@@ -42,7 +42,7 @@ class Installation:
     def make(
         cls, home: Path, project: Project, topics: OwnTopics, schema: Path | None = None, **settings: Any
     ) -> Installation:
-        """An installation with these settings; others have their defaults."""
+        """Create an installation with these settings; all others have their defaults."""
         home.mkdir(parents=True, exist_ok=True)
         (home / "tmp").mkdir(exist_ok=True)
         names = {role.name: getattr(topics.names, role.name) for role in fields(TopicNames)}
@@ -56,7 +56,7 @@ class Installation:
         return self.home / "checkpoint"
 
     def arguments(self, *flags: str, checkpoint: Path | None = None) -> list[str]:
-        """The detector's arguments. Tasks are tried four times: a killed worker alone ends no driver."""
+        """The detector's arguments. Spark tries tasks four times, so that one killed worker does not end the driver."""
         return [
             "--bootstrap", self.topics.bootstrap,
             "--checkpoint", str(checkpoint or self.checkpoint),
@@ -69,18 +69,18 @@ class Installation:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of its processes: nothing that overrides the settings file, and an own temporary folder."""
+        """The environment of its processes: its own temporary folder, and no overrides of the settings file."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("FRAUD_")}
         return {**inherited, "TMPDIR": str(self.home / "tmp"), **self.extra}
 
     def progress(self) -> list[BatchProgress]:
-        """Every batch whose outputs can be read."""
+        """Read the progress of every batch with committed outputs."""
         messages = read_all(self.topics.bootstrap, self.topics.names.detector_progress)
         return [decode_progress(message.value()) for message in messages]
 
 
 class RunningDetector:
-    """One start of a detector, in a session of its own."""
+    """One start of a detector, in its own session."""
 
     def __init__(self, installation: Installation, *flags: str, checkpoint: Path | None = None) -> None:
         self.installation = installation
@@ -92,7 +92,7 @@ class RunningDetector:
         self.process = start_detached(command, self.log, environment=installation.environment)
 
     def said(self) -> str:
-        """What this start has written to its log."""
+        """The log of this start."""
         with self.log.open("rb") as log:
             log.seek(self._said_from)
             return log.read().decode("utf-8", "replace")
@@ -102,7 +102,7 @@ class RunningDetector:
         return self.process.poll()
 
     def is_ready(self) -> bool:
-        """Whether its query runs; fails when it has ended instead."""
+        """Check whether the query runs. Fails if the detector has ended."""
         ended = self.exit_code
         assert ended is None, f"the detector ended with {ended}: {self.said()[-2000:]}"
         return "detector: running" in self.said()
@@ -112,33 +112,33 @@ class RunningDetector:
         detector_has_started(self.installation.topics)
 
     def wait_end(self, timeout_s: float = START_S) -> int:
-        """Its exit code, once it has ended by itself."""
+        """Wait until the detector has ended by itself and return its exit code."""
         try:
             return self.process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still running after {timeout_s:g} s: {self.said()[-2000:]}") from None
 
     def stop(self) -> int:
-        """Ask it to end after the batch in hand; its exit code."""
+        """Drain the detector and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         code = self.wait_end()
         self.kill()
         return code
 
     def signal_all(self, number: int) -> None:
-        """A signal to every process of it: driver, JVM, Python workers."""
+        """Send a signal to every process of the detector: driver, JVM, Python workers."""
         _signal(self.members(), number)
 
     def kill(self) -> None:
-        """End everything of it at once, and wait until it is gone."""
+        """Kill every process of the detector, and wait until all are gone."""
         kill_session(self.process)
 
     def members(self) -> list[psutil.Process]:
-        """Its processes that run."""
+        """The running processes of the detector."""
         return members_of(self.process.pid)
 
     def jvm(self) -> psutil.Process | None:
-        """The JVM of the driver, while there is one."""
+        """The JVM of the driver; None if it does not run."""
         return jvm_of(self.process.pid)
 
     def python_workers(self) -> list[psutil.Process]:
@@ -154,7 +154,7 @@ class RunningDetector:
 
 
 def members_of(session: int) -> list[psutil.Process]:
-    """The processes of a session that run. Spark's Python workers have a process group of their own."""
+    """The running processes of a session. Spark's Python workers have their own process group."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -166,7 +166,7 @@ def members_of(session: int) -> list[psutil.Process]:
 
 
 def jvm_of(session: int) -> psutil.Process | None:
-    """The JVM of a session, while there is one."""
+    """The JVM of a session; None if it does not run."""
     return next((process for process in members_of(session) if _name(process) == "java"), None)
 
 
@@ -197,6 +197,6 @@ def _name(process: psutil.Process) -> str:
 
 
 def covers(progress: BatchProgress, ends: Mapping[int, int], topics: TopicNames, rules_end: int) -> bool:
-    """Whether a batch has read up to these ends of transactions and rules."""
+    """Check whether a batch has read up to these ends of transactions and rules."""
     read = progress.ends_of(topics.transactions)
     return all(read.get(partition, 0) >= end for partition, end in ends.items()) and progress.rules_end >= rules_end

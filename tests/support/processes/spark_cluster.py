@@ -20,7 +20,7 @@ _SPARK_HOME = Path(pyspark.__file__).parent
 
 
 class StandaloneCluster:
-    """`url` is what a driver is given as master."""
+    """A Spark master with workers. `url` is the master URL for a driver."""
 
     def __init__(self, home: Path, workers: int) -> None:
         self._home = home
@@ -32,11 +32,11 @@ class StandaloneCluster:
         until(lambda: self._said("master").count("Registering worker") >= workers, "the workers have registered", 60.0)
 
     def kill_worker(self, number: int) -> None:
-        """A machine goes away: the worker and the executors it has started, at once."""
+        """Kill a worker together with its executors, as if its machine had failed."""
         kill_session(self.workers[number])
 
     def executors(self, number: int) -> int:
-        """How many executors a worker has been asked to launch."""
+        """Count the executors that a worker was asked to launch."""
         return self._said(f"worker-{number}").count("Asked to launch executor")
 
     def end(self) -> None:

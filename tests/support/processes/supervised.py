@@ -1,4 +1,4 @@
-"""A detector under supervision as people run it: broker, agent, real Airflow components, and a look from outside."""
+"""A detector under supervision as in production: broker, agent, real Airflow components, and an outside observer."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ from tests.support.waiting import until
 
 FOLDERS = ("dags", "docs", "lib", "plugins", "spark_jobs")
 RUN_S = 600.0
-_LOOK_S = 0.25  # a look costs what is looked at: Kafka requests, or requests to Airflow
+_LOOK_S = 0.25  # each observation costs requests to Kafka or to Airflow
 TRAFFIC = TrafficSettings(
     rate_per_s=50, seconds=None, payers=20_000, seed=7, out_of_order=0.02, late=0.002, duplicates=0.005, malformed=0.005
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
-    """How long after a driver was lost another was asked for, and the detector was healthy again."""
+class Replacement:
+    """The seconds from the loss of a driver to the next intent, and to the next healthy detector."""
 
     seen_s: float
     healthy_s: float
 
 
 class Supervised:
-    """A running installation, whose detector was healthy after `healthy_s`. `api` is Airflow's."""
+    """A running installation. Its detector was healthy after `healthy_s`. `api` is Airflow's REST API."""
 
     def __init__(self, site: DemoSite, context: CommandContext) -> None:
         self.site = site
@@ -79,7 +79,7 @@ class Supervised:
         return until(reached, f"the detector is {wanted}", timeout_s, _LOOK_S)
 
     def await_after(self, epoch: int, timeout_s: float = RUN_S) -> DetectorObservation:
-        """Wait for a healthy attempt at a later decision."""
+        """Wait for a healthy attempt of a later intent."""
 
         def reached() -> DetectorObservation | None:
             seen = self.look()
@@ -94,22 +94,22 @@ class Supervised:
         assert self.api.await_run("fraud_seed_rules", found[0]["dag_run_id"]) == "success"
 
     def await_batches(self, count: int = 2) -> None:
-        """Wait for that many more batches."""
+        """Wait for `count` more batches."""
         begun = _batch(self.look())
         until(lambda: _batch(self.look()) >= begun + count, f"{count} more batches", RUN_S, _LOOK_S)
 
     def await_supervision(self, since_ms: int, timeout_s: float = RUN_S) -> None:
-        """Wait until a supervisor has looked after a time."""
+        """Wait until a supervisor has observed the detector after a time."""
         until(lambda: _supervised_ms(self.look()) > since_ms, "a supervisor looks", timeout_s, _LOOK_S)
 
     def attempt(self) -> Attempt:
-        """The attempt at what is wanted."""
+        """The attempt of the newest valid intent."""
         attempt = self.look().attempt
         assert attempt is not None
         return attempt
 
     def driver(self) -> psutil.Process:
-        """The one driver on the checkpoint, by its command line; fails when there is none, or a second one."""
+        """The driver on the checkpoint, found by its command line. Fails unless there is exactly one."""
         marker = f"--checkpoint={self.site.places.checkpoint}"
         found = [process for process in psutil.process_iter() if marker in _arguments(process)]
         roots = [process for process in found if marker not in _arguments(process.parent())]
@@ -121,8 +121,8 @@ class Supervised:
         driver = self.driver()
         return [driver, *driver.children(recursive=True)]
 
-    def lose_driver(self, number: int) -> Replaced:
-        """Send a signal to all of a driver, wait until another has taken its place, and wake what only slept."""
+    def lose_driver(self, number: int) -> Replacement:
+        """Send a signal to all processes of a driver, wait for its replacement, and resume suspended processes."""
         before, members, began_ms = self.attempt().status, self.members(), now_ms()
         for process in members:
             with suppress(psutil.NoSuchProcess):
@@ -135,22 +135,22 @@ class Supervised:
         self.await_batches(3)
         assert self.driver().pid not in {process.pid for process in members}
         assert seen.newest_intent is not None
-        return Replaced((seen.newest_intent.append_ms - began_ms) / 1_000, (healthy_ms - began_ms) / 1_000)
+        return Replacement((seen.newest_intent.append_ms - began_ms) / 1_000, (healthy_ms - began_ms) / 1_000)
 
     def redeploy(self) -> None:
-        """Change a setting that alters no answer, and return once a detector under it is healthy."""
+        """Change a setting that affects no result, and return once a detector with it is healthy."""
         epoch, path = self.attempt().status.epoch, self.context.project.config / "detector.yaml"
         settings = yaml.safe_load(path.read_text(encoding="utf-8"))
         path.write_text(yaml.safe_dump({**settings, "tick_ms": settings["tick_ms"] - 1}), encoding="utf-8")
         self.await_after(epoch)
 
     def supervisors(self) -> list[psutil.Process]:
-        """Airflow's processes and the agent's own, without what the agent has started."""
+        """The processes of Airflow and of the agent, without the agent's children."""
         agent = [each for each in psutil.process_iter() if _agent_home(self.site) in _arguments(each)]
         return [*self.site.airflow.processes(), *agent]
 
     def await_judged(self) -> None:
-        """Wait until all transactions that there are now have been judged."""
+        """Wait until the detector has evaluated all present transactions."""
         topic = self.context.settings.topics.transactions
         ends = topic_ends(self.site.broker.kafka, topic)
 
@@ -162,7 +162,7 @@ class Supervised:
         until(is_read, "everything is read", RUN_S, _LOOK_S)
 
     def check_run(self) -> DemoVerdict:
-        """Let it read everything, and compare its outputs with the replay of the recorded logs."""
+        """Wait until every record is read, and compare the outputs with the replay of the recorded logs."""
         self.sender.stop()
         self.await_judged()
         kafka = self.site.broker.kafka
@@ -173,7 +173,7 @@ class Supervised:
 
 
 class Api:
-    """Airflow's REST API, as the user of the demo."""
+    """A client of Airflow's REST API, logged in as the demo's user."""
 
     def __init__(self, url: str) -> None:
         self._client = httpx.Client(base_url=url, timeout=60, trust_env=False)
@@ -184,24 +184,24 @@ class Api:
         self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
     def call(self, method: str, path: str, **body: Any) -> Any:
-        """One call; its answer's document."""
+        """Send one request and return the decoded answer."""
         answer = self._client.request(method, f"/api/v2/{path}", json=body or None)
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text[:500]}"
         return answer.json() if answer.content else None
 
     def newest_run(self, dag_id: str) -> dict[str, Any]:
-        """The run that began last."""
+        """The run that started last."""
         runs = self.runs(dag_id)
         assert runs, dag_id
         return runs[0]
 
     def runs(self, dag_id: str, order: str = "-run_after") -> list[dict[str, Any]]:
-        """The newest run, or the first by another order, if there has been any."""
+        """A list with the newest run, or with the first run by another order; empty if there is none."""
         found: list[dict[str, Any]] = self.call("GET", f"dags/{dag_id}/dagRuns?order_by={order}&limit=1")["dag_runs"]
         return found
 
     def missed_deadlines(self) -> list[dict[str, Any]]:
-        """Those that Airflow's home page counts."""
+        """The missed deadlines that Airflow's home page counts."""
         found: list[dict[str, Any]] = self.fetch("/ui/dags/~/dagRuns/~/deadlines?missed=true").json()["deadlines"]
         return found
 
@@ -211,29 +211,29 @@ class Api:
         return {each["task_id"]: each["state"] for each in found}
 
     def trigger(self, dag_id: str, *, partition: str | None = None, **conf: Any) -> str:
-        """A run by hand; its id."""
+        """Trigger a manual run and return its id."""
         body = {"logical_date": None, "partition_key": partition, "conf": conf}
         run_id: str = self.call("POST", f"dags/{dag_id}/dagRuns", **body)["dag_run_id"]
         return run_id
 
     def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:
-        """What a task has pushed."""
+        """The XCom value of a task."""
         path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/{key}?deserialize=true"
         return self.call("GET", path)["value"]
 
     def behind(self, dag_id: str, run_id: str, task_id: str, button: str) -> httpx.Response:
-        """What a button of a task leads to."""
+        """Fetch the page behind a button of a task."""
         path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/links"
         return self.fetch(self.call("GET", path)["extra_links"][button])
 
     def fetch(self, url: str) -> httpx.Response:
-        """A page, for who is logged in."""
+        """Fetch a page as the logged-in user."""
         answer = self._client.get(url)
         assert answer.is_success, f"{url}: {answer.status_code}"
         return answer
 
     def await_run(self, dag_id: str, run_id: str, timeout_s: float = RUN_S) -> str:
-        """The state a run ends in."""
+        """Wait for the end of a run and return its state."""
 
         def ended() -> str | None:
             state: str = self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}")["state"]
@@ -243,7 +243,7 @@ class Api:
 
 
 def project_at(home: Path, root: Path, folders: Iterable[str] = FOLDERS) -> None:
-    """Make `home` a project like the one at `root`: its folders, and a configuration of its own, to be changed."""
+    """Copy the project at `root` to `home`, with a configuration that the test may change."""
     for folder in folders:
         (home / folder).symlink_to(root / folder)
     shutil.copytree(root / "config", home / "config")
@@ -251,7 +251,7 @@ def project_at(home: Path, root: Path, folders: Iterable[str] = FOLDERS) -> None
 
 @contextmanager
 def supervised(project: Project, home: Path) -> Iterator[Supervised]:
-    """Everything up, and the DAGs at work; the agent in a PID namespace of its own where that can be had."""
+    """Start all components and unpause the DAGs. The agent gets its own PID namespace if the system allows one."""
     project_at(home, project.root)
     port, controller_port, airflow_port = demo_ports()
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
@@ -272,12 +272,12 @@ def supervised(project: Project, home: Path) -> Iterator[Supervised]:
         world.await_health(Health.HEALTHY)
         world.healthy_s = time.monotonic() - began_s
         world.await_rules()
-        world.sender.start()  # a fraud planted before the rules are live is none to them
+        world.sender.start()  # the rules ignore frauds that were planted before they are live
         yield world
 
 
 def end_at_once(site: DemoSite) -> None:
-    """Nothing of a test's installation has to end in order."""
+    """Kill all processes of a test's installation, without an orderly shutdown."""
     processes = [*site.airflow.processes()]
     for marker in (_agent_home(site), f"--checkpoint={site.places.checkpoint}"):
         for process in psutil.process_iter():
@@ -291,12 +291,12 @@ def end_at_once(site: DemoSite) -> None:
 
 
 def _agent_home(site: DemoSite) -> str:
-    """What an agent of this installation has among its arguments."""
+    """The argument that identifies an agent of this installation."""
     return f"--home={site.places.home / 'agent'}"
 
 
 def own_pid_namespace() -> tuple[str, ...]:
-    """What puts a command into a PID namespace of its own; nothing where that is not allowed."""
+    """The prefix that runs a command in its own PID namespace; empty if the system does not allow one."""
     prefix = ("unshare", "--pid", "--fork", "--kill-child=SIGTERM", "--mount-proc")
     if shutil.which(prefix[0]) is None:
         return ()
@@ -304,13 +304,13 @@ def own_pid_namespace() -> tuple[str, ...]:
 
 
 def restart(site: DemoSite, component: Component) -> None:
-    """Kill a component of Airflow as a failure would, and start it again as whatever looks after it would."""
+    """Kill a component of Airflow, and restart it as its supervisor would."""
     site.airflow.kill(component)
     site.airflow.start(component)
 
 
 def demo_ports() -> tuple[int, int, int]:
-    """Two for the broker, and the first of three in a row for Airflow."""
+    """Find two ports for the broker, and the first of three consecutive ports for Airflow."""
     port, controller_port = free_ports(2)
     while True:
         (first,) = free_ports(1)

@@ -16,8 +16,8 @@ FUTURE_TOLERANCE_MS: int = _DOCUMENT["futureToleranceMs"]
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
-    """A good record, and its values by field: decimals as text at their scale, timestamps in ms, nulls left out."""
+class AcceptedCase:
+    """An accepted record and its values by field: decimals as text at their scale, timestamps in ms, nulls omitted."""
 
     name: str
     record: bytes
@@ -25,8 +25,8 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
-    """A bad record, and the reason it is rejected for."""
+class RejectedCase:
+    """A rejected record and the reason for its rejection."""
 
     name: str
     record: bytes
@@ -41,5 +41,5 @@ def _bytes(record: Any) -> bytes:
     return bytes.fromhex(record["hex"]) if "hex" in record else record["text"].encode() * record["times"]
 
 
-ACCEPTED = tuple(Accepted(case["name"], _bytes(case["record"]), case["values"]) for case in _DOCUMENT["accepted"])
-REJECTED = tuple(Rejected(case["name"], _bytes(case["record"]), case["reason"]) for case in _DOCUMENT["rejected"])
+ACCEPTED = tuple(AcceptedCase(case["name"], _bytes(case["record"]), case["values"]) for case in _DOCUMENT["accepted"])
+REJECTED = tuple(RejectedCase(case["name"], _bytes(case["record"]), case["reason"]) for case in _DOCUMENT["rejected"])

@@ -16,7 +16,7 @@ TYPE_HEADER = ("__TypeId__", b"com.ververica.demo.backend.datasource.Transaction
 
 @dataclass(frozen=True, slots=True)
 class DemoRule:
-    """A rule record, its id, and the sentence it stands for."""
+    """A rule record, its id, and the sentence that describes it."""
 
     record: bytes
     rule_id: int

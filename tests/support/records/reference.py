@@ -1,7 +1,7 @@
-"""A slow reading of transaction records, written from the description in `codec.transactions.record` only.
+"""A slow reader of transaction records, written only from the description in `codec.transactions.record`.
 
-It builds on `json.loads` and `Decimal` where the product builds on msgspec and Arrow, and says only whether a record is
-accepted and with which values, not why another is not.
+It uses `json.loads` and `Decimal`, while the product uses msgspec and Arrow. It returns whether a record is accepted
+and with which values, but no reasons for a rejection.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ TIME = re.compile(
 )
 
 
-class Refused(Exception):
+class RecordRefused(Exception):
     """The record is not accepted."""
 
 
 class Number(str):
-    """A JSON number, as written."""
+    """The text of a JSON number."""
 
     __slots__ = ()
 
 
-class Twice(dict[str, Any]):
-    """An object in which a name occurs twice."""
+class DuplicateMembers(dict[str, Any]):
+    """A JSON object that contains a name twice."""
 
 
 def reference(record: bytes, schema: TransactionSchema, max_bytes: int = 65_536) -> Values | None:
-    """The values of an accepted record without its nulls, decimals as Decimal; None for any other record."""
+    """Read a record: its values without nulls, decimals as Decimal; None for a rejected record."""
     if len(record) > max_bytes:
         return None
     try:
         text = record.decode().strip(" \t\r\n")
         members = _object(text) if text.startswith("{") else _cells(text, schema)
         values = {field.name: _value(field, members) for field in schema.fields}
-    except (Refused, UnicodeError, ValueError, RecursionError, csv.Error):
+    except (RecordRefused, UnicodeError, ValueError, RecursionError, csv.Error):
         return None
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _object(text: str) -> dict[str, Any]:
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        return (dict if len(dict(items)) == len(items) else Twice)(items)
+        return (dict if len(dict(items)) == len(items) else DuplicateMembers)(items)
 
     def refuse(constant: str) -> None:
-        raise Refused(constant)
+        raise RecordRefused(constant)
 
     loaded = json.loads(text, object_pairs_hook=pairs, parse_int=Number, parse_float=Number, parse_constant=refuse)
     _check(loaded, 32)
@@ -65,19 +65,19 @@ def _check(value: Any, levels: int) -> None:
     if isinstance(value, str):
         value.encode()
     elif isinstance(value, dict | list):
-        if levels == 0 or isinstance(value, Twice):
-            raise Refused
+        if levels == 0 or isinstance(value, DuplicateMembers):
+            raise RecordRefused
         for inner in [*value, *value.values()] if isinstance(value, dict) else value:
             _check(inner, levels - 1)
 
 
 def _cells(text: str, schema: TransactionSchema) -> dict[str, Any]:
     if not text or text[0] == "[" or "\n" in text or "\r" in text:
-        raise Refused
+        raise RecordRefused
     (cells,) = csv.reader([text], strict=True)
     missing = len(schema.fields) - len(cells)
     if missing < 0 or not all(field.nullable for field in schema.fields[len(cells) :]):
-        raise Refused
+        raise RecordRefused
     return {f.name: _cell(f, cell) for f, cell in zip(schema.fields, cells, strict=False)}
 
 
@@ -92,13 +92,13 @@ def _cell(field: Field, cell: str) -> str | None:
 def _value(field: Field, members: dict[str, Any]) -> int | str | Decimal | None:
     given = [members[name] for name in (field.name, *field.aliases) if name in members]
     if len(given) > 1:
-        raise Refused
+        raise RecordRefused
     if given in ([], [None]):
         if field.nullable:
             return None
-        raise Refused
+        raise RecordRefused
     if not isinstance(given[0], str):
-        raise Refused
+        raise RecordRefused
     return _typed(field, given[0])
 
 
@@ -107,34 +107,34 @@ def _typed(field: Field, value: str) -> int | str | Decimal:
         return _decimal(value, field)
     if field.type is FieldType.STRING:
         if isinstance(value, Number) or len(value) > 256 or "\0" in value:
-            raise Refused
+            raise RecordRefused
         return value
     if isinstance(value, Number):
         if not value.removeprefix("-").isdigit() or len(value) > 20:
-            raise Refused
+            raise RecordRefused
         number = int(value)
     elif field.type is FieldType.TIMESTAMP:
         number = _time(value)
     else:
-        raise Refused
+        raise RecordRefused
     low, high = (-(2**63), 2**63) if field.type is FieldType.LONG else (-62_135_596_800_000, 253_402_300_800_000)
     if not low <= number < high:
-        raise Refused
+        raise RecordRefused
     return number
 
 
 def _decimal(text: str, field: Field) -> Decimal:
     try:
-        json.loads(text, parse_int=Decimal, parse_float=str)  # a JSON number, whatever its exponent
+        json.loads(text, parse_int=Decimal, parse_float=str)  # a JSON number with any exponent
         if text[-1] not in "0123456789" or text[0] not in "-0123456789":
-            raise Refused
+            raise RecordRefused
         value = EXACT.create_decimal(text)
     except ArithmeticError:
-        raise Refused from None
+        raise RecordRefused from None
     if value == 0:
         return Decimal(0)
     if value.adjusted() >= field.precision - field.scale or _lowest_digit(value) < -field.scale:
-        raise Refused
+        raise RecordRefused
     return value
 
 
@@ -147,11 +147,11 @@ def _lowest_digit(value: Decimal) -> int:
 def _time(text: str) -> int:
     match = TIME.fullmatch(text)
     if match is None or len(text) > 64:
-        raise Refused
+        raise RecordRefused
     year, month, day, hour, minute, second, fraction, zone, sign, offset_hours, offset_minutes = match.groups()
     moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
     offset = timedelta(hours=int(offset_hours or 0), minutes=int(offset_minutes or 0))
     if zone not in (None, "Z") and (offset >= timedelta(hours=19) or int(offset_minutes or 0) > 59):
-        raise Refused
+        raise RecordRefused
     since_epoch = moment - datetime(1970, 1, 1, tzinfo=UTC) - (-offset if sign == "-" else offset)
     return since_epoch // timedelta(milliseconds=1) + int(((fraction or "") + "000")[:3])

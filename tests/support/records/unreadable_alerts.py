@@ -1,4 +1,4 @@
-"""Values that a topic of alerts or corrections may hold and that no program of this product wrote."""
+"""Values in a topic of alerts or corrections that no program of this product writes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The experiment: one detector under load, killed again and again at moments drawn from a seed, and restarted.
+"""The experiment: kill and restart one detector under load, repeatedly, at moments drawn from a seed.
 
-A moment is a phase of a batch, seen in the checkpoint and the topics, and a delay drawn from the seed after it.
+A moment is a phase of a batch, visible in the checkpoint and the topics, plus a delay drawn from the seed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from tests.support.waiting import LOOK_S, MOMENT_S, until
 RECOVERED_S = 240.0
 
 RESTARTED = frozenset({-signal.SIGKILL, 1, BrokerUnavailable.exit_code, DetectorFailed.exit_code, Fenced.exit_code})
-"""Exits after which a supervisor starts the detector again. Any other, a refused checkpoint above all, is a failure."""
+"""Exit codes after which a supervisor restarts the detector. Any other code (a refused checkpoint) is a failure."""
 
 
 class Kill(StrEnum):
-    """What is killed."""
+    """The processes to kill."""
 
     DRIVER = "driver"  # the Python process: its JVM ends by itself
     JVM = "jvm"
@@ -47,7 +47,7 @@ _OF_TWENTY = (
 
 
 class Moment(StrEnum):
-    """When, within a batch; a delay of up to `_DELAYS_S` follows."""
+    """The phase of a batch at which to kill; a delay of up to `_DELAYS_S` follows."""
 
     PLANNED = "planned"
     PINNED = "pinned"
@@ -68,7 +68,7 @@ class Plan:
 
 
 def plans(seed: int, count: int) -> list[Plan]:
-    """As many kills as asked for, of all kinds, in an order drawn from the seed."""
+    """Plan `count` kills of all kinds in an order drawn from the seed."""
     draw = random.Random(seed)
     kinds = [kind for _ in range(-(-count // len(_OF_TWENTY))) for kind in draw.sample(_OF_TWENTY, len(_OF_TWENTY))]
     moments = [draw.choice(list(Moment)) for _ in range(count)]
@@ -79,7 +79,7 @@ def plans(seed: int, count: int) -> list[Plan]:
 
 @dataclass
 class Story:
-    """What happened: kills by what they hit, exits, and seconds from a kill to the next readable batch by kind."""
+    """The course of a run: kills by phase, exit codes, and the seconds from a kill to the next batch by kind."""
 
     hits: Counter[str] = field(default_factory=Counter)
     exits: Counter[int] = field(default_factory=Counter)
@@ -94,7 +94,7 @@ class Story:
 
 
 class Experiment:
-    """Kills and restarts; nothing here looks at results."""
+    """Kills and restarts a detector. It does not check results."""
 
     def __init__(self, installation: Installation, broker: Broker, watch: Watch, load: Load) -> None:
         self._installation = installation
@@ -112,7 +112,7 @@ class Experiment:
             detector.kill()
 
     def run(self, planned: Sequence[Plan], rows_a_kill: int) -> None:
-        """Kill as planned. Each kill comes after the detector has finished batches since the one before."""
+        """Execute the plans. Between two kills the detector finishes some batches."""
         for plan in planned:
             self._load.allow(rows_a_kill)
             self._await_batches(2)
@@ -125,7 +125,7 @@ class Experiment:
             self.story.recovered_s.setdefault(plan.kill.value, []).append(time.monotonic() - killed_at)
 
     def stop_by_rule(self) -> None:
-        """A CLEAR_STATE_ALL_STOP under load: it ends by itself, stays stopped, and is started again by hand."""
+        """Write CLEAR_STATE_ALL_STOP under load: the detector ends, stays stopped, and is then started manually."""
         self._load.write_rule(b'{"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL_STOP"}')
         self._until(self._has_stopped, "the stop in the rule log stops it")
         self._start()
@@ -134,7 +134,7 @@ class Experiment:
         self._await_batches(1)
 
     def drain(self, all_read: Callable[[], bool]) -> None:
-        """Let it read all there is, then end it in order."""
+        """Wait until the detector has read every record, then drain it."""
         self._until(all_read, "everything is read")
         assert self._detector.stop() == 0, self._detector.said()[-2000:]
 
@@ -166,7 +166,7 @@ class Experiment:
         self._until(lambda: self._watch.newest(moment) > begun, f"a batch is {moment}", MOMENT_S)
 
     def _until(self, condition: Callable[[], bool], what: str, every_s: float = LOOK_S) -> None:
-        """Wait for a condition, restarting the detector whenever it has ended, as a supervisor would."""
+        """Wait for a condition. Restart the detector whenever it has ended, as a supervisor would."""
 
         def holds() -> bool:
             self._supervise()
@@ -183,7 +183,7 @@ class Experiment:
         self._start()
 
     def _start(self, *flags: str) -> None:
-        """Start at once: what a killed driver leaves behind, a JVM say, may still run."""
+        """Start a detector at once, even if processes of the killed one, such as its JVM, still run."""
         self._starts.append(RunningDetector(self._installation, *flags))
 
     @property

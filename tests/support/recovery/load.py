@@ -1,4 +1,4 @@
-"""Load on a detector: a thread that appends transactions and rules until told to end, whatever the broker does."""
+"""Load on a detector: a thread that appends transactions and rules until it is stopped, even during broker outages."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MS_A_S = 1_000
 
 
 class Load:
-    """Writes `rate` transactions a second, slower once `allow` is used up, and a rule every second or so.
+    """Writes `rate` transactions per second, fewer once the allowance is used up, and about one rule per second.
 
-    The allowance bounds what the oracle has to look at, however long the kills take.
+    The allowance bounds the oracle's input, no matter how long the kills take.
     """
 
     def __init__(self, topics: OwnTopics, seed: int, rate: float, trickle: float = 4.0) -> None:
@@ -52,15 +52,15 @@ class Load:
         self._stop.set()
 
     def allow(self, transactions: int) -> None:
-        """Let it write that many more at full rate."""
+        """Allow this many more transactions at the full rate."""
         self._allowance = transactions
 
     def write_rule(self, record: bytes) -> None:
-        """Append to the rule log."""
+        """Append a record to the rule log."""
         self._producer.produce(self._topics.names.rules, record, partition=0, on_delivery=self._delivered)
 
     def finish(self) -> None:
-        """Stop, and return once the broker has everything."""
+        """Stop the load and return once the broker has stored every record."""
         self._stop.set()
         self._thread.join()
         left = self._producer.flush(_FLUSH_S)

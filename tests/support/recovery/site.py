@@ -1,4 +1,4 @@
-"""A detector under load, and every start of it."""
+"""A detector under load, and all its starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RATE = 40.0
 
 
 class Site:
-    """One installation; `settings` are those of its detector that are its own."""
+    """One installation. `settings` override the defaults of its detector."""
 
     def __init__(self, home: Path, project: Project, topics: OwnTopics, seed: int, **settings: Any) -> None:
         self.installation = Installation.make(
@@ -42,7 +42,7 @@ class Site:
         return self.starts[-1]
 
     def finish(self) -> None:
-        """Let the last start read what is left, and end it."""
+        """Wait until the last start has read the remaining records, and drain it."""
         self.load.finish()
         names, kafka = self.installation.topics.names, self.installation.topics.kafka
         transactions, rules = topic_ends(kafka, names.transactions), topic_ends(kafka, names.rules)
@@ -51,7 +51,7 @@ class Site:
 
     @contextmanager
     def working(self, rows: int) -> Iterator[Self]:
-        """With its load on, `rows` of it at full rate."""
+        """Run the load, with `rows` transactions at the full rate."""
         with self.watch, self.load:
             self.load.allow(rows)
             try:

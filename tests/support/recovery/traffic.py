@@ -1,4 +1,4 @@
-"""Transactions and rules drawn from a seed, with everything in them that a detector under fire must get right."""
+"""Transactions and rules drawn from a seed, with every difficult case for a detector that is killed and restarted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FUTURE_TOLERANCE_MS = 2_000
 PARTITIONS = 2
 
 _LAGS_MS = ((50, 0, 0), (28, 1, 900), (12, 900, 2_000), (6, 2_000, 9_000), (3, -900, -1), (1, -600_000, -60_000))
-"""How far an eventTime lies behind the clock: weight, from, to. The last ones are too far ahead to be accepted."""
+"""The age of an eventTime: weight, from, to. Event times of the last range are too far in the future to be accepted."""
 
 _RULE_IDS = (1, 2, 3, 4, 5, 6)
 _GROUPINGS = (
@@ -32,7 +32,7 @@ _HOSTILE_RULES = (
 
 @dataclass
 class Traffic:
-    """Draws records. `documents` says what each transaction record is: its members, or None where it is malformed."""
+    """Draws records. `documents` has the members of each transaction record, or None if it is malformed."""
 
     seed: int
     documents: dict[bytes, dict[str, Any] | None] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Traffic:
         self._recent_ids: deque[int] = deque(maxlen=150)
 
     def transaction(self, now_ms: int) -> tuple[int, bytes | None]:
-        """The next record, None for a tombstone, and its partition."""
+        """Draw the next record (None for a tombstone) and its partition."""
         draw = self._random.random()
         if draw < 0.005:
             return self._partition(), None
@@ -59,7 +59,7 @@ class Traffic:
         return self._partition(), raw
 
     def rule(self) -> bytes:
-        """The next record of the rule log; stops are the experiment's business."""
+        """Draw the next record of the rule log. The experiment itself writes the stops."""
         draw = self._random.random()
         if draw < 0.03:
             return self._random.choice(_HOSTILE_RULES).encode()
@@ -95,7 +95,7 @@ class Traffic:
         (kind,) = choose.choices(range(len(_LAGS_MS)), weights)
         too_far_ahead = kind == len(_LAGS_MS) - 1
         if choose.random() < 0.03 and self._recent_ids and not too_far_ahead:
-            identity = choose.choice(self._recent_ids)  # an id used again for something else
+            identity = choose.choice(self._recent_ids)  # another transaction reuses an id
         else:
             identity = self._next_id = self._next_id + 1
             if not too_far_ahead:
@@ -103,14 +103,14 @@ class Traffic:
         return {
             "transactionId": identity,
             "eventTime": now_ms - choose.randint(froms[kind], tos[kind]),
-            "payeeId": int(40 * choose.random() ** 2),  # some are paid from more than others
+            "payeeId": int(40 * choose.random() ** 2),  # some payees occur more often than others
             "beneficiaryId": int(25 * choose.random() ** 2),
             "paymentType": choose.choice(("CSH", "CRD", "CSH", "SEPA")),
             "paymentAmount": f"{choose.randint(1, 2000) / 100:.2f}",
         }
 
     def _malformed(self, now_ms: int) -> bytes:
-        """A record to be quarantined; each is unlike any other."""
+        """Draw a malformed record. All malformed records differ."""
         self._next_id += 1
         tx = _json({**self._members(now_ms), "transactionId": self._next_id})
         raw = self._random.choice(
@@ -127,7 +127,7 @@ class Traffic:
         return raw
 
     def _written(self, tx: dict[str, Any]) -> bytes:
-        """JSON mostly, and now and then a CSV line."""
+        """Encode mostly as JSON, and sometimes as a CSV line."""
         if self._random.random() < 0.1:
             return (",".join(str(value) for value in tx.values()) + ",").encode()
         return _json(tx)

@@ -1,4 +1,4 @@
-"""Whether everything a detector has written is what the oracle says of the logs, the recorded cuts and the pins."""
+"""Compares all outputs of a detector with the oracle's answer to the logs, the recorded cuts and the pins."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.support.oracle.stream import fold, read_rule_log
 from tests.support.processes.running_detector import Installation
 
 Documents = Mapping[bytes, dict[str, Any] | None]
-"""What each transaction record is: its members, or None for one that is malformed."""
+"""The members of each transaction record, or None if it is malformed."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """Everything there is to read after a run."""
+    """The contents of all topics after a run."""
 
     transactions: Sequence[Message]
     rules: Sequence[Message]
@@ -35,7 +35,7 @@ class Run:
 
     @classmethod
     def of(cls, installation: Installation) -> Run:
-        """Read all topics as a reader of committed records sees them."""
+        """Read the committed records of all topics."""
         topics, bootstrap = installation.topics.names, installation.topics.bootstrap
         roles = (
             "alerts", "shadow_alerts", "restrictions", "late_transactions", "quarantine", "rule_operations",
@@ -58,8 +58,7 @@ class Run:
 def differences(
     installation: Installation, documents: Documents, rebuilds: int = 0
 ) -> tuple[list[str], dict[str, int]]:
-    """What is not as it must be, and how many of each kind of record there were. `rebuilds` is how often the
-    checkpoint was recomputed on the way."""
+    """List the faults, and count the records of each kind. `rebuilds` is the number of rebuilds during the run."""
     run = Run.of(installation)
     schema = TransactionSchema.load(installation.schema)
     stream = recorded_stream(run, installation, documents)
@@ -78,7 +77,7 @@ def differences(
 
 
 def recorded_stream(run: Run, installation: Installation, documents: Documents) -> dict[str, Any]:
-    """The run as the oracle reads it. A record with no members stands for what is malformed, and for tombstones."""
+    """Convert the run to the oracle's input. A record without members stands for malformed records and tombstones."""
     topics, settings = installation.topics.names, installation.settings
     rules = [{"at": rule.timestamp()[1], "rule": (rule.value() or b"").decode()} for rule in run.rules]
     transactions = [
@@ -104,7 +103,7 @@ def _document(tx: Message, documents: Documents) -> dict[str, Any]:
 
 
 def _progress_faults(run: Run, rebuilds: int) -> Iterable[str]:
-    """Each batch once, in order, of one query for each checkpoint, never going back."""
+    """Check that each batch occurs once and in order, with one query per checkpoint and growing offsets."""
     queries = list(dict.fromkeys(progress.query_id for progress in run.progress))
     yield from _unlike("queries", 1 + rebuilds, len(queries))
     batches = [(queries.index(each.query_id), each.batch_id) for each in run.progress]
@@ -126,7 +125,7 @@ def _count(batches: Sequence[tuple[int, int]], query: int) -> int:
 
 
 def _alert_faults(run: Run, expected: Sequence[Mapping[str, Any]]) -> Iterable[str]:
-    """Alerts, live and shadow, in arrival order, with the ids and the restrictions that belong to them."""
+    """Check live and shadow alerts in arrival order, with their ids and restrictions."""
     wanted = [
         {**alert, "alertId": alert_id(alert["ruleId"], alert["ruleVersion"], alert["key"], alert["transactionId"])}
         for alert in expected
@@ -143,14 +142,14 @@ def _ids(documents: Sequence[Any]) -> list[str]:
 
 
 def _late_faults(run: Run, expected: Sequence[Any]) -> Iterable[str]:
-    """Late transactions in arrival order, each place once."""
+    """Check late transactions in arrival order, each partition and offset once."""
     late = run.values("late_transactions")
     yield from _unlike("late", expected, [each["transaction"]["transactionId"] for each in late])
     yield from _unlike("late places", len({(each["partition"], each["offset"]) for each in late}), len(late))
 
 
 def _quarantine_faults(run: Run, documents: Documents, too_far_ahead: set[Any]) -> Iterable[str]:
-    """Every bad record once, with its bytes and its place, and no other."""
+    """Check that the quarantine has every unreadable record once, with its bytes and its place, and no other record."""
     expected = {}
     for tx in run.transactions:
         if tx.value() is None:
@@ -168,7 +167,7 @@ def _quarantine_faults(run: Run, documents: Documents, too_far_ahead: set[Any]) 
 
 
 def _operation_faults(run: Run, rejected: set[int]) -> Iterable[str]:
-    """One record for each rule record, in order, in the batch whose pin was the first to include it."""
+    """Check one operation for each rule record, in order, in the batch whose pin first includes it."""
     expected = []
     for rule in run.rules:
         version = rule.offset()
@@ -179,7 +178,7 @@ def _operation_faults(run: Run, rejected: set[int]) -> Iterable[str]:
 
 
 def _export_faults(run: Run, stream: Mapping[str, Any], schema: TransactionSchema) -> Iterable[str]:
-    """For each export the rules in force there, once."""
+    """Check that each export lists the rules in force, once."""
     log = read_rule_log(stream, schema)
     expected = []
     for entry in log:
@@ -191,7 +190,7 @@ def _export_faults(run: Run, stream: Mapping[str, Any], schema: TransactionSchem
 
 
 def _unlike(what: str, expected: Any, got: Any) -> Iterable[str]:
-    """One line that says where two things begin to differ; nothing when they do not."""
+    """Describe the first difference of two values in one line; nothing if they are equal."""
     if expected == got:
         return
     if not isinstance(expected, list) or not isinstance(got, list):
@@ -208,7 +207,7 @@ def _unlike(what: str, expected: Any, got: Any) -> Iterable[str]:
 
 
 def _surplus(these: Sequence[Any], those: Sequence[Any]) -> int:
-    """How many of these are not among those."""
+    """Count the items of the first sequence that are missing from the second."""
     left = [msgspec.json.encode(item, order="deterministic") for item in those]
     known: dict[bytes, int] = {}
     for item in left:

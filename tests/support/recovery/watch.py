@@ -1,4 +1,4 @@
-"""What a detector is at, seen from outside: its checkpoint's files, and its progress in Kafka."""
+"""Observes the phase of a detector's batch from outside: its checkpoint's files, and its progress in Kafka."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FOLDERS = {"planned": "offsets", "pinned": "pins", "finished": "commits"}
 
 
 class Watch:
-    """Follows one detector. `batch_id` is that of the last batch whose outputs can be read."""
+    """Observes one detector. `batch_id` is the id of the last batch with committed outputs."""
 
     def __init__(self, installation: Installation) -> None:
         self._checkpoint = installation.checkpoint
@@ -42,13 +42,13 @@ class Watch:
             thread.join()
 
     def newest(self, moment: str) -> int:
-        """The newest batch that has come to a moment; `written` means that its records are on their way to Kafka."""
+        """The newest batch that has reached a moment. At `written` its records are on their way to Kafka."""
         if moment == "written":
             return self._in_transaction
         return _newest(self._checkpoint / _FOLDERS[moment])
 
     def phase(self) -> str:
-        """What of the newest batch is done."""
+        """The phase of the newest batch."""
         planned, pinned, finished = (_newest(self._checkpoint / folder) for folder in _FOLDERS.values())
         if finished == planned:
             return "between batches"

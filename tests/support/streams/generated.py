@@ -1,9 +1,9 @@
-"""Generated streams: documents of `fraud replay` with everything in them that a window kernel can get wrong.
+"""Generated streams: documents of `fraud replay` with every difficult case for a window kernel.
 
-Each stream draws a small palette first (a few aggregates, windows, lags, amounts ...) and then only from it, so that
-its steps collide: most of what can go wrong takes three rows of one key at the right times (swarm testing, Groce et al.
-2012). Times fall on the edges of windows, lateness, cool-downs and retention. A drawn script is a list of plain tuples
-that `_document` lays out in time; a step that shrinks to nothing leaves the others as they were.
+Each stream first draws a small palette (a few aggregates, windows, lags, amounts ...) and then draws only from it, so
+that its steps collide: most errors need three rows of one key at the right times (swarm testing, Groce et al. 2012).
+Times fall on the limits of windows, lateness, cool-downs and retention. A drawn script is a list of plain tuples.
+`_document` lays them out in time, so that Hypothesis can remove a step without a change of the others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNREADABLE_AMOUNTS = ["6.005", "1e18", "x"]
 
 
 class Palette(NamedTuple):
-    """What one stream is made of; lists are drawn from with equal chances."""
+    """The values of one stream. Each element of a list has the same probability."""
 
     steps_ms: list[int]
     lags_ms: list[int]
@@ -58,7 +58,7 @@ class Palette(NamedTuple):
 
 
 class Tx(NamedTuple):
-    """A transaction, `after_ms` after the step before; `repeats`: how many transactions back its id was used, or 0."""
+    """A transaction, `after_ms` after the previous step. `repeats` > 0 reuses the id of that many transactions ago."""
 
     after_ms: int
     lag_ms: int
@@ -68,7 +68,7 @@ class Tx(NamedTuple):
 
 
 class RuleRecord(NamedTuple):
-    """A record of the rule log; a broker's clock may stand `back_ms` behind that of another."""
+    """A record of the rule log. The broker's clock may be `back_ms` behind another broker's clock."""
 
     after_ms: int
     back_ms: int
@@ -76,7 +76,7 @@ class RuleRecord(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """A batch: how many records of each partition it reads, and how many more rule records it sees than the last."""
+    """A batch: the number of records that it reads per partition, and the number of rule records that it sees first."""
 
     rows: tuple[int, int]
     rules: int
@@ -86,7 +86,7 @@ Step = Tx | RuleRecord | None
 
 
 def weighted(*choices: tuple[int, SearchStrategy[Any]]) -> SearchStrategy[Any]:
-    """One of these, each as often as its weight says; shrinks towards the first."""
+    """Draw one of the strategies by weight; shrinks towards the first."""
     return st.sampled_from([position for position, (weight, _) in enumerate(choices) for _ in range(weight)]).flatmap(
         lambda position: choices[position][1]
     )
@@ -97,7 +97,7 @@ def _some(values: Sequence[Any], most: int) -> SearchStrategy[list[Any]]:
 
 
 def palettes() -> SearchStrategy[Palette]:
-    """A few of each, the simplest first; repeated values weigh more."""
+    """Draw a few values of each kind, the simplest first; a repeated value has more weight."""
     return st.builds(
         Palette,
         steps_ms=_some([0, 1, 500, 1000, 100, 1001, 250, 500, 1000, 2500, 9000], 4),
@@ -120,7 +120,7 @@ def palettes() -> SearchStrategy[Palette]:
 
 
 def _filters() -> SearchStrategy[str]:
-    """Filter text with every connective, three-valued on the nullable fields."""
+    """Draw a filter with any connectives, three-valued on the nullable fields."""
     return st.recursive(
         st.sampled_from(CONDITIONS),
         lambda inner: st.one_of(
@@ -133,7 +133,7 @@ def _filters() -> SearchStrategy[str]:
 
 @st.composite
 def rules(draw: st.DrawFn, palette: Palette) -> dict[str, Any]:
-    """A rule whose limit is near what short windows give; now and then one to be rejected."""
+    """Draw a rule whose limit is near the aggregates of short windows; sometimes a rule that is rejected."""
     rule: dict[str, Any] = {
         "ruleId": draw(st.sampled_from([1, 1, 2, 3])),
         "ruleState": draw(st.sampled_from(palette.states)),
@@ -157,7 +157,7 @@ def rules(draw: st.DrawFn, palette: Palette) -> dict[str, Any]:
 
 
 def _controls() -> SearchStrategy[dict[str, Any]]:
-    """What ends things: deletes, clears, and a record that only exports."""
+    """Draw a delete, a clear, or an export."""
     control = st.sampled_from(["CLEAR_STATE_ALL", "DELETE_RULES_ALL", "CLEAR_STATE_ALL_STOP", "EXPORT_RULES_CURRENT"])
     return st.one_of(
         st.integers(1, 3).map(lambda rule_id: {"ruleId": rule_id, "ruleState": "DELETE"}),
@@ -166,7 +166,7 @@ def _controls() -> SearchStrategy[dict[str, Any]]:
 
 
 def _transactions(palette: Palette, partitions: int) -> SearchStrategy[Tx]:
-    """A transaction of one of few keys; most have an id of their own, few do not parse."""
+    """Draw a transaction of one of a few keys. Most have a new id, a few are unreadable."""
     fields = st.fixed_dictionaries(
         {
             "payeeId": st.sampled_from(palette.payees),
@@ -181,15 +181,15 @@ def _transactions(palette: Palette, partitions: int) -> SearchStrategy[Tx]:
 
 
 def _rule_records(palette: Palette, content: SearchStrategy[dict[str, Any]]) -> SearchStrategy[RuleRecord]:
-    """A rule record some time after the step before."""
+    """Draw a rule record some time after the previous step."""
     return st.builds(RuleRecord, st.sampled_from(palette.steps_ms), st.sampled_from([0, 0, 0, 700]), content)
 
 
 @st.composite
 def documents(draw: st.DrawFn, partitions: int = 2, cut: bool = True) -> dict[str, Any]:
-    """A document of up to 60 steps over `partitions` partitions; with `cut`, in batches with pins of their own.
+    """Draw a document of up to 60 steps over `partitions` partitions; with `cut`, in batches with their own pins.
 
-    It spans less than ten minutes: the engine keeps a superseded epoch for as long, for rows of a slower partition.
+    It spans less than ten minutes, because the engine keeps a superseded epoch for ten minutes.
     """
     palette = draw(palettes())
     tx, rule = _transactions(palette, partitions), _rule_records(palette, rules(palette))
@@ -212,7 +212,7 @@ def documents(draw: st.DrawFn, partitions: int = 2, cut: bool = True) -> dict[st
 
 
 def cuts_only(document: dict[str, Any], ends: Sequence[int]) -> dict[str, Any]:
-    """The same stream of one partition cut at these transactions; every batch sees every rule."""
+    """Cut a stream of one partition at these transactions; every batch sees every rule."""
     pin = sum("rule" in step for step in document["steps"])
     last = sum("tx" in step for step in document["steps"])
     bounds = sorted({*(min(end, last) for end in ends), last})
@@ -220,7 +220,7 @@ def cuts_only(document: dict[str, Any], ends: Sequence[int]) -> dict[str, Any]:
 
 
 def in_order(document: dict[str, Any]) -> dict[str, Any]:
-    """The stream in one partition, every transaction happening when it arrives, each once."""
+    """Reorder the stream: one partition, each transaction once, with its append time as event time."""
     steps, ids = [], 0
     for step in document["steps"]:
         if "tx" not in step:
@@ -233,7 +233,7 @@ def in_order(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _document(steps: Sequence[Step]) -> dict[str, Any]:
-    """Lay the steps out in time. Transaction ids count up, except where one repeats an earlier id."""
+    """Lay the steps out in time. Transaction ids count up, unless a step repeats an earlier id."""
     now_ms, ids = START_MS, [1]
     laid: list[dict[str, Any]] = []
     for step in steps:
@@ -252,7 +252,7 @@ def _document(steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def _batches(document: dict[str, Any], cuts: Sequence[Cut], partitions: int) -> list[dict[str, Any]]:
-    """Recorded cuts: offsets and pin only grow, and the last batch reads and sees everything."""
+    """Compute the recorded cuts. Offsets and pin only grow; the last batch reads every record and sees every rule."""
     lengths = [sum("tx" in s and s.get("partition", 0) == p for s in document["steps"]) for p in range(partitions)]
     rules_end = sum("rule" in step for step in document["steps"])
     ends, pin = [0] * partitions, 0

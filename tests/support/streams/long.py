@@ -1,4 +1,4 @@
-"""Long streams from a plain random generator, for what short ones cannot show: merged chunks, clean-up, many cuts."""
+"""Long streams from a plain random generator, for effects that need length: merged chunks, clean-up, many cuts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ ENDINGS = ["CLEAR_STATE_ALL", "DELETE_RULES_ALL", *["DELETE"] * 6]
 
 
 def long_document(seed: int, transactions: int) -> dict[str, Any]:
-    """A document of `fraud replay` with so many transactions; its pace, lag, keys and rules differ from seed to seed.
+    """Generate a document of `fraud replay` with this many transactions. The seed varies its pace, lag, keys and rules.
 
-    Each batch takes what has been appended up to some moment, in both partitions, and sees the rules up to it.
+    Each batch reads the records appended up to some moment in both partitions, and sees the rules up to that moment.
     """
     stream = _Stream(Random(seed))
     for _ in range(4):
@@ -30,7 +30,7 @@ def long_document(seed: int, transactions: int) -> dict[str, Any]:
 
 
 class _Stream:
-    """The stream as far as it has come."""
+    """A stream under construction."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -54,7 +54,7 @@ class _Stream:
         }
 
     def step(self) -> None:
-        """A moment later: a transaction, sometimes after a change of the rules or before a cut."""
+        """Advance the time and add a transaction, sometimes after a rule change or before a cut."""
         self._now_ms += self.random.randint(0, 2 * self._pace_ms)
         for act, chance in self._chances.items():
             if self.random.random() < chance:

@@ -21,9 +21,9 @@ from hypothesis.strategies import SearchStrategy
 STREAMS = int(os.environ.get("FRAUD_STREAMS", "200"))
 SEED = int(os.environ.get("FRAUD_SEED", "1"))
 SHRINKS = pytest.mark.timeout(900)
-"""For tests of streams: a stream that fails is shrunk for up to five minutes."""
+"""Settings for tests of streams: Hypothesis shrinks a failing stream for up to five minutes."""
 
-# The first example is always the simplest document there is, the second a random one.
+# Hypothesis's first example is always the simplest document, the second a random one.
 _ONE_STREAM = settings(
     max_examples=2,
     deadline=None,
@@ -55,14 +55,14 @@ def check_stream(stream_seed: int, strategy: SearchStrategy[Any], check: Callabl
 
 
 def drawn(stream_seed: int, strategy: SearchStrategy[Any]) -> Any:
-    """The stream of a seed, for a test that takes too long to shrink it."""
+    """Draw the stream of a seed, for a test that is too slow to shrink it."""
     examples: list[Any] = []
     check_stream(stream_seed, strategy, examples.append)
     return examples[-1]
 
 
 def check_long(document: Document, check: Callable[[Document], None]) -> None:
-    """Check a document, and if it fails the shortest beginning of it that fails as well."""
+    """Check a document. If it fails, report its shortest failing beginning."""
 
     def fails(count: int) -> bool:
         try:
@@ -99,6 +99,6 @@ def beginning(document: Document, count: int) -> Document:
 
 
 def described(differences: list[str], document: Mapping[str, Any]) -> str:
-    """The differences, then the document with a line for each step: `fraud replay` reads it when it is put together."""
+    """Format the differences, then the document with one line per step, as input for `fraud replay`."""
     head = {name: value for name, value in document.items() if name != "steps"}
     return "\n".join([*differences, json.dumps(head), *(json.dumps(step) for step in document["steps"])])

@@ -22,7 +22,7 @@ import typer
 
 from fraud_rules.cli import app
 from fraud_rules.model.day import DAY_MS
-from tests.support.documented import Documented, bare_environment, documented, fresh_clone
+from tests.support.documented import DocumentedCommand, bare_environment, documented, fresh_clone
 from tests.support.places import ROOT
 from tests.support.ports import free_ports
 
@@ -92,7 +92,7 @@ def run_of(text: str) -> Run | None:
     return next((run for run in RUNS if re.fullmatch(run.pattern, text, re.DOTALL)), None)
 
 
-def in_order(*, long: bool) -> list[Documented]:
+def in_order(*, long: bool) -> list[DocumentedCommand]:
     """The commands to run, in the order of the table: the broker before what needs it."""
     found = [each for each in documented(ROOT).values() if long or not each.aside]
     return [
@@ -207,7 +207,7 @@ def test_every_command_speaks_in_a_fresh_clone(clone: Clone, long: bool) -> None
     assert not left, left
 
 
-def _fault_of(command: Documented, clone: Clone) -> str | None:
+def _fault_of(command: DocumentedCommand, clone: Clone) -> str | None:
     run = run_of(command.text)
     assert run is not None
     process = clone.shell(runnable(command.text, clone))

@@ -14,7 +14,7 @@ from fraud_rules.codec.transactions.record import MAX_DETAIL_LENGTH, MAX_RECORD_
 from fraud_rules.errors import RecordRejected
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT
-from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED, Accepted, Rejected
+from tests.support.records.corpus import ACCEPTED, APPEND_MS, FUTURE_TOLERANCE_MS, REJECTED, AcceptedCase, RejectedCase
 
 MALFORMED = [case for case in REJECTED if case.reason != "future_event_time"]
 SCHEMA = TransactionSchema.load(ROOT / "config" / "schema.yaml")
@@ -51,13 +51,13 @@ def rows(decoded: DecodeResult, schema: TransactionSchema = SCHEMA) -> list[dict
 
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.name)
-def test_accepted(case: Accepted) -> None:
+def test_accepted(case: AcceptedCase) -> None:
     decoded = decode(case.record)
     assert (rows(decoded), decoded.rejects, decoded.ignored) == ([case.values], [], 0)
 
 
 @pytest.mark.parametrize("case", REJECTED, ids=lambda case: case.name)
-def test_rejected(case: Rejected) -> None:
+def test_rejected(case: RejectedCase) -> None:
     decoded = decode(case.record)
     assert [(reject.index, reject.reason) for reject in decoded.rejects] == [(0, case.reason)]
     assert len(decoded.batch) == 0
@@ -70,8 +70,8 @@ def test_the_whole_corpus_in_one_batch() -> None:
     cases = [case for pair in zip(ACCEPTED * 5, REJECTED, strict=False) for case in pair]
     values = [value for case in cases for value in (case.record, None)]
     decoded = decode(*values)
-    good = {2 * i: case.values for i, case in enumerate(cases) if isinstance(case, Accepted)}
-    bad = [(2 * i, case.reason) for i, case in enumerate(cases) if isinstance(case, Rejected)]
+    good = {2 * i: case.values for i, case in enumerate(cases) if isinstance(case, AcceptedCase)}
+    bad = [(2 * i, case.reason) for i, case in enumerate(cases) if isinstance(case, RejectedCase)]
     assert decoded.batch.offset.tolist() == list(good)
     assert rows(decoded) == list(good.values())
     assert [(reject.index, reject.reason) for reject in decoded.rejects] == bad
@@ -79,7 +79,7 @@ def test_the_whole_corpus_in_one_batch() -> None:
 
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.name)
-def test_the_careful_reader_alone_agrees(case: Accepted) -> None:
+def test_the_careful_reader_alone_agrees(case: AcceptedCase) -> None:
     schema_order = read_record(case.record, SCHEMA)
     (quick,) = rows(decode(case.record))
     unscaled = {"paymentAmount": int(str(quick["paymentAmount"]).replace(".", ""))}
@@ -87,7 +87,7 @@ def test_the_careful_reader_alone_agrees(case: Accepted) -> None:
 
 
 @pytest.mark.parametrize("case", MALFORMED, ids=lambda case: case.name)
-def test_the_quick_reader_is_never_certain_of_a_bad_record(case: Rejected) -> None:
+def test_the_quick_reader_is_never_certain_of_a_bad_record(case: RejectedCase) -> None:
     reading = quick_reader(SCHEMA).read([case.record], MAX_RECORD_BYTES)
     assert (len(reading.at), reading.unsure) == (0, [0])
     with pytest.raises(RecordRejected, match=case.reason):

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.service.audit import FIRST
-from tests.support.control_plane.scene import ANN, Scene, given
+from tests.support.control_plane.scene import ANN, Scene, rule_input
 
 TRIGGERS = ("audit_no_update", "audit_no_delete")
 
@@ -22,9 +22,9 @@ WHERE seq = 1
 
 
 def three_changes(scene: Scene) -> None:
-    scene.service.create(ANN, given())
+    scene.service.create(ANN, rule_input())
     scene.service.change_state(ANN, 1, 1, StateName.SHADOW, "look")
-    scene.service.edit(ANN, 1, 2, given(limit=30))
+    scene.service.edit(ANN, 1, 2, rule_input(limit=30))
 
 
 def behind_its_back(scene: Scene, statement: str) -> None:

@@ -17,7 +17,7 @@ from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.kafka.reader import Record
 from tests.support.control_plane.change_events import ROW, envelope
 from tests.support.control_plane.hostile import HOSTILE
-from tests.support.control_plane.scene import ANN, LIMITS, PAT, SCHEMA, Scene, given
+from tests.support.control_plane.scene import ANN, LIMITS, PAT, SCHEMA, Scene, rule_input
 
 
 def apply_record(scene: Scene, *values: bytes | None, start: int = 0) -> None:
@@ -114,7 +114,7 @@ def test_a_record_that_is_no_change_is_refused_and_passed(scene: Scene, value: b
 
 
 def test_a_rule_of_somebody_elses_is_left_alone(scene: Scene) -> None:
-    scene.service.create(ANN, given(ruleId=5))
+    scene.service.create(ANN, rule_input(ruleId=5))
     apply_record(scene, envelope("c", ROW), envelope("d", None, ROW))
     assert scene.service.rule(5).row.state is StateName.DRAFT
     assert refusals(scene) == [["ruleId: belongs to ui"], ["ruleId: belongs to ui"]]
@@ -122,7 +122,7 @@ def test_a_rule_of_somebody_elses_is_left_alone(scene: Scene) -> None:
 
 def test_whoever_edits_a_rule_of_the_table_takes_it_over(scene: Scene) -> None:
     apply_record(scene, envelope("c", ROW))
-    scene.service.edit(PAT, 5, 1, given(limit=99))
+    scene.service.edit(PAT, 5, 1, rule_input(limit=99))
     apply_record(scene, envelope("u", {**ROW, "limit": "1"}), start=1)
     assert scene.service.rule(5).row.document["limit"] == 99
 

@@ -72,7 +72,7 @@ def test_what_is_ours_is_marked_and_not_taken_in_again(scene: Scene, log: Memory
     assert (row.revision, row.log_version, row.published) == (2, 2, True)
     assert scene.service.versions(1).items[0].log_version == 2
     assert scene.service.outbox().pending == 0
-    assert scene.told[-1] == RuleChanged(1, 2)
+    assert scene.notified[-1] == RuleChanged(1, 2)
     log.mirror.apply_records(log.records, log.end)
     assert [each.revision for each in scene.service.versions(5).items] == [1]
     in_step(scene, log)
@@ -164,7 +164,7 @@ def test_a_change_that_fails_half_way_leaves_only_its_row_in_the_audit_log(
         log.write(ruleId=rule_id, ruleState="ACTIVE")
     log.apply_record()
     assert [row.rule_id for row in scene.service.rules().items] == [1, 3]
-    assert [changed.rule_id for changed in scene.told] == [1, 3]
+    assert [changed.rule_id for changed in scene.notified] == [1, 3]
     rows = scene.service.audit_rows().items
     assert [(row.action, row.subject) for row in reversed(rows)] == [
         ("log.rule", "rule 1"),

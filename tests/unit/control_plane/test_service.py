@@ -16,7 +16,7 @@ from fraud_ops.control_plane.domain.views import DecisionName, RuleChanged, Rule
 from fraud_ops.control_plane.settings import Bounds
 from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow
 from fraud_rules.codec.rules.export import RuleFormat
-from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, RULE, VIC, Scene, given
+from tests.support.control_plane.scene import ABE, ADA, ANN, PAT, PIA, RULE, VIC, Scene, rule_input
 from tests.support.records.flink_demo import DEFAULT_RULES
 
 SHADOW, ACTIVE, PAUSE, DELETE = StateName.SHADOW, StateName.ACTIVE, StateName.PAUSE, StateName.DELETE
@@ -30,14 +30,14 @@ def sent(scene: Scene) -> list[dict[str, Any]]:
 
 def in_state(scene: Scene, *states: StateName, **members: Any) -> RuleWithForms:
     """A rule by ann, moved through these states by ada."""
-    detail = scene.service.create(ANN, given(**members))
+    detail = scene.service.create(ANN, rule_input(**members))
     for state in states:
         detail = scene.another(four_eyes=False).change_state(ADA, detail.row.rule_id, detail.row.revision, state)
     return detail
 
 
 def test_a_rule_goes_from_draft_to_its_end(scene: Scene) -> None:
-    draft = scene.service.create(ANN, given(name="Mules"), "first try")
+    draft = scene.service.create(ANN, rule_input(name="Mules"), "first try")
     assert (draft.row.rule_id, draft.row.revision, draft.row.state) == (1, 1, StateName.DRAFT)
     assert sent(scene) == []
     shadow = scene.service.change_state(ANN, 1, 1, SHADOW)
@@ -50,7 +50,7 @@ def test_a_rule_goes_from_draft_to_its_end(scene: Scene) -> None:
     assert [each.state for each in scene.service.versions(1).items] == [DELETE, PAUSE, ACTIVE, SHADOW, StateName.DRAFT]
     assert scene.service.rules().items == ()
     assert [row.rule_id for row in scene.service.rules(state=DELETE).items] == [1]
-    assert scene.told == [RuleChanged(1, revision) for revision in (1, 2, 3, 4, 5)]
+    assert scene.notified == [RuleChanged(1, revision) for revision in (1, 2, 3, 4, 5)]
     assert scene.service.verify_audit().whole
 
 
@@ -66,9 +66,9 @@ def test_amounts_keep_their_digits(scene: Scene) -> None:
 
 def test_a_change_of_what_somebody_else_changed_is_refused(scene: Scene) -> None:
     in_state(scene, SHADOW)
-    scene.service.edit(ABE, 1, 2, given(limit=30))
+    scene.service.edit(ABE, 1, 2, rule_input(limit=30))
     with pytest.raises(Conflict, match="'abe' has changed") as stale:
-        scene.service.edit(ANN, 1, 2, given(limit=40))
+        scene.service.edit(ANN, 1, 2, rule_input(limit=40))
     assert stale.value.revision == 3
     for change in (scene.service.change_state, scene.service.rollback):
         with pytest.raises(Conflict):
@@ -78,7 +78,7 @@ def test_a_change_of_what_somebody_else_changed_is_refused(scene: Scene) -> None
 
 def test_every_fault_of_a_rule_is_told_by_field(scene: Scene) -> None:
     with pytest.raises(Invalid) as invalid:
-        scene.service.create(ANN, given(limit="much", groupingKeyNames=["nobody"], windowMinutes=0, colour="red"))
+        scene.service.create(ANN, rule_input(limit="much", groupingKeyNames=["nobody"], windowMinutes=0, colour="red"))
     assert {reason.field for reason in invalid.value.reasons} == {
         "limit", "groupingKeyNames", "windowMinutes", "colour",
     }  # fmt: skip
@@ -127,40 +127,40 @@ def test_a_rule_can_be_given_as_document_text_or_yaml(scene: Scene) -> None:
 
 
 def test_a_rule_without_grouping_says_that_it_is_over_all_transactions(scene: Scene) -> None:
-    made = scene.service.create(ANN, given(groupingKeyNames=[]))
+    made = scene.service.create(ANN, rule_input(groupingKeyNames=[]))
     assert (made.row.document["groupingKeyNames"], made.says) == (
         [],
         "SUM(paymentAmount) > 20 in 20 min over all transactions",
     )
-    (change,) = scene.service.validate(given(groupingKeyNames=["payeeId"]), rule_id=made.row.rule_id).changes
+    (change,) = scene.service.validate(rule_input(groupingKeyNames=["payeeId"]), rule_id=made.row.rule_id).changes
     assert (change.field, change.before, change.after) == ("groupingKeyNames", [], ["payeeId"])
-    assert not scene.service.validate(given(groupingKeyNames=None)).valid
+    assert not scene.service.validate(rule_input(groupingKeyNames=None)).valid
 
 
 def test_an_edit_keeps_the_state_and_says_so(scene: Scene) -> None:
     in_state(scene, SHADOW)
     with pytest.raises(Invalid, match="ruleState"):
-        scene.service.edit(ANN, 1, 2, given(ruleState="ACTIVE"))
+        scene.service.edit(ANN, 1, 2, rule_input(ruleState="ACTIVE"))
     with pytest.raises(Invalid, match="ruleId"):
-        scene.service.edit(ANN, 1, 2, given(ruleId=2))
-    detail = scene.service.edit(ANN, 1, 2, given(ruleState="SHADOW", ruleId=1, limit=30))
+        scene.service.edit(ANN, 1, 2, rule_input(ruleId=2))
+    detail = scene.service.edit(ANN, 1, 2, rule_input(ruleState="SHADOW", ruleId=1, limit=30))
     assert (detail.row.state, detail.row.revision) == (SHADOW, 3)
 
 
 def test_an_edit_that_changes_nothing_is_none(scene: Scene) -> None:
     in_state(scene, SHADOW)
-    assert scene.service.edit(ANN, 1, 2, given()).row.revision == 2
+    assert scene.service.edit(ANN, 1, 2, rule_input()).row.revision == 2
     assert len(sent(scene)) == 1
 
 
 def test_a_deleted_rules_id_can_be_used_again(scene: Scene) -> None:
     in_state(scene, SHADOW, DELETE)
     with pytest.raises(RequestRefused, match="deleted"):
-        scene.service.edit(ADA, 1, 3, given(limit=30))
-    assert scene.service.create(ANN, given(ruleId=1)).row.revision == 4
+        scene.service.edit(ADA, 1, 3, rule_input(limit=30))
+    assert scene.service.create(ANN, rule_input(ruleId=1)).row.revision == 4
     with pytest.raises(Conflict):
-        scene.service.create(ANN, given(ruleId=1))
-    assert scene.service.create(ANN, given()).row.rule_id == 2
+        scene.service.create(ANN, rule_input(ruleId=1))
+    assert scene.service.create(ANN, rule_input()).row.rule_id == 2
 
 
 def test_an_analyst_asks_and_an_approver_decides(scene: Scene) -> None:
@@ -185,7 +185,7 @@ def test_an_analyst_asks_and_an_approver_decides(scene: Scene) -> None:
 def test_with_four_eyes_nobody_activates_what_they_asked_for_or_wrote(scene: Scene) -> None:
     in_state(scene, SHADOW)
     service = scene.another(four_eyes=True)
-    by_pat = service.edit(PAT, 1, 2, given(limit=99))
+    by_pat = service.edit(PAT, 1, 2, rule_input(limit=99))
     asked = service.change_state(PIA, 1, by_pat.row.revision, ACTIVE)
     assert asked.row.pending is not None
     assert (asked.row.pending.author, asked.row.pending.requested_by) == (PAT.user, PIA.user)
@@ -194,7 +194,7 @@ def test_with_four_eyes_nobody_activates_what_they_asked_for_or_wrote(scene: Sce
             service.decide(who, asked.row.pending.id, approve=True)
     service.decide(ADA, asked.row.pending.id, approve=True)
     assert service.rule(1).row.state is ACTIVE
-    assert service.edit(PAT, 1, service.rule(1).row.revision, given(limit=1)).row.pending is not None
+    assert service.edit(PAT, 1, service.rule(1).row.revision, rule_input(limit=1)).row.pending is not None
     assert service.rule(1).row.document["limit"] == 99
     assert service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE).row.state is PAUSE
 
@@ -203,7 +203,7 @@ def test_what_was_asked_for_lapses_when_the_rule_changes(scene: Scene) -> None:
     in_state(scene, SHADOW)
     asked = scene.service.change_state(ANN, 1, 2, ACTIVE).row.pending
     assert asked is not None
-    scene.service.edit(ABE, 1, 2, given(limit=1_000_000))
+    scene.service.edit(ABE, 1, 2, rule_input(limit=1_000_000))
     with pytest.raises(Conflict, match="withdrawn"):
         scene.service.decide(PAT, asked.id, approve=True)
     assert scene.service.rule(1).row.state is SHADOW
@@ -212,7 +212,7 @@ def test_what_was_asked_for_lapses_when_the_rule_changes(scene: Scene) -> None:
 
 def test_an_edit_that_was_asked_for_is_made_as_asked(scene: Scene) -> None:
     in_state(scene, SHADOW, ACTIVE)
-    asked = scene.service.edit(ANN, 1, 3, given(limit=77)).row.pending
+    asked = scene.service.edit(ANN, 1, 3, rule_input(limit=77)).row.pending
     assert asked is not None
     assert asked.document["limit"] == 77
     scene.service.decide(PAT, asked.id, approve=True)
@@ -226,7 +226,7 @@ def test_an_edit_that_was_asked_for_is_made_as_asked(scene: Scene) -> None:
 
 def test_a_rollback_is_a_new_revision_with_an_old_document(scene: Scene) -> None:
     in_state(scene, SHADOW, ACTIVE)
-    scene.service.edit(PAT, 1, 3, given(limit=30, name="Larger"))
+    scene.service.edit(PAT, 1, 3, rule_input(limit=30, name="Larger"))
     back = scene.service.rollback(PAT, 1, 4, 3, "too many alerts")
     assert (back.row.revision, back.row.state, back.row.document["limit"]) == (5, ACTIVE, 20)
     assert back.author == "ann"
@@ -240,20 +240,20 @@ def test_a_rollback_is_a_new_revision_with_an_old_document(scene: Scene) -> None
 
 def test_force_is_for_approvers(scene: Scene) -> None:
     with pytest.raises(RequestRefused, match="force"):
-        scene.service.create(ANN, given(force=True))
-    scene.service.create(PAT, given(force=True))
-    assert scene.service.edit(ANN, 1, 1, given(force=True, limit=30)).row.revision == 2
+        scene.service.create(ANN, rule_input(force=True))
+    scene.service.create(PAT, rule_input(force=True))
+    assert scene.service.edit(ANN, 1, 1, rule_input(force=True, limit=30)).row.revision == 2
 
 
 def test_validating_saves_nothing_and_says_what_would_change(scene: Scene) -> None:
     in_state(scene, SHADOW)
-    judged = scene.service.validate(given(limit=25), 1)
+    judged = scene.service.validate(rule_input(limit=25), 1)
     assert judged.valid
     assert [(each.field, each.before, each.after) for each in judged.changes] == [("limit", 20, 25)]
     assert judged.yaml is not None
     assert "limit: 25" in judged.yaml
-    assert scene.service.validate(given(ruleId=1)).changes == []
-    assert not scene.service.validate(given(ruleState="ACTIVE"), 1).valid
+    assert scene.service.validate(rule_input(ruleId=1)).changes == []
+    assert not scene.service.validate(rule_input(ruleState="ACTIVE"), 1).valid
     assert scene.service.rule(1).row.revision == 2
 
 
@@ -276,7 +276,7 @@ def test_controls_are_typed_by_an_admin(scene: Scene) -> None:
 
 def test_rules_are_found_and_listed_in_pages(scene: Scene) -> None:
     for name in ("Mules", "Mules 100%", "Cards", "Structuring"):
-        scene.service.create(ANN, given(name=name, owner="team-a" if name == "Cards" else None))
+        scene.service.create(ANN, rule_input(name=name, owner="team-a" if name == "Cards" else None))
     first = scene.service.rules(limit=3)
     assert [row.rule_id for row in first.items] == [1, 2, 3]
     assert [row.rule_id for row in scene.service.rules(limit=3, cursor=first.next).items] == [4]
@@ -406,8 +406,8 @@ def test_roles_come_from_the_settings_until_the_table_says_otherwise(scene: Scen
 
 
 NO_VIEWERS_WORK = {
-    "create": lambda service, who: service.create(who, given()),
-    "edit": lambda service, who: service.edit(who, 1, 2, given(limit=1)),
+    "create": lambda service, who: service.create(who, rule_input()),
+    "edit": lambda service, who: service.edit(who, 1, 2, rule_input(limit=1)),
     "change state": lambda service, who: service.change_state(who, 1, 2, ACTIVE),
     "roll back": lambda service, who: service.rollback(who, 1, 2, 1),
     "control": lambda service, who: service.control(who, "EXPORT_RULES_CURRENT"),
@@ -436,7 +436,7 @@ def test_a_viewer_changes_nothing(scene: Scene, deed: str) -> None:
 )
 def test_a_name_cannot_pass_for_another_line(scene: Scene, user: str) -> None:
     with pytest.raises(Invalid, match="user"):
-        scene.service.create(Actor(user, Role.ADMIN), given())
+        scene.service.create(Actor(user, Role.ADMIN), rule_input())
     with pytest.raises(Invalid, match="user"):
         scene.service.bind(ADA, user, Role.VIEWER)
 
@@ -444,8 +444,10 @@ def test_a_name_cannot_pass_for_another_line(scene: Scene, user: str) -> None:
 def test_remarks_are_bounded(scene: Scene) -> None:
     for comment in ("x" * 2_001, "\x00", "\ud800"):
         with pytest.raises(Invalid, match="comment"):
-            scene.service.create(ANN, given(), comment)
-    scene.service.create(ANN, given(name="<script>\r\nalert(1)</script>"), "line\r\nforged: ada deleted everything")
+            scene.service.create(ANN, rule_input(), comment)
+    scene.service.create(
+        ANN, rule_input(name="<script>\r\nalert(1)</script>"), "line\r\nforged: ada deleted everything"
+    )
     (row,) = scene.service.audit_rows().items
     assert row.who == "ann"
     assert scene.service.verify_audit() == scene.service.verify_audit()
@@ -455,14 +457,14 @@ def test_remarks_are_bounded(scene: Scene) -> None:
 def test_more_rules_or_waiting_changes_than_allowed_are_refused(scene: Scene) -> None:
     service = scene.another(bounds=Bounds(rules=2, outbox=2))
     for _ in range(2):
-        service.create(ANN, given())
+        service.create(ANN, rule_input())
     with pytest.raises(RequestRefused, match="at most 2"):
-        service.create(ANN, given())
+        service.create(ANN, rule_input())
     service.change_state(ANN, 1, 1, SHADOW)
-    service.edit(ANN, 1, 2, given(limit=1))
-    service.edit(ANN, 1, 3, given(limit=2))
+    service.edit(ANN, 1, 2, rule_input(limit=1))
+    service.edit(ANN, 1, 3, rule_input(limit=2))
     with pytest.raises(Unavailable, match="Kafka"):
-        service.edit(ANN, 1, 4, given(limit=3))
+        service.edit(ANN, 1, 4, rule_input(limit=3))
     assert service.outbox().pending == 3
 
 
@@ -470,7 +472,7 @@ def test_what_fails_leaves_no_trace(scene: Scene) -> None:
     in_state(scene, SHADOW)
     before = (scene.service.rule(1), scene.service.verify_audit(), scene.service.outbox())
     with pytest.raises(Conflict):
-        scene.service.edit(ANN, 1, 1, given(limit=1))
+        scene.service.edit(ANN, 1, 1, rule_input(limit=1))
     with pytest.raises(RequestRefused):
         scene.service.change_state(PAT, 1, 2, PAUSE)
     assert (scene.service.rule(1), scene.service.verify_audit(), scene.service.outbox()) == before

@@ -21,7 +21,7 @@ from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import Base, Fact
 from fraud_rules.configuration.project import Project
 from fraud_rules.errors import ConfigError
-from tests.support.control_plane.scene import ADA, Scene, given
+from tests.support.control_plane.scene import ADA, Scene, rule_input
 from tests.support.waiting import until
 
 
@@ -51,9 +51,9 @@ def test_writers_take_turns_and_lose_nothing(scene: Scene) -> None:
     other = Scene(Database.open(scene.settings.database), scene.settings, scene.clock)
 
     def write(service: Scene, rule_id: int) -> None:
-        detail = service.service.create(ADA, given(ruleId=rule_id))
+        detail = service.service.create(ADA, rule_input(ruleId=rule_id))
         for limit in range(1, 6):
-            detail = service.service.edit(ADA, rule_id, detail.row.revision, given(limit=limit))
+            detail = service.service.edit(ADA, rule_id, detail.row.revision, rule_input(limit=limit))
 
     threads = [threading.Thread(target=write, args=((scene, other)[each % 2], each)) for each in range(1, 9)]
     for thread in threads:
@@ -96,10 +96,10 @@ def test_a_writer_that_is_stopped_makes_the_others_fail_by_name(scene: Scene) ->
             assert writer.stdout is not None and writer.stdout.readline() == b"writes\n"
             writer.send_signal(signal.SIGSTOP)
             with pytest.raises(StoreBusy, match=f"process {writer.pid} has held control.db.writer.lock"):
-                quick.service.create(ADA, given())
+                quick.service.create(ADA, rule_input())
         finally:
             writer.kill()
-    assert quick.service.create(ADA, given()).row.rule_id == 1
+    assert quick.service.create(ADA, rule_input()).row.rule_id == 1
     quick.database.close()
 
 

@@ -11,7 +11,7 @@ import pytest
 from fraud_rules.model.rule import Aggregator, Operator, Rule, RuleState
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
-from tests.support.oracle.arithmetic import judge
+from tests.support.oracle.arithmetic import compare_with_limit
 from tests.support.oracle.filters import parse_filter
 from tests.support.streams.generated import START_MS
 
@@ -53,7 +53,7 @@ def _rule(aggregator: str, sign: str, limit: str, unique: tuple[str, ...] = ()) 
     ],
 )
 def test_writes_aggregates_exactly(aggregator: str, values: list[str], text: str) -> None:
-    verdict = judge(_rule(aggregator, ">", "-1000"), [{"v": Decimal(value)} for value in values])
+    verdict = compare_with_limit(_rule(aggregator, ">", "-1000"), [{"v": Decimal(value)} for value in values])
     assert verdict == (True, text)
 
 
@@ -69,22 +69,22 @@ def test_writes_aggregates_exactly(aggregator: str, values: list[str], text: str
     ],
 )
 def test_compares_no_deviation_with_limits_of_any_sign(sign: str, limit: str, holds: bool) -> None:
-    verdict = judge(_rule("STDDEV", sign, limit), [{"v": Decimal(5)}])
+    verdict = compare_with_limit(_rule("STDDEV", sign, limit), [{"v": Decimal(5)}])
     assert verdict == (holds, "0")
 
 
 def test_compares_a_mean_beyond_any_float() -> None:
     window: list[dict[str, Any]] = [{"v": Decimal("0.1")}, {"v": Decimal("0.1")}, {"v": Decimal("0.2")}]
-    assert judge(_rule("AVG", ">", "0.1333333333333333333333"), window) == (True, "0.133333")
-    assert judge(_rule("AVG", ">", "0.1333333333333333333334"), window) == (False, "0.133333")
+    assert compare_with_limit(_rule("AVG", ">", "0.1333333333333333333333"), window) == (True, "0.133333")
+    assert compare_with_limit(_rule("AVG", ">", "0.1333333333333333333334"), window) == (False, "0.133333")
 
 
 def test_aggregates_of_nothing_give_no_verdict() -> None:
     window: list[dict[str, Any]] = [{"v": None, "u": None}]
     for aggregator in ("SUM", "AVG", "MIN", "MAX", "STDDEV"):
-        assert judge(_rule(aggregator, "<", "10"), window) is None
-    assert judge(_rule("COUNT_DISTINCT", "<", "10", ("u",)), window) == (True, "0")
-    assert judge(_rule("COUNT", "<", "10"), window) == (True, "1")
+        assert compare_with_limit(_rule(aggregator, "<", "10"), window) is None
+    assert compare_with_limit(_rule("COUNT_DISTINCT", "<", "10", ("u",)), window) == (True, "0")
+    assert compare_with_limit(_rule("COUNT", "<", "10"), window) == (True, "1")
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,6 @@ def test_differences_name_each_part() -> None:
 
 
 def test_fractions_never_meet_floats() -> None:
-    verdict = judge(_rule("SUM", "=", "0.3"), [{"v": Decimal("0.1")}, {"v": Decimal("0.2")}])
+    verdict = compare_with_limit(_rule("SUM", "=", "0.3"), [{"v": Decimal("0.1")}, {"v": Decimal("0.2")}])
     assert verdict == (True, "0.3")
     assert Fraction(Decimal("0.3")) != Fraction(0.3)

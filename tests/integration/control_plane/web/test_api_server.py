@@ -116,7 +116,7 @@ def _readers_at(processes: int, server: ApiServer, stack: ExitStack) -> list[Str
 
 def _received_rules(reader: StreamReader) -> set[int]:
     """The rules whose changes a reader has received."""
-    return {each.data["ruleId"] for each in list(reader.told) if each.name == "rules"}
+    return {each.data["ruleId"] for each in list(reader.events) if each.name == "rules"}
 
 
 def _serving(server: ApiServer) -> set[int]:

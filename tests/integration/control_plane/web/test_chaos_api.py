@@ -24,7 +24,7 @@ from fraud_ops.control_plane.store.models import RuleHead
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
 from fraud_rules.logs.rule_status import await_operations
-from tests.support.control_plane.chaos import judge, survive, topics_of
+from tests.support.control_plane.chaos import check_final_state, survive, topics_of
 from tests.support.control_plane.scene import Scene
 from tests.support.control_plane.web.api_server import ApiServer, api_server
 from tests.support.control_plane.web.server import RULE
@@ -168,5 +168,5 @@ def test_servers_and_brokers_killed_under_many_changes(
     with api_server(own_broker, project, tmp_path) as server:
         with writing(server, revisions):
             survive(scene, own_broker, Served(server), total, KILLS, seed)
-        judge(scene, topics, total)
+        check_final_state(scene, topics, total)
         agrees(scene, server, topics, Installation.make(tmp_path / "detector", project, topics))

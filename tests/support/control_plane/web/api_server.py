@@ -1,4 +1,4 @@
-"""A real API server of Airflow's with the control plane in it, and a way to ask it."""
+"""A real Airflow API server with the control plane, and a client for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASSWORD = "a password"
 
 
 class ApiServer:
-    """A running API server, and a way to ask it."""
+    """A running API server and a client for it."""
 
     def __init__(self, airflow: LocalAirflow) -> None:
         self.airflow = airflow
@@ -31,17 +31,17 @@ class ApiServer:
         self._tokens: dict[str, str] = {}
 
     def start(self) -> None:
-        """Return once the control plane answers."""
+        """Start the server and return once the control plane answers."""
         self.airflow.start(Component.API_SERVER)
         until(lambda: self._answers(), f"the control plane answers (logs: {self.airflow.logs})", 170)
 
     def ask(self, method: str, path: str, user: str = USER, **options: Any) -> httpx.Response:
-        """A request to the API."""
+        """Send a request to the API."""
         headers = {**self.headers(user), **options.pop("headers", {})}
         return self._client.request(method, self.api + path, headers=headers, **options)
 
     def headers(self, user: str = USER) -> dict[str, str]:
-        """What a login gives."""
+        """The headers of a logged-in user."""
         if user not in self._tokens:
             body = {"username": user, "password": PASSWORD}
             answer = self._client.post(f"{self.airflow.site.url}/auth/token", json=body)
@@ -50,7 +50,7 @@ class ApiServer:
         return {"Authorization": f"Bearer {self._tokens[user]}"}
 
     def stream(self, last_id: str | None = None) -> StreamReader:
-        """A reader of the stream."""
+        """Create a reader of the alert stream."""
         return StreamReader(f"{self.api}/alerts/stream", self.headers(), last_id)
 
     def _answers(self) -> bool:
@@ -69,8 +69,8 @@ def api_server(
     settings: Mapping[str, str] | None = None,
     prepare: Callable[[LocalAirflow], None] | None = None,
 ) -> Iterator[ApiServer]:
-    """An API server, ready; `admin` and `anna` may log in, unless settings of Airflow's say otherwise. `prepare` is
-    called when Airflow's database is there."""
+    """A ready API server. `admin` and `anna` may log in, unless Airflow's settings name other users. `prepare` is
+    called as soon as Airflow's database exists."""
     kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}
     passwords = folder / "logins.json"
     site = AirflowSite(

@@ -1,4 +1,4 @@
-"""The control plane as Airflow serves it, without the rest of Airflow: its login, its lifespan, our application."""
+"""The control plane inside Airflow's login and lifespan, without the rest of Airflow."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ RULE: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """An auth manager of Airflow's that is initialized, and a token for each user."""
+    """An initialized auth manager of Airflow, and a token for each user."""
 
     application: FastAPI
     tokens: dict[str, str]
 
     def headers(self, user: str) -> dict[str, str]:
-        """What shows who one is."""
+        """The headers that authenticate a user."""
         return {"Authorization": f"Bearer {self.tokens[user]}"}
 
 
 @contextmanager
 def airflow_login(home: Path, users: Iterable[str]) -> Iterator[Login]:
-    """The simple auth manager, with these users; what it asks a database for is one table."""
+    """Airflow's simple auth manager with these users. It needs one table of Airflow's database."""
     users = list(users)
     passwords = home / "passwords.json"
     passwords.write_text(json.dumps({user: f"{user}'s secret" for user in users}))
@@ -131,24 +131,24 @@ class Server:
             yield cls(client, login, topics, parts, application, alarms)
 
     def ask(self, method: str, path: str, user: str | None = "admin", **options: Any) -> httpx.Response:
-        """A request to the API, as a user, or as nobody who is logged in."""
+        """Send a request to the API as a user; None sends it without a login."""
         headers = {**({} if user is None else self.login.headers(user)), **options.pop("headers", {})}
         return self.client.request(method, API + path, headers=headers, **options)
 
     def rule(self, user: str = "analyst", **members: Any) -> dict[str, Any]:
-        """A new draft."""
+        """Create a draft rule."""
         answer = self.ask("POST", "/rules", user, json={"document": {**RULE, **members}})
         assert answer.status_code == 201, answer.text
         return dict(answer.json())
 
     def move(self, rule: dict[str, Any], state: str, user: str = "approver") -> httpx.Response:
-        """Ask for another state of a rule as it was read."""
+        """Request a transition of a rule, based on the revision that was read."""
         match = {"If-Match": f'"{rule["revision"]}"'}
         return self.ask("POST", f"/rules/{rule['ruleId']}/state", user, json={"state": state}, headers=match)
 
 
 def mounted(application: FastAPI, login: Login) -> FastAPI:
-    """The application below the root as Airflow has it: the same lifespan, the login beside it."""
+    """Mount the application as Airflow does: below the root, with the same lifespan, beside the login."""
     root = FastAPI(lifespan=airflow_app.lifespan)
     root.mount(PREFIX, application)
     root.mount("/auth", login.application)

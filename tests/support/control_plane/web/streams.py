@@ -1,4 +1,4 @@
-"""A reader of the alert stream over HTTP, as a browser's EventSource is one."""
+"""A reader of the alert stream over HTTP that behaves like a browser's EventSource."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.support.waiting import until
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One event, and when it was read, in epoch ms."""
+class StreamEvent:
+    """One event, with the time at which it was read in epoch ms."""
 
     name: str
     data: Any
@@ -25,8 +25,8 @@ class Told:
 
 
 class StreamReader:
-    """Reads in a thread until it is closed. `last_id` is what it would resume from. Entering it raises HTTPStatusError
-    where it is refused.
+    """Reads in a thread until it is closed. `last_id` is the id from which it would resume. Entering the context raises
+    HTTPStatusError if the server refuses the request.
     """
 
     def __init__(self, url: str, headers: dict[str, str], last_id: str | None = None) -> None:
@@ -34,7 +34,7 @@ class StreamReader:
         self._client = httpx.Client(timeout=httpx.Timeout(10, read=60))
         self._request = self._client.build_request("GET", url, headers={**headers, **resume})
         self.last_id = last_id
-        self.told: list[Told] = []
+        self.events: list[StreamEvent] = []
         self.opened = threading.Event()
         self._refused: httpx.HTTPStatusError | None = None
         self._closed = False
@@ -53,20 +53,21 @@ class StreamReader:
         self._client.close()
 
     def alerts(self) -> list[str]:
-        """The ids of the alerts told, singly or in bundles, in order."""
-        items = [told.data["items"] if told.name == "alerts" else [told.data] for told in self._of("alert", "alerts")]
+        """The ids of the alerts in the order of their events, single or bundled."""
+        events = self._of("alert", "alerts")
+        items = [event.data["items"] if event.name == "alerts" else [event.data] for event in events]
         return [alert["alertId"] for each in items for alert in each]
 
     def await_alerts(self, count: int) -> list[str]:
-        """Those, once there are so many."""
+        """Wait for `count` alerts and return their ids."""
         return until(lambda: found if len(found := self.alerts()) >= count else None, f"{count} alerts", 30)
 
-    def await_event(self, name: str) -> Told:
-        """The first event of a name."""
+    def await_event(self, name: str) -> StreamEvent:
+        """Wait for the first event of a name."""
         return until(lambda: next(iter(self._of(name)), None), name, 30)
 
-    def _of(self, *names: str) -> list[Told]:
-        return [each for each in list(self.told) if each.name in names]
+    def _of(self, *names: str) -> list[StreamEvent]:
+        return [each for each in list(self.events) if each.name in names]
 
     def _run(self) -> None:
         try:
@@ -85,11 +86,11 @@ class StreamReader:
             self.opened.set()
         except (httpx.HTTPError, RuntimeError, OSError):
             if not self._closed:
-                self.told.append(Told("ended", None, "", time.time() * 1_000))
+                self.events.append(StreamEvent("ended", None, "", time.time() * 1_000))
 
     def _dispatch(self, fields: dict[str, str]) -> None:
         self.last_id = fields.get("id", self.last_id)
         if "data" in fields:
-            told = Told(fields["event"], json.loads(fields["data"]), fields["id"], time.time() * 1_000)
-            self.told.append(told)
+            event = StreamEvent(fields["event"], json.loads(fields["data"]), fields["id"], time.time() * 1_000)
+            self.events.append(event)
         self.opened.set()
