@@ -15,10 +15,10 @@ def put_to_work(running: World) -> int:
     running.rule(CASH)
     running.rule(MULES)
     resets = running.rule(DEMO_FORM, "SHADOW")
-    wish = {"state": "ACTIVE", "comment": "three frauds in a week, no false alert"}
+    transition = {"state": "ACTIVE", "comment": "three frauds in a week, no false alert"}
     for rule_id in (rapid, asked):
         etag = running.ask("GET", f"/rules/{rule_id}").headers["etag"]
-        answer = running.ask("POST", f"/rules/{rule_id}/state", "ann", json=wish, headers={"If-Match": etag})
+        answer = running.ask("POST", f"/rules/{rule_id}/state", "ann", json=transition, headers={"If-Match": etag})
         assert answer.status_code == 202, answer.text
     (approval,) = (
         each["id"] for each in running.ask("GET", "/approvals?open=true").json()["items"] if each["ruleId"] == rapid

@@ -34,7 +34,7 @@ class People:
         context.add_init_script(f"localStorage.setItem('theme', '{theme}')")
         self._contexts.append(context)
         page = context.new_page()
-        page.on("console", self._said)
+        page.on("console", self._record)
         page.on("pageerror", lambda error: self._faults.append(str(error)))
         return page
 
@@ -49,7 +49,7 @@ class People:
             context.close()
         assert not self._faults, self._faults
 
-    def _said(self, message: ConsoleMessage) -> None:
+    def _record(self, message: ConsoleMessage) -> None:
         # The browser reports each refused request on the console. The pages show those errors themselves.
         if message.type == "error" and "Failed to load resource" not in message.text:
             self._faults.append(message.text)

@@ -49,20 +49,24 @@ def busy(running: World, fired: int) -> Iterator[int]:
     paying = Thread(target=pay)
     paying.start()
     try:
-        until(lambda: len(running.ask("GET", "/progress?minutes=15").json()["points"]) >= POINTS, "a while", 300)
+        until(
+            lambda: len(running.ask("GET", "/progress?minutes=15").json()["points"]) >= POINTS,
+            "the charts have enough points",
+            300,
+        )
         yield fired
     finally:
         enough.set()
         paying.join()
 
 
-def test_the_rules(busy: int, running: World, people: People) -> None:
+def test_a_picture_of_the_rules(busy: int, running: World, people: People) -> None:
     page = people.page("ben")
     visit(page, running.control, "rules", busy)
     _keep(page, "rules")
 
 
-def test_the_editor_with_errors(busy: int, running: World, people: People) -> None:
+def test_a_picture_of_the_editor_with_errors(busy: int, running: World, people: People) -> None:
     page = people.page("ann")
     visit(page, running.control, "rule", busy)
     form = page.get_by_role("region", name="Form")
@@ -76,7 +80,7 @@ def test_the_editor_with_errors(busy: int, running: World, people: People) -> No
     _keep(page, "editor")
 
 
-def test_an_alert_with_its_evidence(busy: int, people: People) -> None:
+def test_a_picture_of_an_alert_with_its_evidence(busy: int, people: People) -> None:
     page = people.open("ann", f"/alerts?rule={busy}")
     alert = page.get_by_role("list", name="Alerts").get_by_role("listitem").nth(1)
     alert.get_by_role("button", name=re.compile("Rapid")).click()
@@ -85,7 +89,7 @@ def test_an_alert_with_its_evidence(busy: int, people: People) -> None:
     _keep(page, "alerts")
 
 
-def test_the_detector(busy: int, running: World, people: People) -> None:
+def test_a_picture_of_the_detector(busy: int, running: World, people: People) -> None:
     page = people.page("ann")
     visit(page, running.control, "detector", busy)
     expect(page.get_by_role("region", name="Latency").locator("path.recharts-curve").first).to_be_visible()

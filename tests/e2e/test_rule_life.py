@@ -138,7 +138,7 @@ def test_a_viewer_can_only_read(running: World, people: People) -> None:
     expect(page.get_by_role("link", name="Audit")).to_have_count(0)
 
 
-def test_the_rules_by_keyboard_alone(running: World, people: People) -> None:
+def test_the_rules_work_with_the_keyboard_alone(running: World, people: People) -> None:
     running.rule({"name": "Keyboard one", **MINIMAL})
     running.rule({"name": "Keyboard two", **MINIMAL})
     page = people.open("ann", "/rules")

@@ -66,7 +66,7 @@ def test_the_demo_is_steered_and_a_planted_fraud_is_alerted(running: World, peop
     expect(exactly).to_have_value(str(QUIET_PER_S))
     exactly.fill("12")
     exactly.press("Tab")
-    until(lambda: running.ask("GET", "/demo").json()["perS"] == 12, "the traffic follows")
+    until(lambda: running.ask("GET", "/demo").json()["perS"] == 12, "the traffic changes")
     page.get_by_role("button", name="Plant huge payment").click()
     expect(page.get_by_role("status").filter(has_text="huge payment")).to_contain_text("sent")
     page.get_by_role("link", name="Show alerts").click()
@@ -76,7 +76,7 @@ def test_the_demo_is_steered_and_a_planted_fraud_is_alerted(running: World, peop
     expect(exactly).to_have_value("0")
 
 
-def test_what_is_exported_is_imported_again(running: World, people: People, tmp_path: Path) -> None:
+def test_exported_rules_are_imported_again(running: World, people: People, tmp_path: Path) -> None:
     rule_id = running.rule({**MINIMAL, "name": "To be exported", "limit": 123_456}, "SHADOW")
     page = people.open("ann", "/rules")
     page.get_by_role("button", name="Export").click()
@@ -207,7 +207,7 @@ def test_a_dead_detector_shows_on_every_page(running: World, people: People, pro
     expect(page.get_by_role("region", name="Metrics")).to_contain_text("Waiting payments: 0")
 
 
-def test_a_control_of_all_rules_needs_typed_confirmation(running: World, people: People) -> None:
+def test_a_control_of_all_rules_needs_a_typed_confirmation(running: World, people: People) -> None:
     """The last test in this installation: it deletes all rules."""
     page = people.open("admin", "/admin")
     for title, control in (("Clear all state", "CLEAR_STATE_ALL"), ("Delete all rules", "DELETE_RULES_ALL")):

@@ -1,8 +1,8 @@
-"""The nights under a real Airflow, as a person meets them: frauds of yesterday that came too late to alert are ADDED by
-its run, once; a run for today only reports; a backtest answers; and what later data makes due is queued by itself.
+"""The nightly DAGs under a real Airflow, as a user sees them. The run of yesterday adds frauds that arrived too late to
+alert, once. A run for today only reports. A what-if writes a report. Days with later data are queued automatically.
 
-One installation for all, with traffic throughout. A run is a Spark job of half a minute beside a detector at work, so
-what is not the heart of it is left out of the default run.
+All tests share one installation with traffic. A run is a Spark job of half a minute beside a running detector, so the
+default run of the tests contains only the main cases.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 ARCHIVE = "fraud_archive"
 NIGHT = "fraud_nightly_reevaluation"
-BACKTEST = "fraud_backtest"
+WHAT_IF = "fraud_backtest"
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A run of the nightly DAG for one day, and what it left behind."""
+    """A run of the nightly DAG for one day, and its results."""
 
     run_id: str
     result: DayResult
@@ -44,7 +44,7 @@ class Ended:
 
 
 class Nights:
-    """A supervised installation whose nights are made to come. `day` is the last one that is over and settled."""
+    """A supervised installation with past days. `day` is the last completed day."""
 
     def __init__(self, world: Supervised) -> None:
         self.world = world
@@ -54,16 +54,16 @@ class Nights:
         self.labels: dict[int, str] = {}
 
     def plant(self, day: Day, seed: int = 1) -> None:
-        """Late frauds, judged and archived; by transaction, what they are goes to `labels`."""
+        """Write late frauds, which are evaluated and archived. `labels` has their kinds by transaction."""
         planted = list(late_frauds(day, seed))
         self.labels |= {json.loads(text)["transactionId"]: label for label, text in planted}
         topics, kafka = self.world.context.settings.topics, self.world.site.broker.kafka
         append_records(kafka, topics.transactions, [(b"late", text) for _, text in planted])
-        self.world.await_judged()
+        self.world.await_evaluated()
         self.succeed(ARCHIVE, self.api.trigger(ARCHIVE))
 
     def evaluate(self, day: Day, *, by_parameter: bool = False) -> Ended:
-        """A run by hand, as by the form: by partition, or by its parameter."""
+        """Start a run as the form does: by partition, or by its parameter."""
         run_id = self.api.trigger(NIGHT, day=str(day)) if by_parameter else self.api.trigger(NIGHT, partition=str(day))
         return self.ended(run_id, day)
 
@@ -78,18 +78,18 @@ class Nights:
         assert self.api.await_run(dag_id, run_id) == "success", self.api.task_states(dag_id, run_id)
 
     def evaluated_ms(self, day: Day) -> int:
-        """When a day was evaluated last."""
+        """The time of a day's last evaluation."""
         result = self.days.result(day)
         assert result is not None
         return result.evaluated_ms
 
     def queued_again(self) -> list[str]:
-        """The runs that later data have asked for."""
+        """The runs that were queued for later data."""
         found = self.api.call("GET", f"dags/{NIGHT}/dagRuns?run_id_pattern=again-")["dag_runs"]
         return [each["dag_run_id"] for each in found]
 
     def corrections(self, day: Day) -> list[dict[str, Any]]:
-        """What is published of a day."""
+        """The published corrections of a day."""
         topic = self.world.context.settings.topics.alert_corrections
         await_settled(self.world.site.broker.kafka, [topic])
         (records,) = read_topic(self.world.site.broker.kafka, topic).values()
@@ -101,10 +101,10 @@ class Nights:
 def nights(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nights]:
     with supervised(project, tmp_path_factory.mktemp("nights")) as world:
         nights = Nights(world)
-        # A new installation looks at yesterday by itself, once its archive is there: that would be before us, or after.
+        # A new installation evaluates yesterday automatically once it has an archive. Wait for this run first.
         first = until(lambda: nights.api.runs(NIGHT), "the first night")[0]["dag_run_id"]
         nights.api.call("PATCH", f"dags/{NIGHT}/dagRuns/{first}", state="success")
-        world.await_batches(3)  # of traffic of today: each key group knows that yesterday is over
+        world.await_batches(3)  # traffic of today shows each key group that yesterday is over
         nights.plant(nights.day)
         yield nights
 
@@ -126,7 +126,7 @@ def test_late_frauds_of_yesterday_are_added(nights: Nights, night: Ended) -> Non
     assert (night.summary["day"], night.summary["withheld"]) == (str(nights.day), None)
 
 
-def test_the_button_leads_to_a_page_and_its_numbers(nights: Nights, night: Ended) -> None:
+def test_the_button_leads_to_the_report_page(nights: Nights, night: Ended) -> None:
     page = nights.api.behind(NIGHT, night.run_id, "reevaluate", "Report")
     assert page.headers["content-type"].startswith("text/html")
     assert f"Re-evaluation of {nights.day}" in page.text
@@ -147,14 +147,14 @@ def test_a_day_that_is_not_over_is_only_reported(nights: Nights, night: Ended) -
     assert "Nothing was published: provisional" in page.text
 
 
-def test_a_backtest_answers_with_a_report(nights: Nights) -> None:
-    asked = {"rule": "1", "days": 1, "until": str(nights.day), "limits": "1000, 20000, 60000"}
-    run_id = nights.api.trigger(BACKTEST, **asked)
-    nights.succeed(BACKTEST, run_id)
-    summary = nights.api.xcom(BACKTEST, run_id, "whatif")
+def test_a_what_if_writes_a_report(nights: Nights) -> None:
+    conf = {"rule": "1", "days": 1, "until": str(nights.day), "limits": "1000, 20000, 60000"}
+    run_id = nights.api.trigger(WHAT_IF, **conf)
+    nights.succeed(WHAT_IF, run_id)
+    summary = nights.api.xcom(WHAT_IF, run_id, "whatif")
     assert summary["days"] == [str(nights.day)]
     assert summary["fires"] > 0
-    page = nights.api.behind(BACKTEST, run_id, "whatif", "Report")
+    page = nights.api.behind(WHAT_IF, run_id, "whatif", "Report")
     assert "What if: rule 1" in page.text
     numbers = nights.api.fetch(str(page.url.join("result.json"))).json()
     assert [limit for limit, _ in numbers["limits"]] == [1000, 20000, 60000]
@@ -170,8 +170,8 @@ def test_running_a_day_again_publishes_nothing_new(nights: Nights, night: Ended)
 
 
 @pytest.mark.long
-def test_later_data_queue_their_day_again_by_themselves(nights: Nights, night: Ended) -> None:
-    """A day that was published, and one that was empty. Whichever run comes next finds them due: one for today here."""
+def test_days_with_later_data_are_queued_again(nights: Nights, night: Ended) -> None:
+    """One day was published, the other one was empty. The next run finds both due: here the run for today."""
     today, empty = Day.today(), nights.day.plus(-2)
     run_id = nights.api.trigger(NIGHT, partition=str(empty))
     nights.succeed(NIGHT, run_id)
@@ -187,22 +187,22 @@ def test_later_data_queue_their_day_again_by_themselves(nights: Nights, night: E
     assert second.result.new_corrections > 0
     assert len(nights.corrections(nights.day)) == len(before) + second.result.new_corrections
     nights.evaluate(today, by_parameter=True)
-    assert sorted(nights.queued_again()) == sorted(expected), "nothing is due any more"
+    assert sorted(nights.queued_again()) == sorted(expected), "no day is due"
 
 
 @pytest.mark.long
-def test_a_backfill_takes_a_range_of_days(nights: Nights, night: Ended) -> None:
-    """Only the one in the middle has data."""
+def test_a_backfill_evaluates_a_range_of_days(nights: Nights, night: Ended) -> None:
+    """Only the middle day has data."""
     first, second = nights.day.plus(-5), nights.day.plus(-4)
     nights.plant(second, seed=4)
-    asked = {
+    conf = {
         "dag_id": NIGHT,
         "from_date": f"{first}T00:00:00Z",
         "to_date": f"{nights.day.plus(-3)}T00:00:00Z",
         "reprocess_behavior": "completed",
         "max_active_runs": 1,
     }
-    backfill = nights.api.call("POST", "backfills", **asked)["id"]
+    backfill = nights.api.call("POST", "backfills", **conf)["id"]
     until(lambda: nights.api.call("GET", f"backfills/{backfill}")["completed_at"], "the backfill ends", 400, 0.5)
     runs = nights.api.call("GET", f"dags/{NIGHT}/dagRuns?run_type=backfill")["dag_runs"]
     wanted = [str(first.plus(number)) for number in range(3)]
@@ -214,7 +214,7 @@ def test_a_backfill_takes_a_range_of_days(nights: Nights, night: Ended) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("conf", "reason"),
     [
         ({"rule": "77", "days": 1}, "RuleUnknown: there is no rule 77"),
         ({"rule": '{"ruleId": 1}', "days": 1}, "RuleRejected"),
@@ -222,10 +222,10 @@ def test_a_backfill_takes_a_range_of_days(nights: Nights, night: Ended) -> None:
         ({"rule": "1", "days": 1, "limits": "12, much"}, "InputInvalid"),
     ],
 )
-def test_a_backtest_that_cannot_be_answered_says_why(nights: Nights, asked: dict[str, Any], said: str) -> None:
-    run_id = nights.api.trigger(BACKTEST, **asked)
-    assert nights.api.await_run(BACKTEST, run_id) == "failed"
-    assert said in log_of(nights, BACKTEST, run_id, "whatif")
+def test_a_what_if_that_cannot_run_names_the_reason(nights: Nights, conf: dict[str, Any], reason: str) -> None:
+    run_id = nights.api.trigger(WHAT_IF, **conf)
+    assert nights.api.await_run(WHAT_IF, run_id) == "failed"
+    assert reason in log_of(nights, WHAT_IF, run_id, "whatif")
 
 
 def log_of(nights: Nights, dag_id: str, run_id: str, task_id: str) -> str:

@@ -1,7 +1,7 @@
-"""The detector under a real Airflow: started by its DAGs, replaced when it dies or hangs, untouched by all that can
-happen to Airflow itself. One installation for all, under load throughout; the last test judges every alert of it.
+"""The detector under a real Airflow. Its DAGs start it and replace it when it dies or hangs; failures of Airflow
+itself do not affect it. All tests share one installation under load. The last test checks every alert.
 
-What takes minutes is left out of the default run: `pytest -m integration tests/installation/test_supervision.py`.
+The default run omits the tests that take minutes: `pytest -m integration tests/installation/test_supervision.py`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def test_the_dags_start_the_detector_and_seed_its_rules(world: Supervised) -> No
 
 
 def test_a_fresh_start_leaves_airflows_home_page_green(world: Supervised) -> None:
-    """Also the check of the checkpoint, which runs before there is one; and no run is about a time before the start."""
+    """The check of the checkpoint also runs before the first checkpoint. No run is for a time before the start."""
     for dag_id in QUICK:
         assert world.api.await_run(dag_id, world.api.runs(dag_id, order="run_after")[0]["dag_run_id"]) == "success"
     assert world.api.call("GET", "dags/~/dagRuns?state=failed")["dag_runs"] == []
@@ -92,7 +92,7 @@ def test_a_driver_that_dies_is_replaced(world: Supervised, record_property: pyte
 
 
 @pytest.mark.long
-def test_one_that_hangs_is_replaced_and_writes_no_more(world: Supervised) -> None:
+def test_a_driver_that_hangs_is_replaced_and_writes_no_more(world: Supervised) -> None:
     world.lose_driver(signal.SIGSTOP)
 
 
@@ -110,7 +110,7 @@ def test_a_changed_configuration_is_deployed_on_the_same_checkpoint(world: Super
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
 def test_the_dags_that_start_spark_run_four_times_in_a_row(world: Supervised) -> None:
-    """The same driver goes on at the same epoch beside them, also beside the restore of a copy of its checkpoint."""
+    """The same driver continues in the same epoch meanwhile, also during the restore of a copy of its checkpoint."""
     before, driver = world.attempt().status, world.driver().pid
     runs = {dag_id: [world.api.trigger(dag_id) for _ in range(4)] for dag_id in WITH_SPARK}
     states = {dag_id: [world.api.await_run(dag_id, each) for each in run_ids] for dag_id, run_ids in runs.items()}
@@ -128,7 +128,7 @@ def test_the_dags_that_start_spark_run_four_times_in_a_row(world: Supervised) ->
     "component",
     [Component.TRIGGERER, *(pytest.param(each, marks=pytest.mark.long) for each in OTHER_COMPONENTS)],
 )
-def test_the_detector_never_notices_a_component_that_is_killed(world: Supervised, component: Component) -> None:
+def test_the_detector_is_unaffected_by_a_killed_component(world: Supervised, component: Component) -> None:
     before, driver = world.attempt().status, world.driver().pid
     restart(world.site, component)
     since_ms = now_ms()
@@ -158,7 +158,9 @@ def test_a_supervising_run_that_is_failed_cleared_paused_or_deleted_harms_nothin
     adopted("cleared")
     world.api.call("PATCH", f"dags/{DAG_ID}", is_paused=True)
     run_id = world.api.newest_run(DAG_ID)["dag_run_id"]
-    world.api.call("PATCH", f"dags/{DAG_ID}/dagRuns/{run_id}", state="failed")  # Airflow deletes none that runs
+    world.api.call(
+        "PATCH", f"dags/{DAG_ID}/dagRuns/{run_id}", state="failed"
+    )  # Airflow does not delete a run that is running
     world.api.call("DELETE", f"dags/{DAG_ID}/dagRuns/{run_id}")
     world.await_batches(2)
     world.api.call("PATCH", f"dags/{DAG_ID}", is_paused=False)
@@ -166,7 +168,7 @@ def test_a_supervising_run_that_is_failed_cleared_paused_or_deleted_harms_nothin
 
 
 @pytest.mark.long
-def test_one_that_was_drained_stays_so_until_it_is_started(world: Supervised) -> None:
+def test_a_drained_detector_stays_drained_until_a_start(world: Supervised) -> None:
     run_id = world.api.trigger("fraud_detector_ops", action="drain", reason="a test of stopping")
     assert world.api.await_run("fraud_detector_ops", run_id) == "success"
     seen = world.await_health(Health.STOPPED)
@@ -181,7 +183,7 @@ def test_one_that_was_drained_stays_so_until_it_is_started(world: Supervised) ->
 
 
 @pytest.mark.long
-def test_what_is_done_by_hand_can_be_done_four_times_in_a_row(world: Supervised) -> None:
+def test_manual_operations_work_four_times_in_a_row(world: Supervised) -> None:
     before = world.attempt().status.epoch
     runs = [world.api.trigger("fraud_detector_ops", action="restart", reason="a test") for _ in range(4)]
     assert [world.api.await_run("fraud_detector_ops", each) for each in runs] == ["success"] * 4
@@ -189,14 +191,19 @@ def test_what_is_done_by_hand_can_be_done_four_times_in_a_row(world: Supervised)
 
 
 @pytest.mark.long
-def test_another_airflow_at_the_same_detector_tells_and_touches_nothing(world: Supervised, tmp_path: Path) -> None:
+def test_another_airflow_with_the_same_detector_reports_and_changes_nothing(world: Supervised, tmp_path: Path) -> None:
     before, driver = world.attempt().status, world.driver().pid
     with_dags(world.context.project.root, tmp_path, DAG_ID)
     here = world.site.airflow.site
     site = replace(here, home=tmp_path / "airflow", project=Project(tmp_path), port=demo_ports()[2])
     with lone_airflow(site) as there:
-        run_id = until(lambda: there.runs(DAG_ID), "the other one supervises", RUN_S, 0.5)[0]["dag_run_id"]
-        until(lambda: there.task_states(DAG_ID, run_id)["supervise"] == "deferred", "it has looked", RUN_S, 0.5)
+        run_id = until(lambda: there.runs(DAG_ID), "the other Airflow supervises", RUN_S, 0.5)[0]["dag_run_id"]
+        until(
+            lambda: there.task_states(DAG_ID, run_id)["supervise"] == "deferred",
+            "the other Airflow has observed the detector",
+            RUN_S,
+            0.5,
+        )
         assert there.xcom(DAG_ID, run_id, "deploy")["health"] == Health.DUPLICATE
         assert there.xcom(DAG_ID, run_id, "supervise", "_link_Runbook").endswith("/duplicate")
         since_ms = now_ms()
@@ -212,7 +219,7 @@ def test_another_airflow_at_the_same_detector_tells_and_touches_nothing(world: S
 @pytest.mark.long
 @pytest.mark.parametrize("deciding", [False, True])
 def test_every_command_of_the_runbooks_works(world: Supervised, project: Project, *, deciding: bool) -> None:
-    """Those that decide something make a run, which a paused DAG keeps and does not carry out."""
+    """Commands that write intents create a run. Its DAG is paused, so the run does not start."""
     found = {each for path in (project.root / "docs" / "runbooks").glob("*.md") for each in commands_of(path)}
     commands = sorted(each for each in found if each.startswith(DECIDING) is deciding)
     assert len(commands) >= 10
@@ -229,22 +236,24 @@ def test_every_command_of_the_runbooks_works(world: Supervised, project: Project
 
 
 @pytest.mark.long
-def test_every_alert_of_all_this_is_right(world: Supervised) -> None:
+def test_every_alert_of_the_installation_is_right(world: Supervised) -> None:
     verdict = world.check_run()
     assert verdict.right, verdict.faults
 
 
 def end_supervision(world: Supervised) -> None:
-    """End the run that supervises, and return once the next one does."""
+    """End the supervising run, and return once the next run supervises."""
     run_id = world.api.newest_run(DAG_ID)["dag_run_id"]
-    until(lambda: world.api.task_states(DAG_ID, run_id).get("supervise") == "deferred", "it supervises", RUN_S, 0.25)
+    until(
+        lambda: world.api.task_states(DAG_ID, run_id).get("supervise") == "deferred", "the run supervises", RUN_S, 0.25
+    )
     world.api.call("PATCH", f"dags/{DAG_ID}/dagRuns/{run_id}/taskInstances/supervise", new_state="success")
 
-    def goes_on() -> bool:
+    def next_run_supervises() -> bool:
         newest = world.api.newest_run(DAG_ID)["dag_run_id"]
         return newest != run_id and world.api.task_states(DAG_ID, newest).get("supervise") == "deferred"
 
-    until(goes_on, "the next run supervises", RUN_S, 0.25)
+    until(next_run_supervises, "the next run supervises", RUN_S, 0.25)
 
 
 def commands_of(page: Path) -> list[str]:
@@ -253,7 +262,7 @@ def commands_of(page: Path) -> list[str]:
 
 
 def run_in(world: Supervised, command: str) -> subprocess.CompletedProcess[str]:
-    """As a person in the installation's folder."""
+    """Run a command as a user in the installation's folder."""
     home = world.context.project.root
     environ = {**world.site.airflow.site.environment(), "FRAUD_BOOTSTRAP": world.site.broker.bootstrap}
     words = shlex.split(command)

@@ -1,4 +1,4 @@
-"""A checkpoint that is not whole, or not this detector's, is refused by name; nothing is written, nothing made anew."""
+"""A damaged or foreign checkpoint is refused by name. The start writes nothing and recreates nothing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OUTPUTS = (
 
 @dataclass
 class Site:
-    """A detector that has worked and ended in order. `older` is its checkpoint as it was some batches before."""
+    """A detector that has worked and ended cleanly. `older` is a copy of its checkpoint from some batches before."""
 
     installation: Installation
     detectors: DetectorsInTurn
@@ -57,7 +57,7 @@ class Site:
     now_ms: int = START_MS
 
     def work(self, rounds: int = 1) -> None:
-        """Let the running detector judge some more, a batch a round."""
+        """Let the running detector evaluate more transactions, one batch per round."""
         for _ in range(rounds):
             for number in range(8):
                 self.now_ms += 500
@@ -72,21 +72,21 @@ class Site:
                 record = json.dumps(tx).encode()
                 self.documents[record] = tx
                 self.logs.append(record, self.now_ms, number % 2)
-            self.judge()
+            self.await_evaluated()
 
-    def judge(self) -> None:
-        """Return once everything is judged."""
+    def await_evaluated(self) -> None:
+        """Return once everything is evaluated."""
         self.logs.flush()
-        until(self._has_judged, "everything is judged")
+        until(self._has_evaluated, "everything is evaluated")
 
-    def _has_judged(self) -> bool:
+    def _has_evaluated(self) -> bool:
         progress = self.installation.progress()
         return bool(progress) and covers(
             progress[-1], self.logs.ends, self.installation.topics.names, self.logs.rules_end
         )
 
     def written(self) -> dict[str, list[Any]]:
-        """Everything that readers of committed records see, by role."""
+        """The committed records of the output topics, by role."""
         bootstrap = self.installation.topics.bootstrap
         topics = {role: getattr(self.installation.topics.names, role) for role in OUTPUTS}
         await_settled(self.installation.topics.kafka, topics.values())
@@ -123,7 +123,7 @@ Damage = Callable[[Path], None]
 
 
 def last_batch(checkpoint: Path) -> int:
-    """The last finished batch; one more may have been planned and not begun."""
+    """The last finished batch. Another one may be planned and not started."""
     return max(batches(checkpoint / "commits"))
 
 
@@ -152,7 +152,7 @@ def batch_gone(log: str, back: int) -> Damage:
 
 
 def end_gone(log: str, count: int = 1) -> Damage:
-    """The files of the last finished batches are missing, and those of what was planned after."""
+    """The files of the last finished batches and of later planned batches are missing."""
 
     def damage(checkpoint: Path) -> None:
         last = last_batch(checkpoint)
@@ -168,7 +168,7 @@ def remove(checkpoint: Path, log: str, doomed: range) -> None:
 
 
 def rewritten(name: str, content: Callable[[bytes], bytes]) -> Damage:
-    """A file, or that of the last batch in a log, has other content: after a torn write, or a hand that meant well."""
+    """A file, or the file of the last batch in a log, has other content, as after a torn write or a manual edit."""
 
     def damage(checkpoint: Path) -> None:
         path = checkpoint / name
@@ -245,7 +245,7 @@ FOREIGN = {
 
 
 def refused(site: Site, checkpoint: Path, code: int, says: str, installation: Installation | None = None) -> None:
-    """Starting on this checkpoint ends with the code and words; neither the checkpoint nor Kafka is written to."""
+    """Check that a start ends with this exit code and message, and writes neither to the checkpoint nor to Kafka."""
     files, written = _files(checkpoint), site.written()
     site.detectors.begin(installation or site.installation, checkpoint=checkpoint)
     assert site.detectors.wait_end() == code, site.detectors.said()
@@ -255,7 +255,7 @@ def refused(site: Site, checkpoint: Path, code: int, says: str, installation: In
 
 
 def _files(checkpoint: Path) -> set[str]:
-    """The files that matter: not what a writer leaves when it is interrupted."""
+    """The files without those that an interrupted writer leaves."""
     found = (str(path.relative_to(checkpoint)) for path in checkpoint.rglob("*") if not path.name.startswith("."))
     return {name for name in found if not name.startswith("state/") or name.count("/") < 2}
 
@@ -269,8 +269,8 @@ def test_a_damaged_checkpoint_is_refused(damage: str, site: Site, tmp_path: Path
 
 
 @pytest.mark.parametrize("damage", STATE)
-def test_state_that_is_not_whole_is_refused(damage: str, site: Site, tmp_path: Path) -> None:
-    """Spark reads the state when a batch is planned: that batch ends before it has done anything."""
+def test_incomplete_state_is_refused(damage: str, site: Site, tmp_path: Path) -> None:
+    """Spark reads the state when it plans a batch. This batch ends without any effect."""
     copy = Path(shutil.copytree(site.installation.checkpoint, tmp_path / "copy"))
     STATE[damage](copy)
     finished, written = batches(copy / "commits"), site.written()
@@ -282,18 +282,18 @@ def test_state_that_is_not_whole_is_refused(damage: str, site: Site, tmp_path: P
 
 
 @pytest.mark.parametrize("damage", FOREIGN)
-def test_a_checkpoint_that_does_not_fit_what_is_written_is_refused(damage: str, site: Site, tmp_path: Path) -> None:
+def test_a_checkpoint_that_contradicts_the_outputs_is_refused(damage: str, site: Site, tmp_path: Path) -> None:
     harm, says = FOREIGN[damage]
     copy = Path(shutil.copytree(site.installation.checkpoint, tmp_path / "copy"))
     harm(copy)
     refused(site, copy, CheckpointForeign.exit_code, says)
 
 
-def test_a_checkpoint_older_than_what_is_written_is_refused(site: Site) -> None:
+def test_a_checkpoint_older_than_the_outputs_is_refused(site: Site) -> None:
     refused(site, site.older, CheckpointDamaged.exit_code, "is an older copy")
 
 
-def test_an_empty_checkpoint_is_refused_when_something_is_written(site: Site, tmp_path: Path) -> None:
+def test_an_empty_checkpoint_is_refused_if_outputs_exist(site: Site, tmp_path: Path) -> None:
     site.detectors.begin(site.installation, checkpoint=tmp_path / "empty")
     assert site.detectors.wait_end() == CheckpointForeign.exit_code
     assert "restore its checkpoint" in site.detectors.said()
@@ -327,10 +327,10 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_by_name(site: Site, tmp_
     assert "cannot be used" in site.detectors.said()
 
 
-def test_a_replayed_batch_writes_nothing_new(site: Site) -> None:
-    """The last commit file is gone: Spark repeats the batch, whose outputs are written already."""
+def test_a_repeated_batch_writes_nothing_new(site: Site) -> None:
+    """The last commit file is missing, so Spark repeats the batch. Its outputs are in Kafka already."""
     before = site.written()
-    for log in ("offsets", "pins"):  # what was planned for after it, and not begun
+    for log in ("offsets", "pins"):  # the next batch, planned and not started
         last = last_batch(site.installation.checkpoint)
         remove(site.installation.checkpoint, log, range(last + 1, last + 2))
     end_gone("commits")(site.installation.checkpoint)
@@ -344,7 +344,7 @@ def test_a_replayed_batch_writes_nothing_new(site: Site) -> None:
     assert not differences(site.installation, site.documents)[0]
 
 
-def test_a_stop_in_the_rule_log_holds_until_somebody_starts_it(site: Site) -> None:
+def test_a_stop_in_the_rule_log_holds_until_an_explicit_start(site: Site) -> None:
     site.detectors.begin(site.installation)
     site.detectors.wait_ready()
     site.now_ms += 1
@@ -355,7 +355,7 @@ def test_a_stop_in_the_rule_log_holds_until_somebody_starts_it(site: Site) -> No
     site.detectors.begin(site.installation)
     assert site.detectors.wait_end() == DetectorStopped.exit_code
     assert site.written() == written
-    for flags in (["--resume"], []):  # lifted once, it is lifted
+    for flags in (["--resume"], []):  # the stop stays lifted
         site.detectors.begin(site.installation, *flags)
         site.detectors.wait_ready()
         site.work(1)

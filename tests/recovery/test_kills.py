@@ -1,6 +1,7 @@
-"""Nothing is lost, written twice or wrong, whatever is killed.
+"""Outputs are complete, exact and without duplicates after any kill.
 
-`FRAUD_KILLS` says how many kills (20), in rounds of 20, each with a detector and topics of its own; `FRAUD_SEED` which.
+`FRAUD_KILLS` is the number of kills (20), in rounds of 20. Each round has its own detector and topics. `FRAUD_SEED`
+selects the kills.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ RATE = 60.0
 
 @pytest.fixture(scope="module")
 def own_broker(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker these tests may kill."""
+    """A broker that these tests may kill."""
     own = Broker(tmp_path_factory.mktemp("own-broker"), *free_ports(2), project)
     own.start()
     yield own
@@ -58,7 +59,7 @@ def own_topics(own_broker: Broker, project: Project) -> OwnTopics:
 
 
 @pytest.mark.parametrize("number", range(-(-KILLS // A_ROUND)))
-def test_what_is_written_is_what_the_oracle_says(
+def test_the_outputs_equal_those_of_the_oracle(
     number: int, own_broker: Broker, own_topics: OwnTopics, project: Project, tmp_path: Path
 ) -> None:
     seed = SEED + number

@@ -1,6 +1,6 @@
 """A full disk, a zombie, a takeover, a damaged checkpoint and a rebuild, each once, in one run of one detector.
 
-The variants of each are in test_takeover, test_checkpoint and test_rebuild, which run long.
+The variants of each are in test_takeover, test_checkpoint and test_rebuild, which are long tests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROWS = 200
 
 
 class Story(Site):
-    """One installation under load, whose checkpoint is on a disk of its own."""
+    """One installation under load, whose checkpoint has its own disk."""
 
     def await_batches(self, count: int) -> None:
         known = len(self.installation.progress())
@@ -44,14 +44,14 @@ class Story(Site):
         ballast.unlink()
 
     def take_over(self) -> None:
-        """From a detector that sleeps, and wakes when the other has gone on."""
+        """Take over from a suspended detector, which wakes while the other detector works."""
         zombie = self.start()
         self.await_batches(3)
         zombie.signal_all(signal.SIGSTOP)
         self.start().wait_ready()
         self.await_batches(2)
         zombie.signal_all(signal.SIGCONT)
-        # Spark can notice the other one first, in the checkpoint, and a write that slept can time out.
+        # Spark may find the other detector's batch in the checkpoint first, and a suspended write may time out.
         ends = (Fenced.exit_code, DetectorFailed.exit_code, BrokerUnavailable.exit_code)
         assert zombie.wait_end() in ends, zombie.said()[-2000:]
         zombie.kill()
@@ -65,7 +65,7 @@ class Story(Site):
         self.await_batches(3)
 
 
-def test_every_alert_is_right_after_all_of_them(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+def test_every_alert_is_right_after_all_failures(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
     site = Story(tmp_path / "site", project, topics, seed=7, key_groups=4)
     disk = tmp_path / "disk"
     with small_disk(disk, "64m"), site.working(ROWS):

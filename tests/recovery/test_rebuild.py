@@ -1,5 +1,5 @@
-"""The way out of a damaged checkpoint, and to another number of key groups: recomputed from the topics, nothing lost,
-nothing written twice."""
+"""A rebuild after damage to the checkpoint, or for another number of key groups: the state is recomputed from the
+topics, and outputs are complete and without duplicates."""
 
 from __future__ import annotations
 
@@ -30,18 +30,16 @@ class RebuildSite(Site):
     """A detector under load that is stopped, rebuilt and killed."""
 
     def await_batches(self, count: int) -> None:
-        """Wait for batches since those of now, whatever query they are of."""
+        """Wait for further batches, of any query."""
         known = len(self.installation.progress())
         until(lambda: len(self.installation.progress()) >= known + count, f"{count} more batches are written")
 
     @property
-    def asides(self) -> list[Path]:
+    def old_checkpoints(self) -> list[Path]:
         return sorted(self.installation.home.glob("checkpoint.aside-*"))
 
 
-def test_a_damaged_checkpoint_is_rebuilt_also_when_killed_meanwhile(
-    project: Project, topics: OwnTopics, tmp_path: Path
-) -> None:
+def test_a_damaged_checkpoint_is_rebuilt_also_after_a_kill(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
     with RebuildSite(tmp_path, project, topics, seed=5, key_groups=4).working(ROWS) as site:
         site.start()
         site.await_batches(20)
@@ -51,7 +49,7 @@ def test_a_damaged_checkpoint_is_rebuilt_also_when_killed_meanwhile(
         assert site.start().wait_end() == CheckpointDamaged.exit_code
         site.load.allow(ROWS)
         killed = site.start("--rebuild=once")
-        until(lambda: site.asides, "the damaged one is set aside")
+        until(lambda: site.old_checkpoints, "the damaged checkpoint is set aside")
         killed.kill()
         again = site.start()
         site.await_batches(1)
@@ -59,14 +57,14 @@ def test_a_damaged_checkpoint_is_rebuilt_also_when_killed_meanwhile(
         site.start("--rebuild=once")
         site.await_batches(10)
         site.finish()
-        assert len(site.asides) == 1, "the order was carried out once"
-        assert (site.asides[0] / "offsets").is_dir(), "what was there is kept"
+        assert len(site.old_checkpoints) == 1, "the rebuild ran once"
+        assert (site.old_checkpoints[0] / "offsets").is_dir(), "the old checkpoint is kept"
         found, counts = differences(site.installation, site.load.traffic.documents, rebuilds=1)
         assert not found, "\n".join(found)
         assert counts["alerts"] > 0
 
 
-def test_another_number_of_key_groups(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+def test_a_rebuild_changes_the_number_of_key_groups(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
     with RebuildSite(tmp_path, project, topics, seed=6, key_groups=4).working(ROWS) as site:
         site.start()
         site.await_batches(20)
@@ -85,7 +83,7 @@ def test_another_number_of_key_groups(project: Project, topics: OwnTopics, tmp_p
 
 
 def faults_of_change(before: Installation, after: Installation, documents: dict[bytes, Any]) -> list[str]:
-    """Alerts up to the change are what the oracle says with the old settings, those after it with the new ones."""
+    """Compare alerts with the oracle: up to the change with the old settings, after it with the new ones."""
     run, schema = Run.of(after), TransactionSchema.load(after.schema)
     changed_at = next(i for i, progress in enumerate(run.progress) if progress.rebuilt)
     full = recorded_stream(run, after, documents)

@@ -74,7 +74,7 @@ def retained(installation: Installation) -> int:
 
 @pytest.fixture
 def busy() -> Iterator[None]:
-    """Fourteen processes that do nothing but use the CPU."""
+    """Fourteen processes that only use the CPU."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
     yield
     for loop in loops:
@@ -84,7 +84,7 @@ def busy() -> Iterator[None]:
 
 def test_every_start_succeeds_and_reports_its_work(loaded: Installation, busy: None, tmp_path: Path) -> None:
     for start in range(STARTS):
-        shutil.rmtree(loaded.home / "tmp", ignore_errors=True)  # the views: the state must be restored
+        shutil.rmtree(loaded.home / "tmp", ignore_errors=True)  # without the views, the start must restore the state
         (loaded.home / "tmp").mkdir()
         before = len(loaded.progress())
         send(loaded, range(EVENTS + start * NEW, EVENTS + (start + 1) * NEW))  # a batch without rows needs no state
@@ -103,7 +103,7 @@ def test_every_start_succeeds_and_reports_its_work(loaded: Installation, busy: N
             phases = [work.phase for work in seen]
             assert WorkPhase.SESSION in phases
             assert WorkPhase.BATCH in phases
-            restored = [work.done for work in seen if work.phase is WorkPhase.STATE]  # empty where it took a moment
+            restored = [work.done for work in seen if work.phase is WorkPhase.STATE]  # empty if the phase was short
             assert restored == sorted(restored)
             assert retained(loaded) >= EVENTS
             assert detector.stop() == 0
@@ -118,7 +118,7 @@ def read(path: Path) -> Work | None:
         return None
 
 
-def test_a_python_worker_that_comes_too_late_costs_a_query_and_no_start(
+def test_a_late_python_worker_fails_a_query_and_not_the_start(
     project: Project, topics: OwnTopics, tmp_path: Path
 ) -> None:
     late, python = tmp_path / "late", tmp_path / "python"

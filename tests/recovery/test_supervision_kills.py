@@ -1,6 +1,6 @@
-"""Supervision under load, again and again: a lost driver is replaced, and no kill within Airflow is noticed.
+"""Repeated failures under load: supervision replaces a lost driver. Kills within Airflow do not affect the detector.
 
-`make chaos` runs this; each scenario five times (FRAUD_TIMES). How long it takes is `make bench`'s to say.
+`make chaos` runs these tests, each scenario five times (FRAUD_TIMES). `make bench` measures the times.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def test_a_driver_that_dies_or_hangs_is_replaced(world: Supervised, number: sign
 
 
 @pytest.mark.parametrize("component", list(Component))
-def test_no_kill_of_a_component_is_noticed(world: Supervised, component: Component) -> None:
+def test_the_detector_is_unaffected_by_a_killed_component(world: Supervised, component: Component) -> None:
     before, driver = world.attempt().status, world.driver().pid
     for _ in range(TIMES):
         restart(world.site, component)
@@ -46,6 +46,6 @@ def test_no_kill_of_a_component_is_noticed(world: Supervised, component: Compone
     assert world.attempt().status.epoch == before.epoch
 
 
-def test_every_alert_of_all_this_is_right(world: Supervised) -> None:
+def test_every_alert_of_the_installation_is_right(world: Supervised) -> None:
     verdict = world.check_run()
     assert verdict.right, verdict.faults

@@ -1,6 +1,6 @@
-"""One writer: a detector that another has taken over from ends without writing, also when it was only asleep.
+"""One writer: a replaced detector ends without a write, also after a suspension.
 
-And a disk that is full stops it by name, and costs nothing but the time until there is space again.
+A full disk stops the detector by name. The detector continues once there is space.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class TakeoverSite(Site):
         until(lambda: self.watch.batch_id >= wanted, f"batch {wanted} is written")
 
     def assert_right(self) -> None:
-        """Let the last start read what is left, end it, and compare everything with the oracle."""
+        """Let the last start read the rest, end it, and compare all outputs with the oracle."""
         self.finish()
         found, _ = differences(self.installation, self.load.traffic.documents)
         assert not found, "\n".join(found)
 
 
-def test_a_detector_taken_over_from_while_it_works_ends(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+def test_a_working_detector_ends_after_a_takeover(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
     with TakeoverSite(tmp_path, project, topics, seed=1).working(ROWS) as site:
         first = site.start()
         site.await_batches(3)
@@ -51,8 +51,10 @@ def test_a_detector_taken_over_from_while_it_works_ends(project: Project, topics
         site.assert_right()
 
 
-def test_a_start_that_is_refused_harms_nobody(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
-    """Somebody starts it again with a wrong checkpoint: that one is refused, and the one that works goes on."""
+def test_a_refused_start_does_not_affect_the_running_detector(
+    project: Project, topics: OwnTopics, tmp_path: Path
+) -> None:
+    """A second start with a wrong checkpoint is refused, and the first detector continues."""
     with TakeoverSite(tmp_path, project, topics, seed=4).working(ROWS) as site:
         site.start()
         site.await_batches(3)
@@ -62,7 +64,9 @@ def test_a_start_that_is_refused_harms_nobody(project: Project, topics: OwnTopic
         site.assert_right()
 
 
-def test_a_start_on_a_damaged_copy_harms_nobody(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+def test_a_start_on_a_damaged_copy_does_not_affect_the_running_detector(
+    project: Project, topics: OwnTopics, tmp_path: Path
+) -> None:
     with TakeoverSite(tmp_path, project, topics, seed=8).working(ROWS) as site:
         site.start()
         site.await_batches(3)
@@ -80,7 +84,7 @@ def test_a_start_on_a_damaged_copy_harms_nobody(project: Project, topics: OwnTop
 def test_a_zombie_is_fenced_and_writes_nothing(
     moment: str, project: Project, topics: OwnTopics, tmp_path: Path
 ) -> None:
-    """Frozen at some moment of a batch, and woken when another has long gone on."""
+    """The zombie is suspended in a phase of a batch, and woken after another detector has written batches."""
     with TakeoverSite(tmp_path, project, topics, seed=2).working(ROWS) as site:
         zombie = site.start()
         site.await_batches(3)
@@ -90,15 +94,17 @@ def test_a_zombie_is_fenced_and_writes_nothing(
         site.start().wait_ready()
         site.await_batches(3)
         zombie.signal_all(signal.SIGCONT)
-        # Between two batches it is Spark that notices first, in the checkpoint; frozen in a write for longer than a
-        # request may take, the client gives up before it hears that it is fenced.
+        # Between two batches Spark is the first to fail, on the checkpoint. If a write is suspended for longer than a
+        # request may take, the client times out before it learns that it is fenced.
         ends = (Fenced.exit_code, DetectorFailed.exit_code, BrokerUnavailable.exit_code)
         assert zombie.wait_end() in ends, zombie.said()[-2000:]
         site.await_batches(3)
         site.assert_right()
 
 
-def test_a_full_disk_stops_it_by_name_and_loses_nothing(project: Project, topics: OwnTopics, tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_detector_by_name_and_loses_nothing(
+    project: Project, topics: OwnTopics, tmp_path: Path
+) -> None:
     site = TakeoverSite(tmp_path, project, topics, seed=3)
     with small_disk(site.installation.checkpoint, "1m") as enlarge, site.working(ROWS):
         detector = site.start()

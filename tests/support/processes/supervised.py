@@ -149,7 +149,7 @@ class Supervised:
         agent = [each for each in psutil.process_iter() if _agent_home(self.site) in _arguments(each)]
         return [*self.site.airflow.processes(), *agent]
 
-    def await_judged(self) -> None:
+    def await_evaluated(self) -> None:
         """Wait until the detector has evaluated all present transactions."""
         topic = self.context.settings.topics.transactions
         ends = topic_ends(self.site.broker.kafka, topic)
@@ -164,7 +164,7 @@ class Supervised:
     def check_run(self) -> DemoVerdict:
         """Wait until every record is read, and compare the outputs with the replay of the recorded logs."""
         self.sender.stop()
-        self.await_judged()
+        self.await_evaluated()
         kafka = self.site.broker.kafka
         recording = record_run(kafka, self.context.settings)
         answer = replay_recording(recording, self.context.schema, self.context.settings)
