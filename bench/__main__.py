@@ -22,36 +22,36 @@ from fraud_rules.configuration.project import Project
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the requested measurements; exit code 1 if one failed."""
-    given = _parse(arguments)
-    chosen = [rows for rows in ALL if _is_wanted(rows, given)]
-    if given.list:
+    options = _parse(arguments)
+    chosen = [rows for rows in ALL if _is_wanted(rows, options)]
+    if options.list:
         for rows in chosen:
             print(f"{rows.name:20} {rows.title}")
         return 0
     project = Project.find()
-    if given.against:
-        return _compare(chosen, given, project)
+    if options.against:
+        return _compare(chosen, options, project)
     page = project.root / "docs" / "benchmarks.md"
     # Python finds the package and the detector from the project's folder, independent of the current folder.
     os.chdir(project.root)
     failed = []
-    if not given.render:
+    if not options.render:
         with ending_children():
-            failed = _measure_all(chosen, given, project)
-    if not given.quick:
-        known = {rows.name: found for rows in ALL if (found := results.read(rows.name)) is not None}
-        report.update(page, report.render(ALL, known))
+            failed = _measure_all(chosen, options, project)
+    if not options.quick:
+        measured = {rows.name: found for rows in ALL if (found := results.read(rows.name)) is not None}
+        report.update(page, report.render(ALL, measured))
         print(f"rendered {page}")
     for name in failed:
         print(f"FAILED: {name}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def _compare(chosen: Sequence[Rows], given: argparse.Namespace, project: Project) -> int:
-    """Print the ratios of two revisions' figures; exit code 1 when one could not be measured."""
+def _compare(chosen: Sequence[Rows], options: argparse.Namespace, project: Project) -> int:
+    """Print the ratios of two revisions' figures; exit code 1 if a measurement failed."""
     try:
         with ending_children():
-            lines = against.compare(project.root, given.against, chosen, given.runs)
+            lines = against.compare(project.root, options.against, chosen, options.runs)
     except against.ComparisonFailed as failure:
         print(f"FAILED: {failure}", file=sys.stderr)
         return 1
@@ -67,7 +67,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="NAMES",
-        help="names of groups, or their beginnings or ends, with commas; may be repeated; default: all but soak",
+        help="names of groups, or their prefixes or suffixes, with commas; may be repeated; default: all but soak",
     )
     add("--runs", type=int, default=3, help="number of runs of each group; the groups take turns")
     add("--list", action="store_true", help="list the groups")
@@ -77,23 +77,23 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="check that all groups work: small loads, one run; results and page stay unchanged",
     )
     add("--render", action="store_true", help="only render the page from the saved results")
-    add("--soak-minutes", type=float, default=0, help="also the steady run, for this time (30 for the page)")
+    add("--soak-minutes", type=float, default=0, help="also run the steady load for this time (30 for the page)")
     add(
         "--against",
         metavar="REVISION",
         help="compare HEAD with this revision: both run the groups in turns, --runs times, each in its own worktree and"
-        " environment under var/bench/revisions; results and page are left alone",
+        " environment under var/bench/revisions; results and page stay unchanged",
     )
-    given = parser.parse_args(arguments)
-    if given.against and (given.quick or given.render or given.soak_minutes):
-        parser.error("--against goes with --only and --runs alone")
-    return given
+    options = parser.parse_args(arguments)
+    if options.against and (options.quick or options.render or options.soak_minutes):
+        parser.error("--against allows only --only and --runs")
+    return options
 
 
-def _is_wanted(rows: Rows, given: argparse.Namespace) -> bool:
-    if rows.soak and not given.soak_minutes and not given.list:
+def _is_wanted(rows: Rows, options: argparse.Namespace) -> bool:
+    if rows.soak and not options.soak_minutes and not options.list:
         return False
-    wanted = [name for names in given.only for name in names.split(",") if name]
+    wanted = [name for names in options.only for name in names.split(",") if name]
     exact = {each.name for each in ALL}
     return not wanted or any(
         rows.name == name or (name not in exact and (rows.name.startswith(name) or rows.name.endswith(f"_{name}")))
@@ -101,25 +101,25 @@ def _is_wanted(rows: Rows, given: argparse.Namespace) -> bool:
     )
 
 
-def _measure_all(chosen: Sequence[Rows], given: argparse.Namespace, project: Project) -> list[str]:
+def _measure_all(chosen: Sequence[Rows], options: argparse.Namespace, project: Project) -> list[str]:
     """Run all groups in turns, so that a busy minute does not affect only one. Return the failed runs."""
-    scale = replace(QUICK if given.quick else Scale(), soak_minutes=given.soak_minutes)
+    scale = replace(QUICK if options.quick else Scale(), soak_minutes=options.soak_minutes)
     runs: dict[str, list[dict[str, Any]]] = {rows.name: [] for rows in chosen}
     facts, failed = machine.describe(project), set()
     with ExitStack() as stack:
         lab = stack.enter_context(Lab.open(project)) if any(rows.needs_broker for rows in chosen) else None
-        for turn in range(1 if given.quick else given.runs):
+        for turn in range(1 if options.quick else options.runs):
             for rows in chosen:
                 if rows.soak and turn:
                     continue
                 try:
                     runs[rows.name].append(_measure(rows, lab, scale))
-                except Exception as error:  # noqa: BLE001 - what fails in one run must not cost the figures of the others
+                except Exception as error:  # noqa: BLE001 - a failed run must not lose the figures of the other runs
                     print(f"{rows.name} FAILED: {error!r}", flush=True)
                     failed.add(f"{rows.name}, run {turn + 1}: {error}")
                     continue
-                if not given.quick:
-                    _keep(rows, runs[rows.name], facts, given.soak_minutes)
+                if not options.quick:
+                    _save(rows, runs[rows.name], facts, options.soak_minutes)
     return sorted(failed)
 
 
@@ -128,8 +128,8 @@ def _measure(rows: Rows, lab: Lab | None, scale: Scale) -> dict[str, Any]:
     print(f"{rows.name} ...", flush=True)
     before, started = machine.load_average(), time.monotonic()
     values = rows.measure(lab, scale)  # type: ignore[arg-type]
-    told = {figure.key: report.number(values[figure.key]) for figure in rows.figures if figure.key in values}
-    print(f"{rows.name} [{time.monotonic() - started:.0f} s, load {before:.1f}] {told}", flush=True)
+    shown = {figure.key: report.number(values[figure.key]) for figure in rows.figures if figure.key in values}
+    print(f"{rows.name} [{time.monotonic() - started:.0f} s, load {before:.1f}] {shown}", flush=True)
     return {key: _rounded(value) for key, value in values.items()} | {"load_average": round(before, 1)}
 
 
@@ -137,7 +137,7 @@ def _rounded(value: Any) -> Any:
     return round(value, 3) if isinstance(value, float) else value
 
 
-def _keep(rows: Rows, runs: Sequence[Mapping[str, Any]], facts: Mapping[str, str], soak_minutes: float) -> None:
+def _save(rows: Rows, runs: Sequence[Mapping[str, Any]], facts: Mapping[str, str], soak_minutes: float) -> None:
     at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     length = f"--soak-minutes {soak_minutes:g}" if rows.soak else f"--runs {len(runs)}"
     command = f"python -m bench --only {rows.name} {length}"

@@ -34,7 +34,7 @@ class Revision:
 
     @classmethod
     def prepare(cls, root: Path, name: str) -> Revision:
-        """Check the revision out under `var/`, once for each commit, and set it up."""
+        """Check out the revision under `var/`, once for each commit, and set it up."""
         commit = _git(root, "rev-parse", "--verify", f"{name}^{{commit}}")
         folder = root / "var" / "bench" / "revisions" / commit[:12]
         if not folder.exists():
@@ -66,7 +66,7 @@ class Revision:
 
 
 def compare(root: Path, against: str, groups: Sequence[Rows], rounds: int) -> list[str]:
-    """Measure `against` and HEAD in turns, each first in every other round. Returns the lines of the comparison."""
+    """Measure `against` and HEAD in turns, with alternating order. Return the lines of the comparison."""
     if _git(root, "status", "--porcelain", "--untracked-files=no"):
         print("The work tree has changes that are not committed; HEAD is measured without them.", flush=True)
     base, head = Revision.prepare(root, against), Revision.prepare(root, "HEAD")
@@ -78,13 +78,13 @@ def compare(root: Path, against: str, groups: Sequence[Rows], rounds: int) -> li
 
 
 def ratios(base: Sequence[Run], head: Sequence[Run], key: str) -> Spread | None:
-    """HEAD's value divided by the other one's, for each round that has both; None without any."""
+    """HEAD's value divided by the base's value, for each round that has both; None without any."""
     values = tuple(new[key] / old[key] for old, new in zip(base, head, strict=False) if old.get(key) and key in new)
     return Spread(values) if values else None
 
 
 def verdict(found: Spread) -> str:
-    """Whether all rounds agree that the figure went up or down."""
+    """Whether all rounds agree on an increase or a decrease of the figure."""
     if found.least <= 1 <= found.most:
         return "equal within the spread"
     return "higher in every round" if found.least > 1 else "lower in every round"

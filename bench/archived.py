@@ -57,7 +57,7 @@ class MadeArchive:
         began = FIRST.start_ms
         records = [(began, text) for _, text in encoded(rules)]
         files: list[FileEntry] = [self._log(Table.RULES, records, b"")]
-        told: list[tuple[int, bytes]] = []
+        batches: list[tuple[int, bytes]] = []
         topic = self.settings.topics.transactions
         for number in range(days):
             day = FIRST.plus(number)
@@ -68,8 +68,8 @@ class MadeArchive:
             for step in range(1, BATCHES_A_DAY + 1):
                 end = first + rows * step // BATCHES_A_DAY
                 at_ms = day.start_ms + DAY_MS * step // BATCHES_A_DAY
-                told.append((at_ms, _progress(len(told), {topic: {"0": end}}, len(rules))))
-        files.append(self._log(Table.PROGRESS, told, self.settings.detector.encode(), days))
+                batches.append((at_ms, _progress(len(batches), {topic: {"0": end}}, len(rules))))
+        files.append(self._log(Table.PROGRESS, batches, self.settings.detector.encode(), days))
         ends = {topic: {"0": rows * days}}
         manifest = self.store.latest().with_batch(
             SourceQuery("made", 0), ends, BatchResult(tuple(files), ((topic, 0, 0),), 0, began)
@@ -92,7 +92,7 @@ class MadeArchive:
 
 
 def transactions(day: Day, first: int, count: int, part: tuple[float, int], zipf: float | None) -> TransactionBatch:
-    """`count` transactions from offset `first` on; `part`: where in the day they begin, and how many the day has."""
+    """`count` transactions from offset `first` on; `part`: their start as a share of the day, and the day's count."""
     begins, whole = part
     rng = np.random.default_rng(first)
     arrival = day.start_ms + ((begins * whole + np.arange(count)) * (DAY_MS / whole)).astype(np.int64)

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from bench.lab import Session
-from bench.stream_reading import Events, Told
+from bench.stream_reading import Events, ReceivedEvent
 from fraud_demo.airflow import USER, AirflowSite, Component, LocalAirflow
 from tests.support.waiting import until
 
@@ -87,10 +87,10 @@ class ControlSite:
 
 
 class StreamReader:
-    """Reads in a thread until it is closed. `told` has the received events."""
+    """Reads in a thread until it is closed. `received` has the received events."""
 
     def __init__(self, url: str, token: str) -> None:
-        self.told: list[Told] = []
+        self.received: list[ReceivedEvent] = []
         self.opened = False
         self._url = url
         self._stopped = threading.Event()
@@ -108,7 +108,7 @@ class StreamReader:
         events = Events()
         with self._client.stream("GET", self._url) as answer:
             for text in answer.iter_raw():
-                self.told += events.take(text)
+                self.received += events.feed(text)
                 self.opened = True
                 if self._stopped.is_set():
                     return

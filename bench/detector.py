@@ -18,7 +18,7 @@ from fraud_rules.runtime.process import kill_processes, start_detached
 READY = "detector: running"
 _READY_S = 180.0
 _DRAIN_S = 90.0
-_LOOK_S = 0.02
+_POLL_S = 0.02
 
 
 class Detector:
@@ -42,7 +42,7 @@ class Detector:
         while READY not in self.log.read_text(errors="replace"):
             self.check()
             assert time.monotonic() < deadline, f"the detector did not start within {timeout_s:g} s, see {self.log}"
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
     def check(self) -> None:
         """Raise RuntimeError if the detector has ended."""
@@ -59,7 +59,7 @@ class Detector:
         return found
 
     def stop(self) -> None:
-        """Stop it in order, then kill remaining processes."""
+        """Stop it cleanly, then kill the remaining processes."""
         if self._process.poll() is None:
             self.processes()
             self._process.terminate()
@@ -76,13 +76,14 @@ class Detector:
 
     def _end_the_rest(self) -> None:
         self._process.wait()
-        kill_processes(self._known.values())  # psutil knows a process by its start too: never another with the same id
+        # psutil compares start times too, so it never kills another process with the same id.
+        kill_processes(self._known.values())
 
 
 @contextlib.contextmanager
 def command(*arguments: str, environ: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
-    """A process of a module (`python -m` and these arguments) with these variables too, ended on leaving if it has not
-    ended by itself."""
+    """Run a module (`python -m` and these arguments) with these additional variables. At the end of the block, kill the
+    process if it still runs."""
     environment = {**os.environ, **(environ or {})}
     process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=subprocess.PIPE, text=True, env=environment)
     try:

@@ -1,4 +1,4 @@
-"""Ends a run of the benchmark in order, with every process that it started."""
+"""Ends a run of the benchmark cleanly, with every process that it started."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @contextmanager
 def ending_children() -> Iterator[None]:
-    """Within the block a signal raises SystemExit; on leaving, each process that this one started has ended.
+    """Within the block a signal raises SystemExit. After the block, each process that this one started has ended.
 
     A broker and a detector have sessions of their own, so a Ctrl-C in the terminal does not reach them. The process
-    adopts the descendants whose parents have died, so that it finds all of them by their parents.
+    adopts descendants whose parents have died, so it finds all descendants by their parents.
     """
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     known = {number: signal.signal(number, _exit) for number in _SIGNALS}

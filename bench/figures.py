@@ -66,8 +66,8 @@ QUICK = Scale(share=0.1, steady_s=10.0, skip_s=4.0)
 class Rows:
     """Figures that one measurement returns together.
 
-    `measure` makes one run: the values by the figures' keys, and whatever else is worth keeping. Without `needs_broker`
-    it gets None for a lab. A `soak` runs once, and only when asked for.
+    `measure` makes one run. It returns the values by the figures' keys, and other values to save. Without
+    `needs_broker` its lab is None. A `soak` runs once, and only on request.
     """
 
     name: str

@@ -64,7 +64,7 @@ class Lab:
             yield session
         finally:
             session.stop()
-            session.forget()
+            session.remove_files()
             with suppress(BrokerUnavailable):
                 topic_admin.delete(self.broker.kafka, declared)
 
@@ -99,9 +99,9 @@ class Session:
         """Return once the detector has reported all of these versions live."""
         reports = await_operations(self.kafka, self.names.rule_operations, set(versions), _PATIENCE_S)
         missing = [version for version in versions if version not in reports]
-        refused = [report for report in reports.values() if report.rejected]
+        rejected = [report for report in reports.values() if report.rejected]
         assert not missing, f"rules without a report: {missing[:3]}"
-        assert not refused, f"rules refused: {refused[:3]}"
+        assert not rejected, f"rules rejected: {rejected[:3]}"
 
     def launch(self) -> Detector:
         """Start the detector's process and return at once."""
@@ -128,7 +128,7 @@ class Session:
             self.detector.stop()
             self.detector = None
 
-    def forget(self) -> None:
+    def remove_files(self) -> None:
         """Remove the checkpoint and the workers' views of it."""
         shutil.rmtree(self.views(), ignore_errors=True)
         shutil.rmtree(self.checkpoint, ignore_errors=True)
@@ -144,14 +144,14 @@ class Session:
         records = tail_of(self.kafka, self.names.detector_progress, 2 * last)
         return [json.loads(record.value) for record in records if record.value is not None][-last:]
 
-    def await_judged(self, transactions: int) -> dict[str, Any]:
+    def await_evaluated(self, transactions: int) -> dict[str, Any]:
         """Return the progress record of the batch after which this many transactions are evaluated."""
         records = self.received(self.names.detector_progress, from_start=True)
-        judged = 0
+        evaluated = 0
         while True:
             record: dict[str, Any] = json.loads(next(records).record.value or b"{}")
-            judged += record["rows"] + record["quarantined"]
-            if judged >= transactions:
+            evaluated += record["rows"] + record["quarantined"]
+            if evaluated >= transactions:
                 return record
 
     def received(self, *topics: str, from_start: bool = False) -> Iterator[ReceivedRecord]:

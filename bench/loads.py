@@ -2,8 +2,8 @@
 
 A transaction is `{"transactionId":long,"eventTime":epoch ms,"payeeId":long,"beneficiaryId":long,
 "paymentAmount":decimal with 2 digits,"paymentType":"CSH"|"CRD"}`. Two in every `marker_every` transactions are markers,
-one a partition: an amount and a key that no other has, which make every SUM and MAX rule of the rule sets fire, and
-nothing else does.
+one per partition. A marker has a unique key and a unique large amount, so every SUM and MAX rule of the rule sets fires
+on it. These rules fire on no other transaction.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ RATE_UNIFORM = Load("rate_uniform", 0, seed=43, marker_every=0)
 
 
 def transactions(load: Load, clock: Callable[[], int] | None = None) -> Iterator[Made]:
-    """Yield each transaction; with a clock its reading is the eventTime."""
+    """Yield each transaction. With a clock, the eventTime is the clock's time."""
     half = load.keys // 2
     drawn = _keys_and_cents(load)
     for i in range(load.count):

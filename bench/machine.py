@@ -33,7 +33,7 @@ def describe(project: Project) -> dict[str, str]:
 
 
 def load_average() -> float:
-    """The load average of the last minute. More than the number of cores means a busy neighbour."""
+    """The load average of the last minute. More than the number of cores means that other programs are busy."""
     return os.getloadavg()[0]
 
 
@@ -48,8 +48,8 @@ def _java() -> str:
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if java is None:
         return "none"
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "([^"]+)"', said)
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "([^"]+)"', answer)
     return found[1] if found else "unknown"
 
 
@@ -60,6 +60,6 @@ def _jar_version(folder: Path, prefix: str) -> str:
 
 def _revision(project: Project) -> str:
     """The commit, marked if the work tree differs from it."""
-    asked = ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
-    done = subprocess.run(asked, cwd=project.root, capture_output=True, text=True, check=False)
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
+    done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"

@@ -1,7 +1,7 @@
-"""What a detector spends while a load runs: CPU time by kind of process, long pauses, and the phases of a batch.
+"""Measures a detector during a load: CPU time by kind of process, long pauses, and the phases of a batch.
 
-CPU time per batch is the figure that transfers between machines best: elapsed times differ by a factor of three between
-two idle machines, even for the same revision.
+CPU time per batch is the figure that machines agree on best. Elapsed times of one revision differ by a factor of three
+between two idle machines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FIGURES = (
     *(Figure(f"{phase}_ms", f"median of a batch's phase: {phase}", "ms") for phase in _PHASES),
     Figure("rows_per_batch", "transactions per batch", ""),
     Figure("gc_long", f"pauses for garbage collection above {_LONG_PAUSE_MS:.0f} ms", ""),
-    Figure("gc_long_at_s", "the longest of them ended, after the load's start", "s"),
+    Figure("gc_long_at_s", "end of the longest of them, after the load's start", "s"),
 )
 
 
@@ -89,7 +89,7 @@ def _uptime_s(detector: Detector) -> float:
 
 
 def _cpu_s(detector: Detector) -> dict[str, float]:
-    """The CPU time that each kind of process has used so far, in seconds. A process that ended takes its time along."""
+    """The CPU time that each kind of process has used so far, in seconds. It excludes processes that have ended."""
     used = dict.fromkeys(("jvm", "driver", "workers"), 0.0)
     for process in detector.processes():
         with contextlib.suppress(psutil.NoSuchProcess):

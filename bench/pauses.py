@@ -13,7 +13,7 @@ _PAUSE = re.compile(r"^\[(?P<at>[0-9.]+)s\].*GC\(\d+\) Pause (?P<kind>\w+).* (?P
 
 
 class Pause(NamedTuple):
-    """One pause: when it ended, in seconds since the start of the JVM, its kind and its length."""
+    """One pause: its end in seconds since the start of the JVM, its kind and its length."""
 
     at_s: float
     kind: str
@@ -26,7 +26,7 @@ def logging_to(log: Path) -> list[str]:
 
 
 def pauses_in(log: Path) -> list[Pause]:
-    """The pauses in a log, in their order; none without a log."""
+    """The pauses in a log, in order. Without a log, the list is empty."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     return [Pause(float(each["at"]), each["kind"], float(each["ms"])) for each in _PAUSE.finditer(text)]
 

@@ -40,14 +40,14 @@ class Backlog:
         self._producer.init_transactions(30.0)
 
     def hold(self, made: Iterable[Made]) -> None:
-        """Write transactions, which no consumer sees yet."""
+        """Write transactions without a commit, so that no consumer sees them yet."""
         self._producer.begin_transaction()
         for i, _, text in made:
             self._producer.produce(self._topic, text, partition=i % PARTITIONS)
             if i % _POLL_EVERY == 0:
                 self._producer.poll(0)
         left = self._producer.flush(_FLUSH_S)
-        assert not left, f"{left} records not taken by the broker"
+        assert not left, f"{left} records were not accepted by the broker"
 
     def release(self) -> int:
         """Commit the load. Return the time right before, in epoch ms."""
@@ -59,7 +59,7 @@ class Backlog:
 def produce_steadily(bootstrap: str, topic: str, load: Load, rate: float) -> dict[str, float]:
     """Write a load at a rate. Each transaction's eventTime is the wall clock of its write.
 
-    How far behind its schedule the producer itself was, in ms: what is late here is not the detector's latency.
+    The result has the producer's own delay behind its schedule, in ms, which is not part of the detector's latency.
     """
     producer = Producer({**_SETTINGS, "bootstrap.servers": bootstrap, "acks": 1})
     made = transactions(load, clock=now_ms)
@@ -90,9 +90,9 @@ def main() -> int:
     parser.add_argument("--rate", type=float, required=True, help="transactions per second")
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--id-base", type=int, default=0, help="ids start after this number")
-    given = parser.parse_args()
-    load = replace(RATE_UNIFORM, count=int(given.rate * given.seconds), id_base=given.id_base)
-    print(json.dumps(produce_steadily(given.bootstrap, given.topic, load, given.rate)))
+    options = parser.parse_args()
+    load = replace(RATE_UNIFORM, count=int(options.rate * options.seconds), id_base=options.id_base)
+    print(json.dumps(produce_steadily(options.bootstrap, options.topic, load, options.rate)))
     return 0
 
 

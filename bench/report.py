@@ -1,4 +1,4 @@
-"""From results to the tables of docs/benchmarks.md. Pure, except for reading and writing that file."""
+"""Renders results as the tables of docs/benchmarks.md. Pure, except for `update`, which rewrites that file."""
 
 from __future__ import annotations
 

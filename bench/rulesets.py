@@ -27,7 +27,7 @@ _WINDOWS_MINUTES = (1, 2, 5, 10, 15, 20)
 
 
 def rule(rule_id: int, grouping: Sequence[str], aggregator: str, limit: float, **members: Any) -> Document:
-    """An ACTIVE rule over `paymentAmount` that compares with GREATER over 20 minutes, unless members say otherwise."""
+    """An ACTIVE rule over `paymentAmount` that compares with GREATER over 20 minutes. `members` override this."""
     document = {
         "ruleId": rule_id,
         "ruleState": "ACTIVE",
@@ -44,7 +44,7 @@ def rule(rule_id: int, grouping: Sequence[str], aggregator: str, limit: float, *
 
 
 def _count(rule_id: int, grouping: Sequence[str], minutes: int) -> Document:
-    """A count in the spelling of the Flink demo."""
+    """A count in the notation of the Flink demo."""
     return rule(rule_id, grouping, "SUM", 10_000_000, aggregateFieldName="COUNT_FLINK", windowMinutes=minutes)
 
 

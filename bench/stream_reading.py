@@ -1,8 +1,8 @@
 """Reads the control plane's stream of server-sent events: one reader, or many in a separate process.
 
-`python -m bench.stream_reading --url U --readers 100 --alerts N` prints `ready` once all of them read, and one line of
-JSON once each has been told N alerts (or `--patience` seconds have passed). One of them is cut off after a third of the
-alerts, stays away, and comes back with `Last-Event-ID`. The token is in the environment, as FRAUD_BENCH_TOKEN.
+`python -m bench.stream_reading --url U --readers 100 --alerts N` prints `ready` once all readers read, and one line
+of JSON once each reader has received N alerts (or after `--patience` seconds). One reader disconnects after a third of
+the alerts, waits, and reconnects with `Last-Event-ID`. The environment variable FRAUD_BENCH_TOKEN has the token.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _APART_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReceivedEvent:
     """An event with its data as text, and its time of receipt in epoch ms."""
 
     name: str
@@ -57,7 +57,7 @@ class Events:
     last_id: str | None = None
     _parts: list[bytes] = field(default_factory=list)
 
-    def take(self, text: bytes) -> list[Told]:
+    def feed(self, text: bytes) -> list[ReceivedEvent]:
         """The events that this text completes."""
         self._parts.append(text)
         if b"\n\n" not in self._parts[-1] and not self._parts[-1].startswith(b"\n"):
@@ -65,37 +65,37 @@ class Events:
         *blocks, rest = b"".join(self._parts).split(b"\n\n")
         self._parts = [rest]
         now_ms = time.time() * 1_000
-        return [told for block in blocks if (told := self._event(block, now_ms)) is not None]
+        return [event for block in blocks if (event := self._event(block, now_ms)) is not None]
 
-    def _event(self, block: bytes, now_ms: float) -> Told | None:
+    def _event(self, block: bytes, now_ms: float) -> ReceivedEvent | None:
         fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if not line.startswith(b":"))
         if b"id" in fields:
             self.last_id = fields[b"id"].decode()
         if b"data" not in fields:
             return None
-        return Told(fields[b"event"].decode(), self.last_id or "", fields[b"data"], now_ms)
+        return ReceivedEvent(fields[b"event"].decode(), self.last_id or "", fields[b"data"], now_ms)
 
 
-async def stream(client: httpx.AsyncClient, url: str, events: Events) -> AsyncGenerator[list[Told], None]:
+async def stream(client: httpx.AsyncClient, url: str, events: Events) -> AsyncGenerator[list[ReceivedEvent], None]:
     """Yield received events in bundles, from `events.last_id` on. The first bundle may be empty: the stream is open."""
     headers = {} if events.last_id is None else {"Last-Event-ID": events.last_id}
     async with client.stream("GET", url, headers=headers) as answer:
         if answer.status_code != httpx.codes.OK:
-            raise RuntimeError(f"the stream answers {answer.status_code}: {(await answer.aread()).decode()[:300]}")
+            raise RuntimeError(f"the stream returned {answer.status_code}: {(await answer.aread()).decode()[:300]}")
         async for text in answer.aiter_raw():
-            yield events.take(text)
+            yield events.feed(text)
 
 
 class Reader:
-    """A reader that stops after a number of alerts. A `kept` reader saves them; a `cut` reader disconnects once."""
+    """A reader that stops after a number of alerts. With `saves` it saves them; with `cut` it disconnects once."""
 
-    def __init__(self, client: httpx.AsyncClient, url: str, alerts: int, *, kept: bool, cut: bool) -> None:
+    def __init__(self, client: httpx.AsyncClient, url: str, alerts: int, *, saves: bool, cut: bool) -> None:
         self._client, self._url, self._alerts = client, url, alerts
-        self._kept, self._cut = kept, cut
+        self._saves, self._cut = saves, cut
         self.opened = asyncio.Event()
         self.count = 0
         self.gaps = 0
-        self.told: list[Told] = []
+        self.received: list[ReceivedEvent] = []
         self.last_id: str | None = None
 
     async def run(self) -> None:
@@ -109,11 +109,11 @@ class Reader:
         events = Events(self.last_id)  # like a browser, discard an event that was incomplete at the disconnect
         async with aclosing(stream(self._client, self._url, events)) as bundles:
             async for bundle in bundles:
-                for told in bundle:
-                    self.count += told.count()
-                    self.gaps += told.name == "gap"
-                    if self._kept:
-                        self.told.append(told)
+                for event in bundle:
+                    self.count += event.count()
+                    self.gaps += event.name == "gap"
+                    if self._saves:
+                        self.received.append(event)
                 self.last_id = events.last_id
                 self.opened.set()
                 if self.count >= until:
@@ -125,13 +125,13 @@ async def read(url: str, token: str, readers: int, alerts: int, patience_s: floa
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(limits=limits, timeout=_OPEN_S, headers=headers, trust_env=False) as client:
-        everybody = [Reader(client, url, alerts, kept=n < 2, cut=n == 1) for n in range(readers)]
+        all_readers = [Reader(client, url, alerts, saves=n < 2, cut=n == 1) for n in range(readers)]
         tasks = []
-        for each in everybody:
+        for each in all_readers:
             tasks.append(asyncio.create_task(each.run()))
             await asyncio.sleep(_APART_S)
         async with asyncio.timeout(_OPEN_S):
-            await asyncio.gather(*(each.opened.wait() for each in everybody))
+            await asyncio.gather(*(each.opened.wait() for each in all_readers))
         print("ready", flush=True)
         _, late = await asyncio.wait(tasks, timeout=patience_s)
         for task in late:
@@ -139,14 +139,14 @@ async def read(url: str, token: str, readers: int, alerts: int, patience_s: floa
         failed = [str(task.exception()) for task in tasks if task not in late and task.exception() is not None]
         if failed:
             raise RuntimeError(f"{len(failed)} readers failed: {failed[0]}")
-    return summary(everybody, alerts)
+    return summary(all_readers, alerts)
 
 
 def summary(readers: Sequence[Reader], alerts: int) -> dict[str, float]:
     """Return the readers' agreement, the alerts that the disconnected reader missed, and latencies (ms)."""
-    whole, cut = ([alert for told in each.told for alert in told.alerts()] for each in readers[:2])
+    whole, cut = ([alert for event in each.received for alert in event.alerts()] for each in readers[:2])
     ids, seen = [alert["alertId"] for alert in whole], [alert["alertId"] for alert in cut]
-    late = sorted(told.at_ms - alert["appendTime"] for told in readers[0].told for alert in told.alerts())
+    late = sorted(event.at_ms - alert["appendTime"] for event in readers[0].received for alert in event.alerts())
     positions = Counter(each.last_id for each in readers)
     return {
         "alerts": alerts,
@@ -170,9 +170,9 @@ def main() -> int:
     parser.add_argument("--readers", type=int, required=True)
     parser.add_argument("--alerts", type=int, required=True, help="number of alerts")
     parser.add_argument("--patience", type=float, default=120)
-    given = parser.parse_args()
-    told = asyncio.run(read(given.url, os.environ[TOKEN], given.readers, given.alerts, given.patience))
-    print(json.dumps(told))
+    options = parser.parse_args()
+    found = asyncio.run(read(options.url, os.environ[TOKEN], options.readers, options.alerts, options.patience))
+    print(json.dumps(found))
     return 0
 
 

@@ -1,8 +1,8 @@
 """Measures alert latency: a live `read_committed` consumer in a separate process.
 
-Latency is the wall clock at receipt less the transaction's eventTime, which the steady load sets to the wall clock when
-it writes. `python -m bench.watching --bootstrap B --alerts T` prints `ready` once it reads, and one line of JSON at its
-end: after `--idle` seconds without an alert.
+Latency is the wall clock at receipt minus the transaction's eventTime. The steady load sets eventTime to the wall clock
+of its write. `python -m bench.watching --bootstrap B --alerts T` prints `ready` once it reads. It ends after
+`--idle` seconds without an alert, and prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ def main() -> int:
         "--skip-seconds", type=float, default=15, help="the first seconds of the load, which are not measured"
     )
     parser.add_argument("--idle", type=float, default=5)
-    given = parser.parse_args()
-    consumer = _consumer_at_end(given.bootstrap, given.alerts)
+    options = parser.parse_args()
+    consumer = _consumer_at_end(options.bootstrap, options.alerts)
     print("ready", flush=True)
-    seen, duplicates = _watch(consumer, given.idle)
-    print(json.dumps(summary(seen, given.skip_seconds * 1_000) | {"duplicates": duplicates}))
+    seen, duplicates = _watch(consumer, options.idle)
+    print(json.dumps(summary(seen, options.skip_seconds * 1_000) | {"duplicates": duplicates}))
     return 0
 
 
 def summary(seen: Sequence[tuple[int, float]], skip_ms: float) -> dict[str, float]:
     """Percentiles in ms from (eventTime, latency) pairs, without the transactions of the first `skip_ms`; `max_at_s` is
-    when the transaction of the slowest alert was sent, in seconds since the first one."""
+    the send time of the slowest alert's transaction, in seconds since the first one."""
     start_ms = min(sent for sent, _ in seen) + skip_ms
     measured = sorted(latency for sent, latency in seen if sent >= start_ms)
     slowest_sent, _ = max((each for each in seen if each[0] >= start_ms), key=lambda each: each[1])
@@ -77,7 +77,7 @@ def _consumer_at_end(bootstrap: str, topic: str) -> Consumer:
 
 
 def _watch(consumer: Consumer, idle_s: float) -> tuple[list[tuple[int, float]], int]:
-    """(eventTime, latency) of each alert, and how many came more than once."""
+    """Return (eventTime, latency) of each alert, and the number of duplicates."""
     seen: list[tuple[int, float]] = []
     ids: set[str] = set()
     deadline = time.monotonic() + _FIRST_ALERT_S

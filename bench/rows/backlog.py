@@ -1,8 +1,8 @@
 """Throughput over a backlog.
 
-The clock: a warm, running, idle detector meets the whole load at one instant, when the Kafka transaction it was written
-in is committed. It stops with the append time of the last marker's alert. So start-up and writing the load are not in
-it, and everything from the first read to the transaction that holds the alerts is.
+A warm, idle detector sees the whole load at one instant: the commit of the Kafka transaction that contains the load.
+The clock starts at this commit and stops at the append time of the last marker's alert. So the time excludes the start
+and the write of the load. It includes everything from the first read to the transaction that contains the alerts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench.producing import Backlog
 from bench.rulesets import RULES_1, RULES_10, Document
 
 APART_MS = 3_600_000
-"""Event time between two loads: longer than any window plus the lateness, so that no window has the previous load."""
+"""Event time between two loads: longer than any window plus the lateness, so that no window has two loads."""
 
 _WARM_PARTS = 5
 
@@ -30,7 +30,7 @@ def warm_up(session: Session, backlog: Backlog, scale: Scale) -> Load:
     for part in range(_WARM_PARTS):
         backlog.hold(islice(made, load.count // _WARM_PARTS))
         backlog.release()
-        session.await_judged(load.count // _WARM_PARTS * (part + 1))
+        session.await_evaluated(load.count // _WARM_PARTS * (part + 1))
     return load
 
 
@@ -38,8 +38,8 @@ def throughput(session: Session, load: Load, started_ms: int) -> float:
     """Return transactions per second up to the last marker. Each marker must have exactly one alert."""
     seen = marker_times(session.alerts(), load)
     assert len(seen) == load.markers, f"{len(seen)} of {load.markers} markers have alerts"
-    judged = load.count // load.marker_every * load.marker_every
-    return judged * 1_000 / (max(seen.values()) - started_ms)
+    evaluated = load.count // load.marker_every * load.marker_every
+    return evaluated * 1_000 / (max(seen.values()) - started_ms)
 
 
 def marker_times(alerts: Sequence[tuple[int, Mapping[str, Any]]], load: Load) -> dict[int, int]:
@@ -64,7 +64,7 @@ def _measure(lab: Lab, scale: Scale, rules: tuple[Document, ...]) -> Mapping[str
             backlog.hold(transactions(load))
             started_ms = backlog.release()
             total += load.count
-            session.await_judged(total)
+            session.await_evaluated(total)
             values[load.name] = throughput(session, load, started_ms)
             before = load
         values["zipf_share"] = 100 * values[ZIPF_500K.name] / values[UNIFORM_500K.name]

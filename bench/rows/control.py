@@ -35,7 +35,7 @@ _SECONDS = 30
 _FLUSH_S = 30.0
 
 _SELECTIVE: Document = rule(CANARY_ID, PAIR, "MAX", 19.85, windowSeconds=1)
-"""Fires on one transaction in a hundred: amounts are spread evenly from 5 to 20."""
+"""Fires on one transaction in a hundred: amounts are distributed evenly from 5 to 20."""
 
 
 def _measure_changes(lab: Lab, scale: Scale) -> Mapping[str, float]:
@@ -46,9 +46,9 @@ def _measure_changes(lab: Lab, scale: Scale) -> Mapping[str, float]:
             until(lambda: _live(site) == 2, "both rules are live")
             changes = scale.of(_CHANGES, 5)
             with _load(session, 3 * changes + 60), site.reader() as reader:
-                until(lambda: _alerts_told(reader), "an alert is told")
+                until(lambda: _received_alerts(reader), "an alert arrives")
                 values = _changes(site, reader, changes)
-                values |= _quantiles("alert", [late for _, late in _alerts_told(reader)])
+                values |= _quantiles("alert", [late for _, late in _received_alerts(reader)])
             return values | _lists(session, site, scale.of(_RULES, 50))
 
 
@@ -60,38 +60,40 @@ def _load(session: Session, seconds: int) -> Any:
 def _changes(site: ControlSite, reader: StreamReader, count: int) -> dict[str, float]:
     """Save the rule repeatedly, at times unrelated to the batches. Return the times in ms from before the request until
     the reader of the stream receives this version as live; the API must then show the same."""
-    rng = random.Random(count)  # noqa: S311 - only to be out of step
+    rng = random.Random(count)  # noqa: S311 - only for random times
     path = f"/rules/{_CHANGED_ID}"
     live = []
     for n in range(count):
         time.sleep(rng.random())
         seen = site.ask("GET", path)
         document = {**seen.json()["document"], "limit": 10**12 + n + 1}
-        version, told = seen.json()["activation"]["logVersion"], len(reader.told)
+        version, position = seen.json()["activation"]["logVersion"], len(reader.received)
         saved_ms = time.time() * 1_000
         site.ask("PUT", path, json={"document": document}, headers={"If-Match": seen.headers["etag"]})
-        shown = until(partial(_shown, reader, told, version), "the change is live", every_s=MOMENT_S)
+        shown = until(partial(_shown, reader, position, version), "the change is live", every_s=MOMENT_S)
         live.append(shown[0] - saved_ms)
         now = site.ask("GET", path).json()
         assert (now["activation"]["status"], now["activation"]["logVersion"]) == ("LIVE", shown[1]), now["activation"]
     return _quantiles("live", live)
 
 
-def _shown(reader: StreamReader, told: int, version: int) -> tuple[float, int] | None:
+def _shown(reader: StreamReader, position: int, version: int) -> tuple[float, int] | None:
     """Return when the stream reported a newer live version than `version` of the changed rule, and that version."""
-    for event in reader.told[told:]:
+    for event in reader.received[position:]:
         if event.name == "operation":
-            said = json.loads(event.data)
-            if said["ruleId"] == _CHANGED_ID and said["logVersion"] > version:
-                assert said["status"] == "LIVE", said
-                return event.at_ms, said["logVersion"]
+            report = json.loads(event.data)
+            if report["ruleId"] == _CHANGED_ID and report["logVersion"] > version:
+                assert report["status"] == "LIVE", report
+                return event.at_ms, report["logVersion"]
     return None
 
 
-def _alerts_told(reader: StreamReader) -> list[tuple[str, float]]:
+def _received_alerts(reader: StreamReader) -> list[tuple[str, float]]:
     """Return the alerts, and the times from their append until the reader had them (ms)."""
     return [
-        (alert["alertId"], told.at_ms - alert["appendTime"]) for told in list(reader.told) for alert in told.alerts()
+        (alert["alertId"], event.at_ms - alert["appendTime"])
+        for event in list(reader.received)
+        for alert in event.alerts()
     ]
 
 
@@ -124,9 +126,9 @@ def _measure_readers(lab: Lab, scale: Scale) -> Mapping[str, float]:
             _line(reading)  # all readers are connected
             cpu_s = site.cpu_s()
             append_s = _append(session, alerts)
-            told: dict[str, float] = json.loads(_line(reading))
+            summary: dict[str, float] = json.loads(_line(reading))
             cpu_s = site.cpu_s() - cpu_s
-        return told | {"server_cpu": 100 * cpu_s / append_s, "appended_per_s": alerts / append_s}
+        return summary | {"server_cpu": 100 * cpu_s / append_s, "appended_per_s": alerts / append_s}
 
 
 def _line(process: subprocess.Popen[str]) -> str:
@@ -186,7 +188,7 @@ def _quantiles(name: str, times: list[float]) -> dict[str, float]:
 
 
 _LIVE = "from saving a rule until a reader of the stream receives it as live"
-_TOLD = "from an alert's append until a reader of the stream has it"
+_ALERT = "from an alert's append until a reader of the stream has it"
 
 ROWS = (
     Rows(
@@ -201,9 +203,9 @@ ROWS = (
             Figure("live_p50_ms", f"{_LIVE}, p50", "ms"),
             Figure("live_p95_ms", f"{_LIVE}, p95", "ms", at_most(2_000)),
             Figure("live_max_ms", f"{_LIVE}, largest", "ms"),
-            Figure("alert_p50_ms", f"{_TOLD}, p50", "ms"),
-            Figure("alert_p95_ms", f"{_TOLD}, p95", "ms", at_most(1_000)),
-            Figure("alert_max_ms", f"{_TOLD}, largest", "ms"),
+            Figure("alert_p50_ms", f"{_ALERT}, p50", "ms"),
+            Figure("alert_p95_ms", f"{_ALERT}, p95", "ms", at_most(1_000)),
+            Figure("alert_max_ms", f"{_ALERT}, largest", "ms"),
             Figure("listed_p50_s", f"list of {_RULES:,} rules, median", "s", at_most(1)),
             Figure("listed_max_s", f"list of {_RULES:,} rules, largest of {_LISTED}", "s", at_most(1)),
         ),
@@ -222,8 +224,8 @@ ROWS = (
             Figure("told_all", "readers that receive all alerts", "", at_least(_READERS)),
             Figure("missed", "alerts missed by the disconnected reader", "", at_most(0)),
             Figure("twice", "alerts received twice", "", at_most(0)),
-            Figure("told_p50_ms", f"{_TOLD}, p50", "ms"),
-            Figure("told_p95_ms", f"{_TOLD}, p95", "ms", at_most(1_000)),
+            Figure("told_p50_ms", f"{_ALERT}, p50", "ms"),
+            Figure("told_p95_ms", f"{_ALERT}, p95", "ms", at_most(1_000)),
         ),
         _measure_readers,
     ),

@@ -41,7 +41,7 @@ _MEASURED = 400_000
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """A rule set: aggregators, and how many times over."""
+    """A rule set: each aggregator has `times` rules."""
 
     key: str
     title: str
@@ -67,7 +67,7 @@ def stream(rows: int, seed: int = 1) -> TransactionBatch:
     arrival = _START_MS + np.arange(rows, dtype=np.int64) * _GAP_MS
     displaced = rng.random(rows) < _SHARE_DISPLACED
     event = arrival - np.where(displaced, rng.integers(1, _DISPLACED * _KEYS + 1, rows) * _GAP_MS, 0)
-    nothing = np.zeros(rows, dtype=np.int64)
+    zeros = np.zeros(rows, dtype=np.int64)
     numbers = {
         "transactionId": np.arange(rows, dtype=np.int64),
         "eventTime": event,
@@ -77,8 +77,8 @@ def stream(rows: int, seed: int = 1) -> TransactionBatch:
         "ingestionTimestamp": arrival,
     }
     columns = {name: Column(values, None, None) for name, values in numbers.items()}
-    columns["paymentType"] = Column(nothing, None, ("CSH",))
-    return TransactionBatch(arrival, nothing.astype(np.int32), np.arange(rows, dtype=np.int64), columns)
+    columns["paymentType"] = Column(zeros, None, ("CSH",))
+    return TransactionBatch(arrival, zeros.astype(np.int32), np.arange(rows, dtype=np.int64), columns)
 
 
 def evaluations_per_s(mix: Mix, content: int, measured: int) -> float:

@@ -19,7 +19,7 @@ _MANY_RULES, _MANY_GROUPINGS = 250, 20
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """A steady load: its rate in tx/s, the unmeasured seconds at its start (None: as the scale says), and
+    """A steady load: its rate in tx/s, the unmeasured seconds at its start (None: the scale's value), and
     the number after which its ids start."""
 
     rate: float
@@ -82,7 +82,7 @@ def _percentiles(
             Figure(prefix + key, f"{of}{title}", "ms", targets.get(key), flink.get(key, ""))
             for key, title in names.items()
         ),
-        Figure(f"{prefix}max_at_s", f"{of}the slowest alert's transaction was sent, after the load's start", "s"),
+        Figure(f"{prefix}max_at_s", f"{of}send time of the slowest alert's transaction, after the load's start", "s"),
         *(replace(meter, key=prefix + meter.key, title=of + meter.title) for meter in FIGURES),
     ]
 

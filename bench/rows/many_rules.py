@@ -23,7 +23,7 @@ def _measure(lab: Lab, scale: Scale) -> Mapping[str, float]:
         load = UNIFORM_500K.first(scale.of(_TRANSACTIONS)).after(before, APART_MS)
         backlog.hold(transactions(load))
         started_ms = backlog.release()
-        session.await_judged(before.count + load.count)
+        session.await_evaluated(before.count + load.count)
         per_s = throughput(session, load, started_ms)
     return {"per_s": per_s, "evaluations_per_s": per_s * _RULES / 1e6}
 

@@ -1,8 +1,8 @@
-"""Measures the nightly jobs: a day evaluated again, a draft against past days, and the archive.
+"""Measures the nightly jobs: the re-evaluation of a day, a what-if over past days, and the archive.
 
-A day's clock runs from looking at the archive to the compared result: reading, evaluating, keeping the day's end and
-comparing. Spark is started before, and the broker is not part of it: nothing is published. Memory is what driver, JVM
-and Python workers hold together at their highest, shared pages counted once.
+The time of a day includes everything from the read of the archive to the compared result: reading, evaluating, saving
+the end state and comparing. Spark runs before. No broker takes part, because nothing is published. Memory is the peak
+sum of driver, JVM and Python workers, with shared pages counted once.
 """
 
 from __future__ import annotations
@@ -119,10 +119,10 @@ def _measure_whatif(_: Lab | None, scale: Scale) -> Mapping[str, float]:
     draft = rule(1, ("payeeId", "beneficiaryId"), "SUM", 1_500)
     with _folder() as home:
         made = MadeArchive.make(home, [draft], scale.of(_WEEK_DAY, 20_000), days=7)
-        asked = WhatIfQuery("1", FIRST, FIRST.plus(6), (Decimal(1_500),), windows=False)
-        one = what_if(asked, made.store, made.schema, made.settings)
+        query = WhatIfQuery("1", FIRST, FIRST.plus(6), (Decimal(1_500),), windows=False)
+        one = what_if(query, made.store, made.schema, made.settings)
         curve = what_if(WhatIfQuery("1", FIRST, FIRST.plus(6), windows=False), made.store, made.schema, made.settings)
-    assert len(curve.limits) >= 50, "the curve has fewer limits than it should"
+    assert len(curve.limits) >= 50, "the curve has fewer than 50 limits"
     return {"week_s": one.seconds, "curve_s": curve.seconds, "curve_factor": curve.seconds / one.seconds}
 
 
@@ -152,7 +152,7 @@ def _measure_archive(lab: Lab, scale: Scale) -> Mapping[str, float]:
 ROWS = (
     Rows(
         "nightly_day",
-        "A day evaluated again, `rules10`, 10,000 keys",
+        "Re-evaluation of a day, `rules10`, 10,000 keys",
         "A day with this number of transactions, 2% of them up to 20 minutes late, from archive files, on Spark with "
         "two tasks. The time contains reading the manifest and the files, evaluating, saving the state of the day's "
         "end, and comparing with the published alerts. It does not contain Spark's start. Memory is the sum of driver, "
@@ -172,7 +172,7 @@ ROWS = (
     ),
     Rows(
         "nightly_whatif",
-        "A draft against seven days of 2 million transactions",
+        "What-if over seven days of 2 million transactions",
         "One SUM rule over (payee, beneficiary) and 20 minutes, in two processes. The time contains their "
         "start and end.",
         (

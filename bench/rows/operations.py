@@ -49,15 +49,15 @@ def _start(session: Session) -> float:
     detector = session.launch()
     next(session.received(session.names.alerts, from_start=True))
     first_alert_s = time.monotonic() - detector.started
-    session.await_judged(1)
+    session.await_evaluated(1)
     return first_alert_s
 
 
 def _changes(session: Session, count: int) -> dict[str, float]:
-    """Change the firing rule again and again under load, at times unrelated to the batches. In ms, from when the rule
-    record is sent, by a producer that is connected, to when a reader has its rule operation, and the first alert under
-    it."""
-    rng = random.Random(count)  # noqa: S311 - only to be out of step
+    """Change the firing rule repeatedly under load, at times unrelated to the batches. Return the times in ms from the
+    send of the rule record, by a connected producer, until a reader has its rule operation, and until a reader has the
+    first alert under it."""
+    rng = random.Random(count)  # noqa: S311 - only for random times
     topics = (session.names.rule_operations, session.names.alerts)
     records = session.received(*topics)
     next(records)  # wait until the load has started

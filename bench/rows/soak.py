@@ -77,7 +77,7 @@ def _allocated_mib(folder: Path) -> float:
 def summary(series: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return by kind the mean of the last third, and its increase over the previous third in %."""
     third = len(series) // 3
-    assert third, "too short a run to say anything"
+    assert third, "the run is too short for a summary"
     found: dict[str, float] = {"minutes": series[-1]["at_s"] / 60}
     for kind in KINDS:
         before = fmean(sample[kind] for sample in series[third : 2 * third])

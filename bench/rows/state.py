@@ -1,7 +1,7 @@
 """Measures the bytes of a retained transaction: in memory (the views) and in the durable log (the state store).
 
-The key groups' engines are driven here without Spark, over the same blobs; both are summed over all key groups. A
-transaction counts once a grouping that retains it.
+The measurement runs the key groups' engines without Spark, over the same blobs, and adds up all key groups. A
+transaction counts once for each grouping that retains it.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def _measure(lab: Lab | None, scale: Scale) -> Mapping[str, float]:
 
 def _figures(name: str) -> Iterator[Figure]:
     yield Figure(f"{name}_events", f"`{name}`: retained events, counted once per grouping", "")
-    yield Figure(f"{name}_memory", f"`{name}`: memory of the views", "bytes an event")
-    yield Figure(f"{name}_log", f"`{name}`: durable log (in the checkpoint)", "bytes an event")
+    yield Figure(f"{name}_memory", f"`{name}`: memory of the views", "bytes per event")
+    yield Figure(f"{name}_log", f"`{name}`: durable log (in the checkpoint)", "bytes per event")
 
 
 ROWS = (

@@ -56,14 +56,14 @@ def _redeployed(world: Supervised) -> float:
 def _measure_cost(_: Lab | None, scale: Scale) -> Mapping[str, float]:
     """Measure Airflow with all DAGs active, then with all paused; the detector runs throughout."""
     with _world() as world:
-        at_work = _cpu_percent(world, scale.soak_minutes * 60)
+        active = _cpu_percent(world, scale.soak_minutes * 60)
         for dag in world.api.call("GET", "dags?limit=100")["dags"]:
             world.api.call("PATCH", f"dags/{dag['dag_id']}", is_paused=True)
         run_id = world.api.newest_run("fraud_detector")["dag_run_id"]
         world.api.call("PATCH", f"dags/fraud_detector/dagRuns/{run_id}", state="failed")
         world.api.await_run("fraud_detector", run_id)
         idle = _cpu_percent(world, scale.soak_minutes * 20)
-        return {"at_work": at_work, "idle": idle, "cost": at_work - idle}
+        return {"at_work": active, "idle": idle, "cost": active - idle}
 
 
 def _cpu_percent(world: Supervised, seconds: float) -> float:

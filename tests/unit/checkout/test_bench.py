@@ -187,18 +187,18 @@ STREAM = (
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, len(STREAM)])
-def test_events_are_the_same_however_the_stream_is_cut(size: int) -> None:
+def test_events_do_not_depend_on_the_cuts_of_the_stream(size: int) -> None:
     events = Events()
-    told = [each for i in range(0, len(STREAM), size) for each in events.take(STREAM[i : i + size])]
+    found = [each for i in range(0, len(STREAM), size) for each in events.feed(STREAM[i : i + size])]
 
-    assert [(each.name, each.id, each.count()) for each in told] == [("alert", "2-0", 1), ("alerts", "4-0", 2)]
-    assert [alert["alertId"] for each in told for alert in each.alerts()] == ["a: 1", "b", "c"]
+    assert [(each.name, each.id, each.count()) for each in found] == [("alert", "2-0", 1), ("alerts", "4-0", 2)]
+    assert [alert["alertId"] for each in found for alert in each.alerts()] == ["a: 1", "b", "c"]
     assert events.last_id == "4-0"
 
 
-def test_an_event_that_is_not_whole_is_not_what_one_resumes_after() -> None:
+def test_a_reader_does_not_resume_after_an_incomplete_event() -> None:
     events = Events()
-    events.take(STREAM[:-1])
+    events.feed(STREAM[:-1])
 
     assert events.last_id == "2-0"
 

@@ -94,4 +94,4 @@ def test_a_ratio_needs_both_values() -> None:
 def test_a_comparison_leaves_other_options_alone(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--against", "HEAD", "--quick"])
-    assert "--against goes with --only and --runs alone" in capsys.readouterr().err
+    assert "--against allows only --only and --runs" in capsys.readouterr().err
