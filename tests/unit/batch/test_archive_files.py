@@ -1,4 +1,4 @@
-"""Archive files and manifests without servers: exact both ways, few, and whatever is wrong with them has a name."""
+"""Archive files and manifests without servers: exact round trips, few files, and a named error for each damage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEFAULT = load_schema("default")
 def rows(
     count: int, first: int = 0, amounts: tuple[int, ...] = (1, -1, 10**18 - 1, -(10**18) + 1, 0)
 ) -> TransactionBatch:
-    """Rows of the nullable schema: every third value is null where it may be."""
+    """Rows of the nullable schema: every third value of a nullable field is null."""
     place = first + np.arange(count, dtype=np.int64)
     columns = {}
     for field in SCHEMA.fields:
@@ -64,7 +64,7 @@ def everything(store: ArchiveStore, manifest: Manifest) -> list[object]:
     return sorted(int(row["transactionId"]) for row in plain(TransactionBatch.concat(found)))  # type: ignore[call-overload]
 
 
-def test_rows_come_back_as_they_were() -> None:
+def test_rows_survive_a_round_trip() -> None:
     batch = rows(11)
     again = batch_of(table_of(batch, SCHEMA), SCHEMA)
     assert plain(again) == plain(batch)
@@ -101,7 +101,7 @@ def test_files_do_not_grow_in_number_with_the_runs(tmp_path: Path) -> None:
     assert len(list((store.root / "manifests").iterdir())) <= 21
 
 
-def test_two_writers_cannot_both_win(tmp_path: Path) -> None:
+def test_only_one_of_two_writers_commits(tmp_path: Path) -> None:
     store, manifest = site(tmp_path, 1)
     store.commit(manifest.complete(5))
     with pytest.raises(ArchiveBusy):
@@ -126,7 +126,7 @@ def spoil(path: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["missing", "short", "flipped", "zeros"])
-def test_a_file_that_is_not_what_was_written_is_named(tmp_path: Path, how: str) -> None:
+def test_an_altered_file_is_named(tmp_path: Path, how: str) -> None:
     store = ArchiveStore(tmp_path)
     entry = write_transactions(store, DAY, rows(500), SCHEMA)
     spoil(store.root / entry.path, how)
@@ -134,7 +134,7 @@ def test_a_file_that_is_not_what_was_written_is_named(tmp_path: Path, how: str) 
         read_transactions(store, entry, SCHEMA)
 
 
-def test_what_killed_runs_leave_is_swept_after_a_day(tmp_path: Path) -> None:
+def test_files_of_killed_runs_are_removed_after_a_day(tmp_path: Path) -> None:
     store, manifest = site(tmp_path, 1)
     orphan = store.root / write_transactions(store, DAY, rows(3), SCHEMA).path
     assert store.sweep(manifest) == 0
@@ -144,7 +144,7 @@ def test_what_killed_runs_leave_is_swept_after_a_day(tmp_path: Path) -> None:
     assert everything(store, manifest) == list(range(5))
 
 
-def test_a_full_disk_is_named_and_leaves_what_was(tmp_path: Path) -> None:
+def test_a_full_disk_is_named_and_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     write_whole(path, b"before")
     with pytest.raises(StorageFull, match="free some"), named_storage_errors(path):
@@ -161,7 +161,7 @@ def replace_ends(manifest: Manifest) -> Manifest:
     return manifest.with_batch(SourceQuery("q", 0), {"a": {"0": 1}, "b": {"0": 1}}, BatchResult((), (), 0))
 
 
-def test_an_entry_says_where_its_rows_lie(tmp_path: Path) -> None:
+def test_an_entry_has_the_offsets_of_its_rows(tmp_path: Path) -> None:
     entry = write_transactions(ArchiveStore(tmp_path), DAY, rows(10), SCHEMA)
     assert (entry.first_ms, entry.last_ms) == (DAY.start_ms, DAY.start_ms + 9)
     assert entry.ends == {"0": 9, "1": 10}
@@ -169,12 +169,12 @@ def test_an_entry_says_where_its_rows_lie(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "20261118x"])
-def test_what_is_no_day_is_named(text: str) -> None:
+def test_an_invalid_day_is_named(text: str) -> None:
     with pytest.raises(InputInvalid):
         Day.parse(text)
 
 
 @pytest.mark.parametrize("place", ["s3://bucket/archive", "hdfs://h/archive"])
-def test_an_archive_lies_in_a_folder(place: str) -> None:
+def test_an_archive_must_be_a_folder(place: str) -> None:
     with pytest.raises(ConfigError, match="mount"):
         ArchiveStore.at(place)

@@ -1,4 +1,4 @@
-"""The archive's stage without Spark: what no reader of the archive could use is left out, counted and named."""
+"""The archive's stage without Spark: unreadable records are omitted, counted and named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which days are evaluated again by themselves."""
+"""The days that are due for an automatic re-evaluation."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ REPORTED = msgspec.structs.replace(RESULT, report_only=True)
     ],
 )
 @pytest.mark.parametrize("result", [RESULT, REPORTED], ids=["published", "published, reported again since"])
-def test_a_published_day_is_due_when_something_came_that_it_rests_on(
-    result: DayResult, now: dict[Day, int], due: bool
-) -> None:
+def test_a_published_day_is_due_when_its_data_grew(result: DayResult, now: dict[Day, int], due: bool) -> None:
     assert is_due(result, basis({**ROWS, **now}), REACH, archived(), SETTINGS) is due
 
 
@@ -78,7 +76,7 @@ def test_a_day_that_was_empty_is_due_when_it_gets_its_first_data(now: dict[Day, 
     ],
     ids=["over", "not over", "some wait for the detector", "only a report was wanted"],
 )
-def test_a_day_of_which_nothing_was_published_is_due_once_all_of_it_is_known(
+def test_an_unpublished_day_is_due_once_its_data_are_complete(
     result: DayResult, judged: int, until_ms: int, due: bool
 ) -> None:
     now: dict[str, Any] = {**ROWS, DAY: judged}

@@ -36,7 +36,7 @@ def test_records_come_in_the_order_of_event_time_and_then_of_the_files(
 
 
 @pytest.mark.parametrize("run_records", [1, 1_000])
-def test_what_is_no_transaction_stays_behind_the_transaction_before_it(
+def test_an_unreadable_record_stays_behind_the_previous_transaction(
     run_records: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_order, "RUN_RECORDS", run_records)

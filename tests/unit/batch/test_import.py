@@ -108,7 +108,7 @@ def test_every_format_gives_the_same_rows(write: Any, name: str, tmp_path: Path)
     assert imported_rows(store) == ROWS
 
 
-def test_a_file_is_imported_once_under_whatever_name(tmp_path: Path) -> None:
+def test_a_file_is_imported_once_under_any_name(tmp_path: Path) -> None:
     store = ArchiveStore(tmp_path / "archive")
     import_file(as_json_lines(tmp_path / "a.jsonl"), store, SCHEMA, SETTINGS, NOW_MS)
     again = import_file(as_json_lines(tmp_path / "b.json"), store, SCHEMA, SETTINGS, NOW_MS)
@@ -116,7 +116,7 @@ def test_a_file_is_imported_once_under_whatever_name(tmp_path: Path) -> None:
     assert len(imported_rows(store)) == 10
 
 
-def test_what_is_no_transaction_goes_to_the_archived_quarantine(tmp_path: Path) -> None:
+def test_an_unreadable_record_goes_to_the_archived_quarantine(tmp_path: Path) -> None:
     store, path = ArchiveStore(tmp_path / "archive"), tmp_path / "a.jsonl"
     good = json.dumps({**ROWS[0], "paymentAmount": 1}).encode()
     path.write_bytes(b"\n".join([b"{", good, b"\xff", b'{"transactionId":1}', b"[" * 9_000, good[:-2]]))
@@ -129,7 +129,7 @@ def test_what_is_no_transaction_goes_to_the_archived_quarantine(tmp_path: Path) 
     assert {each.reason for each in aside} == set(result.refused)
 
 
-def test_an_import_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_import_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "CHUNK_RECORDS", 2)
     store, path = ArchiveStore(tmp_path / "archive"), as_parquet(tmp_path / "a.parquet")
     damaged = bytearray(path.read_bytes())

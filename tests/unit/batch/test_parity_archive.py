@@ -1,4 +1,4 @@
-"""Streams over a midnight, through archive files and the states kept between days: still what the oracle finds."""
+"""Streams over midnight, through archive files and saved states between days, have the oracle's alerts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def wanted(document: Mapping[str, Any], day: Day) -> set[tuple[Any, ...]]:
 
 @SHRINKS
 @stream_seeds(STREAMS // 4)
-def test_each_day_is_the_oracles(stream_seed: int, tmp_path: Path) -> None:
+def test_each_day_has_the_oracles_alerts(stream_seed: int, tmp_path: Path) -> None:
     def check(drawn: dict[str, Any]) -> None:
         document = over_midnight(drawn)
         site = Site.make(Path(mkdtemp(dir=tmp_path)), document, NULLABLE)
@@ -52,7 +52,7 @@ def test_each_day_is_the_oracles(stream_seed: int, tmp_path: Path) -> None:
 
 @SHRINKS
 @stream_seeds(STREAMS // 8)
-def test_a_day_rests_on_the_corrected_end_of_the_day_before(stream_seed: int, tmp_path: Path) -> None:
+def test_a_day_starts_from_the_corrected_end_of_the_day_before(stream_seed: int, tmp_path: Path) -> None:
     """The second day first: the day before is replayed for it. Then later data of the first day: both are due again."""
 
     def check(drawn: dict[str, Any]) -> None:
@@ -104,7 +104,7 @@ def test_days_that_receive_later_data_are_known(tmp_path: Path) -> None:
     assert [json.loads(text)["triggeringEvent"]["transactionId"] for text in found.live.values()] == [9]
 
 
-def test_a_damaged_state_is_named_and_made_again(tmp_path: Path) -> None:
+def test_a_damaged_state_is_named_and_recomputed(tmp_path: Path) -> None:
     site, day = a_site(tmp_path)
     evaluated(site, day)
     folder = options(site, day).store.page(day).parent

@@ -1,4 +1,4 @@
-"""Generated streams: a re-evaluation corrects the live alerts to those that the oracle finds over the completed day."""
+"""Generated streams: a re-evaluation corrects the live alerts to the oracle's alerts of the completed day."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def settings_of(document: Mapping[str, Any]) -> DetectorSettings:
 
 
 def live_alerts(document: Mapping[str, Any]) -> Alerts:
-    """What the running detector publishes."""
+    """The alerts that the running detector publishes."""
     answer = replay_recording(Recording.of_document(document), NULLABLE, SETTINGS)
     return {alert["alertId"]: alert for alert in answer["alerts"]}
 
 
 def corrected(document: Mapping[str, Any], slice_rows: int) -> Alerts:
-    """What the re-evaluation of the whole stream finds, in slices, its state saved and restored between them."""
+    """The alerts of a re-evaluation of the stream in slices, with a saved and restored state between slices."""
     recording, settings = Recording.of_document(document), settings_of(document)
     log = [read_entry(rule.version, rule.append_ms, rule.value, NULLABLE, settings.limits) for rule in recording.rules]
     rest: dict[int, int] = {}
@@ -82,7 +82,7 @@ def _id_of(alert: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def disagreement(document: Mapping[str, Any], slice_rows: int = 7) -> list[str]:
-    """Where live alerts - RETRACTED + ADDED is not what the oracle says."""
+    """List the differences of (live alerts - RETRACTED + ADDED) from the oracle's alerts."""
     live, wanted = live_alerts(document), corrected(document, slice_rows)
     diff = compare(live.keys(), wanted.keys())
     kept = {key: alert for key, alert in live.items() if diff.get(key) is not AlertVerdict.RETRACTED}

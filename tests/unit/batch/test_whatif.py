@@ -54,7 +54,7 @@ def draft(folder: Path, **members: Any) -> str:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_draft_is_counted_with_what_came_before_the_first_day(site: Site, tmp_path: Path, processes: int) -> None:
+def test_a_draft_counts_transactions_before_the_first_day(site: Site, tmp_path: Path, processes: int) -> None:
     second = DAY.plus(1)
     asked = WhatIfQuery(draft(tmp_path), second, second, (Decimal(5), Decimal(95)), processes=processes)
     result = what_if(asked, site.store, site.schema, site.settings)
@@ -80,7 +80,7 @@ def test_both_days_by_the_id_of_a_rule_in_force(site: Site) -> None:
     assert counts == sorted(counts, reverse=True)
 
 
-def test_a_cool_down_holds_alerts_back(site: Site, tmp_path: Path) -> None:
+def test_a_cool_down_suppresses_alerts(site: Site, tmp_path: Path) -> None:
     asked = WhatIfQuery(draft(tmp_path, cooldownSeconds=120), DAY, DAY.plus(1), processes=1)
     result = what_if(asked, site.store, site.schema, site.settings)
     assert (result.fires, result.suppressed) == (4, 4)
@@ -112,7 +112,7 @@ CONDITIONS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("condition", CONDITIONS, ids=lambda members: " ".join(map(str, members.values())))
-def test_the_curve_is_what_a_draft_of_each_limit_would_have_done(tmp_path: Path, condition: dict[str, Any]) -> None:
+def test_the_curve_equals_one_draft_per_limit(tmp_path: Path, condition: dict[str, Any]) -> None:
     """Counted from evaluations made once, or a rule a limit: it must be the same."""
     chance = random.Random(5)
     steps: list[dict[str, Any]] = [{"at": DAY.start_ms, "rule": RULE}]
@@ -144,7 +144,7 @@ def test_a_report_is_kept_and_quotes_nothing_unescaped(site: Site) -> None:
     assert whatif_page(result).decode() == text and encode_whatif(result)
 
 
-def test_fires_are_told_by_key_also_where_it_has_text(tmp_path: Path) -> None:
+def test_fires_are_counted_by_keys_with_text(tmp_path: Path) -> None:
     steps: list[dict[str, Any]] = [{"at": DAY.start_ms, "rule": RULE}]
     for number, kind in enumerate(["CSH", "CRD", "CSH", "ü€", "CSH", "CRD"]):
         at_ms = DAY.start_ms + number
@@ -162,7 +162,7 @@ def test_fires_are_told_by_key_also_where_it_has_text(tmp_path: Path) -> None:
     ]
 
 
-def test_what_cannot_be_answered_is_named(site: Site, tmp_path: Path) -> None:
+def test_an_unanswerable_question_is_named(site: Site, tmp_path: Path) -> None:
     def ask(rule: str, first: Day = DAY, last: Day = DAY) -> None:
         what_if(WhatIfQuery(rule, first, last, processes=1), site.store, site.schema, site.settings)
 

@@ -1,4 +1,4 @@
-"""The measuring itself: loads and rules are what they are said to be, and figures come out as they went in."""
+"""The benchmark: loads and rules match their descriptions, and figures survive a round trip."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_many_rules_share_groupings_evenly_and_use_all_aggregators_in_each(rules
     assert len(kinds) >= 8 * (over - 1)
 
 
-def test_throughput_wants_each_marker_once() -> None:
+def test_throughput_requires_each_marker_once() -> None:
     load = replace(UNIFORM_500K, count=5_000, id_base=70)
 
     def alert(i: int, rule_id: int = 1) -> dict[str, object]:
@@ -137,7 +137,7 @@ def test_a_target_is_reached_when_every_run_reaches_it(figure: Figure, values: t
     assert verdict(figure, Spread(values)) == said
 
 
-def test_numbers_are_for_people() -> None:
+def test_numbers_are_formatted_for_people() -> None:
     assert [number(value) for value in (85_432.1, 99.94, 1.0, 0.0123)] == ["85,432", "99.9", "1", "0.012"]
 
 

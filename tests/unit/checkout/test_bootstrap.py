@@ -1,4 +1,4 @@
-"""bin/bootstrap: at once when there is nothing to do, and one clear line when it cannot do it."""
+"""bin/bootstrap: it returns at once if all is set up, and fails with one clear line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def script(path: Path, text: str) -> None:
 
 @pytest.fixture
 def fresh(project: Project, tmp_path: Path) -> Path:
-    """What of a fresh clone bootstrap looks at, nothing set up."""
+    """The files of a fresh clone that bootstrap reads, before any setup."""
     for name in ("bin/bootstrap", "bin/uv.txt", "config/ivy.xml", "config/jars.sha256", "pyproject.toml", "uv.lock"):
         target = tmp_path / "clone" / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def test_the_kernel_is_compiled_once_for_each_version_of_it(fresh: Path, tmp_pat
     assert calls.read_text().splitlines() == ["-m fraud_rules.replay.kernel_cache"] * 2
 
 
-def test_a_taken_port_is_told_before_anything_is_fetched(fresh: Path) -> None:
+def test_a_used_port_is_reported_before_any_download(fresh: Path) -> None:
     (port,) = free_ports(1)
     with socket.create_server(("127.0.0.1", port)):
         done = bootstrap(fresh, "--ports", FRAUD_BROKER_PORT=str(port))

@@ -34,8 +34,9 @@ _SPEAKS_S = 180.0
 
 @dataclass(frozen=True)
 class Run:
-    """How a command is run. It ends by itself with one of `codes`, or is interrupted once it has said `says`; a
-    `reason` is why it is not run at all. `long` ones are left to the long run: they start Spark or Airflow."""
+    """How a command runs. It ends by itself with one of `codes`, or is interrupted once its output has `says`.
+    A `reason` explains why it is not run. Only the long run has `long` commands: they start Spark or Airflow.
+    """
 
     pattern: str
     codes: tuple[int, ...] = (0,)
@@ -102,7 +103,7 @@ def in_order(*, long: bool) -> list[DocumentedCommand]:
 
 @dataclass
 class Clone:
-    """A fresh clone, and what was started in it."""
+    """A fresh clone and its processes."""
 
     folder: Path
     environ: dict[str, str]
@@ -160,7 +161,7 @@ def _history(folder: Path) -> None:
 
 
 def runnable(text: str, clone: Clone) -> str:
-    """The command with what stands for a value replaced by one."""
+    """Replace the placeholders of a command by values."""
     bootstrap = f"127.0.0.1:{clone.environ['FRAUD_BROKER_PORT']}"
     values = {
         "broker:9092": bootstrap,
@@ -195,8 +196,8 @@ def test_every_word_of_a_command_exists(text: str) -> None:
 
 
 @pytest.mark.parametrize("long", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_every_command_speaks_in_a_fresh_clone(clone: Clone, long: bool) -> None:
-    """The long run has those too that only a sentence of a page of docs names."""
+def test_every_command_has_output_in_a_fresh_clone(clone: Clone, long: bool) -> None:
+    """The long run also has the commands that appear only in a sentence of a docs page."""
     faults = {}
     for command in in_order(long=long):
         fault = _fault_of(command, clone)
@@ -233,7 +234,7 @@ def _fault_of(command: DocumentedCommand, clone: Clone) -> str | None:
 
 
 def _heard(process: subprocess.Popen[bytes], says: str) -> bytes:
-    """What a process has said once that has `says` in it, or once it has ended; all of it, if nothing is awaited."""
+    """Read a process's output until it has `says`, or to its end if `says` is empty."""
     assert process.stdout is not None
     heard, deadline = b"", time.monotonic() + _SPEAKS_S
     with selectors.DefaultSelector() as selector:

@@ -1,4 +1,4 @@
-"""docker-compose.yml and the image file: what can be told without a Docker daemon."""
+"""docker-compose.yml and the image file, checked without a Docker daemon."""
 
 from __future__ import annotations
 
@@ -77,20 +77,20 @@ def run_with(script: str, document: object, environ: Mapping[str, str]) -> subpr
     )
 
 
-def test_it_is_of_the_compose_schema(project: Project) -> None:
+def test_the_file_matches_the_compose_schema(project: Project) -> None:
     checker = [str(Path(sys.executable).with_name("check-jsonschema")), "--builtin-schema", "vendor.compose-spec"]
     done = subprocess.run([*checker, "docker-compose.yml"], cwd=project.root, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout.decode()
 
 
-def test_services_run_as_nobody_special(compose: dict[str, Any]) -> None:
+def test_services_run_as_an_unprivileged_user(compose: dict[str, Any]) -> None:
     users = {name: service["user"] for name, service in compose["services"].items()}
     assert users.pop("kafka") == "appuser"
     assert users.pop("postgres") == "postgres"
     assert set(users.values()) == {"fraud"}
 
 
-def test_ours_can_do_no_more_than_they_need(compose: dict[str, Any]) -> None:
+def test_our_services_have_minimal_privileges(compose: dict[str, Any]) -> None:
     for name, service in services(compose, *FOREIGN).items():
         assert service["image"] == "fraud-rules", name
         assert service["read_only"], name
@@ -98,13 +98,13 @@ def test_ours_can_do_no_more_than_they_need(compose: dict[str, Any]) -> None:
         assert service["security_opt"] == ["no-new-privileges:true"], name
 
 
-def test_long_running_services_tell_their_health_and_come_back(compose: dict[str, Any]) -> None:
+def test_long_running_services_have_health_checks_and_restart(compose: dict[str, Any]) -> None:
     wanted = {"healthcheck", "restart", "volumes", "stop_grace_period"}
     for name, service in services(compose, *ONE_SHOT).items():
         assert wanted <= service.keys(), name
 
 
-def test_what_is_kept_is_on_declared_volumes(compose: dict[str, Any]) -> None:
+def test_durable_data_are_on_declared_volumes(compose: dict[str, Any]) -> None:
     used = {volume.split(":")[0] for service in compose["services"].values() for volume in service.get("volumes", ())}
     assert used == compose["volumes"].keys()
 
@@ -115,7 +115,7 @@ def test_ports_are_published_on_loopback_only(compose: dict[str, Any]) -> None:
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_whatever_is_waited_for_can_be_waited_for(compose: dict[str, Any]) -> None:
+def test_every_dependency_has_a_health_check_or_ends(compose: dict[str, Any]) -> None:
     for name, service in compose["services"].items():
         for other, how in service.get("depends_on", {}).items():
             one_shot = how["condition"] == "service_completed_successfully"
@@ -138,7 +138,7 @@ def test_nothing_has_a_default_password(compose: dict[str, Any], project: Projec
         assert not secret.search(" ".join(service.get("command", [])))
 
 
-def test_every_command_of_ours_is_one_there_is(compose: dict[str, Any]) -> None:
+def test_every_command_of_ours_exists(compose: dict[str, Any]) -> None:
     found = [*commands(compose, "fraud"), ["topics", "apply"]]
     assert len(found) == 4
     for words in found:
@@ -148,7 +148,7 @@ def test_every_command_of_ours_is_one_there_is(compose: dict[str, Any]) -> None:
         command.make_context("fraud", list(words))
 
 
-def test_every_command_of_airflow_is_one_there_is(compose: dict[str, Any], tmp_path: Path) -> None:
+def test_every_command_of_airflow_exists(compose: dict[str, Any], tmp_path: Path) -> None:
     found = list(commands(compose, "airflow"))
     assert {words[0] for words in found} == {*Component, "jobs"}
     done = run_with(PARSED, found, {"AIRFLOW_HOME": str(tmp_path)})
@@ -176,14 +176,14 @@ def test_airflow_is_set_as_the_local_one(compose: dict[str, Any], project: Proje
     assert {name for name in ours if name in local} >= {"AIRFLOW__API__SECRET_KEY", "AIRFLOW__CORE__FERNET_KEY"}
 
 
-def test_airflow_knows_who_may_log_in(compose: dict[str, Any], project: Project) -> None:
+def test_airflow_knows_its_users(compose: dict[str, Any], project: Project) -> None:
     manager = compose["services"]["airflow-api-server"]["environment"]["AIRFLOW__CORE__AUTH_MANAGER"]
     assert manager == "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
     groups = tomllib.loads((project.root / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
     assert any(each.startswith("apache-airflow-providers-fab") for each in groups["server"])
 
 
-def test_the_connections_are_what_a_release_is_made_of(compose: dict[str, Any]) -> None:
+def test_the_connections_make_a_valid_release(compose: dict[str, Any]) -> None:
     environment = compose["services"]["airflow-triggerer"]["environment"]
     spark = json.loads(environment["AIRFLOW_CONN_SPARK_DEFAULT"])
     kafka = json.loads(environment["AIRFLOW_CONN_FRAUD_KAFKA"])

@@ -1,4 +1,4 @@
-"""What `fraud alerts --follow` says about an outage, and when."""
+"""The notices of `fraud alerts --follow` about an outage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def live(at_s: int, severity: Severity) -> Liveness:
     return Liveness(severity, at_s * 1_000, since_ms=0, asked_ms=None, waiting=at_s, starts=0)
 
 
-def test_an_outage_is_said_when_it_begins_gets_worse_and_ends_and_every_minute() -> None:
+def test_an_outage_is_reported_at_its_start_changes_and_end_and_every_minute() -> None:
     notices = OutageNotices()
     looks = [
         (5, Severity.NONE), (12, Severity.AMBER), (14, Severity.AMBER), (61, Severity.RED), (120, Severity.RED),

@@ -139,7 +139,7 @@ def test_a_schema_with_string_ids_nullable_fields_and_two_aliases() -> None:
     ]
 
 
-def test_nothing_gives_an_empty_batch_with_all_columns() -> None:
+def test_no_records_give_an_empty_batch_with_all_columns() -> None:
     decoded = decode()
     assert (len(decoded.batch), tuple(decoded.batch.columns), decoded.rejects) == (0, SCHEMA.names, [])
 

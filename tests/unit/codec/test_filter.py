@@ -38,7 +38,7 @@ def column(field: Field, cells: list[Cell]) -> Column:
 
 
 def passing(text: str, *rows: Row, schema: TransactionSchema = SCHEMA) -> list[bool]:
-    """Which rows a filter lets through; fields a row does not name are null."""
+    """Apply a filter to rows. Fields that a row omits are null."""
     columns = {field.name: column(field, [row.get(field.name) for row in rows]) for field in schema.fields}
     mask = parse_filter(text, schema, LIMITS).mask(columns, len(rows))
     assert mask.dtype == np.bool_
@@ -118,7 +118,7 @@ def test_the_ends_of_64_bits() -> None:
         ("not (paymentType = 'CSH' or payeeId = 4)", [False, True, False]),
     ],
 )
-def test_what_is_unknown_neither_passes_nor_fails(text: str, expected: list[bool]) -> None:
+def test_an_unknown_condition_and_its_negation_do_not_pass(text: str, expected: list[bool]) -> None:
     rows: list[Row] = [
         {"paymentType": "CSH", "payeeId": 1},
         {"paymentType": "CRD", "payeeId": 2},
@@ -259,7 +259,7 @@ def test_the_fields_a_filter_reads() -> None:
         ("not " * 400 + "payeeId = 1", "has 403 words and signs"),
     ],
 )  # fmt: skip
-def test_what_is_refused_and_why(text: str, message: str) -> None:
+def test_an_invalid_filter_is_refused_with_a_reason(text: str, message: str) -> None:
     with pytest.raises(RuleRejected) as rejected:
         parse_filter(text, SCHEMA, LIMITS)
     assert {reason.field for reason in rejected.value.reasons} == {"filter"}
@@ -280,7 +280,7 @@ def test_as_deep_and_as_long_as_the_bounds_allow() -> None:
     assert passing("not " * 397 + "payeeId = 1", {"payeeId": 1}) == [False]
 
 
-# A condition as text together with what SQL says of one row: True, False, or None for unknown.
+# A condition as text, with its truth for one row as in SQL: True, False, or None for unknown.
 Truth = bool | None
 Condition = tuple[str, Callable[[Row], Truth]]
 
@@ -372,7 +372,7 @@ ROOMY = RuleLimits(max_filter_depth=100, max_filter_tokens=2_000)
 
 @settings(max_examples=300, deadline=None)
 @given(CONDITIONS, st.lists(ROWS, min_size=1, max_size=6))
-def test_any_condition_passes_exactly_the_rows_of_which_it_is_true(condition: Condition, rows: list[Row]) -> None:
+def test_any_condition_passes_exactly_its_true_rows(condition: Condition, rows: list[Row]) -> None:
     text, truth = condition
     tree = parse_filter(text, SCHEMA, ROOMY)
     columns = {field.name: column(field, [row.get(field.name) for row in rows]) for field in SCHEMA.fields}

@@ -1,4 +1,4 @@
-"""The Flink demo's own records through the codecs: all are accepted, and mean what they mean there."""
+"""The Flink demo's own records through the codecs: all are accepted with the demo's meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rule records: what is accepted and as what, what is rejected and why."""
+"""Rule records: accepted records with their rules, rejected records with their reasons."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def parse(value: bytes | None) -> Any:
 
 
 def reasons(value: bytes | None) -> dict[str, list[str]]:
-    """Why a record is rejected, by member."""
+    """The reasons of a rejection by member."""
     with pytest.raises(RuleRejected) as rejected:
         parse(value)
     by_member: dict[str, list[str]] = {}
@@ -218,7 +218,7 @@ def test_the_fields_a_rule_reads() -> None:
         ({"name": [[[[[]]]]]}, "name", "nested too deep"),
     ],
 )
-def test_what_is_wrong_with_one_member(changes: dict[str, object], member: str, message: str) -> None:
+def test_a_fault_of_one_member_is_named(changes: dict[str, object], member: str, message: str) -> None:
     found = reasons(record(**changes))
     assert list(found) == [member], found
     assert any(message in complaint for complaint in found[member]), found
@@ -269,13 +269,13 @@ def test_every_reason_at_once() -> None:
         (b"{" + b",".join(b'"m%d":1' % n for n in range(65)) + b"}", "has 65 members"),
     ],
 )
-def test_what_is_wrong_with_a_whole_record(value: bytes | None, message: str) -> None:
+def test_a_fault_of_the_record_is_named(value: bytes | None, message: str) -> None:
     found = reasons(value)
     assert list(found) == ["record"]
     assert message in found["record"][0]
 
 
-def test_a_member_given_twice_is_refused() -> None:
+def test_a_duplicate_member_is_rejected() -> None:
     assert reasons(record()[:-1] + b', "limit": 30}') == {"limit": ["is given twice"]}
 
 
@@ -292,7 +292,7 @@ def test_a_document_keeps_every_digit_as_given() -> None:
     assert parse(encode_document(rule.document)) == rule
 
 
-def test_a_decoded_document_is_held_to_the_same() -> None:
+def test_a_decoded_document_has_the_same_checks() -> None:
     assert parse_rule_document(DEMO_RULE, SCHEMA, LIMITS) == parse(record())
     with pytest.raises(RuleRejected, match="must be a decimal number, not a float"):
         parse_rule_document({**DEMO_RULE, "limit": 0.1}, SCHEMA, LIMITS)
@@ -300,7 +300,7 @@ def test_a_decoded_document_is_held_to_the_same() -> None:
         parse_rule_document({**DEMO_RULE, "windowMinutes": 10**5_000}, SCHEMA, LIMITS)
 
 
-def test_an_entry_of_the_log_says_which_rule_it_is_about() -> None:
+def test_an_entry_of_the_rule_log_has_its_rule_id() -> None:
     accepted = read_entry(5, 100, record(), SCHEMA, LIMITS)
     rejected = read_entry(6, 100, record(limit=None), SCHEMA, LIMITS)
     control = read_entry(7, 100, b'{"ruleState": "CONTROL", "controlType": "CLEAR_STATE_ALL"}', SCHEMA, LIMITS)

@@ -76,7 +76,7 @@ def test_numbers_keep_their_digits(tmp_path: Path, name: str, text: str) -> None
     assert rule.limit == Decimal("0.1000000000000000000000000001")
 
 
-def test_a_rule_that_is_wrong_is_still_a_record_for_the_checks_to_judge(tmp_path: Path) -> None:
+def test_an_invalid_rule_is_still_a_record_for_validation(tmp_path: Path) -> None:
     path = written(tmp_path, "wrong.json", '{"ruleId": 1, "ruleId": 2, "limit": NaN}')
     with pytest.raises(RuleRejected) as rejected:
         parse_rule_record(read_rule_file(path)[0].value, SCHEMA, LIMITS)

@@ -68,7 +68,7 @@ HOSTILE_VALUES: list[str] = [
 
 
 def hostile_records() -> Iterator[bytes]:
-    """Every member of the fullest rule with every hostile value, and hostile shapes of the record itself."""
+    """Every member of the fullest rule with every hostile value, and hostile forms of the record itself."""
     for member in FULL_RULE:
         for value in HOSTILE_VALUES:
             marked = json.dumps({**FULL_RULE, member: "@@"}, ensure_ascii=False)
@@ -142,7 +142,7 @@ def combinations(count: int, seed: int) -> Iterator[bytes]:
 
 
 def judge(value: bytes) -> Rule | None:
-    """Parse once; checks what must hold of any answer."""
+    """Parse a record and check the conditions on any result."""
     try:
         change = parse_rule_record(value, SCHEMA, LIMITS)
     except RuleRejected as rejected:
@@ -159,7 +159,7 @@ def judge(value: bytes) -> Rule | None:
 
 
 def cpu_ms(value: bytes) -> float:
-    """The least CPU time of three tries: what the record costs, not what else the machine does."""
+    """The least CPU time of three tries, which excludes the load of other processes."""
 
     def once() -> float:
         start = time.thread_time()

@@ -69,7 +69,7 @@ FIRST, LAST = datetime(2, 1, 1), datetime(9998, 12, 31)  # noqa: DTZ001 - hypoth
 
 
 @given(st.datetimes(FIRST, LAST, timezones=OFFSETS))
-def test_what_python_writes_as_iso_8601_is_read(moment: datetime) -> None:
+def test_pythons_iso_8601_times_are_read(moment: datetime) -> None:
     expected = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     assert parse_timestamp(moment.isoformat()) == expected
     assert parse_timestamp(moment.isoformat(" ")) == expected

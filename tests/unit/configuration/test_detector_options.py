@@ -77,7 +77,7 @@ def test_a_parsed_command_line_gives_the_same_options(options: DetectorOptions) 
     assert DetectorOptions.parse(options.arguments()) == options
 
 
-def test_the_project_and_the_environment_fill_in_what_is_not_set(project: Project) -> None:
+def test_the_project_and_the_environment_supply_defaults(project: Project) -> None:
     assert DEFAULTS.in_project(project, {}) == replace(
         DEFAULTS,
         bootstrap="127.0.0.1:9092",

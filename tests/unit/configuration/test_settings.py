@@ -68,7 +68,7 @@ def test_settings_as_text_name_their_topics_themselves(tmp_path: Path) -> None:
         ("[alerts]", "must be a mapping with `topics`"),
     ],
 )
-def test_a_wrong_name_in_the_declaration_is_told(tmp_path: Path, topics: str, fault: str) -> None:
+def test_a_wrong_name_in_the_declaration_is_reported(tmp_path: Path, topics: str, fault: str) -> None:
     (tmp_path / "detector.yaml").write_text("")
     (tmp_path / "topics.yaml").write_text(f"topics: {topics}\n")
     with pytest.raises(ConfigError, match=r"topics\.yaml: ") as wrong:
@@ -121,7 +121,7 @@ def test_the_file_sets_and_the_environment_overrides() -> None:
         ({}, {"FRAUD_TOPICS_RULES": ""}, "topics.rules (from FRAUD_TOPICS_RULES) must be a Kafka topic name, not ''"),
     ],
 )
-def test_a_fault_says_what_must_be(document: object, environ: dict[str, str], fault: str) -> None:
+def test_a_fault_names_the_valid_values(document: object, environ: dict[str, str], fault: str) -> None:
     assert fault in "; ".join(faults(document, **environ))
 
 

@@ -1,4 +1,4 @@
-"""The audit chain: whatever is done to a row behind its back is found."""
+"""The audit chain: the verification finds every manipulated row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def behind_its_back(scene: Scene, statement: str) -> None:
         session.execute(text(statement))
 
 
-def test_a_chain_is_whole_and_can_be_reckoned_by_others(scene: Scene) -> None:
+def test_an_intact_chain_can_be_recomputed_independently(scene: Scene) -> None:
     three_changes(scene)
     verdict = scene.service.verify_audit()
     assert (verdict.whole, verdict.rows, verdict.broken_at) == (True, 3, None)
@@ -58,7 +58,7 @@ def test_a_chain_is_whole_and_can_be_reckoned_by_others(scene: Scene) -> None:
     assert hashlib.sha256(text_of.encode()).hexdigest() == first.hash
 
 
-def test_rows_say_who_did_what_when_before_and_after(scene: Scene) -> None:
+def test_rows_have_user_action_time_before_and_after(scene: Scene) -> None:
     three_changes(scene)
     edited = scene.service.audit_rows(rule_id=1, limit=1).items[0]
     assert (edited.who, edited.action, edited.subject, edited.at_ms) == ("ann", "rule.edit", "rule 1", scene.clock())
@@ -93,7 +93,7 @@ def test_the_database_itself_refuses_changes(scene: Scene, statement: str) -> No
         (COPIED, 0),
     ],
 )
-def test_what_was_done_to_a_row_is_found(scene: Scene, statement: str, broken_at: int) -> None:
+def test_a_manipulated_row_is_found(scene: Scene, statement: str, broken_at: int) -> None:
     three_changes(scene)
     behind_its_back(scene, statement)
     verdict = scene.service.verify_audit()

@@ -1,4 +1,4 @@
-"""A thread beside the API continues after any error, and says why it does not succeed."""
+"""A thread beside the API continues after any error, and reports the reason of its failures."""
 
 from __future__ import annotations
 

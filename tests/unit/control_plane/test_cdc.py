@@ -1,4 +1,4 @@
-"""A rule table kept elsewhere: what becomes of its changes."""
+"""The CDC intake: the effect of changes in an external rule table."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_disabled_row_ends_its_rule_and_an_enabled_one_brings_it_back(scene: S
     assert scene.service.rule(5).row.state is StateName.ACTIVE
 
 
-def test_a_record_is_taken_in_once_and_the_same_row_again_changes_nothing(scene: Scene) -> None:
+def test_a_record_is_applied_once_and_the_same_row_changes_nothing(scene: Scene) -> None:
     apply_record(scene, envelope("c", ROW))
     apply_record(scene, envelope("c", {**ROW, "limit": "99"}))
     apply_record(scene, envelope("r", ROW), start=1)
@@ -99,7 +99,7 @@ def test_columns_are_named_either_way(scene: Scene, form: dict[str, Any]) -> Non
         (envelope("c", {"rule_state": "CONTROL", "control_type": "DELETE_RULES_ALL"}), "no controls"),
     ],
 )
-def test_what_is_no_rule_is_refused_written_down_and_passed(scene: Scene, value: bytes, said: str) -> None:
+def test_an_invalid_rule_is_refused_recorded_and_skipped(scene: Scene, value: bytes, said: str) -> None:
     apply_record(scene, value, envelope("c", ROW))
     assert [each["ruleId"] for each in sent(scene)] == [5]
     (reasons,) = refusals(scene)
@@ -107,27 +107,27 @@ def test_what_is_no_rule_is_refused_written_down_and_passed(scene: Scene, value:
 
 
 @pytest.mark.parametrize("value", [each for each in HOSTILE.values() if each is not None])
-def test_a_record_that_is_no_change_is_refused_and_passed(scene: Scene, value: bytes) -> None:
+def test_a_record_without_a_change_is_refused_and_skipped(scene: Scene, value: bytes) -> None:
     apply_record(scene, value, envelope("c", ROW))
     assert [each["ruleId"] for each in sent(scene)] == [5]
     assert len(refusals(scene)) == 1
 
 
-def test_a_rule_of_somebody_elses_is_left_alone(scene: Scene) -> None:
+def test_a_rule_of_another_source_stays_unchanged(scene: Scene) -> None:
     scene.service.create(ANN, rule_input(ruleId=5))
     apply_record(scene, envelope("c", ROW), envelope("d", None, ROW))
     assert scene.service.rule(5).row.state is StateName.DRAFT
     assert refusals(scene) == [["ruleId: belongs to ui"], ["ruleId: belongs to ui"]]
 
 
-def test_whoever_edits_a_rule_of_the_table_takes_it_over(scene: Scene) -> None:
+def test_an_edit_makes_a_rule_of_the_table_ours(scene: Scene) -> None:
     apply_record(scene, envelope("c", ROW))
     scene.service.edit(PAT, 5, 1, rule_input(limit=99))
     apply_record(scene, envelope("u", {**ROW, "limit": "1"}), start=1)
     assert scene.service.rule(5).row.document["limit"] == 99
 
 
-def test_a_heartbeat_is_about_no_row() -> None:
+def test_a_heartbeat_changes_no_rule() -> None:
     assert members_of(envelope("m")) is None
     with pytest.raises(RuleRejected):
         members_of(envelope("x", ROW))

@@ -1,4 +1,4 @@
-"""Who may take which step: the whole table."""
+"""The roles that each transition needs: the whole table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.control_plane.scene import ADA, ANN, PAT, PIA, VIC
 
 NO, ASK, DO = "no", "ask", "do"
 PEOPLE = {"viewer": VIC, "analyst": ANN, "approver": PAT, "admin": ADA}
-# What becomes of a step by viewer, analyst, approver, admin; first with one pair of eyes, then with four.
+# The result of a transition by viewer, analyst, approver, admin; first without four eyes, then with four eyes.
 STEPS = {
     ("DRAFT", "SHADOW"): ((NO, DO, DO, DO), (NO, DO, DO, DO)),
     ("DRAFT", "ACTIVE"): ((NO, NO, NO, DO), (NO, NO, NO, ASK)),
@@ -75,7 +75,7 @@ def test_edits(state: StateName) -> None:
         assert edit(state, PEOPLE[name], four_eyes) == EDITS[state.value][four_eyes][place], (name, four_eyes)
 
 
-def test_an_analyst_deletes_drafts_of_their_own() -> None:
+def test_an_analyst_deletes_own_drafts() -> None:
     assert step(StateName.DRAFT, StateName.DELETE, ANN, True, own=True) == DO
     assert step(StateName.DRAFT, StateName.DELETE, VIC, True, own=True) == NO
     assert step(StateName.ACTIVE, StateName.DELETE, ANN, True, own=True) == ASK
@@ -94,7 +94,9 @@ def test_an_analyst_deletes_drafts_of_their_own() -> None:
         (ANN, "abe", "abe", True, False),
     ],
 )
-def test_who_may_approve(who: Actor, requester: str, author: str, four_eyes: bool, may: bool) -> None:
+def test_approval_needs_another_user_and_the_role(
+    who: Actor, requester: str, author: str, four_eyes: bool, may: bool
+) -> None:
     if may:
         check_decision(who, requester, author, four_eyes=four_eyes)
         return
@@ -110,7 +112,7 @@ def test_each_role_includes_those_before_it() -> None:
     assert set(granted(Role.ADMIN)) == set(Permission) == set(LEAST_ROLE)
 
 
-def test_too_small_a_role_is_told_which_one_it_takes() -> None:
+def test_a_refusal_names_the_required_role() -> None:
     require(PAT, Permission.DECIDE)
     with pytest.raises(RequestRefused, match="needs the role admin; your role is approver"):
         require(PAT, Permission.CONTROL)

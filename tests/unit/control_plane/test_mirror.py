@@ -1,4 +1,4 @@
-"""The rule log brought back into the store: whatever comes in whatever order, the store ends as the log says."""
+"""The mirror: in any order of records, the store ends in the state of the rule log."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_rules_of_others_become_revisions(scene: Scene, log: MemoryLog) -> None:
     assert scene.service.verify_audit().whole
 
 
-def test_what_is_ours_is_marked_and_not_taken_in_again(scene: Scene, log: MemoryLog) -> None:
+def test_our_records_are_acknowledged_and_not_applied_again(scene: Scene, log: MemoryLog) -> None:
     scene.service.create(ANN, wanted())
     scene.service.change_state(ANN, 1, 1, StateName.SHADOW)
     assert (scene.service.rule(1).row.published, scene.service.outbox().pending) == (False, 1)
@@ -92,7 +92,7 @@ def test_ours_stays_in_force_where_it_comes_after_theirs(scene: Scene, log: Memo
     assert scene.service.edit(PAT, 1, 2, wanted(limit=100)).row.revision == 4
 
 
-def test_all_rules_ended_by_somebody_but_those_of_ours_that_come_after(scene: Scene, log: MemoryLog) -> None:
+def test_a_foreign_delete_all_keeps_our_later_rules(scene: Scene, log: MemoryLog) -> None:
     log.write(ruleId=1, ruleState="ACTIVE")
     log.write(ruleId=2, ruleState="ACTIVE")
     log.apply_record()
@@ -104,7 +104,7 @@ def test_all_rules_ended_by_somebody_but_those_of_ours_that_come_after(scene: Sc
     in_step(scene, log)
 
 
-def test_all_rules_ended_by_us_also_those_that_came_in_between(scene: Scene, log: MemoryLog) -> None:
+def test_our_delete_all_ends_rules_that_arrived_in_between(scene: Scene, log: MemoryLog) -> None:
     log.write(ruleId=1, ruleState="ACTIVE")
     log.apply_record()
     scene.service.control(ADA, "DELETE_RULES_ALL", "DELETE_RULES_ALL")
@@ -150,7 +150,7 @@ def test_a_record_that_is_no_rule_is_skipped_and_is_in_the_audit_log(
 def test_a_change_that_fails_half_way_leaves_only_its_row_in_the_audit_log(
     scene: Scene, log: MemoryLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a record brings about is taken back with it; the records around it stay."""
+    """All effects of the failed record are rolled back; other records keep theirs."""
     save = mirror.save
 
     def fails(work: UnitOfWork, head: RuleHead | None, rule_id: int, new: NewRevision, **more: Any) -> RuleHead:
@@ -184,7 +184,7 @@ EVENTS = st.lists(st.one_of(OURS, OTHERS, MOVES, OURS, MOVES, WIPES), max_size=2
 
 
 def ours(scene: Scene, rule_id: int, step: str, limit: int) -> None:
-    """A change at the desk, where the lifecycle has it."""
+    """Make a change in the service if the lifecycle allows it."""
     if rule_id in {row.rule_id for row in scene.service.rules().items}:
         row = scene.service.rule(rule_id).row
     else:
@@ -216,7 +216,7 @@ def play(scene: Scene, log: MemoryLog, event: tuple[str, int, str, int]) -> None
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(EVENTS)
-def test_in_whatever_order_things_happen_the_store_ends_as_the_log(events: list[tuple[str, int, str, int]]) -> None:
+def test_any_order_of_events_ends_in_the_state_of_the_log(events: list[tuple[str, int, str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         url = empty_store(Path(folder))
         scene = Scene(Database.open(url), ControlPlaneSettings(database=url))

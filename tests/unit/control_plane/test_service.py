@@ -1,4 +1,4 @@
-"""The desk: what people do with rules, over a database of SQLite."""
+"""The service: changes of rules by users, over a SQLite database."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_amounts_keep_their_digits(scene: Scene) -> None:
     assert detail.says == "SUM(paymentAmount) > 20.10 in 20 min by beneficiaryId, payeeId"
 
 
-def test_a_change_of_what_somebody_else_changed_is_refused(scene: Scene) -> None:
+def test_a_change_of_an_outdated_revision_is_refused(scene: Scene) -> None:
     in_state(scene, SHADOW)
     scene.service.edit(ABE, 1, 2, rule_input(limit=30))
     with pytest.raises(Conflict, match="'abe' has changed") as stale:
@@ -76,7 +76,7 @@ def test_a_change_of_what_somebody_else_changed_is_refused(scene: Scene) -> None
     assert scene.service.rule(1).row.document["limit"] == 30
 
 
-def test_every_fault_of_a_rule_is_told_by_field(scene: Scene) -> None:
+def test_every_fault_of_a_rule_is_reported_by_field(scene: Scene) -> None:
     with pytest.raises(Invalid) as invalid:
         scene.service.create(ANN, rule_input(limit="much", groupingKeyNames=["nobody"], windowMinutes=0, colour="red"))
     assert {reason.field for reason in invalid.value.reasons} == {
@@ -108,7 +108,7 @@ def test_every_fault_of_a_rule_is_told_by_field(scene: Scene) -> None:
         (RuleInput(document={str(n): n for n in range(100)}), "record"),
     ],
 )
-def test_what_is_no_rule_is_refused(scene: Scene, bad: RuleInput, field: str) -> None:
+def test_an_invalid_rule_is_refused(scene: Scene, bad: RuleInput, field: str) -> None:
     with pytest.raises(Invalid) as invalid:
         scene.service.create(ANN, bad)
     assert field in {reason.field for reason in invalid.value.reasons}
@@ -182,7 +182,7 @@ def test_an_analyst_asks_and_an_approver_decides(scene: Scene) -> None:
         scene.service.decide(PIA, decided.id, approve=False)
 
 
-def test_with_four_eyes_nobody_activates_what_they_asked_for_or_wrote(scene: Scene) -> None:
+def test_with_four_eyes_requesters_and_authors_do_not_approve(scene: Scene) -> None:
     in_state(scene, SHADOW)
     service = scene.another(four_eyes=True)
     by_pat = service.edit(PAT, 1, 2, rule_input(limit=99))
@@ -199,7 +199,7 @@ def test_with_four_eyes_nobody_activates_what_they_asked_for_or_wrote(scene: Sce
     assert service.change_state(PAT, 1, service.rule(1).row.revision, PAUSE).row.state is PAUSE
 
 
-def test_what_was_asked_for_lapses_when_the_rule_changes(scene: Scene) -> None:
+def test_a_request_lapses_when_the_rule_changes(scene: Scene) -> None:
     in_state(scene, SHADOW)
     asked = scene.service.change_state(ANN, 1, 2, ACTIVE).row.pending
     assert asked is not None
@@ -210,7 +210,7 @@ def test_what_was_asked_for_lapses_when_the_rule_changes(scene: Scene) -> None:
     assert scene.service.approvals(open_only=False).items[0].decision is DecisionName.WITHDRAWN
 
 
-def test_an_edit_that_was_asked_for_is_made_as_asked(scene: Scene) -> None:
+def test_an_approved_edit_is_made_as_requested(scene: Scene) -> None:
     in_state(scene, SHADOW, ACTIVE)
     asked = scene.service.edit(ANN, 1, 3, rule_input(limit=77)).row.pending
     assert asked is not None
@@ -334,7 +334,7 @@ def test_an_import_is_all_or_nothing(scene: Scene) -> None:
             scene.service.import_rules(ANN, bad_file)
 
 
-def test_of_many_rules_brought_in_each_has_its_audit_row_and_its_record(scene: Scene) -> None:
+def test_each_imported_rule_has_its_audit_row_and_record(scene: Scene) -> None:
     many = [{**RULE, "ruleId": rule_id} for rule_id in range(1, 301)]
     assert scene.service.import_rules(ADA, json.dumps(many)).applied
     for rule_id in range(1, 301, 2):
@@ -468,7 +468,7 @@ def test_more_rules_or_waiting_changes_than_allowed_are_refused(scene: Scene) ->
     assert service.outbox().pending == 3
 
 
-def test_what_fails_leaves_no_trace(scene: Scene) -> None:
+def test_a_failed_change_leaves_no_trace(scene: Scene) -> None:
     in_state(scene, SHADOW)
     before = (scene.service.rule(1), scene.service.verify_audit(), scene.service.outbox())
     with pytest.raises(Conflict):

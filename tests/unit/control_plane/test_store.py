@@ -1,4 +1,4 @@
-"""The database file: opened by many at once, one writer, one leader, what the settings say."""
+"""The database file: concurrent opens, one writer, one leader, and its settings."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_writers_take_turns_and_lose_nothing(scene: Scene) -> None:
     other.database.close()
 
 
-def test_one_leads_at_a_time(scene: Scene) -> None:
+def test_there_is_one_leader_at_a_time(scene: Scene) -> None:
     other = Database.open(scene.settings.database)
     ours, theirs = scene.database.leadership("publisher"), other.leadership("publisher")
     with ours as first, theirs as second, other.leadership("mirror") as third:
@@ -132,7 +132,7 @@ def test_a_leader_notices_that_its_lock_is_gone(scene: Scene) -> None:
             until(lead.check, "the leader notices")
 
 
-def test_an_error_takes_everything_back(scene: Scene) -> None:
+def test_an_error_rolls_back_the_whole_change(scene: Scene) -> None:
     before = store_id(scene.database)
 
     def half_done() -> None:
@@ -147,7 +147,7 @@ def test_an_error_takes_everything_back(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "mysql://x/y", "sqlite://", "sqlite:///:memory:"])
-def test_a_url_that_is_none_is_named_without_its_secrets(url: str) -> None:
+def test_an_invalid_url_is_named_without_its_secrets(url: str) -> None:
     with pytest.raises(ConfigError, match="database"):
         Database.open(url)
 

@@ -1,4 +1,4 @@
-"""What people are told of the store: when it begins, and when it is over."""
+"""The store's alarms: one at the start of a fault, one at its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.control_plane.scene import Clock
 
 @dataclass
 class World:
-    """A store in words."""
+    """The state of a store as text."""
 
     clock: Clock = field(default_factory=Clock)
     waits_since_ms: int | None = None
@@ -36,7 +36,7 @@ class World:
         )
 
     def after(self, seconds: int) -> list[tuple[str, bool]]:
-        """What was told in that time, looking every second."""
+        """The alarms of the next seconds, with one check per second."""
         before = len(self.told)
         for _ in range(seconds):
             self.clock.now_ms += 1_000
@@ -65,11 +65,11 @@ class World:
         return AuditVerdict(whole=self.broken_at is None, rows=7, broken_at=self.broken_at, head="")
 
 
-def test_nothing_is_said_of_a_store_that_is_well() -> None:
+def test_a_healthy_store_raises_no_alarm() -> None:
     assert World().after(200) == []
 
 
-def test_changes_that_wait_too_long_are_told_of_once_and_when_they_are_through() -> None:
+def test_changes_that_wait_too_long_raise_one_alarm_that_is_resolved() -> None:
     world = World()
     world.waits_since_ms = world.clock()
     assert world.after(29) == []
@@ -80,7 +80,7 @@ def test_changes_that_wait_too_long_are_told_of_once_and_when_they_are_through()
     assert world.after(20) == [("OUTBOX_STUCK", True)]
 
 
-def test_a_rule_that_differs_twice_in_a_row_is_told_of() -> None:
+def test_a_rule_that_differs_twice_in_a_row_raises_an_alarm() -> None:
     world = World()
     world.drifted = (1,)
     assert world.after(30) == []
@@ -91,7 +91,7 @@ def test_a_rule_that_differs_twice_in_a_row_is_told_of() -> None:
     assert world.after(120) == [("DRIFT", True)]
 
 
-def test_a_broken_chain_is_told_of_within_the_hour() -> None:
+def test_a_broken_chain_raises_an_alarm_within_an_hour() -> None:
     world = World()
     world.after(1)
     world.broken_at = 5

@@ -1,4 +1,4 @@
-"""Values that may be a moment old."""
+"""The TTL cache: its values may be slightly outdated."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_an_answer_is_kept_for_its_time_however_long_it_took(takes_s: float) -> 
     assert remembered() == 2
 
 
-def test_an_answer_that_is_forgotten_is_asked_for_again() -> None:
+def test_a_dropped_value_is_read_again() -> None:
     store = Store(0.0)
     remembered = Remembered(store.ask, 1.0, store.clock_s)
     remembered()
