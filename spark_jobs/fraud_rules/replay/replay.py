@@ -20,7 +20,7 @@ from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import EMPTY_BLOB, fan_out
 from fraud_rules.engine.state.store import HeapViews, ViewStore
-from fraud_rules.engine.statelog import MemoryStateLog
+from fraud_rules.engine.statelog import MemoryStateLog, restore_image
 from fraud_rules.errors import Reason
 from fraud_rules.model.output import KeyGroupOutput
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
@@ -96,6 +96,11 @@ class Replay:
         """The current state: an image (see `statelog`) of each key group's log that is not empty."""
         return {key_group: image for key_group, log in enumerate(self._logs) if (image := log.image()) is not None}
 
+    def restore(self, images: Mapping[int, bytes]) -> None:
+        """Load the images of `images()` into the empty logs of a new replay, before its first batch."""
+        for key_group, image in images.items():
+            restore_image(self._logs[key_group], image)
+
 
 def replay(document: Mapping[str, Any], schema: TransactionSchema, settings: DetectorSettings) -> dict[str, list[Any]]:
     """Call `replay_recording` with a recording in the form of a decoded document. Raises InputInvalid."""
@@ -110,7 +115,7 @@ def replay_recording(
     The alerts are in the order of (arrival, rule id). Late, quarantined and ignored transactions are given by id (null
     for a quarantined record without id), once each, in arrival order. Rejected rules have their reasons.
     """
-    settings = _settings_for(recording, settings)
+    settings = settings_of_recording(recording, settings)
     log = _rule_log(recording, schema, settings)
     run = Replay(schema, settings)
     answer: dict[str, list[Any]] = {"alerts": [], "late": [], "quarantine": [], "duplicates": []}
@@ -164,9 +169,15 @@ def claimed_id(value: bytes | None) -> object:
         return None
 
 
-def _settings_for(recording: Recording, settings: DetectorSettings) -> DetectorSettings:
+def settings_of_recording(recording: Recording, settings: DetectorSettings) -> DetectorSettings:
+    """Replace the settings that a recording contains."""
     given = {name: value for name, value in msgspec.structs.asdict(recording.settings).items() if value is not None}
     return replace(settings, key_groups=recording.key_groups, **given)
+
+
+def recorded_cuts(recording: Recording, schema: TransactionSchema, settings: DetectorSettings) -> Iterator[_Cut]:
+    """The batches of a recording with the rules that each of them sees. `settings` are `settings_of_recording`."""
+    return _cuts(recording, _rule_log(recording, schema, settings))
 
 
 def _rule_log(recording: Recording, schema: TransactionSchema, settings: DetectorSettings) -> list[LogEntry]:
