@@ -1,4 +1,4 @@
-"""The demo's traffic, steered by wishes left in a folder."""
+"""The demo's traffic, controlled by request files in a folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.kafka.own_topics import OwnTopics
 from tests.support.waiting import until
 
 
-def test_wishes_are_heard_once_and_nonsense_is_not(tmp_path: Path) -> None:
+def test_requests_are_read_once_and_invalid_ones_are_ignored(tmp_path: Path) -> None:
     steering = Steering(tmp_path / "steering")
     assert steering.state() is None and steering.speed() is None and not list(steering.wishes())
     steering.write_state(TrafficState(100))
@@ -39,7 +39,7 @@ def test_every_pattern_can_be_planted_by_itself() -> None:
         assert len({record.transaction_id for record in records}) == len(records)
 
 
-def test_traffic_changes_its_speed_and_takes_a_fraud_in(topics: OwnTopics, tmp_path: Path) -> None:
+def test_traffic_changes_its_rate_and_includes_a_requested_fraud(topics: OwnTopics, tmp_path: Path) -> None:
     steering = Steering(tmp_path)
     sender = Sender(topics.kafka, topics.names.transactions, TrafficSettings(rate_per_s=20), steering)
     sender.start()
@@ -64,7 +64,7 @@ def _huge(topics: OwnTopics) -> list[float]:
     return [amount for amount in amounts if amount > 50_000]
 
 
-def test_traffic_that_ends_by_an_unexpected_error_says_why(topics: OwnTopics, tmp_path: Path) -> None:
+def test_traffic_that_ends_by_an_unexpected_error_reports_it(topics: OwnTopics, tmp_path: Path) -> None:
     in_the_way = tmp_path / "steering"
     in_the_way.write_text("a file where the folder belongs")
     sender = Sender(topics.kafka, topics.names.transactions, TrafficSettings(rate_per_s=20), Steering(in_the_way))

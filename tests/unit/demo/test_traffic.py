@@ -1,4 +1,4 @@
-"""Generated traffic: what was asked for is there, good records are good, bad ones bad, and planted frauds alert."""
+"""Generated traffic: it has the requested fractions, valid and malformed records, and planted frauds that alert."""
 
 from __future__ import annotations
 

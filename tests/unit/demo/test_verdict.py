@@ -1,4 +1,4 @@
-"""The demo's judgement of a run, and what it shows, on values made by hand."""
+"""The demo's verdict on a run, and its display, with manual values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def answer(*alerts: dict[str, Any]) -> dict[str, list[Any]]:
     return {"alerts": members, "late": [5], "quarantine": [1, None], "duplicates": [3]}
 
 
-def test_a_run_is_right_when_everything_published_is_what_the_replay_says() -> None:
+def test_a_run_is_right_if_its_outputs_equal_the_replay() -> None:
     verdict = check_run(published(HUGE, MULES, TESTED), answer(HUGE, MULES, TESTED), SentTraffic(1_000, PLANTED))
     assert verdict.right
     assert (verdict.planted, verdict.found, verdict.others, verdict.duplicates) == (2, 2, 1, 1)
@@ -98,7 +98,7 @@ def test_alerts_about_ordinary_traffic_must_be_few() -> None:
     assert fault.startswith("6 alerts about ordinary traffic")
 
 
-def test_the_picture_fits_the_terminal_and_marks_what_was_planted() -> None:
+def test_the_picture_fits_the_terminal_and_marks_planted_frauds() -> None:
     status = DetectorStatus(True, 80, 41, 103.2, 12, 240, 480, 190, 7, 5_000, 2**20, None)
     recent = tuple(
         ReceivedAlert(alert(str(each), each), 1_700_000_000_400, "huge-payment-1" if each == 7 else None)

@@ -1,4 +1,4 @@
-"""The agent's steps, one look after the other, with a launcher that starts nothing, and no broker."""
+"""The agent's steps in turn, with a launcher that starts no process, and without a broker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMITS = AgentLimits(drain_ms=1_000, check_ms=60_000, heartbeat_ms=100)
 
 @dataclass
 class FakeAttempt:
-    """`obeys` says whether it ends when asked to."""
+    """An attempt without processes. If `obeys` is true, a drain ends it."""
 
     folder: AttemptFolder
     order: AttemptOrder
@@ -60,7 +60,7 @@ class FakeAttempt:
 
 @dataclass
 class FakeCheck:
-    """`code` None is one without end."""
+    """A check of a release. With `code` None it never ends."""
 
     code: int | None = 0
     text: str = ""
@@ -82,7 +82,7 @@ class FakeCheck:
 
 @dataclass
 class FakeLauncher:
-    """`check_with` is what a check comes to, `ends_held` how a held attempt ends; it gets ready where `gets_ready`."""
+    """`check_with` is the result of a check, `ends_held` the end of a held attempt; `gets_ready`: it becomes ready."""
 
     home: Path
     check_with: tuple[int | None, str] = (0, "")
@@ -117,7 +117,7 @@ class FakeLauncher:
 
 
 class Site:
-    """An agent, what it says, and an intent log to write to."""
+    """An agent with its reports and an intent log."""
 
     def __init__(self, home: Path) -> None:
         self.launcher = FakeLauncher(home)
@@ -172,12 +172,12 @@ def running(site: Site) -> Site:
     return site
 
 
-def test_an_intent_is_executed_and_said_to_be(running: Site) -> None:
+def test_an_intent_is_executed_and_reported(running: Site) -> None:
     assert [phase for _, phase in running.phases][-2:] == [AttemptPhase.STARTING, AttemptPhase.RUNNING]
     assert running.beats[-1].executed_epoch == 0
 
 
-def test_nothing_wanted_is_nothing_done_but_a_heartbeat(site: Site) -> None:
+def test_without_an_intent_the_agent_writes_only_heartbeats(site: Site) -> None:
     for _ in range(30):
         site.step()
     assert 2 <= len(site.beats) <= 4
@@ -219,7 +219,7 @@ def test_a_check_without_progress_is_given_up_and_the_next_gets_twice_the_time(r
         assert status.message.endswith("its last output: asks the broker")
 
 
-def test_a_slow_check_that_uses_the_cpu_goes_on(running: Site) -> None:
+def test_a_slow_check_that_uses_the_cpu_continues(running: Site) -> None:
     running.launcher.check_with = (None, "")
     running.decide(run(0, "b"))
     running.step()
@@ -250,7 +250,7 @@ def test_a_start_reports_its_work_and_cpu_time_counts_where_it_counts_nothing(ru
     assert seen(counted, 90.0) == counted
 
 
-def test_one_that_a_supervisor_found_stalled_has_failed(running: Site) -> None:
+def test_an_attempt_that_a_supervisor_replaces_as_stalled_has_failed(running: Site) -> None:
     (attempt,) = running.launcher.started
     attempt.obeys = False
     work = Work(WorkPhase.BATCH, 5, 7, 3, 8, "key groups")
@@ -269,20 +269,20 @@ def test_one_that_a_supervisor_found_stalled_has_failed(running: Site) -> None:
     assert not running.launcher.started[1].order.held
 
 
-def test_one_that_is_replaced_otherwise_has_not_failed(running: Site) -> None:
+def test_an_attempt_that_a_user_replaces_has_not_failed(running: Site) -> None:
     running.decide(msgspec.structs.replace(run(0, "b"), requested_by="restart by ann"))
     running.until_phase("b", AttemptPhase.STARTING)
     assert running.statuses["a"].phase is AttemptPhase.STOPPED
 
 
-def test_a_valid_release_replaces_what_runs(running: Site) -> None:
+def test_a_valid_release_replaces_the_running_attempt(running: Site) -> None:
     running.decide(run(0, "b"))
     running.until_phase("b", AttemptPhase.STARTING)
     assert running.statuses["a"].phase is AttemptPhase.STOPPED
     assert [attempt.asked for attempt in running.launcher.started] == [1, 0]
 
 
-def test_what_runs_is_touched_only_once_its_successor_is_ready(running: Site) -> None:
+def test_the_running_attempt_ends_only_once_the_held_driver_is_ready(running: Site) -> None:
     running.launcher.gets_ready = False
     running.decide(run(0, "b"))
     until(lambda: running.step() or len(running.launcher.started) == 2, "a successor makes ready", 10.0)
@@ -296,7 +296,7 @@ def test_what_runs_is_touched_only_once_its_successor_is_ready(running: Site) ->
     assert len(running.launcher.started) == 2
 
 
-def test_a_successor_that_ends_before_it_is_ready_is_refused(running: Site) -> None:
+def test_a_held_driver_that_ends_before_it_is_ready_is_refused(running: Site) -> None:
     running.launcher.gets_ready, running.launcher.ends_held = False, AttemptEnd(1, 17, "no master answers")
     running.decide(run(0, "b"))
     running.until_phase("b", AttemptPhase.REFUSED)
@@ -306,7 +306,7 @@ def test_a_successor_that_ends_before_it_is_ready_is_refused(running: Site) -> N
 
 
 @pytest.mark.parametrize("newer", [False, True])
-def test_a_successor_that_does_not_get_ready_is_ended(running: Site, *, newer: bool) -> None:
+def test_a_held_driver_that_does_not_become_ready_is_ended(running: Site, *, newer: bool) -> None:
     running.launcher.gets_ready = False
     running.decide(run(0, "b"))
     until(lambda: running.step() or len(running.launcher.started) == 2, "a successor makes ready", 10.0)
@@ -318,7 +318,7 @@ def test_a_successor_that_does_not_get_ready_is_ended(running: Site, *, newer: b
     assert running.launcher.started[0].asked == int(newer)
 
 
-def test_one_that_died_is_started_again_without_another_check(running: Site) -> None:
+def test_a_dead_attempt_is_restarted_without_another_check(running: Site) -> None:
     running.launcher.started[0].ended = AttemptEnd(1, -9)
     running.step()
     running.launcher.check_with = (None, "")
@@ -327,14 +327,14 @@ def test_one_that_died_is_started_again_without_another_check(running: Site) -> 
     assert (running.launcher.checks, running.launcher.started[1].order.held) == (1, False)
 
 
-def test_a_changed_release_is_checked_also_where_nothing_runs(running: Site) -> None:
+def test_a_changed_release_is_checked_even_without_a_running_attempt(running: Site) -> None:
     running.launcher.started[0].ended = AttemptEnd(1, -9)
     running.launcher.check_with = (9, "detector: no\n")
     running.decide(run(0, "b", release=msgspec.structs.replace(RELEASE, settings="detector: cards\ntick_ms: 500\n")))
     running.until_phase("b", AttemptPhase.REFUSED)
 
 
-def test_one_that_does_not_end_is_killed(running: Site) -> None:
+def test_an_attempt_that_does_not_end_is_killed(running: Site) -> None:
     first = running.launcher.started[0]
     first.obeys = False
     running.decide(drain(0, "d"))
@@ -346,7 +346,7 @@ def test_one_that_does_not_end_is_killed(running: Site) -> None:
     assert (running.statuses["a"].phase, running.statuses["a"].exit_code) == (AttemptPhase.STOPPED, -9)
 
 
-def test_one_that_stands_still_is_not_waited_for(running: Site) -> None:
+def test_a_suspended_attempt_is_killed_at_once(running: Site) -> None:
     first = running.launcher.started[0]
     first.stopped = True
     running.decide(run(0, "b"))
@@ -355,7 +355,7 @@ def test_one_that_stands_still_is_not_waited_for(running: Site) -> None:
     assert running.now_ms < LIMITS.drain_ms
 
 
-def test_a_drain_of_nothing_is_done_at_once(site: Site) -> None:
+def test_a_drain_without_an_attempt_is_done_at_once(site: Site) -> None:
     site.decide(drain(-1))
     site.until_phase("d", AttemptPhase.STOPPED)
 
@@ -371,7 +371,7 @@ def test_a_newer_intent_overtakes_one_that_is_being_checked(running: Site) -> No
     assert len(running.launcher.started) == 2
 
 
-def test_a_void_intent_is_nobodys(running: Site) -> None:
+def test_a_void_intent_is_not_executed(running: Site) -> None:
     running.decide(run(0, "b"))
     running.decide(run(0, "void"))
     running.until_phase("b", AttemptPhase.STARTING)
@@ -389,7 +389,7 @@ def test_a_void_intent_is_nobodys(running: Site) -> None:
         (AttemptEnd(5), AttemptPhase.LOST, None, "its processes are gone, and their exit code is unknown"),
     ],
 )
-def test_how_it_ended_is_told_and_nothing_is_restarted(
+def test_the_end_of_an_attempt_is_reported_without_a_restart(
     running: Site, end: AttemptEnd, phase: AttemptPhase, name: str | None, message: str
 ) -> None:
     running.launcher.started[0].ended = end
@@ -428,13 +428,13 @@ def seen_as(phase: AttemptPhase, epoch: int = 0) -> DeploymentReports:
         (AttemptPhase.RUNNING, AttemptPhase.LOST),
     ],
 )
-def test_what_an_agent_elsewhere_was_at(site: Site, phase: AttemptPhase, becomes: AttemptPhase) -> None:
+def test_an_attempt_of_another_agent_gets_its_phase(site: Site, phase: AttemptPhase, becomes: AttemptPhase) -> None:
     site.decide(run(-1, "a"))
     site.agent.take_over(site.intents, seen_as(phase), 0)
     site.until_phase("a", becomes)
 
 
-def test_a_log_made_anew_is_begun_anew(running: Site) -> None:
+def test_a_recreated_intent_log_is_read_from_its_start(running: Site) -> None:
     for attempt_id in ("b", "c"):
         running.decide(run(running.intents.epoch, attempt_id))
         running.until_phase(attempt_id, AttemptPhase.STARTING)
@@ -447,7 +447,7 @@ def test_a_log_made_anew_is_begun_anew(running: Site) -> None:
     assert running.beats[-1].executed_epoch == 0
 
 
-def test_what_is_refused_or_ended_is_not_begun_again(site: Site) -> None:
+def test_a_refused_or_ended_attempt_is_not_started_again(site: Site) -> None:
     site.decide(run(-1, "a"))
     site.agent.take_over(site.intents, seen_as(AttemptPhase.REFUSED), 0)
     for _ in range(5):
@@ -455,7 +455,7 @@ def test_what_is_refused_or_ended_is_not_begun_again(site: Site) -> None:
     assert (site.launcher.started, site.phases) == ([], [])
 
 
-def test_what_the_agent_before_has_started_here_is_adopted(running: Site) -> None:
+def test_attempts_of_the_previous_agent_on_this_host_are_adopted(running: Site) -> None:
     successor = Agent(ME, running.launcher, running._write, LIMITS)
     running.launcher.left = running.launcher.started[0]
     successor.take_over(running.intents, seen_as(AttemptPhase.RUNNING), running.now_ms)

@@ -1,4 +1,4 @@
-"""What an agent keeps on its disk, and the end of processes that cannot be killed."""
+"""The files of an agent, and the end of processes that cannot be killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intents and releases: what counts, and what two equal releases are."""
+"""Intents and releases: validity, and the equality of releases."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ from tests.support.deployments import RELEASE, drain, run
         ([], [], NO_EPOCH),
         ([run(-1)], [0], 0),
         ([run(0)], [], NO_EPOCH),
-        ([run(-1), run(-1)], [0], 0),  # two who decide at once: the first wins
+        ([run(-1), run(-1)], [0], 0),  # two concurrent intents: the first is valid
         ([run(-1), run(-1), run(0)], [0, 2], 2),
         ([run(-1), drain(0), run(0)], [0, 1], 1),
-        ([run(-1), run(1)], [0], 0),  # decided on one that is void
+        ([run(-1), run(1)], [0], 0),  # based on a void intent
         ([run(-1, detector="other"), run(0), run(-1)], [2], 2),
         ([run(-1), None, run(0)], [0, 2], 2),
     ],
 )
-def test_what_counts(log: list[Intent | None], valid: list[int], epoch: int) -> None:
+def test_an_intent_is_valid_if_it_follows_the_newest_valid_one(
+    log: list[Intent | None], valid: list[int], epoch: int
+) -> None:
     records = [(offset, offset * 10, None if each is None else each.encode()) for offset, each in enumerate(log)]
     folded = read_intents("cards", records)
     assert [record.epoch for record in folded.valid] == valid
@@ -42,7 +44,7 @@ def test_what_counts(log: list[Intent | None], valid: list[int], epoch: int) -> 
     assert list(folded.unreadable) == [offset for offset, each in enumerate(log) if each is None]
 
 
-def test_an_intent_comes_back_as_it_was() -> None:
+def test_an_intent_survives_its_encoding() -> None:
     intent = msgspec.structs.replace(run(3), resume=True, rebuild=Rebuild(partial=True))
     assert decode_intent(intent.encode()) == intent
 
@@ -62,7 +64,7 @@ def test_an_intent_without_newer_members_can_be_read_by_an_earlier_agent() -> No
         run(0).encode().replace(b"RUN", b"DRAIN"),
     ],
 )
-def test_what_is_no_intent_of_this_version_is_refused(text: bytes) -> None:
+def test_an_unknown_intent_is_refused(text: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         decode_intent(text)
 
@@ -87,7 +89,7 @@ def test_a_release_knows_its_settings() -> None:
     assert schema.names == ("transactionId", "eventTime")
 
 
-def test_a_wrong_release_names_everything_wrong() -> None:
+def test_an_invalid_release_names_all_faults() -> None:
     with pytest.raises(ConfigError, match=r"key_groups.*schema: must hold a list"):
         settings_of(msgspec.structs.replace(RELEASE, settings="key_groups: 0", schema="[]"))
 

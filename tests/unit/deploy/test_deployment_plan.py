@@ -1,4 +1,4 @@
-"""What past attempts mean for the next. A story is one word an attempt: the release, how it ended, and batches."""
+"""The outlook after past attempts. A story has one word per attempt: its release, its end, and its batches."""
 
 from __future__ import annotations
 
@@ -94,6 +94,6 @@ def test_outlook(story: str, failed_starts: int, waits_ms: int | None, alarm: bo
     assert (found.roll_back_to.code if found.roll_back_to else None) == back_to
 
 
-def test_a_brokers_clock_ahead_of_ours_makes_nobody_wait_longer() -> None:
+def test_a_brokers_clock_ahead_of_ours_does_not_lengthen_the_wait() -> None:
     intents, seen = told("A:unseen A:failed")
     assert outlook(intents, seen, now_ms=0, limits=LIMITS).due_ms == 5_000

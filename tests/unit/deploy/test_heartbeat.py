@@ -1,4 +1,4 @@
-"""Who looks after the supervisor."""
+"""The alarms about a missing supervisor or agent."""
 
 from __future__ import annotations
 

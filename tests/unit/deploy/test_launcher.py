@@ -59,11 +59,11 @@ def ended(attempt: ProcessAttempt) -> AttemptEnd:
 
 
 def assert_nothing_left(attempt_id: str) -> None:
-    """Its starter ends a moment after it has told how the detector did."""
+    """Wait for the starter, which ends a moment after it has reported the detector's end."""
     until(lambda: not members(attempt_id), "nothing is left of it", 120.0)
 
 
-def test_it_starts_drains_and_leaves_nothing(launcher: ProcessLauncher, tmp_path: Path) -> None:
+def test_an_attempt_starts_drains_and_leaves_no_process(launcher: ProcessLauncher, tmp_path: Path) -> None:
     attempt = running(launcher, stand_in(tmp_path / "a.whl"))
     assert attempt.end() is None
     driver = next(process for process in members("one") if "detector" in process.cmdline())
@@ -75,7 +75,7 @@ def test_it_starts_drains_and_leaves_nothing(launcher: ProcessLauncher, tmp_path
     assert_nothing_left("one")
 
 
-def test_it_outlives_who_started_it_and_is_found_again(launcher: ProcessLauncher, tmp_path: Path) -> None:
+def test_an_attempt_outlives_its_launcher_and_is_found_again(launcher: ProcessLauncher, tmp_path: Path) -> None:
     attempt = running(launcher, stand_in(tmp_path / "a.whl"))
     found = launcher.newest()
     assert found is not None
@@ -84,7 +84,7 @@ def test_it_outlives_who_started_it_and_is_found_again(launcher: ProcessLauncher
     assert ended(found).exit_code == 0
 
 
-def test_killed_at_once_even_when_it_stands_still(launcher: ProcessLauncher, tmp_path: Path) -> None:
+def test_a_suspended_attempt_is_killed_at_once(launcher: ProcessLauncher, tmp_path: Path) -> None:
     attempt = running(launcher, stand_in(tmp_path / "a.whl", obeys=False))
     for process in members("one"):
         process.send_signal(signal.SIGSTOP)
@@ -93,7 +93,7 @@ def test_killed_at_once_even_when_it_stands_still(launcher: ProcessLauncher, tmp
     assert (members("one"), ended(attempt).exit_code) == ([], -signal.SIGKILL)
 
 
-def test_without_its_starter_it_is_still_drained(launcher: ProcessLauncher, tmp_path: Path) -> None:
+def test_an_attempt_without_its_starter_is_still_drained(launcher: ProcessLauncher, tmp_path: Path) -> None:
     attempt = running(launcher, stand_in(tmp_path / "a.whl"))
     next(process for process in members("one") if "fraud_rules.deploy.agent.starter" in process.cmdline()).kill()
     assert attempt.end() is None, "the driver lives, and holds the attempt"
@@ -102,7 +102,7 @@ def test_without_its_starter_it_is_still_drained(launcher: ProcessLauncher, tmp_
     assert_nothing_left("one")
 
 
-def test_its_log_is_bounded_and_its_last_word_kept(launcher: ProcessLauncher, tmp_path: Path) -> None:
+def test_the_log_is_bounded_and_keeps_its_last_line(launcher: ProcessLauncher, tmp_path: Path) -> None:
     attempt = launcher.start(record(stand_in(tmp_path / "a.whl", source=LOUD)), 0)
     end = ended(attempt)
     assert (end.exit_code, end.said) == (8, "the disk is full")
@@ -110,7 +110,7 @@ def test_its_log_is_bounded_and_its_last_word_kept(launcher: ProcessLauncher, tm
     assert all(0 < log.stat().st_size <= LOG_BYTES for log in logs)
 
 
-def test_an_order_that_was_never_carried_out_is_carried_out_once(launcher: ProcessLauncher, tmp_path: Path) -> None:
+def test_an_order_without_a_start_is_executed_once(launcher: ProcessLauncher, tmp_path: Path) -> None:
     wheel = stand_in(tmp_path / "a.whl")
     attempt = running(launcher, wheel)
     attempt.kill()
@@ -127,7 +127,7 @@ def _starter_of(attempt_id: str) -> list[str]:
     return next(p.cmdline() for p in members(attempt_id) if "fraud_rules.deploy.agent.starter" in p.cmdline())
 
 
-def test_an_earlier_one_that_was_left_is_ended(launcher: ProcessLauncher, tmp_path: Path) -> None:
+def test_an_earlier_attempt_that_still_runs_is_ended(launcher: ProcessLauncher, tmp_path: Path) -> None:
     wheel = stand_in(tmp_path / "a.whl")
     running(launcher, wheel)
     running(launcher, wheel, "two", epoch=1)
@@ -136,7 +136,7 @@ def test_an_earlier_one_that_was_left_is_ended(launcher: ProcessLauncher, tmp_pa
     assert (found.order.epoch, members("one"), found.end()) == (1, [], None)
 
 
-def test_one_that_holds_its_folder_out_of_sight_is_not_doubled(launcher: ProcessLauncher, tmp_path: Path) -> None:
+def test_an_invisible_attempt_that_holds_its_folder_is_not_doubled(launcher: ProcessLauncher, tmp_path: Path) -> None:
     attempt = running(launcher, stand_in(tmp_path / "a.whl"))
     attempt.kill()
     (attempt.folder.path / "end.json").unlink()
@@ -144,7 +144,7 @@ def test_one_that_holds_its_folder_out_of_sight_is_not_doubled(launcher: Process
         launcher.newest()
 
 
-def test_one_that_is_held_goes_on_when_it_is_released(launcher: ProcessLauncher, tmp_path: Path) -> None:
+def test_a_held_driver_continues_when_it_is_released(launcher: ProcessLauncher, tmp_path: Path) -> None:
     held = launcher.start(record(stand_in(tmp_path / "a.whl")), 5, held=True)
     until(lambda: held.folder.ready, "it is ready", 120.0)
     assert not held.folder.running
@@ -154,7 +154,7 @@ def test_one_that_is_held_goes_on_when_it_is_released(launcher: ProcessLauncher,
     assert launcher.newest() == released
 
 
-def test_an_agent_forgets_what_was_held_and_adopts_what_ran(launcher: ProcessLauncher, tmp_path: Path) -> None:
+def test_an_agent_drops_held_drivers_and_adopts_running_ones(launcher: ProcessLauncher, tmp_path: Path) -> None:
     wheel = stand_in(tmp_path / "a.whl")
     ran = running(launcher, wheel)
     held = launcher.start(record(wheel, "two", 1), 5, held=True)
@@ -185,7 +185,7 @@ def test_a_check_evaluates_with_the_releases_own_code(launcher: ProcessLauncher,
     assert slow.poll() == -signal.SIGKILL
 
 
-def test_the_oldest_that_have_ended_go(launcher: ProcessLauncher, tmp_path: Path) -> None:
+def test_the_oldest_ended_attempts_are_removed(launcher: ProcessLauncher, tmp_path: Path) -> None:
     attempt = running(launcher, stand_in(tmp_path / "a.whl"))
     order = attempt.order
     for epoch in range(1, 30):

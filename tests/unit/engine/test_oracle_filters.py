@@ -130,7 +130,7 @@ def test_every_form_of_a_condition_means_the_same_to_both(text: str) -> None:
         'points = "1"', "points ! = 1", "points = 1 && points = 2",
     ],
 )  # fmt: skip
-def test_both_refuse_what_is_no_filter(text: str) -> None:
+def test_both_refuse_invalid_filters(text: str) -> None:
     assert by_oracle(text, []) is None
     assert by_product(text, []) is None
 

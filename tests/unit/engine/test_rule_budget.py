@@ -1,4 +1,4 @@
-"""What a rule may cost before it is turned down."""
+"""The state budget: rules above it are refused."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def test_the_estimate_is_rate_times_window_and_lateness() -> None:
         pytest.param([rule(1, A, 50)], rule(2, A, 50), 20, False, id="adding nothing passes though over"),
     ],
 )
-def test_a_rule_that_adds_state_beyond_the_budget_is_turned_down(
+def test_a_rule_that_adds_state_beyond_the_budget_is_refused(
     before: list[Rule], added: Rule, budget_mib: int, refused: bool
 ) -> None:
     reason = over_budget(added, in_force(*before), TRAFFIC, budget_mib * MIB)
     assert (reason is not None) is refused
 
 
-def test_the_reason_says_what_it_would_take() -> None:
+def test_the_reason_names_the_required_state() -> None:
     reason = over_budget(rule(2, B, 100), in_force(rule(1, A, 20)), TRAFFIC, 64 * MIB)
     assert reason is not None
     assert reason.field == "windowMinutes"
@@ -82,7 +82,7 @@ def test_the_reason_says_what_it_would_take() -> None:
     assert expected in reason.message
 
 
-def test_what_is_retained_counts_where_it_is_more_than_expected() -> None:
+def test_retained_state_counts_if_it_exceeds_the_estimate() -> None:
     quiet = ObservedTraffic(steady(64, DAY_MS), 16, 0, retained_events=64 * 65_536)
     reason = over_budget(rule(2, B, 20), in_force(rule(1, A, 20)), quiet, 64 * MIB)
     assert reason is not None
@@ -118,7 +118,7 @@ def test_a_history_counts_as_the_time_that_it_covers() -> None:
 
 @pytest.mark.parametrize("minutes", [0, 1, 5, 60, 180])
 def test_traffic_of_an_hour_says_nothing_about_a_month(minutes: int) -> None:
-    """The Flink demo's rule of 30 days, at 21 a second: judged alike with and without traffic before it."""
+    """The Flink demo's rule of 30 days, at 21 per second: the same estimate with and without traffic before it."""
     assert state_mib(steady(21 * 60, minutes * MINUTE_MS)) < 8_192
 
 

@@ -16,7 +16,7 @@ def test_a_seed_gives_one_stream() -> None:
 
 
 def test_a_failing_stream_becomes_small() -> None:
-    """Given a failure that needs two payments of one payer, little else is left."""
+    """If a failure needs two payments of one payer, the shrunk stream has little else."""
     failed: list[dict[str, Any]] = []
 
     def check(document: dict[str, Any]) -> None:

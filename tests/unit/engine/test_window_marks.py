@@ -1,4 +1,4 @@
-"""Marks of alerts are dropped when they can no longer matter: memory stays flat, and the answers stay the same."""
+"""Spent marks are dropped: memory stays bounded, and the answers stay the same."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def packed(payees: np.ndarray, at_ms: np.ndarray, first: int, rules: RuleTimelin
 
 
 @pytest.mark.parametrize("suppressing", [False, True], ids=["alerts only", "another rule suppresses"])
-def test_keys_that_alert_once_leave_nothing_behind(*, suppressing: bool) -> None:
+def test_keys_that_alert_once_leave_no_marks(*, suppressing: bool) -> None:
     once = {"ruleId": 1, "aggregatorFunctionType": "COUNT_WITH_RESET", "limit": 1, "windowSeconds": 10}
     other = {"ruleId": 2, "aggregatorFunctionType": "COUNT", "limit": 2, "windowSeconds": 10, "cooldownSeconds": 60}
     rules = timeline([once, other] if suppressing else [once])
@@ -83,7 +83,7 @@ def test_keys_that_alert_once_leave_nothing_behind(*, suppressing: bool) -> None
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_what_is_dropped_changes_no_answer(seed: int) -> None:
+def test_dropped_marks_change_no_answer(seed: int) -> None:
     """Rules with resets and cool-downs, one of which is set and taken back later: cool-downs up to the longest there
     may be, and as many keys as come back after a minute."""
     count = {"aggregatorFunctionType": "COUNT", "windowSeconds": 10}

@@ -1,4 +1,4 @@
-"""The view of a key group is a picture of its log: shared, torn or lost, the answers stay the same."""
+"""The view of a key group is a cache of its log: shared, torn or lost, the answers stay the same."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ LONG_FILTERS = [
 @pytest.mark.parametrize(
     ("terms", "term", "limits"), LONG_FILTERS, ids=["66 between", "400 between", "depth", "digits"]
 )
-def test_a_worker_takes_a_view_over_under_any_filter_that_was_accepted(
+def test_a_worker_opens_a_view_of_another_worker_with_any_valid_filter(
     terms: int, term: str, limits: RuleLimits, tmp_path: Path
 ) -> None:
     text = " or ".join(term.format(n) for n in range(terms))
@@ -154,7 +154,7 @@ def test_workers_without_shared_memory_start_from_the_log(
     assert run(packed, MemoryStateLog(), [HeapViews(), HeapViews(), HeapViews()]) == answers
 
 
-def test_a_lost_view_is_made_anew(packed: list[bytes], answers: list[tuple[object, ...]]) -> None:
+def test_a_lost_view_is_recreated(packed: list[bytes], answers: list[tuple[object, ...]]) -> None:
     log, rules, found = MemoryStateLog(), timeline(), []
     for batch, blob in enumerate(packed):
         engine = KeyGroupEngine(0, SCHEMA, SETTINGS, log, HeapViews())
@@ -162,7 +162,7 @@ def test_a_lost_view_is_made_anew(packed: list[bytes], answers: list[tuple[objec
     assert found == answers
 
 
-def test_a_view_torn_by_a_death_is_not_believed(
+def test_a_view_torn_by_a_death_is_not_used(
     packed: list[bytes], answers: list[tuple[object, ...]], tmp_path: Path
 ) -> None:
     """A worker dies after changing the view and before the log is committed: the batch runs again."""

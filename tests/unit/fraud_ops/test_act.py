@@ -1,4 +1,4 @@
-"""Steps: a verdict, and what follows from it."""
+"""The actions that follow from verdicts and requests."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_a_deployment_does(world: World, expected: ActionKind) -> None:
     assert (step.release == B) is (expected is ActionKind.START)
 
 
-def test_pauses_grow_until_the_way_back_is_taken() -> None:
+def test_pauses_grow_until_the_rollback() -> None:
     """A release that worked, then one that never starts: each failure waits longer, and the fifth goes back."""
     world = running().said(Phase.STOPPED, batches_committed=100)
     acts = []
@@ -100,7 +100,7 @@ def test_pauses_grow_until_the_way_back_is_taken() -> None:
     assert wait.due_ms > ms_ago(0)
 
 
-def test_only_what_has_proven_itself_is_gone_back_to() -> None:
+def test_only_a_proven_release_is_a_rollback_target() -> None:
     world = running().said(Phase.STOPPED, batches_committed=9).asked(B).said(Phase.RUNNING, batches_committed=9)
     with pytest.raises(ConfigError, match="a rollback is not possible"):
         release_before(world.seen)
@@ -121,14 +121,14 @@ UNTIL = {
 
 
 @pytest.mark.parametrize(("until", "world", "reached"), UNTIL.values(), ids=UNTIL.keys())
-def test_what_one_waits_for(until: Until, world: World, reached: bool | None) -> None:
+def test_a_wait_has_an_outcome(until: Until, world: World, reached: bool | None) -> None:
     ended = outcome(until, world.seen.intents.epoch, world.seen, assess_detector(world.seen, Limits(), NOW_MS))
     assert (None if ended is None else ended.reached) is reached
     if ended is not None:
         assert Outcome.of(ended.as_dict()) == ended
 
 
-def test_a_later_decision_ends_the_wait() -> None:
+def test_a_later_intent_ends_the_wait() -> None:
     world = running().asked(B)
     ended = outcome(Until.HEALTHY, 0, world.seen, assess_detector(world.seen, Limits(), NOW_MS))
     assert ended is not None

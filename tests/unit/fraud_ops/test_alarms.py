@@ -1,4 +1,4 @@
-"""Alarms reach people unless they are silenced, and nothing that fails there hurts who raised one."""
+"""Alarms reach operators unless they are silenced, and a failed channel does not affect the sender."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def serving(monkeypatch: pytest.MonkeyPatch, status: int) -> Iterator[Received]:
     received.server.server_close()
 
 
-def test_an_alarm_says_what_it_is_and_what_to_do(webhook: Received) -> None:
+def test_an_alarm_has_its_reason_and_its_runbook(webhook: Received) -> None:
     assert AlarmHook().raise_alarm(ALARM) == ["fraud_webhook"]
     ((headers, document),) = webhook.posts
     assert headers["Authorization"] == "Bearer t0ken"
@@ -73,7 +73,7 @@ def test_an_alarm_says_what_it_is_and_what_to_do(webhook: Received) -> None:
     assert document["runbook"].endswith("/fraud/runbooks/stalled")
 
 
-def test_a_silence_keeps_it_from_people_and_only_that(webhook: Received, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silence_suppresses_only_the_message(webhook: Received, monkeypatch: pytest.MonkeyPatch) -> None:
     until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     silence = [{"alarm": "LAGGING", "until": until, "reason": "catching up"}]
     monkeypatch.setenv("AIRFLOW_VAR_FRAUD_SILENCES", json.dumps(silence))
@@ -149,6 +149,6 @@ def test_silences(silence: str, now: datetime, *, covered: bool) -> None:
     assert (silenced(ALARM, read_silences(text), now) is not None) is covered
 
 
-def test_what_is_no_silence_is_refused() -> None:
+def test_an_invalid_silence_is_refused() -> None:
     with pytest.raises(ConfigError, match="alarm, until and reason"):
         read_silences('[{"alarm": "*", "until": "soon", "reason": "x"}]')

@@ -1,4 +1,4 @@
-"""The broker's time by what is read from it, on a host whose clock is wrong."""
+"""The broker's time, derived from its records on a host with a wrong clock."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AHEAD_AND_BEHIND = pytest.mark.parametrize("ahead_ms", [-HOUR_MS, -40_000, 0, 40
 
 
 @AHEAD_AND_BEHIND
-def test_looks_that_follow_on_each_other_need_no_wall_clock(ahead_ms: int) -> None:
+def test_consecutive_observations_need_no_wall_clock(ahead_ms: int) -> None:
     host = Host(ahead_ms)
     host.look(7_000)
     host.wait(2)
@@ -49,7 +49,7 @@ def test_looks_that_follow_on_each_other_need_no_wall_clock(ahead_ms: int) -> No
 
 
 @AHEAD_AND_BEHIND
-def test_a_first_look_is_right_by_this_installations_own_note(ahead_ms: int) -> None:
+def test_the_first_observation_uses_this_installations_own_record(ahead_ms: int) -> None:
     host = Host(ahead_ms)
     host.clock.calibrate(BROKER_MS - HOUR_MS + 300, BROKER_MS - HOUR_MS + ahead_ms)
     assert host.look(600, 900) == 300

@@ -1,4 +1,4 @@
-"""A checkpoint looked at from outside: files as Spark leaves them, and what is made of them."""
+"""The check of a checkpoint from outside: Spark's files, and the findings."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def facts(root: Path) -> CheckpointFacts:
     return CheckpointHook(str(root)).facts("detector")
 
 
-def test_a_sound_one(root: Path) -> None:
+def test_an_intact_checkpoint_has_no_finding(root: Path) -> None:
     seen = facts(root)
     assert seen.fault is None
     assert (seen.planned, seen.committed) == (2, 1)
@@ -91,7 +91,7 @@ def test_a_sound_one(root: Path) -> None:
     assert seen.size_bytes > 3_000
 
 
-def test_looking_changes_nothing(root: Path) -> None:
+def test_a_check_changes_no_file(root: Path) -> None:
     def files() -> dict[str, tuple[int, bytes]]:
         return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in root.rglob("*") if path.is_file()}
 
@@ -111,7 +111,7 @@ def test_looking_changes_nothing(root: Path) -> None:
         (f"state/0/0/2_{QUERY}.changelog", Health.CHECKPOINT_DAMAGED, "ends at version 1, not 2"),
     ],
 )
-def test_a_file_that_is_gone(root: Path, harm: str, health: Health | None, said: str) -> None:
+def test_a_missing_file_is_found(root: Path, harm: str, health: Health | None, said: str) -> None:
     (root / harm).unlink()
     found = findings(facts(root), TopicFacts(), None, CheckpointLimits())
     grade, verdict = overall(found)
@@ -121,7 +121,7 @@ def test_a_file_that_is_gone(root: Path, harm: str, health: Health | None, said:
 
 
 @pytest.mark.parametrize("name", ["offsets/1", f"state/0/0/2_{QUERY}.changelog"])
-def test_a_byte_that_is_another(root: Path, name: str) -> None:
+def test_a_changed_byte_is_found(root: Path, name: str) -> None:
     path = root / name
     content = bytearray(path.read_bytes())
     content[-1] ^= 1 if name.startswith("state") else 0
@@ -130,20 +130,20 @@ def test_a_byte_that_is_another(root: Path, name: str) -> None:
     assert list(facts(root).damaged) == [name]
 
 
-def test_what_a_killed_detector_was_writing_is_no_damage(root: Path) -> None:
+def test_an_unfinished_file_of_a_killed_detector_is_no_damage(root: Path) -> None:
     put(root / "state" / "0" / "0" / f".3_{QUERY}.changelog.7f.tmp", b"half a fi", spark=True)
     (root / "state" / "0" / "0" / f".3_{QUERY}.changelog.7f.tmp").write_bytes(b"half")
     assert not facts(root).damaged
 
 
-def test_another_detectors(root: Path) -> None:
+def test_a_foreign_checkpoint_is_found(root: Path) -> None:
     seen = CheckpointHook(str(root)).facts("other")
     assert seen.foreign
     found = findings(seen, TopicFacts(), None, CheckpointLimits(), starting=True)
     assert overall(found) == (Grade.BAD, Health.CHECKPOINT_FOREIGN)
 
 
-def test_none_at_all(root: Path) -> None:
+def test_a_missing_checkpoint_is_a_fault_except_at_a_start(root: Path) -> None:
     shutil.rmtree(root)
     seen = facts(root)
     found = findings(seen, TopicFacts(), None, CheckpointLimits(), starting=True)
@@ -194,7 +194,7 @@ def test_findings(harm: dict[str, object], topics: dict[str, object], grade: Gra
     assert overall(found) == (grade, health), table(found)
 
 
-def test_the_oldest_unread_record_is_told_from_kafka(root: Path, topics: OwnTopics) -> None:
+def test_the_oldest_unread_record_is_read_from_kafka(root: Path, topics: OwnTopics) -> None:
     """Half of the seven days that transactions are kept, before retention removes one that was not read."""
     name = topics.names.transactions
     produce(topics.bootstrap, name, [b"{}"] * 3, partition=0)

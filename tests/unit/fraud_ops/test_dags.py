@@ -1,4 +1,4 @@
-"""The DAG pages: they load quickly without a database, and each says what a person needs to know."""
+"""The DAG pages: they load quickly without a database, and each documents its use."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_pages_import_nothing_heavy(project: Project) -> None:
 
 
 @pytest.mark.parametrize("dag_id", sorted(DAGS))
-def test_a_page_says_whose_it_is_and_when_to_worry(bag: DagBag, dag_id: str) -> None:
+def test_a_page_names_its_owner_and_its_deadline(bag: DagBag, dag_id: str) -> None:
     dag = bag.dags[dag_id]
     assert dag.doc_md
     assert dag.description
@@ -101,13 +101,13 @@ def test_every_task_ends_some_time(bag: DagBag, dag_id: str) -> None:
         assert any(isinstance(limit, timedelta) for limit in limits) or getattr(task, "timeout", 0) > 0, task.task_id
 
 
-def test_the_supervisor_goes_on_when_the_deployment_has_failed(bag: DagBag) -> None:
+def test_the_supervisor_continues_when_the_deployment_has_failed(bag: DagBag) -> None:
     supervise = bag.dags["fraud_detector"].get_task("supervise")
     assert supervise.trigger_rule == "all_done"
     assert [task.task_id for task in supervise.upstream_list] == ["deploy"]
 
 
-def test_what_is_done_by_hand_has_a_reason(bag: DagBag) -> None:
+def test_a_manual_action_has_a_reason(bag: DagBag) -> None:
     params = bag.dags["fraud_detector_ops"].params
     assert params.get_param("action").schema["enum"] == ["start", "drain", "restart", "roll back", "rebuild"]
     reason = params.get_param("reason")

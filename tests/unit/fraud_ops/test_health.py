@@ -1,4 +1,4 @@
-"""Verdicts: what was seen, and what it means."""
+"""The verdicts that follow from observations."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def checking(ago_s: float) -> Work:
 DIED = running().said(Phase.FAILED, exit_code=-9)
 
 TABLE = {
-    "nobody asked for anything": (World(), Health.STOPPED, "no start has been requested"),
-    "nobody asked, and it runs": (World().wrote(ago_s=5), Health.HEALTHY, "started by hand"),
-    "nobody asked, and it ran": (World().wrote(ago_s=41), Health.STOPPED, "no start has been requested"),
-    "nobody asked, and it falls behind": (World().wrote(ago_s=5, lag=100_001), Health.LAGGING, "started by hand"),
+    "no intent": (World(), Health.STOPPED, "no start has been requested"),
+    "no intent, but it runs": (World().wrote(ago_s=5), Health.HEALTHY, "started by hand"),
+    "no intent, but it ran": (World().wrote(ago_s=41), Health.STOPPED, "no start has been requested"),
+    "no intent, and it falls behind": (World().wrote(ago_s=5, lag=100_001), Health.LAGGING, "started by hand"),
     "drained, and somebody starts it": (
         running(ago_s=90).said(Phase.STOPPED).asked(None, ago_s=30).said(Phase.STOPPED, ago_s=20).wrote(ago_s=5),
         Health.HEALTHY, "started by hand",
@@ -64,7 +64,7 @@ TABLE = {
         ASKED.said(Phase.STARTING, ago_s=5, began_ago_s=900, work=restoring(ago_s=12)), Health.STARTING,
         "restoring state (batch 0): 1,200,000 of 4,000,000 events, last progress 12 s ago",
     ),
-    "a start that stands still": (
+    "a start without progress": (
         ASKED.said(Phase.STARTING, ago_s=5, began_ago_s=900, work=restoring(ago_s=181)), Health.STALLED,
         "no progress for 181 s (limit 180 s)",
     ),
@@ -80,7 +80,7 @@ TABLE = {
         World().asked(release(), ago_s=900).said(Phase.ACCEPTED, ago_s=5, work=checking(ago_s=20)), Health.STARTING,
         "checking the release, last progress 20 s ago",
     ),
-    "a check that stands still": (
+    "a check without progress": (
         World().asked(release(), ago_s=900).said(Phase.ACCEPTED, ago_s=5, work=checking(ago_s=181)), Health.DEAD,
         "no agent has started",
     ),
@@ -88,7 +88,7 @@ TABLE = {
         running(ago_s=2, began_ago_s=900, work=evaluating(ago_s=3)).wrote(ago_s=300), Health.LAGGING,
         "evaluating (batch 8): 3 of 8 key groups, last progress 3 s ago",
     ),
-    "a long batch that stands still": (
+    "a long batch without progress": (
         running(ago_s=5, began_ago_s=900, work=evaluating(ago_s=41)).wrote(ago_s=300), Health.STALLED,
         "no progress for 41 s (limit 40 s)",
     ),
@@ -270,7 +270,7 @@ LONG_AGO = World().asked(release(), ago_s=600).said(Phase.RUNNING, ago_s=590).wr
     ],
     ids=["nothing is to run", "drained", "asked for lately", "looked after", "never looked after", "not any more"],
 )
-def test_who_looks_after_it(world: World, reason: str | None) -> None:
+def test_a_missing_supervisor_is_reported(world: World, reason: str | None) -> None:
     verdict = assess_supervision(world.seen, Limits(), NOW_MS)
     if reason is None:
         assert verdict is None

@@ -1,4 +1,4 @@
-"""Operators against a real Kafka, without Airflow's database: what each decides, and what it waits for."""
+"""Operators against a real Kafka, without Airflow's database: their intents and their deferrals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DETECTOR = "detector"
 
 @dataclass
 class Run:
-    """What an operator asks of its context: XComs, and who triggered the run."""
+    """The parts of a context that an operator reads: XComs, and the user who triggered the run."""
 
     user: str | None = None
     run_id: str = "manual__1"
@@ -65,7 +65,7 @@ class Run:
 
 
 class Agent:
-    """Says what an agent says."""
+    """Writes the reports of an agent."""
 
     def __init__(self, topics: OwnTopics) -> None:
         self._kafka = topics.kafka
@@ -104,7 +104,7 @@ def deferred(operator: Any, run: Run | None = None) -> TaskDeferred:
     return raised.value
 
 
-def test_a_deployment_decides_once(home: Path, topics: OwnTopics) -> None:
+def test_a_deployment_appends_one_intent(home: Path, topics: OwnTopics) -> None:
     waits = deferred(DeployOperator(task_id="deploy"))
     first = newest()
     assert first.intent.kind is IntentKind.RUN
@@ -145,7 +145,7 @@ def test_a_drained_detector_is_not_deployed(home: Path, topics: OwnTopics) -> No
 
 
 @pytest.mark.parametrize("action", [OperatorRequest.START, OperatorRequest.RESTART, OperatorRequest.REBUILD])
-def test_what_is_asked_for_by_hand_is_kept_with_its_reason(home: Path, action: OperatorRequest) -> None:
+def test_a_manual_request_is_saved_with_its_reason(home: Path, action: OperatorRequest) -> None:
     deferred(DeployOperator(task_id="deploy"))
     deferred(DecisionOperator(task_id="ops", action=action.value, reason="as ann said"), Run(user="ann"))
     intent = newest().intent
@@ -154,7 +154,7 @@ def test_what_is_asked_for_by_hand_is_kept_with_its_reason(home: Path, action: O
     assert (intent.rebuild is not None) is (action is OperatorRequest.REBUILD)
 
 
-def test_there_is_nothing_to_go_back_to_at_first(home: Path) -> None:
+def test_a_new_installation_has_no_rollback_target(home: Path) -> None:
     deferred(DeployOperator(task_id="deploy"))
     before = newest()
     with pytest.raises(AirflowFailException, match="a rollback is not possible"):
@@ -162,7 +162,7 @@ def test_there_is_nothing_to_go_back_to_at_first(home: Path) -> None:
     assert newest() == before
 
 
-def test_a_supervisor_starts_what_died_once_and_tells(home: Path, topics: OwnTopics) -> None:
+def test_a_supervisor_restarts_a_dead_detector_once_and_raises_an_alarm(home: Path, topics: OwnTopics) -> None:
     agent = Agent(topics)
     deferred(DeployOperator(task_id="deploy"))
     died = newest()
@@ -180,9 +180,7 @@ def test_a_supervisor_starts_what_died_once_and_tells(home: Path, topics: OwnTop
     assert later.value.kwargs["known"] == event["known"] == f"DEAD@{died.epoch}"
 
 
-def test_of_two_airflows_the_second_tells_and_touches_nothing(
-    home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_airflow_only_raises_an_alarm(home: Path, topics: OwnTopics, monkeypatch: pytest.MonkeyPatch) -> None:
     agent, first = Agent(topics), supervisor_id()
     deferred(DeployOperator(task_id="deploy"))
     died = newest()
@@ -215,7 +213,7 @@ def test_without_a_broker_the_files_of_the_checkpoint_are_checked_all_the_same(
         CheckCheckpointOperator(task_id="check").execute(Run().context)
 
 
-def test_nobody_looking_is_an_alarm(home: Path) -> None:
+def test_a_missing_supervisor_is_an_alarm(home: Path) -> None:
     check = CheckSupervisionOperator(task_id="check", limits=Limits(unsupervised_ms=0))
     assert "no start has been requested" in check.execute(Run().context)
     deferred(DeployOperator(task_id="deploy"))
@@ -258,12 +256,12 @@ def test_rules_are_seeded_once(home: Path, topics: OwnTopics) -> None:
     assert SeedApplyOperator(task_id="apply", digest=again["digest"]).execute(Run().context) == []
 
 
-def test_what_was_not_shown_is_not_written(home: Path) -> None:
+def test_an_unseen_difference_is_not_written(home: Path) -> None:
     with pytest.raises(AirflowFailException, match="changed since the difference was shown"):
         SeedApplyOperator(task_id="apply", digest="of something else").execute(Run().context)
 
 
-def test_nobody_approves_what_they_have_asked_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_requester_cannot_approve_the_request(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = {"approve": True, "approvers": [], "table": ""}
     monkeypatch.setenv("AIRFLOW_VAR_FRAUD_RULE_APPROVERS", '["ann"]')
     asked = Run(user="ann", pulled={"diff": shown})

@@ -1,4 +1,4 @@
-"""What Airflow loads, and what survives a trip through its database."""
+"""The plugin's modules in Airflow, and the round trip of triggers through Airflow's database."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def loaded(project: Project) -> dict[str, Any]:
     return document
 
 
-def test_pages_are_for_those_who_are_logged_in() -> None:
+def test_pages_require_a_login() -> None:
     client = TestClient(app)
     for path in ("/runbooks/stalled", "/logs?path=/etc/passwd", "/docs", "/openapi.json"):
         assert client.get(path).status_code in (401, 403, 404), path

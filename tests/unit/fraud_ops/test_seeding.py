@@ -1,4 +1,4 @@
-"""What the seed files ask of the rule log."""
+"""The changes that the seed files make in the rule log."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_each_rule_is_created_changed_deleted_or_left(schema: TransactionSchema)
     assert "belongs to ui" in plan.table()
 
 
-def test_what_was_written_is_not_written_again(schema: TransactionSchema) -> None:
+def test_a_written_change_is_not_written_again(schema: TransactionSchema) -> None:
     files = in_files(schema, rule(1, source="git"), rule(2))
     first = seed_plan(files, in_log(schema))
     written = [parse_rule_record(each.record, schema, RuleLimits()) for each in first.to_write]
@@ -97,7 +97,7 @@ def test_what_was_written_is_not_written_again(schema: TransactionSchema) -> Non
     ],
     ids=["nobody", "somebody", "one of two", "it was so before", "a deletion", "a deletion nobody asks about"],
 )
-def test_who_is_asked(
+def test_some_changes_need_an_approval(
     wanted: Document | None, known: Document | None, approvers: tuple[str, ...] | None, schema: TransactionSchema
 ) -> None:
     files = in_files(schema, *([wanted] if wanted else []))

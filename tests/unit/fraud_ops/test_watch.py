@@ -69,9 +69,7 @@ def test_an_unreadable_record_hides_none_before_or_behind_it(topics: OwnTopics, 
     assert lag == 5
 
 
-def test_it_sums_up_what_was_read_and_when_the_newest_transaction_arrived(
-    topics: OwnTopics, watch: DetectorWatch
-) -> None:
+def test_the_watch_sums_up_rows_and_the_newest_append_time(topics: OwnTopics, watch: DetectorWatch) -> None:
     def after(*batches: BatchProgress) -> DetectorObservation:
         values = [msgspec.json.encode(each) for each in batches]
         produce(topics.bootstrap, topics.names.detector_progress, values, key=DETECTOR.encode())

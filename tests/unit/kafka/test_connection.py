@@ -1,4 +1,4 @@
-"""One value for how to reach a Kafka, and what each client makes of it."""
+"""The connection settings, and their translation for each client."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_file_and_the_environment_over_it(tmp_path: Path) -> None:
     }
 
 
-def test_each_client_has_its_own_words(tmp_path: Path) -> None:
+def test_each_client_has_its_own_property_names(tmp_path: Path) -> None:
     for name in ("ca", "cert", "key"):
         (tmp_path / name).write_text(f"PEM of {name}")
     tls = {
@@ -71,13 +71,13 @@ def test_each_client_has_its_own_words(tmp_path: Path) -> None:
         ({"ssl.key.location": "x"}, "ssl.key.location and ssl.certificate.location must both be set"),
     ],
 )
-def test_what_is_wrong_is_named(properties: dict[str, str], said: str) -> None:
+def test_a_wrong_property_is_named(properties: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         KafkaConnection.of("a:1", properties)
 
 
 @pytest.mark.parametrize("text", [None, "no separator"])
-def test_a_file_that_is_none_is_named(text: str | None, tmp_path: Path) -> None:
+def test_an_invalid_file_is_named(text: str | None, tmp_path: Path) -> None:
     file = tmp_path / "kafka.properties"
     if text is not None:
         file.write_text(text)

@@ -1,4 +1,4 @@
-"""The declaration of topics, the plan to get there, and what is refused."""
+"""The declaration of topics, the plan of changes, and refused changes."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_transactions_take_large_records_and_the_brokers_time(topics: OwnTopics)
     assert kinds == {2}  # log append time
 
 
-def test_asking_for_a_topic_creates_none(topics: OwnTopics) -> None:
+def test_a_query_for_a_topic_does_not_create_it(topics: OwnTopics) -> None:
     absent = f"{topics.prefix}absent"
     assert has_topic(topics.kafka, topics.names.latency)
     assert [has_topic(topics.kafka, absent) for _ in range(2)] == [False, False]

@@ -121,7 +121,7 @@ def test_a_groupings_rules_are_by_id_in_all_states() -> None:
     ]
 
 
-def test_the_last_stop_is_remembered() -> None:
+def test_the_rule_set_has_the_last_stop() -> None:
     assert after(rule(1), CLEAR).stopped_at is None
     stopped = after(rule(1), CLEAR_STOP, CLEAR, rule(2))
     assert stopped.stopped_at == 1
@@ -147,7 +147,7 @@ def test_rules_come_first_at_equal_milliseconds() -> None:
     assert RuleTimeline().versions_at(np.array([5], dtype=np.int64)).tolist() == [0]
 
 
-def test_the_end_is_where_the_pin_stands() -> None:
+def test_the_end_of_a_timeline_is_the_pin() -> None:
     log = RuleTimeline(entries([rule(1)]), end=5)
     assert (log.end, RuleTimeline().end, RuleTimeline(entries([rule(1)])).end) == (5, 0, 1)
     assert log.extended(entries([rule(2)], first=6)).end == 7
@@ -223,9 +223,7 @@ CHANGES = st.one_of(
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(CHANGES, max_size=25), st.randoms(use_true_random=False), st.integers(0, 25))
-def test_any_prefix_in_any_order_is_what_a_look_back_finds(
-    changes: list[RuleChange | None], rng: random.Random, split: int
-) -> None:
+def test_any_prefix_equals_the_naive_fold(changes: list[RuleChange | None], rng: random.Random, split: int) -> None:
     log = entries(changes)
     timeline = RuleTimeline(log[:split])
     if rng.random() < 0.5:

@@ -1,4 +1,4 @@
-"""The transaction schema: what config declares, and what it may not."""
+"""The transaction schema: valid and invalid declarations."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def batches(draw: st.DrawFn, schema: TransactionSchema) -> TransactionBatch:
 
 
 def content(batch: TransactionBatch, schema: TransactionSchema) -> list[Any]:
-    """All that a batch says, row by row."""
+    """The content of a batch, row by row."""
     return [
         (int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i]), batch.row(i, schema))
         for i in range(len(batch))
@@ -82,7 +82,7 @@ def assert_well_formed(batch: TransactionBatch) -> None:
 
 @pytest.mark.parametrize("schema", [DEFAULT, WIDE], ids=["default", "wide"])
 @given(data=st.data())
-def test_unpack_gives_back_what_pack_was_given(schema: TransactionSchema, data: st.DataObject) -> None:
+def test_a_batch_survives_pack_and_unpack(schema: TransactionSchema, data: st.DataObject) -> None:
     batch = data.draw(batches(schema))
     again = TransactionBatch.unpack(batch.pack())
     assert_well_formed(again)
@@ -92,7 +92,7 @@ def test_unpack_gives_back_what_pack_was_given(schema: TransactionSchema, data: 
 
 
 @given(data=st.data())
-def test_take_gives_the_rows_asked_for(data: st.DataObject) -> None:
+def test_take_selects_the_given_rows(data: st.DataObject) -> None:
     batch = data.draw(batches(WIDE))
     positions = data.draw(st.lists(st.integers(0, len(batch) - 1), max_size=20)) if len(batch) else []
     taken = batch.take(np.array(positions, np.int64))
@@ -147,9 +147,7 @@ def as_json(row: dict[str, object], *, quoted: bool) -> bytes:
 @pytest.mark.parametrize("schema", [DEFAULT, WIDE], ids=["default", "wide"])
 @settings(max_examples=200)
 @given(data=st.data(), quoted=st.booleans())
-def test_decoding_what_a_row_was_encoded_as_gives_it_back(
-    schema: TransactionSchema, data: st.DataObject, quoted: bool
-) -> None:
+def test_a_row_survives_encoding_and_decoding(schema: TransactionSchema, data: st.DataObject, quoted: bool) -> None:
     batch = data.draw(batches(schema))
     values = [as_json(batch.row(i, schema), quoted=quoted) for i in range(len(batch))]
     decoded = decode_transactions(values, batch.partition, batch.offset, batch.append_ms, schema, 10**15)

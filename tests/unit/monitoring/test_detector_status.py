@@ -1,4 +1,4 @@
-"""What the detector's progress records add up to."""
+"""The detector status that follows from progress records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether payments are evaluated: since when not, how many are waiting, and how bad that is."""
+"""Liveness: the start of an outage, the waiting payments, and the severity."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_waiting_is_what_the_topic_holds_beyond_the_last_batch_and_not_its_lag()
     assert seen.waiting == 50 + 20 + 7
 
 
-def test_what_kafka_does_not_answer_is_unknown() -> None:
+def test_a_missing_answer_of_kafka_is_unknown() -> None:
     seen = liveness((SINCE_MS, progress(p0=100)), None, TOPIC, SINCE_MS + 61_000, TICK_MS)
     assert (seen.waiting, seen.severity) == (None, Severity.RED)
     assert seen.sentence(UTC) == "No payment evaluated since 12:26:58. Number of waiting payments unknown."

@@ -51,7 +51,7 @@ def misses(path: str, *arguments: str, **environment: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def filled() -> None:
-    """What bin/bootstrap does."""
+    """Compile the kernel as bin/bootstrap does."""
     subprocess.run([sys.executable, "-m", "fraud_rules.replay.kernel_cache"], check=True, capture_output=True)
 
 
@@ -84,7 +84,7 @@ def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_of_two_that_begin_at_once_one_compiles(project: Project, tmp_path: Path) -> None:
+def test_one_of_two_concurrent_processes_compiles(project: Project, tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", MISSES]
     environment = {
         **os.environ, "PYTHONPATH": str(project.root / "spark_jobs"), "FRAUD_CACHE_DIR": str(tmp_path),

@@ -125,7 +125,7 @@ values = st.one_of(
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2), values)), st.lists(values))
-def test_what_is_written_reads_back_to_the_byte(
+def test_a_written_recording_reads_back_to_the_byte(
     rows: list[tuple[int, int, int, bytes | None]], rules: list[bytes | None]
 ) -> None:
     offsets: dict[int, int] = {}

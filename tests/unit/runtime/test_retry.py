@@ -1,4 +1,4 @@
-"""Work that starts again whatever ends it, and questions that are repeated."""
+"""Work that restarts after any error, and calls that are repeated."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_pauses_are_short_again_after_a_success() -> None:
     assert runs("the outbox", 4, work)[1] == [0.4, 0.8, 0.2, 0.4]
 
 
-def test_a_process_that_stands_by_checks_every_second() -> None:
+def test_a_standby_process_checks_every_second() -> None:
     repeated, pauses = runs("the outbox", 3, RepeatedWork.stands_by)
     assert pauses == [1.0, 1.0, 1.0]
     assert repeated.failure is None

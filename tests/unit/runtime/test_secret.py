@@ -1,4 +1,4 @@
-"""Secrets: no encoder takes them, nothing prints them, and Spark's workers still get them."""
+"""Secrets: encoders refuse them, texts hide them, and Spark's workers still receive them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KAFKA = KafkaConnection.of("a:1", {"sasl.username": "fraud", "sasl.password": MA
 
 @pytest.mark.parametrize("value", [KAFKA, KAFKA.security], ids=["connection", "security"])
 @pytest.mark.parametrize("show", [str, repr, "{}".format, "{!r:>9}".format, pformat, pretty_repr, lambda x: f"{[x]}"])
-def test_it_is_not_shown(value: object, show: Callable[[object], str]) -> None:
+def test_a_secret_is_not_shown(value: object, show: Callable[[object], str]) -> None:
     assert MARKER not in show(value)
 
 
@@ -37,7 +37,7 @@ def test_it_is_not_shown(value: object, show: Callable[[object], str]) -> None:
         yaml.safe_dump, list, dict,
     ],
 )  # fmt: skip
-def test_no_encoder_takes_it(value: Any, encode: Callable[[Any], object]) -> None:
+def test_every_encoder_refuses_a_secret(value: Any, encode: Callable[[Any], object]) -> None:
     with pytest.raises((TypeError, yaml.representer.RepresenterError)):
         raise AssertionError(encode(value if encode not in (list, dict) else KAFKA.security))
 
@@ -49,13 +49,13 @@ def test_an_encoder_that_falls_back_on_text_writes_no_value() -> None:
 @pytest.mark.parametrize(
     "travel", [copy.copy, copy.deepcopy, *(lambda x, p=p: p.loads(p.dumps(x)) for p in (pickle, cloudpickle))]
 )
-def test_it_reaches_workers_whole(travel: Callable[[KafkaConnection], KafkaConnection]) -> None:
+def test_a_secret_reaches_workers_unchanged(travel: Callable[[KafkaConnection], KafkaConnection]) -> None:
     there = travel(KAFKA)
     assert there == KAFKA
     assert there.confluent({})["sasl.password"] == MARKER
 
 
-def test_it_is_immutable_and_a_value() -> None:
+def test_a_secret_is_an_immutable_value() -> None:
     with pytest.raises(AttributeError):
         KAFKA.security._values = ()
     assert Secrets({"a": "1"}) == Secrets([("a", "1")]) != Secrets({"a": "2"})

@@ -1,4 +1,4 @@
-"""From what key groups hand in to the records of a batch: one order, late transactions once, nothing too large."""
+"""From the outputs of key groups to the records of a batch: one order, late transactions once, bounded sizes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_late_transaction_is_written_once_with_every_grouping_concerned() -> N
     ]
 
 
-def test_quarantined_records_keep_their_bytes_and_say_why() -> None:
+def test_quarantined_records_have_their_bytes_and_a_reason() -> None:
     refused = [RefusedRecord(1, 9, 5, "malformed_json", "x\udcff", b"\x00{"), RefusedRecord(0, 4, 5, "empty", "", b"")]
     first, second = quarantine_records(refused, TOPICS, 100)
     assert (first.value, second.value) == (b"", b"\x00{")
@@ -94,7 +94,7 @@ def test_quarantined_records_keep_their_bytes_and_say_why() -> None:
     assert dict(second.headers)["detail"] == b"x\\udcff"
 
 
-def test_a_record_too_large_to_be_written_is_cut_and_says_so() -> None:
+def test_a_record_too_large_to_be_written_is_cut_and_marked() -> None:
     (record,) = quarantine_records([RefusedRecord(0, 1, 1, "too_large", "", b"x" * 50)], TOPICS, 10)
     assert record.value == b"x" * 10
     assert dict(record.headers)["truncatedFrom"] == b"50"
@@ -162,7 +162,7 @@ def test_a_stray_event_time_does_not_widen_the_span_of_a_batch() -> None:
     assert BatchOutputs([], [SideOutput()]).event_span_ms is None
 
 
-def test_the_account_keeps_the_last_word_of_each_key_group() -> None:
+def test_the_account_keeps_the_last_figures_of_each_key_group() -> None:
     totals = RunTotals(TrafficCounts(0, 0, 0, 0))
     totals.add(BatchOutputs([output(0, alerts=[alert(1, 0, 1, 1)]), output(1)], []))
     totals.add(BatchOutputs([msgspec.structs.replace(output(1), retained_events=50)], []))
@@ -224,7 +224,7 @@ def test_a_large_output_travels_as_a_file(tmp_path: Any) -> None:
         (RuntimeError("something"), FraudError, "something"),
     ],
 )
-def test_every_ending_has_a_name(error: Exception, kind: type[FraudError], says: str) -> None:
+def test_every_shutdown_has_a_name(error: Exception, kind: type[FraudError], says: str) -> None:
     result = query_error(error)
     assert isinstance(result, kind)
     assert says in str(result)
@@ -232,7 +232,7 @@ def test_every_ending_has_a_name(error: Exception, kind: type[FraudError], says:
 
 
 @pytest.mark.parametrize("size", [0, 1, 16_383, 16_384, 1_000_000])
-def test_a_blob_comes_back_from_its_journey_as_it_was(size: int) -> None:
+def test_a_blob_survives_compression(size: int) -> None:
     blob = bytes(range(256)) * (size // 256 + 1)
     squeezed = compress(blob[:size])
     assert decompress(squeezed) == blob[:size]

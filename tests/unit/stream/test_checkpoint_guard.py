@@ -1,4 +1,4 @@
-"""What a checkpoint must look like to be used, and whether it fits what is written in Kafka."""
+"""The conditions on a usable checkpoint, and its agreement with the marker in Kafka."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> DiskFolder:
 
 
 def write_batches(folder: DiskFolder, planned: range, committed: range) -> None:
-    """The files Spark and the pins leave behind."""
+    """Write the files of Spark and of the pins."""
     folder.create("metadata", json.dumps({"id": QUERY}).encode())
     folder.create("state/0/0/1.changelog", b"x")
     for batch in planned:
@@ -53,7 +53,7 @@ def test_an_empty_checkpoint_becomes_ours_and_stays_so(folder: DiskFolder, schem
     assert read_progress(folder) == CheckpointProgress(None, None, {}, {})
 
 
-def test_progress_is_what_the_logs_say(folder: DiskFolder) -> None:
+def test_progress_is_read_from_the_logs(folder: DiskFolder) -> None:
     write_batches(folder, range(3, 6), range(3, 5))
     progress = read_progress(folder)
     assert (progress.query_id, progress.committed) == (QUERY, 4)
@@ -96,7 +96,7 @@ def test_a_schema_may_grow_by_nullable_fields_and_change_nothing_else(
         claim(folder, manifest(SETTINGS, demanding, TOPIC_IDS, 2))
 
 
-def test_the_release_before_a_field_was_added_can_go_on(folder: DiskFolder, schema: TransactionSchema) -> None:
+def test_the_release_before_a_new_field_can_continue(folder: DiskFolder, schema: TransactionSchema) -> None:
     def with_channel(kind: FieldType) -> dict[str, Any]:
         grown = replace(schema, fields=(*schema.fields, Field("channel", kind, nullable=True)))
         return manifest(SETTINGS, grown, TOPIC_IDS, 2)
@@ -221,7 +221,7 @@ def test_a_marker_that_does_not_fit(
         check_fits(written, progress, "here")
 
 
-def test_an_empty_checkpoint_can_go_on_where_the_outputs_are(folder: DiskFolder) -> None:
+def test_an_empty_checkpoint_can_continue_after_the_outputs(folder: DiskFolder) -> None:
     written = marker(5)
     assert adopt(folder, written, EMPTY, wanted=False) is None
     assert adopt(folder, None, EMPTY, wanted=True) is None

@@ -23,7 +23,7 @@ def test_ten_seconds_begin_with_the_next_transaction() -> None:
     assert meter.due_average(30_000) == "10.0"
 
 
-def test_nothing_is_said_where_nothing_came() -> None:
+def test_no_transactions_have_no_average() -> None:
     meter = LatencyMeter()
     meter.add(0, 0, 1_000)
     assert meter.due_average(100_000) is None

@@ -1,4 +1,4 @@
-"""Pins: decided once a batch, durable before it runs, and the same for every process that follows them."""
+"""Pins: one per batch, durable before the batch runs, and the same for every process that reads them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RULE: Mapping[str, Any] = {
 
 @dataclass
 class Log:
-    """A rule log in memory: what the pinner asks of a topic."""
+    """A rule log in memory with the topic methods that the pinner calls."""
 
     values: list[bytes] = field(default_factory=list)
     reads: list[tuple[int, int]] = field(default_factory=list)
@@ -62,7 +62,7 @@ def schema(project: Project) -> TransactionSchema:
     return TransactionSchema.load(project.config / "schema.yaml")
 
 
-def desk_of(log: Log, schema: TransactionSchema, home: Path, **settings: Any) -> RulePinner:
+def pinner_of(log: Log, schema: TransactionSchema, home: Path, **settings: Any) -> RulePinner:
     rules = RuleLog(log.read, schema, RuleLimits())
     return RulePinner(DetectorSettings(**settings), rules, log, PinStore(DiskFolder(home)))  # type: ignore[arg-type]
 
@@ -83,7 +83,7 @@ def test_a_pin_is_created_once_and_kept(tmp_path: Path) -> None:
     assert first.reasons() == {5: [Reason("windowMinutes", "too wide")]}
 
 
-def test_old_pins_go(tmp_path: Path) -> None:
+def test_old_pins_are_removed(tmp_path: Path) -> None:
     store = PinStore(DiskFolder(tmp_path))
     for batch in range(260):
         store.create(Pin(batch, batch))
@@ -103,7 +103,7 @@ def test_a_batch_is_pinned_at_the_end_of_the_log_and_hands_over_what_is_new(
     schema: TransactionSchema, tmp_path: Path
 ) -> None:
     log = Log()
-    pinner = desk_of(log, schema, tmp_path)
+    pinner = pinner_of(log, schema, tmp_path)
     assert place_of(pinner.rules_of(0).pin) == (0, 0)
 
     log.add(ruleId=1)
@@ -120,15 +120,15 @@ def test_a_batch_is_pinned_at_the_end_of_the_log_and_hands_over_what_is_new(
 def test_a_repeated_batch_has_the_rules_of_its_first_attempt(schema: TransactionSchema, tmp_path: Path) -> None:
     log = Log()
     log.add(ruleId=1)
-    first = desk_of(log, schema, tmp_path).rules_of(0)
+    first = pinner_of(log, schema, tmp_path).rules_of(0)
     log.add(ruleId=2)
 
-    again = desk_of(log, schema, tmp_path).rules_of(0)
+    again = pinner_of(log, schema, tmp_path).rules_of(0)
     assert again.pin == first.pin
     assert [entry.version for entry in again.new] == [0]
     assert list(again.timeline.latest.rules) == [1]
 
-    after = desk_of(log, schema, tmp_path).rules_of(1)
+    after = pinner_of(log, schema, tmp_path).rules_of(1)
     assert place_of(after.pin) == (1, 2)
     assert [entry.version for entry in after.new] == [1]
 
@@ -140,14 +140,14 @@ def test_the_first_batch_of_a_checkpoint_begun_later_has_one_before_it(
     log.add(ruleId=1)
     PinStore(DiskFolder(tmp_path)).create(Pin(NO_PIN.batch_id, 1))
     log.add(ruleId=2)
-    rules = desk_of(log, schema, tmp_path).rules_of(0)
+    rules = pinner_of(log, schema, tmp_path).rules_of(0)
     assert place_of(rules.pin) == (0, 2)
     assert [entry.version for entry in rules.new] == [1], "what the checkpoint before has told of is told once"
 
 
-def test_a_rule_over_budget_stays_refused_for_whoever_reads_the_log(schema: TransactionSchema, tmp_path: Path) -> None:
+def test_a_rule_over_budget_stays_refused_for_every_reader(schema: TransactionSchema, tmp_path: Path) -> None:
     log = Log()
-    pinner = desk_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
+    pinner = pinner_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
     pinner.rules_of(0)
     pinner.record_batch(600_000, (1_000, 1_000), 0, 0)
 
@@ -170,16 +170,16 @@ def test_a_rule_log_that_lost_records_in_the_middle_is_refused(
     log = Log()
     for rule_id in range(1, 4):
         log.add(ruleId=rule_id)
-    pin = desk_of(log, schema, tmp_path).rules_of(0).pin
+    pin = pinner_of(log, schema, tmp_path).rules_of(0).pin
     log.add(ruleId=4)
-    assert desk_of(log, schema, tmp_path).stopped_at() is None
+    assert pinner_of(log, schema, tmp_path).stopped_at() is None
     if harm == "compacted":
         log.gone.add(1)
     else:
         log.values[1] = log.values[0]
 
     with pytest.raises(TopicUnsuitable, match="below offset 3 differs from the log that the detector read before"):
-        desk_of(log, schema, tmp_path).stopped_at()
+        pinner_of(log, schema, tmp_path).stopped_at()
     with pytest.raises(TopicUnsuitable):
         RuleLog(log.read, schema, RuleLimits()).up_to(pin.rules_end, pin.reasons(), pin.digest)
     by_an_earlier_version = Pin(pin.batch_id, pin.rules_end, pin.refused)
@@ -200,9 +200,9 @@ def test_the_rule_log_is_read_only_where_it_is_new(schema: TransactionSchema) ->
     assert log.reads == [(0, 3), (3, 5)]
 
 
-def test_a_start_goes_on_from_the_last_known_rate(schema: TransactionSchema, tmp_path: Path) -> None:
+def test_a_start_continues_from_the_last_known_rate(schema: TransactionSchema, tmp_path: Path) -> None:
     log = Log()
-    first = desk_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
+    first = pinner_of(log, schema, tmp_path, state_budget_bytes=1_048_576)
     first.rules_of(0)
     first.record_batch(600_000, (0, 60_000), 0, 0)
     marker = Marker.decode(Marker("q", 0, {}, Pin(0, 0), first.rate).encode())

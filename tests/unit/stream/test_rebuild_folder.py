@@ -19,7 +19,7 @@ MANIFEST = {"format": 1, "detector": "cards", "keyGroups": 4, "fields": {}, "top
 
 
 class Died(Exception):
-    """Somebody pulled the plug."""
+    """The process died, like after a power cut."""
 
 
 class Mortal(DiskFolder):
@@ -82,7 +82,7 @@ def test_nothing_to_finish_changes_nothing(folder: Mortal) -> None:
     assert not Path(empty.root).exists()
 
 
-def test_who_works_on_a_folder_keeps_it_in_place(folder: Mortal) -> None:
+def test_a_folder_in_use_stays_in_place(folder: Mortal) -> None:
     works, wants = DiskFolder(Path(folder.root)), DiskFolder(Path(folder.root))
     assert works.hold()
     assert not wants.hold(alone=True)

@@ -1,4 +1,4 @@
-"""What a start is told about Spark and metrics: refused by name before anything is started."""
+"""The options of a start for Spark and metrics: wrong values are named before any process starts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_memory_that_is_enough(options: SparkOptions, memory: str) -> None:
         ({"further": {"spark.python.daemon.module": "mine"}}, "exactly-once results depend"),
     ],
 )
-def test_what_cannot_work_is_named(options: SparkOptions, change: dict[str, object], said: str) -> None:
+def test_an_impossible_option_is_named(options: SparkOptions, change: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         check_options(replace(options, **change))  # type: ignore[arg-type]
 
@@ -88,7 +88,7 @@ def test_no_address_serves_nothing() -> None:
         pass
 
 
-def test_a_port_of_somebody_elses_is_named() -> None:
+def test_a_port_of_another_process_is_named() -> None:
     registry = CollectorRegistry()
     Gauge("one", "of them", registry=registry)
     with socket.create_server(("127.0.0.1", 0)) as server:

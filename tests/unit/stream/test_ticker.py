@@ -1,4 +1,4 @@
-"""The ticker goes on, whatever fails in it."""
+"""The ticker continues after any error."""
 
 from __future__ import annotations
 

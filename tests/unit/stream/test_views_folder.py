@@ -1,4 +1,4 @@
-"""Where views are kept, and which of them are removed."""
+"""The folder of the views, and the removal of old views."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_views_of_checkpoints_that_are_there_or_elsewhere_stay(host: Path) -> None:
+def test_views_of_present_or_remote_checkpoints_stay(host: Path) -> None:
     checkpoint = host / "checkpoint"
     checkpoint.mkdir()
     kept = [view_folder(f"file:{checkpoint}"), view_folder(str(checkpoint)), view_folder("hdfs://name:8020/checkpoint")]
@@ -29,20 +29,20 @@ def test_views_of_checkpoints_that_are_there_or_elsewhere_stay(host: Path) -> No
 
 
 @pytest.mark.parametrize("form", ["file:{}", "file://{}", "{}"])
-def test_views_of_a_checkpoint_that_is_gone_go(host: Path, form: str) -> None:
+def test_views_of_a_removed_checkpoint_are_removed(host: Path, form: str) -> None:
     gone = view_folder(form.format(host / "gone"))
     sweep_views()
     assert not gone.exists()
 
 
-def test_views_of_an_earlier_boot_go(host: Path) -> None:
+def test_views_of_an_earlier_boot_are_removed(host: Path) -> None:
     folder = view_folder(str(host))
     (folder / OWNER).write_text(f"an earlier boot\n{host}\n", encoding="utf-8")
     sweep_views()
     assert not folder.exists()
 
 
-def test_a_folder_that_says_nothing_of_itself_stays(host: Path) -> None:
+def test_a_folder_without_an_owner_file_stays(host: Path) -> None:
     folder = view_folder(str(host))
     (folder / OWNER).unlink()
     sweep_views()

@@ -1,4 +1,4 @@
-"""What a detector says it is working on: the driver's reports, the tasks' files, and what a reader makes of them."""
+"""The work of a detector: the driver's reports, the tasks' files, and their reader."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.support.waiting import until
         (Work(WorkPhase.RECOMPUTE, 1, 2, 5_000, None, "transactions"), "recomputing state: 5,000 transactions"),
     ],
 )
-def test_what_a_person_reads(work: Work, text: str) -> None:
+def test_work_is_formatted_for_people(work: Work, text: str) -> None:
     assert str(work) == text
 
 
