@@ -1,7 +1,7 @@
-"""The detector's settings: `config/detector.yaml`, each overridable by an environment variable.
+"""The detector's settings: the file `config/detector.yaml`, with environment variables that override it.
 
 FRAUD_KEY_GROUPS overrides `key_groups`, and so on. An error reports every wrong key and value at once. This module
-defines the defaults. The names of topics come from the declaration beside the file, `topics.yaml`.
+defines the defaults. The file `topics.yaml` in the same folder names the topics.
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ class HealthSettings:
     """The limits for alarms about a detector.
 
     A start counts as stalled after `starting_ms` without progress, and a running detector after `stalled_ms`. Both
-    limits double with each failed start in a row. `lag` is in transactions. A detector that finishes batches counts as
-    blind if the shares of late and quarantined records within `traffic_span_ms` are above their limits, or after
-    `silent_ms` without a transaction (0: no limit). `clock_skew_ms` bounds the difference between the clocks of Airflow
-    and of the broker.
+    limits double with each failed start in a row. `lag` is in transactions. An agent counts as silent after
+    `agent_silent_ms` without a heartbeat, and a detector as unsupervised after `unsupervised_ms` without an
+    observation. Two supervisors that both report within `contested_ms` are duplicates.
+
+    A detector that finishes batches counts as blind if the share of late or of quarantined records within
+    `traffic_span_ms` is above its limit, or after `silent_ms` without a transaction (0: no limit). `clock_skew_ms`
+    bounds the difference between the clocks of Airflow and of the broker.
     """
 
     starting_ms: int = bounded(180_000, 1_000, 86_400_000)
@@ -56,9 +59,11 @@ class HealthSettings:
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """The agent's time limits. The agent ends a check, or the preparation of a successor, after `check_ms` without
-    progress. This limit doubles with each failure in a row. The agent kills a detector that has not ended `drain_ms`
-    after the request. `heartbeat_ms` is the longest time between two reports of a change.
+    """The agent's time limits.
+
+    The agent ends the check of a release, or the start of a held driver, after `check_ms` without progress. This limit
+    doubles with each failure in a row. The agent kills a detector that has not ended `drain_ms` after the request to
+    drain. `heartbeat_ms` is the interval of heartbeats.
     """
 
     check_ms: int = bounded(120_000, 1_000, 86_400_000)
@@ -71,17 +76,19 @@ _LIMITS = RuleLimits()
 _AGENT = AgentSettings()
 _HEALTH = HealthSettings()
 _TOPICS = TopicNames()
-_OF_SUPERVISION = ("health", "agent")
+_SUPERVISION_SETTINGS = ("health", "agent")
+"""The settings that a release excludes."""
 
 
 @dataclass(frozen=True, slots=True)
 class DetectorSettings:
-    """Validated settings; times in milliseconds, sizes in bytes.
+    """Validated settings. Times are in milliseconds, and sizes in bytes. `config/detector.yaml` describes each setting.
 
-    `detector` names the instance and determines the transactional id, so that a second detector with the same name
-    fences the first. A new checkpoint fixes `key_groups`. `tick_ms` is the longest time between two visits of an idle
-    key group. `state_budget_bytes` bounds the state of all rules, estimated with `state_bytes_per_event` (see
-    `budget`). `views_folder` holds the views of the state on each host that evaluates.
+    `detector` is the detector's name. It determines the transactional id, so that a second detector with the same name
+    fences the first. A new checkpoint fixes `key_groups`. An idle detector runs a batch every `tick_ms`.
+    `state_budget_bytes` bounds the state of all rules, estimated with `state_bytes_per_event` (see `engine.budget`).
+    `spill_output_bytes` is the size above which outputs spill. `views_folder` is the folder of the views on each worker
+    host. `evaluations` also writes evaluations without an alert, for debugging.
     """
 
     detector: str = matching("detector", NAME, NAME_IS)
@@ -103,10 +110,10 @@ class DetectorSettings:
 
     @classmethod
     def load(cls, path: Path, environ: Mapping[str, str] = os.environ) -> DetectorSettings:
-        """Read the settings file and overlay the environment. Raises ConfigError with all faults of both.
+        """Read the settings file, overridden by the environment. Raises ConfigError with all faults of both.
 
-        The names of topics come from a `topics.yaml` in the same folder. Only a file without a `topics.yaml` beside it,
-        such as a file made by `text`, contains the names itself.
+        The names of topics come from `topics.yaml` in the same folder. A settings file contains the names itself only
+        if its folder has no `topics.yaml`, as with the files that `text` formats.
         """
         document = read_yaml(path)
         document = {} if document is None else document
@@ -118,11 +125,11 @@ class DetectorSettings:
         return cls.parse(document, environ, str(path))
 
     def text(self) -> str:
-        """Format the settings of the detector itself, including the names of topics, as a file for `load`.
+        """Format the settings, including the names of topics, as the text of a file for `load`.
 
-        The text excludes the settings of the supervision, because a changed alarm limit does not make another release.
+        The text excludes `health` and `agent`, because a release does not depend on the limits of its supervision.
         """
-        own = {name: value for name, value in asdict(self).items() if name not in _OF_SUPERVISION}
+        own = {name: value for name, value in asdict(self).items() if name not in _SUPERVISION_SETTINGS}
         return yaml.safe_dump(own, sort_keys=False)
 
     @classmethod

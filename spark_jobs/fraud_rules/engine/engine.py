@@ -1,9 +1,9 @@
-"""Evaluates one key group's part of a batch. The stream, the nightly job and replays run the same code.
+"""Evaluates one key group's part of a batch. The stream, the re-evaluation and replays run the same code.
 
-A grouping state holds the rows of one (grouping, epoch). A clear or a restart of the grouping starts another grouping
-state, so that earlier rows stop counting without a sweep over them. The rule log and a row's append time determine the
-row's epoch. A superseded grouping state stays for `EPOCH_GRACE_MS` of append time, for rows of another partition that
-were appended before the boundary but are read after it.
+A grouping state holds the rows of one (grouping, epoch). A boundary starts another grouping state instead of removing
+the rows of the earlier one. The rule log and a row's append time determine the row's epoch. The engine keeps a
+superseded grouping state for `EPOCH_GRACE_MS` of append time, because rows of another partition can be appended before
+the boundary but read after it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.alert import AlertWriter
-from fraud_rules.engine.fanout import collect, in_arrival_order
+from fraud_rules.engine.fanout import in_arrival_order, unpack_blobs
 from fraud_rules.engine.state.grouping_state import AcceptResult, GroupingState, Marks
 from fraud_rules.engine.state.journal import GroupingStateHead, Journal
 from fraud_rules.engine.state.store import ViewStore
@@ -26,14 +26,15 @@ from fraud_rules.engine.task_progress import UNREPORTED, TaskProgress
 from fraud_rules.engine.window import layout as at
 from fraud_rules.engine.window.plan import GroupingPlan, Measures
 from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutput, LateRecord
-from fraud_rules.model.ruleset import GroupingInForce, RuleTimeline
+from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
 
 Ints = NDArray[np.int64]
-Grouping = tuple[str, ...]
 
 EPOCH_GRACE_MS = 600_000
+"""How long the engine keeps a superseded grouping state, in append time."""
+
 _CACHED_PLANS = 4096
 _MS_A_S = 1_000
 _encoder = msgspec.json.Encoder(decimal_format="number")
@@ -41,10 +42,10 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """The order in which an engine accepts rows, and the clock that ends its epochs.
+    """The order in which an engine accepts rows, and the clock by which it removes superseded grouping states.
 
-    `arrange` orders a batch's rows of one grouping. `reached_ms` derives from these rows the time up to which the log
-    has been read. The engine keeps an epoch for `grace_ms` of that time after the epoch's end.
+    `arrange` sorts a batch's rows of one grouping. `reached_ms` returns the clock's time after the engine has read
+    these rows. The engine removes a grouping state when the clock is `grace_ms` past the end of the state's epoch.
     """
 
     arrange: Callable[[TransactionBatch], TransactionBatch]
@@ -57,10 +58,11 @@ def _newest_append_ms(batch: TransactionBatch) -> int:
 
 
 BY_ARRIVAL = RowOrder(in_arrival_order, _newest_append_ms, EPOCH_GRACE_MS)
-"""The order of a stream: rows in arrival order, epochs by append time."""
+"""The order of a stream: the engine accepts rows in arrival order, and its clock is the append time."""
 
 Observer = Callable[[TransactionBatch, Grouping, GroupingPlan, AcceptResult], None]
-"""A function that receives every run of rows with its results. An engine with an observer writes no alerts."""
+"""A function that receives each run of rows of one epoch, with their grouping, plan and results. An engine with an
+observer writes no alerts."""
 
 
 class KeyGroupEngine:
@@ -89,14 +91,14 @@ class KeyGroupEngine:
     def process(
         self, blobs: Iterable[bytes], timeline: RuleTimeline, batch_id: int, detection_ms: int
     ) -> KeyGroupOutput:
-        """Evaluate one batch's blobs (see `fanout`) and return the outputs.
+        """Evaluate the key group's blobs of one batch (see `fanout`), and return the outputs.
 
         `detection_ms` is the wall-clock time that alerts carry. The evaluation does not depend on it.
         """
         with self._views.hold(self._key_group) as view:
             longest_cooldown_ms = self._settings.limits.max_cooldown_seconds * _MS_A_S
             journal = Journal(self._schema, self._log, view, self._progress, longest_cooldown_ms)
-            work = _BatchEvaluation(
+            evaluation = _BatchEvaluation(
                 self._schema,
                 self._settings,
                 timeline,
@@ -106,15 +108,15 @@ class KeyGroupEngine:
                 self._observer,
                 self._progress,
             )
-            for fields, rows in collect(blobs, self._row_order.arrange).items():
-                work.accept(fields, rows)
-            work.remove_superseded()
+            for fields, rows in unpack_blobs(blobs, self._row_order.arrange).items():
+                evaluation.accept(fields, rows)
+            evaluation.remove_superseded()
             journal.commit(timeline.incarnations_kept())
-            return work.output(self._key_group)
+            return evaluation.output(self._key_group)
 
 
 class _BatchEvaluation:
-    """The evaluation of one batch for one key group, with the outputs so far."""
+    """Evaluates one batch for one key group, and collects the outputs."""
 
     def __init__(
         self,
@@ -142,14 +144,14 @@ class _BatchEvaluation:
         self._evaluations: list[bytes] = []
 
     def output(self, key_group: int) -> KeyGroupOutput:
-        """Collect the outputs of the batch."""
+        """Return the outputs of the rows accepted so far, with the figures of the key group's state."""
         heads = self._journal.head.states
-        states = [self._journal.open(info) for info in heads]
-        watermarks = [info.watermark_ms for info in heads if info.watermark_ms != at.NONE]
+        states = [self._journal.open(head) for head in heads]
+        watermarks = [head.watermark_ms for head in heads if head.watermark_ms != at.NONE]
         return KeyGroupOutput(
             key_group=key_group,
             rows=self._rows,
-            retained_events=sum(state.retained for state in states),
+            retained_events=sum(state.retained_rows for state in states),
             retained_bytes=sum(state.retained_bytes for state in states),
             watermark_ms=min(watermarks, default=None),
             alerts=self._alerts,
@@ -160,11 +162,11 @@ class _BatchEvaluation:
         )
 
     def accept(self, fields: Grouping, batch: TransactionBatch) -> None:
-        """Accept a grouping's rows in the given order, split into runs of rows that share an epoch."""
+        """Accept a grouping's rows in the given order, in runs of consecutive rows of the same epoch."""
         self._rows += len(batch)
         head = self._journal.head
         head.newest_append_ms = max(head.newest_append_ms, self._row_order.reached_ms(batch))
-        counts, inverse = np.unique(self._timeline.versions_of(batch), return_inverse=True)
+        counts, inverse = np.unique(self._timeline.entry_counts_of(batch), return_inverse=True)
         in_force = [self._timeline.rule_set(int(count)).groupings[fields] for count in counts]
         epochs = np.array([grouping.epoch for grouping in in_force])[inverse]
         starts = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist()]
@@ -173,12 +175,13 @@ class _BatchEvaluation:
             self._accept_run(run, in_force, inverse[start:end])
 
     def _accept_run(self, batch: TransactionBatch, in_force: Sequence[GroupingInForce], versions: Ints) -> None:
+        """Accept rows of one epoch. `versions` int64[n] holds the index in `in_force` that applies to each row."""
         used, versions = np.unique(versions, return_inverse=True)
         groupings = [in_force[version] for version in used]
-        info = self._head_for(groupings[0])
-        state = self._journal.open(info)
+        head = self._head_for(groupings[0])
+        state = self._journal.open(head)
         plan = _plan_of(state, groupings)
-        sequence = int(state.header[at.H_SEQ])
+        first_number = int(state.header[at.H_SEQ])
         result = state.accept(
             batch,
             versions,
@@ -188,121 +191,125 @@ class _BatchEvaluation:
             progress=self._progress,
         )
         accepted = np.flatnonzero((result.outcomes == at.ROW_ACCEPTED) | (result.outcomes == at.ROW_LATE_KEPT))
-        rows = _numbered(batch if len(accepted) == len(batch) else batch.take(accepted), sequence)
-        self._journal.record(info, rows, _changed_marks(state, batch, plan, result))
-        self._copy_to_later_epochs(info, rows)
-        self._report(batch, info, plan, result)
+        rows = batch if len(accepted) == len(batch) else batch.take(accepted)
+        rows = _with_arrival_numbers(rows, np.arange(first_number, first_number + len(rows), dtype=np.int64))
+        self._journal.record(head, rows, _changed_marks(state, batch, plan, result))
+        self._copy_to_later_epochs(head, rows)
+        self._report(batch, head, plan, result)
 
     def _head_for(self, grouping: GroupingInForce) -> GroupingStateHead:
-        """The state of the grouping's epoch, with the watermark and bound of its incarnation."""
+        """The head of the grouping's state in its current epoch. A state that does not exist yet is created."""
         siblings = self._journal.heads_of(grouping.fields)
-        for info in siblings:
-            if info.epoch == grouping.epoch:
-                self._copy_clock(info, siblings)
-                return info
+        for head in siblings:
+            if head.epoch == grouping.epoch:
+                self._raise_watermark(head, siblings)
+                return head
         return self._start_epoch(grouping, siblings)
 
     def _start_epoch(self, grouping: GroupingInForce, siblings: Sequence[GroupingStateHead]) -> GroupingStateHead:
-        """Create the state of a new epoch. It takes over the rows that an earlier state accepted after this epoch's
-        boundary, because their batch had not seen the boundary."""
-        info = self._journal.create(grouping.fields, grouping.incarnation, grouping.epoch, grouping.epoch_ms)
-        state = self._journal.open(info)
-        self._copy_clock(info, [*siblings, info])
+        """Create the state of a new epoch, with the rows of the previous epoch's state that were appended after the
+        boundary. Their batch had not read the boundary, so the previous state accepted them."""
+        head = self._journal.create(grouping.fields, grouping.incarnation, grouping.epoch, grouping.epoch_ms)
+        state = self._journal.open(head)
+        self._raise_watermark(head, siblings)
         earlier = [sibling for sibling in siblings if sibling.epoch < grouping.epoch]
         if earlier:
-            before = self._journal.open(earlier[-1])
-            rows, sequence = before.rows(), before.sequence()
+            previous = self._journal.open(earlier[-1])
+            rows, numbers = previous.rows(), previous.arrival_numbers()
             after = np.flatnonzero(rows.append_ms >= grouping.epoch_ms)
-            state.header[at.H_SEQ] = before.header[at.H_SEQ]
+            state.header[at.H_SEQ] = previous.header[at.H_SEQ]
             if len(after):
                 rows = rows.take(after)
-                state.load(rows, sequence[after], ())
+                state.load(rows, numbers[after], ())
                 state.header[at.H_FIRST] = rows.columns[TIME_FIELD].values[0]
-                self._journal.record(info, _with_sequence(rows, sequence[after]), None)
-        return info
+                self._journal.record(head, _with_arrival_numbers(rows, numbers[after]), None)
+        return head
 
-    def _copy_to_later_epochs(self, info: GroupingStateHead, rows: TransactionBatch) -> None:
-        """Copy rows into the states of later epochs: a row also counts as after the boundary if its batch had not seen
-        the boundary.
+    def _copy_to_later_epochs(self, head: GroupingStateHead, rows: TransactionBatch) -> None:
+        """Copy the rows that were appended after a later boundary into the state of that epoch. Their batch had not
+        read the boundary, so they came to this state.
 
-        A stream has no later state yet when such rows arrive. In a replay by event time, rows after the boundary may
-        have arrived first.
+        A stream has no later state yet when it accepts such rows. A re-evaluation accepts rows by event time, so it
+        may already have a later state.
         """
-        for later in self._journal.heads_of(info.fields):
-            if later.epoch <= info.epoch:
+        for later in self._journal.heads_of(head.fields):
+            if later.epoch <= head.epoch:
                 continue
             after = np.flatnonzero(rows.append_ms >= later.epoch_ms)
             if len(after):
                 state = self._journal.open(later)
-                sequence = int(state.header[at.H_SEQ]) + np.arange(len(after), dtype=np.int64)
-                added = _with_sequence(rows.take(after), sequence)
+                numbers = int(state.header[at.H_SEQ]) + np.arange(len(after), dtype=np.int64)
+                added = _with_arrival_numbers(rows.take(after), numbers)
                 state.load(
                     TransactionBatch.concat([state.rows(), added]),
-                    np.concatenate([state.sequence(), sequence]),
+                    np.concatenate([state.arrival_numbers(), numbers]),
                     (state.marks(),),
                 )
                 state.header[at.H_SEQ] += len(after)
                 self._journal.record(later, added, None)
 
-    def _copy_clock(self, info: GroupingStateHead, siblings: Iterable[GroupingStateHead]) -> None:
-        """Copy watermark and bound from other epochs of the same incarnation, because both survive a clear."""
-        header = self._journal.open(info).header
+    def _raise_watermark(self, head: GroupingStateHead, siblings: Iterable[GroupingStateHead]) -> None:
+        """Raise a state's watermark and retention bound to those of the other epochs of its incarnation, because both
+        outlive a clear."""
+        header = self._journal.open(head).header
         for sibling in siblings:
-            if sibling.incarnation == info.incarnation:
+            if sibling.incarnation == head.incarnation:
                 other = self._journal.open(sibling).header
                 for scalar in (at.H_WATERMARK, at.H_BOUND):
                     header[scalar] = max(header[scalar], other[scalar])
 
     def remove_superseded(self) -> None:
-        """Remove the grouping states whose epoch ended longer than the grace period ago."""
+        """Remove the grouping states whose epoch ended at least `grace_ms` ago."""
         latest = self._timeline.latest.groupings
         now_ms = self._journal.head.newest_append_ms
-        ended_ms = self._timeline.entries[-1].time_ms if self._timeline.entries else 0
-        for info in list(self._journal.head.states):
-            grouping = latest.get(info.fields)
-            if grouping is not None and grouping.epoch <= info.epoch:
+        log_end_ms = self._timeline.entries[-1].time_ms if self._timeline.entries else 0
+        for head in list(self._journal.head.states):
+            grouping = latest.get(head.fields)
+            if grouping is not None and grouping.epoch <= head.epoch:
                 continue
-            boundary_ms = ended_ms if grouping is None else grouping.epoch_ms
-            if now_ms >= boundary_ms + self._row_order.grace_ms:
-                if grouping is not None and grouping.incarnation == info.incarnation:
-                    self._head_for(grouping)
-                self._journal.remove(info)
+            # The rule set has no end time of a deleted grouping. The grouping ended at the end of the log or before.
+            epoch_end_ms = log_end_ms if grouping is None else grouping.epoch_ms
+            if now_ms >= epoch_end_ms + self._row_order.grace_ms:
+                if grouping is not None and grouping.incarnation == head.incarnation:
+                    self._head_for(grouping)  # The current state gets this state's watermark before it is removed.
+                self._journal.remove(head)
 
     def _report(
-        self, batch: TransactionBatch, info: GroupingStateHead, plan: GroupingPlan, result: AcceptResult
+        self, batch: TransactionBatch, head: GroupingStateHead, plan: GroupingPlan, result: AcceptResult
     ) -> None:
+        """Pass the results to the observer, or add them to the outputs."""
         if self._observer is not None:
-            self._observer(batch, info.fields, plan, result)
+            self._observer(batch, head.fields, plan, result)
             return
-        writer = AlertWriter(batch, self._schema, info.fields, self._detection_ms)
+        writer = AlertWriter(batch, self._schema, head.fields, self._detection_ms)
         for row in result.output.tolist():
             in_force = plan.in_force[row[at.O_RULE]]
             if row[at.O_FIRED] == at.FIRED_YES:
                 self._alerts.append(writer.write(in_force, row))
             if self._settings.evaluations:
                 self._evaluations.append(writer.encode_evaluation(in_force, row))
-        self._report_unevaluated(batch, info, result)
+        self._report_unevaluated(batch, head, result)
 
-    def _report_unevaluated(self, batch: TransactionBatch, info: GroupingStateHead, result: AcceptResult) -> None:
-        """Record the duplicates and the late rows."""
-        grouping = "&".join(info.fields)
+    def _report_unevaluated(self, batch: TransactionBatch, head: GroupingStateHead, result: AcceptResult) -> None:
+        """Add the duplicates and the late rows to the outputs."""
+        grouping = "&".join(head.fields)
         for i in np.flatnonzero(result.outcomes >= at.ROW_DUPLICATE).tolist():
             place = int(batch.append_ms[i]), int(batch.partition[i]), int(batch.offset[i]), grouping
-            event = batch.row(i, self._schema)
+            transaction = batch.row(i, self._schema)
             if result.outcomes[i] == at.ROW_DUPLICATE:
-                self._duplicates.append(DuplicateRecord(*place, event[ID_FIELD]))  # type: ignore[arg-type]
+                self._duplicates.append(DuplicateRecord(*place, transaction[ID_FIELD]))  # type: ignore[arg-type]
             else:
-                self._late.append(LateRecord(*place, int(result.lateness_ms[i]), _encoder.encode(event)))
+                self._late.append(LateRecord(*place, int(result.lateness_ms[i]), _encoder.encode(transaction)))
 
 
 _plans: dict[tuple[int, ...], tuple[GroupingPlan, Sequence[GroupingInForce], Measures]] = {}
 
 
 def _plan_of(state: GroupingState, groupings: Sequence[GroupingInForce]) -> GroupingPlan:
-    """The compiled plan, from the cache if the same versions were compiled for the same measures.
+    """The compiled plan of these versions of a grouping. The plan is cached by the versions and the state's measures.
 
-    The key consists of object identities, because rule sets share the objects of unchanged groupings. The entry holds
-    the objects, so no other object can get their ids.
+    The cache key consists of object ids, because rule sets share the objects of unchanged groupings. The cached entry
+    holds these objects, so that no other object can get their ids.
     """
     measures = state.measures
     key = (id(measures), *map(id, groupings))
@@ -314,22 +321,18 @@ def _plan_of(state: GroupingState, groupings: Sequence[GroupingInForce]) -> Grou
     return known[0]
 
 
-def _numbered(rows: TransactionBatch, sequence: int) -> TransactionBatch:
-    """The rows as the log stores them: `offset` is the arrival number, counted from `sequence`."""
-    return _with_sequence(rows, np.arange(sequence, sequence + len(rows), dtype=np.int64))
-
-
-def _with_sequence(rows: TransactionBatch, sequence: Ints) -> TransactionBatch:
-    return TransactionBatch(rows.append_ms, rows.partition, sequence, rows.columns)
+def _with_arrival_numbers(rows: TransactionBatch, numbers: Ints) -> TransactionBatch:
+    """The rows as the state log stores them: with their arrival numbers as `offset`."""
+    return TransactionBatch(rows.append_ms, rows.partition, numbers, rows.columns)
 
 
 def _changed_marks(
     state: GroupingState, batch: TransactionBatch, plan: GroupingPlan, result: AcceptResult
 ) -> Marks | None:
-    """The marks changed by alerts and suppressed alerts; None if there are no such alerts."""
+    """The marks that the alerts and suppressed alerts have changed; None without such alerts."""
     output = result.output[result.output[:, at.O_FIRED] != at.FIRED_NO]
     if not len(output):
         return None
-    rows, which = np.unique(output[:, at.O_ROW], return_inverse=True)
+    rows, inverse = np.unique(output[:, at.O_ROW], return_inverse=True)
     rules = plan.rules.rows[output[:, at.O_RULE], at.R_RULE]
-    return state.marks_of(rules, state.slots_of(batch.take(rows))[which])
+    return state.marks_of(rules, state.slots_of(batch.take(rows))[inverse])

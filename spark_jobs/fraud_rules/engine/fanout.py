@@ -1,8 +1,8 @@
-"""Spreads a source batch over key groups, once per grouping in force instead of once per rule.
+"""Sends each transaction of a batch to key groups: once per grouping in force, not once per rule.
 
-A transaction goes to a grouping if the grouping is in force at the transaction's append time and the transaction has no
-null in the grouping's fields. The empty grouping has one key, so one key group gets all its transactions. The rows of
-one key group are packed into one blob.
+A transaction belongs to a grouping if the grouping is in force at the transaction's append time and the transaction has
+no null in the grouping's fields. The empty grouping has one key, so one key group gets all its transactions. A blob
+packs the rows of one key group.
 """
 
 from __future__ import annotations
@@ -15,51 +15,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.engine.keygroup import hash_text, key_groups_of
-from fraud_rules.model.ruleset import RuleTimeline
+from fraud_rules.model.ruleset import Grouping, RuleTimeline
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-Grouping = tuple[str, ...]
 Ints = NDArray[np.int64]
 
 
 class _Blob(msgspec.Struct, array_like=True, gc=False):
-    """Rows ordered by grouping: `batch` holds `counts[0]` rows of `groupings[0]`, then `counts[1]` of the next."""
+    """Rows ordered by grouping. `rows` packs `counts[0]` rows of `groupings[0]`, then `counts[1]` rows of
+    `groupings[1]`, and so on."""
 
     groupings: list[Grouping]
     counts: list[int]
-    batch: bytes
+    rows: bytes
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Blob).decode
 
 EMPTY_BLOB = _encode(_Blob([], [], b""))
-"""A blob without rows. It makes a key group clean up its state."""
+"""A blob without rows. A key group that gets no rows processes this blob to clean up its state."""
 
 
 def fan_out(
-    batch: TransactionBatch, timeline: RuleTimeline, key_groups: int, wanted: Collection[int] | None = None
+    batch: TransactionBatch, timeline: RuleTimeline, key_groups: int, only: Collection[int] | None = None
 ) -> dict[int, bytes]:
-    """Pack the rows of each key group that gets any, in the batch's order. `wanted` restricts the key groups."""
+    """Pack the rows of each key group into a blob, in the batch's order. The result excludes key groups without rows,
+    and all key groups outside `only`."""
     hashes: dict[str, NDArray[np.uint64]] = {}
     groupings: list[Grouping] = []
-    rows_of: list[Ints] = []
-    key_groups_by_row: list[Ints] = []
+    rows_by_grouping: list[Ints] = []
+    targets_by_grouping: list[Ints] = []
     for fields, in_force in _groupings_in_force(batch, timeline).items():
         rows = _without_null_keys(batch, fields, in_force)
         for name in fields:
             if name not in hashes:
                 hashes[name] = _hashes(batch.columns[name])
         targets = key_groups_of(fields, [hashes[name][rows] for name in fields], len(rows), key_groups)
-        if wanted is not None:
-            mine = _mask_of(wanted, key_groups)[targets]
-            rows, targets = rows[mine], targets[mine]
+        if only is not None:
+            selected = _mask_of(only, key_groups)[targets]
+            rows, targets = rows[selected], targets[selected]
         groupings.append(fields)
-        rows_of.append(rows)
-        key_groups_by_row.append(targets)
+        rows_by_grouping.append(rows)
+        targets_by_grouping.append(targets)
     if not groupings:
         return {}
-    return _pack_rows(batch, groupings, rows_of, key_groups_by_row, key_groups)
+    return _pack_rows(batch, groupings, rows_by_grouping, targets_by_grouping, key_groups)
 
 
 def in_arrival_order(batch: TransactionBatch) -> TransactionBatch:
@@ -70,17 +71,17 @@ def in_arrival_order(batch: TransactionBatch) -> TransactionBatch:
     return batch.take(order)
 
 
-def collect(
+def unpack_blobs(
     blobs: Iterable[bytes], arrange: Callable[[TransactionBatch], TransactionBatch] = in_arrival_order
 ) -> dict[Grouping, TransactionBatch]:
-    """Unpack the rows of a key group's blobs by grouping. `arrange` orders the rows of one grouping."""
+    """Unpack the rows of a key group's blobs, by grouping. `arrange` sorts the rows of one grouping."""
     parts: dict[Grouping, list[TransactionBatch]] = {}
     for blob in blobs:
         decoded = _decode(blob)
         start = 0
         if not decoded.groupings:
             continue
-        batch = TransactionBatch.unpack(decoded.batch)
+        batch = TransactionBatch.unpack(decoded.rows)
         for fields, count in zip(decoded.groupings, decoded.counts, strict=True):
             parts.setdefault(fields, []).append(_slice(batch, start, start + count))
             start += count
@@ -88,18 +89,19 @@ def collect(
 
 
 def _groupings_in_force(batch: TransactionBatch, timeline: RuleTimeline) -> dict[Grouping, Ints]:
-    """For each grouping, the rows at whose append time the grouping is in force."""
-    versions, inverse = np.unique(timeline.versions_of(batch), return_inverse=True)
-    in_force = [timeline.rule_set(int(version)).groupings for version in versions]
-    everything = np.arange(len(batch))
+    """The rows of each grouping: those at whose append time the grouping is in force."""
+    counts, inverse = np.unique(timeline.entry_counts_of(batch), return_inverse=True)
+    in_force = [timeline.rule_set(int(count)).groupings for count in counts]
+    all_rows = np.arange(len(batch))
     found: dict[Grouping, Ints] = {}
     for fields in sorted({fields for groupings in in_force for fields in groupings}):
-        has = np.array([fields in groupings for groupings in in_force])
-        found[fields] = everything if has.all() else np.flatnonzero(has[inverse])
+        is_in_force = np.array([fields in groupings for groupings in in_force])
+        found[fields] = all_rows if is_in_force.all() else np.flatnonzero(is_in_force[inverse])
     return found
 
 
 def _without_null_keys(batch: TransactionBatch, fields: Grouping, rows: Ints) -> Ints:
+    """The rows that have a value in each of the fields."""
     for name in fields:
         valid = batch.columns[name].valid
         if valid is not None:
@@ -108,7 +110,7 @@ def _without_null_keys(batch: TransactionBatch, fields: Grouping, rows: Ints) ->
 
 
 def _hashes(column: Column) -> NDArray[np.uint64]:
-    """The input of `keygroup`: the values of a number column, or the hashes of the strings."""
+    """The column as `key_groups_of` reads it: the values of a number column, or the hashes of the strings."""
     if column.dictionary is None:
         return column.values.astype(np.int64, copy=False).view(np.uint64)
     table = np.array([hash_text(text) for text in column.dictionary] or [0], dtype=np.uint64)
@@ -118,34 +120,37 @@ def _hashes(column: Column) -> NDArray[np.uint64]:
 def _pack_rows(
     batch: TransactionBatch,
     groupings: Sequence[Grouping],
-    rows_of: Sequence[Ints],
-    key_groups_by_row: Sequence[Ints],
+    rows_by_grouping: Sequence[Ints],
+    targets_by_grouping: Sequence[Ints],
     key_groups: int,
 ) -> dict[int, bytes]:
-    """Gather all rows once, ordered by (key group, grouping, row), then cut them into blobs."""
-    target = np.concatenate(key_groups_by_row)
-    order = np.argsort(target.astype(np.uint16), kind="stable")
-    gathered = batch.take(np.concatenate(rows_of)[order])
-    counts = np.stack([np.bincount(each, minlength=key_groups) for each in key_groups_by_row])
+    """Gather all rows once, ordered by (key group, grouping, row), then split them into blobs.
+
+    `targets_by_grouping` holds the key group of each row of `rows_by_grouping`.
+    """
+    targets = np.concatenate(targets_by_grouping)
+    order = np.argsort(targets.astype(np.uint16), kind="stable")
+    gathered = batch.take(np.concatenate(rows_by_grouping)[order])
+    counts = np.stack([np.bincount(each, minlength=key_groups) for each in targets_by_grouping])
     ends = np.cumsum(counts.sum(axis=0))
     blobs: dict[int, bytes] = {}
     start = 0
     for key_group, end in enumerate(ends.tolist()):
         if end > start:
-            here = [(fields, n) for fields, n in zip(groupings, counts[:, key_group].tolist(), strict=True) if n]
+            parts = [(fields, n) for fields, n in zip(groupings, counts[:, key_group].tolist(), strict=True) if n]
             packed = _slice(gathered, start, end).pack()
-            blobs[key_group] = _encode(_Blob([fields for fields, _ in here], [n for _, n in here], packed))
+            blobs[key_group] = _encode(_Blob([fields for fields, _ in parts], [n for _, n in parts], packed))
         start = end
     return blobs
 
 
 def _slice(batch: TransactionBatch, start: int, end: int) -> TransactionBatch:
     """Rows [start, end) as views, without a copy."""
-    cut: Any = slice(start, end)
-    return batch.take(cut)
+    indices: Any = slice(start, end)
+    return batch.take(indices)
 
 
-def _mask_of(wanted: Collection[int], key_groups: int) -> NDArray[np.bool_]:
+def _mask_of(chosen: Collection[int], key_groups: int) -> NDArray[np.bool_]:
     mask = np.zeros(key_groups, dtype=np.bool_)
-    mask[list(wanted)] = True
+    mask[list(chosen)] = True
     return mask

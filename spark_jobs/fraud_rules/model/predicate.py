@@ -1,8 +1,8 @@
 """The typed tree of a rule's filter, and its evaluation over columns.
 
 Logic is three-valued, as in SQL: a comparison with a null is neither true nor false, and a row passes only if the
-filter is true. So each node yields two masks: the rows where it is true and the rows where it is false. `and`, `or` and
-`not` are then plain set algebra (Kleene). The comparisons themselves are in `columnwise`.
+filter is true. So each node computes two masks: the rows where it is true, and the rows where it is false. `and`, `or`
+and `not` combine these masks with Kleene's logic. `columnwise` has the comparisons.
 
 `codec.rules.filter` builds the nodes and checks their types. `str` of a node is its canonical text, which parses to an
 equal tree.
@@ -53,17 +53,18 @@ class FieldRef:
 
 
 class Predicate(ABC):
-    """A condition on one transaction. Frozen and hashable; two predicates are equal if their trees are equal."""
+    """A condition on one transaction. Predicates are frozen and hashable, and equal if their trees are equal."""
 
     __slots__ = ()
 
     def mask(self, columns: Columns, n: int) -> Mask:
         """The rows where the condition is true: bool[n], read-only. `columns` holds each of `fields` with n rows."""
-        return self.truth(columns, n)[0]
+        return self.truth_masks(columns, n)[0]
 
     @abstractmethod
-    def truth(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
-        """The rows where the condition is true, and where it is false; it is unknown elsewhere. Both are read-only."""
+    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
+        """The rows where the condition is true, and the rows where it is false. In all other rows it is unknown. Both
+        masks are read-only."""
 
     @property
     @abstractmethod
@@ -73,13 +74,13 @@ class Predicate(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Predicate):
-    """`field <op> literal`. The literal is a str for a string field, else a number (epoch ms for a timestamp)."""
+    """`field <op> literal`. The literal is a str for a string field, otherwise a number (epoch ms for a timestamp)."""
 
     field: FieldRef
     operator: str
     literal: Literal
 
-    def truth(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
+    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
         column = columns[self.field.name]
         if isinstance(self.literal, str):
             holds = of_strings(column, lambda text: COMPARE_TEXT[self.operator](text, str(self.literal)))
@@ -97,13 +98,13 @@ class Comparison(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class FieldComparison(Predicate):
-    """`field <op> field`, both strings, both timestamps, or both numbers (of any scale)."""
+    """`field <op> field`. The fields are two strings, two timestamps, or two numbers of any scale."""
 
     left: FieldRef
     operator: str
     right: FieldRef
 
-    def truth(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
+    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
         left, right = columns[self.left.name], columns[self.right.name]
         if self.left.type is FieldType.STRING:
             holds = COMPARE[self.operator](*ranks(left, right))
@@ -121,13 +122,13 @@ class FieldComparison(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Membership(Predicate):
-    """`field in (...)`. The literals are distinct and sorted."""
+    """`field in (...)`, or `field not in (...)` if negated. The literals are distinct and sorted."""
 
     field: FieldRef
     literals: tuple[Literal, ...]
     negated: bool = False
 
-    def truth(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
+    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
         column = columns[self.field.name]
         texts = frozenset(literal for literal in self.literals if isinstance(literal, str))
         if texts:
@@ -148,12 +149,12 @@ class Membership(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class IsNull(Predicate):
-    """`field is null`, which is never unknown."""
+    """`field is null`, or `field is not null` if negated. It is never unknown."""
 
     field: FieldRef
     negated: bool = False
 
-    def truth(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
+    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
         valid = columns[self.field.name].valid
         present = np.ones(n, dtype=np.bool_) if valid is None else valid
         return (present, ~present) if self.negated else (~present, present)
@@ -172,8 +173,8 @@ class And(Predicate):
 
     items: tuple[Predicate, ...]
 
-    def truth(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
-        true, false = zip(*(item.truth(columns, n) for item in self.items), strict=True)
+    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
+        true, false = zip(*(item.truth_masks(columns, n) for item in self.items), strict=True)
         return reduce(np.logical_and, true), reduce(np.logical_or, false)
 
     @property
@@ -190,8 +191,8 @@ class Or(Predicate):
 
     items: tuple[Predicate, ...]
 
-    def truth(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
-        true, false = zip(*(item.truth(columns, n) for item in self.items), strict=True)
+    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
+        true, false = zip(*(item.truth_masks(columns, n) for item in self.items), strict=True)
         return reduce(np.logical_or, true), reduce(np.logical_and, false)
 
     @property
@@ -204,12 +205,12 @@ class Or(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Not(Predicate):
-    """The negation, which is unknown where the condition is unknown. The condition is not a `Not` node itself."""
+    """The negation of a condition. It is unknown where the condition is. The condition is not a `Not` node itself."""
 
     item: Predicate
 
-    def truth(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
-        true, false = self.item.truth(columns, n)
+    def truth_masks(self, columns: Columns, n: int) -> tuple[Mask, Mask]:
+        true, false = self.item.truth_masks(columns, n)
         return false, true
 
     @property
@@ -221,7 +222,7 @@ class Not(Predicate):
 
 
 def literal_text(literal: Literal) -> str:
-    """Format a literal for the grammar: quoted text with quotes doubled, or a number without an exponent."""
+    """Format a literal in the filter language: quoted text with doubled quotes, or a number without an exponent."""
     if isinstance(literal, str):
         return "'" + literal.replace("'", "''") + "'"
     return format(literal, "f")

@@ -1,8 +1,8 @@
 """The rule set at any point of the rule log.
 
-`RuleTimeline` is the log up to a pin; `rule_set(n)` folds its first n entries. Both are immutable to callers. A fold
-starts from the nearest cached rule set and copies one dictionary, so that reading a log of thousands of entries,
-forwards or with repeats, costs microseconds per step.
+`RuleTimeline` is the log up to a pin, and `rule_set(n)` folds its first n entries. Callers cannot change a timeline or
+a rule set. A fold starts from the nearest earlier rule set in the cache. It copies that rule set's dictionaries once,
+so that each step through a log of thousands of entries costs microseconds.
 """
 
 from __future__ import annotations
@@ -14,22 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.errors import Reason
-from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleChange, RuleDeletion
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["GroupingInForce", "LogEntry", "RuleInForce", "RuleLimits", "RuleSet", "RuleTimeline"]
+__all__ = ["Grouping", "GroupingInForce", "LogEntry", "RuleInForce", "RuleSet", "RuleTimeline"]
 
 Grouping = tuple[str, ...]
+"""The sorted names of the fields by which rules group transactions."""
 
 _CACHED_RULE_SETS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class RuleInForce:
-    """A rule with its `version` (its record's offset) and its `incarnation`: the offset of the record that added the
-    rule or moved it to this grouping. An edit that keeps the grouping keeps the incarnation, and therefore also resets
-    and cool-downs."""
+    """A rule in force, with its version and its incarnation.
+
+    `version` is the offset of the rule's record. `incarnation` is the offset of the record that added the rule or moved
+    it to this grouping. An edit that keeps the grouping keeps the incarnation, so resets and cool-downs outlive it.
+    """
 
     rule: Rule
     version: int
@@ -38,12 +40,12 @@ class RuleInForce:
 
 @dataclass(frozen=True, slots=True)
 class GroupingInForce:
-    """The rules that share one grouping's state.
+    """A grouping in force, with its rules. The rules share the grouping's state.
 
     `incarnation` is the offset of the record that started the grouping. `epoch` is the offset of the last boundary (the
-    start, or a later clear) and `epoch_ms` is the boundary's rule time. Windows exclude transactions that arrived
-    before it. `rules` is sorted by rule id and includes all states. Paused and shadow rules also
-    count for the widest window.
+    start, or a later clear), and `epoch_ms` is the boundary's rule time. Windows exclude transactions that arrived
+    before the boundary. `rules` is sorted by rule id and includes paused and shadow rules. `widest_window_ms` is the
+    widest window of all these rules.
     """
 
     fields: Grouping
@@ -67,8 +69,8 @@ class RuleSet:
 class LogEntry:
     """One record of the rule log.
 
-    `time_ms` is its rule time, the running maximum of append times by offset. A rejected record has reasons and no
-    change, but its version stays used. `rejected_id` is the rule id in a rejected record, if the record has one.
+    `version` is the record's offset, and `time_ms` is its rule time. A rejected record has reasons and no change.
+    `rejected_id` is the rule id in a rejected record, if the record has one.
     """
 
     version: int
@@ -85,11 +87,11 @@ class LogEntry:
 
     @classmethod
     def rejected(cls, version: int, append_ms: int, reasons: Iterable[Reason], rule_id: int | None = None) -> LogEntry:
-        """Create an entry for a record that is no valid change. `RuleTimeline.extended` sets its rule time."""
+        """Create an entry for an invalid record. `RuleTimeline.extended` sets its rule time."""
         return cls(version, append_ms, append_ms, None, tuple(reasons), rule_id)
 
     def refused(self, reasons: Iterable[Reason]) -> LogEntry:
-        """The same record, refused after parsing because its state would exceed the budget."""
+        """The entry of the same record, refused because the state of its rule would exceed the state budget."""
         return replace(self, change=None, reasons=(*self.reasons, *reasons), rejected_id=self.rule_id)
 
     @property
@@ -100,12 +102,15 @@ class LogEntry:
 
 
 class _Fold:
-    """A mutable rule set. It copies the dictionaries of `base` once, and rebuilds changed groupings at the end."""
+    """A mutable rule set. It copies the dictionaries of `base` once, and rebuilds the changed groupings at the end.
+
+    `_changed` holds the rules of the changed groupings, by rule id.
+    """
 
     def __init__(self, base: RuleSet) -> None:
         self._rules = dict(base.rules)
         self._groupings = dict(base.groupings)
-        self._members: dict[Grouping, dict[int, RuleInForce]] = {}
+        self._changed: dict[Grouping, dict[int, RuleInForce]] = {}
         self._stopped_at = base.stopped_at
 
     def apply(self, entry: LogEntry) -> None:
@@ -116,39 +121,39 @@ class _Fold:
             case RuleDeletion(rule_id):
                 self._remove(rule_id)
             case Control(ControlType.DELETE_RULES_ALL):
-                self._rules, self._groupings, self._members = {}, {}, {}
+                self._rules, self._groupings, self._changed = {}, {}, {}
             case Control(control) if control.clears_state:
                 self._clear(entry)
                 if control is ControlType.CLEAR_STATE_ALL_STOP:
                     self._stopped_at = entry.version
 
     def rule_set(self) -> RuleSet:
-        """Return the resulting rule set. The fold must not be used afterwards."""
-        for fields, members in self._members.items():
-            rules = tuple(members[rule_id] for rule_id in sorted(members))
+        """Return the resulting rule set. Do not use the fold afterwards."""
+        for fields, by_id in self._changed.items():
+            rules = tuple(by_id[rule_id] for rule_id in sorted(by_id))
             widest = max(in_force.rule.window_ms for in_force in rules)
             self._groupings[fields] = replace(self._groupings[fields], rules=rules, widest_window_ms=widest)
         return RuleSet(self._rules, self._groupings, self._stopped_at)
 
     def _put(self, rule: Rule, entry: LogEntry) -> None:
-        known = self._rules.get(rule.rule_id)
-        stays = known is not None and known.rule.grouping == rule.grouping
-        if not stays:
+        previous = self._rules.get(rule.rule_id)
+        keeps_grouping = previous is not None and previous.rule.grouping == rule.grouping
+        if not keeps_grouping:
             self._remove(rule.rule_id)
-        incarnation = known.incarnation if known is not None and stays else entry.version
+        incarnation = previous.incarnation if previous is not None and keeps_grouping else entry.version
         in_force = RuleInForce(rule, entry.version, incarnation)
         self._rules[rule.rule_id] = in_force
-        self._members_of(rule.grouping, entry)[rule.rule_id] = in_force
+        self._started(rule.grouping, entry)[rule.rule_id] = in_force
 
     def _remove(self, rule_id: int) -> None:
-        known = self._rules.pop(rule_id, None)
-        if known is None:
+        removed = self._rules.pop(rule_id, None)
+        if removed is None:
             return
-        fields = known.rule.grouping
-        members = self._opened(fields)
-        del members[rule_id]
-        if not members:
-            del self._groupings[fields], self._members[fields]
+        fields = removed.rule.grouping
+        by_id = self._mutable_rules(fields)
+        del by_id[rule_id]
+        if not by_id:
+            del self._groupings[fields], self._changed[fields]
 
     def _clear(self, entry: LogEntry) -> None:
         self._groupings = {
@@ -156,24 +161,24 @@ class _Fold:
             for fields, grouping in self._groupings.items()
         }
 
-    def _members_of(self, fields: Grouping, entry: LogEntry) -> dict[int, RuleInForce]:
-        """The mutable rules of a grouping. A grouping without rules is started."""
+    def _started(self, fields: Grouping, entry: LogEntry) -> dict[int, RuleInForce]:
+        """The mutable rules of a grouping. The entry starts a grouping that has no rules."""
         if fields not in self._groupings:
             self._groupings[fields] = GroupingInForce(fields, entry.version, entry.version, entry.time_ms, (), 0)
-        return self._opened(fields)
+        return self._mutable_rules(fields)
 
-    def _opened(self, fields: Grouping) -> dict[int, RuleInForce]:
-        members = self._members.get(fields)
-        if members is None:
-            members = {in_force.rule.rule_id: in_force for in_force in self._groupings[fields].rules}
-            self._members[fields] = members
-        return members
+    def _mutable_rules(self, fields: Grouping) -> dict[int, RuleInForce]:
+        by_id = self._changed.get(fields)
+        if by_id is None:
+            by_id = {in_force.rule.rule_id: in_force for in_force in self._groupings[fields].rules}
+            self._changed[fields] = by_id
+        return by_id
 
 
 class RuleTimeline:
     """The rule log up to a pin: entries by offset, and `end`, the offset after the last record read.
 
-    Immutable. Only the newest rule sets are cached, so that memory stays bounded for a log of any length.
+    A timeline is immutable. It caches a bounded number of rule sets, so that a log of any length needs little memory.
     """
 
     __slots__ = ("_cache", "_times_ms", "end", "entries")
@@ -198,27 +203,28 @@ class RuleTimeline:
         longer._cache = dict(self._cache)
         return longer
 
-    def versions_at(self, append_ms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each append time, the number of entries in force: those whose rule time is not later."""
+    def entry_counts_at(self, append_ms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each append time, the number of log entries that apply: those whose rule time is not later."""
         return np.searchsorted(self._times_ms, append_ms, side="right").astype(np.int64)
 
-    def versions_of(self, rows: TransactionBatch) -> NDArray[np.int64]:
-        """For each row, the number of entries in force at its append time."""
-        return self.versions_at(rows.append_ms)
+    def entry_counts_of(self, rows: TransactionBatch) -> NDArray[np.int64]:
+        """For each row, the number of log entries that apply to it. `rule_set` returns the rules after so many
+        entries."""
+        return self.entry_counts_at(rows.append_ms)
 
     def incarnations_kept(self) -> frozenset[int]:
-        """The incarnations of the rules in force. Only their marks can still count."""
+        """The incarnations of the rules whose marks are kept: the rules in force."""
         return frozenset(each.incarnation for each in self.latest.rules.values())
 
     def rule_set(self, count: int) -> RuleSet:
         """The rule set after the first `count` entries. Raises ValueError for a count beyond the log."""
         if not 0 <= count <= len(self.entries):
             raise ValueError(f"a rule log of {len(self.entries)} entries has no rule set {count}")
-        made = self._cache.get(count)
-        if made is None:
-            made = self._fold(count)
-            self._remember(count, made)
-        return made
+        rule_set = self._cache.get(count)
+        if rule_set is None:
+            rule_set = self._fold(count)
+            self._add_to_cache(count, rule_set)
+        return rule_set
 
     @property
     def latest(self) -> RuleSet:
@@ -232,35 +238,37 @@ class RuleTimeline:
         return f"RuleTimeline({len(self.entries)} entries, end={self.end})"
 
     def _fold(self, count: int) -> RuleSet:
-        start = max(known for known in tuple(self._cache) if known <= count)
+        start = max(cached for cached in tuple(self._cache) if cached <= count)
         fold = _Fold(self._cache[start])
         for entry in self.entries[start:count]:
             fold.apply(entry)
         return fold.rule_set()
 
-    def _remember(self, count: int, made: RuleSet) -> None:
+    def _add_to_cache(self, count: int, rule_set: RuleSet) -> None:
+        """Add a rule set, and remove the oldest one from a full cache. The empty rule set always stays."""
         if len(self._cache) >= _CACHED_RULE_SETS:
-            oldest = next(known for known in self._cache if known)
+            oldest = next(cached for cached in self._cache if cached > 0)
             self._cache.pop(oldest, None)
-        self._cache[count] = made
+        self._cache[count] = rule_set
 
 
 def _with_rule_times(known: tuple[LogEntry, ...], entries: Iterable[LogEntry]) -> tuple[LogEntry, ...]:
-    """Append entries to the log, each with its rule time: the running maximum of append times."""
-    placed = list(known)
+    """Append entries to the known entries, each with its rule time: the running maximum of append times."""
+    timed = list(known)
     version, time_ms = (known[-1].version, known[-1].time_ms) if known else (-1, 0)
     for entry in entries:
         if entry.version <= version:
             raise ValueError(f"rule log entry {entry.version} does not come after {version}")
         version, time_ms = entry.version, max(time_ms, entry.append_ms)
-        placed.append(entry if entry.time_ms == time_ms else replace(entry, time_ms=time_ms))
-    return tuple(placed)
+        timed.append(entry if entry.time_ms == time_ms else replace(entry, time_ms=time_ms))
+    return tuple(timed)
 
 
 def _end_after(entries: tuple[LogEntry, ...], known_end: int, end: int | None) -> int:
-    least = max(known_end, entries[-1].version + 1 if entries else 0)
+    """The end of a log: `end`, or by default the lowest possible end. Raises ValueError if `end` is lower."""
+    lowest = max(known_end, entries[-1].version + 1 if entries else 0)
     if end is None:
-        return least
-    if end < least:
-        raise ValueError(f"a rule log that reaches offset {least} cannot end at {end}")
+        return lowest
+    if end < lowest:
+        raise ValueError(f"a rule log that reaches offset {lowest} cannot end at {end}")
     return end

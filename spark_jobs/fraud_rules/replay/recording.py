@@ -1,21 +1,22 @@
 """Recorded streams: the file that `fraud replay` reads and `fraud record` writes.
 
-A recording is one JSON object `{"keyGroups": 1, "steps": [...], "batches": [...], "settings": {...}}`; only `steps` is
-required, and members not named here are ignored. A step is `{"at": append ms, "rule": record}` or `{"at": append ms,
+A recording is one JSON object `{"keyGroups": 1, "steps": [...], "batches": [...], "settings": {...}}`. Only `steps` is
+required, and a reader ignores other members. A step is `{"at": append ms, "rule": record}` or `{"at": append ms,
 "tx": record, "partition": 0}`, in append order. A record is
 
-- an object, whose bytes are kept: numbers keep their digits, a repeated member stays repeated, `NaN` stays;
-- a text: the bytes of a record that is no JSON object, or that is nested too deep. Bytes that are not UTF-8 are written
-  as the lone surrogates of Python's `surrogateescape`;
+- an object: the bytes of the record as they are, with all digits of numbers, repeated members and `NaN`;
+- a string: the bytes of a record that is not a JSON object, or that has too many brackets. Bytes that are not UTF-8
+  appear as the lone surrogates of Python's `surrogateescape`;
 - null: a tombstone.
 
 The position of a rule among the rule steps is its version. The position of a transaction among the steps of its
-partition is its offset. A step can override this with `"version"` or `"offset"`, because logs have gaps where
-transactions of producers ended.
+partition is its offset. A step can override its position with `"version"` or `"offset"`, because the markers of Kafka
+transactions take offsets too.
 
-`batches` are recorded cuts: `{"offsets": {"transactions": {"0": end}}, "pin": end of the rule log, "refused":
-{version: [[field, reason], ...]}}`. Ends are exclusive. Transactions that belong to no batch form one more batch, which
-sees the whole rule log. `settings` may hold `maxOutOfOrdernessMs`, `futureToleranceMs` and `maxTransactionBytes`.
+`batches` are the recorded batches with their cuts: `{"offsets": {"transactions": {"0": end}}, "pin": end of the rule
+log, "refused": {version: [[field, reason], ...]}}`. Ends are exclusive. Transactions that belong to no batch form a
+last batch, which reads the whole rule log. `settings` may have `maxOutOfOrdernessMs`, `futureToleranceMs` and
+`maxTransactionBytes`.
 """
 
 from __future__ import annotations
@@ -35,20 +36,22 @@ from fraud_rules.runtime.atomic_file import Durability, replaced_file
 
 __all__ = ["RecordedBatch", "RecordedRule", "RecordedSettings", "RecordedTransaction", "Recording"]
 
-_At: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
+_TimeMs: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 _Offset: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 _Partition: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
-_Day: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
+_UpToOneDayMs: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
 
 _PLAIN_BRACKETS = 32
+"""The most brackets in a record that is written as an object. Every JSON reader accepts this depth."""
+
 _RECORDS = frozenset({"rule", "tx"})
 
 
 class RecordedSettings(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The settings of the recorded run that affect its results. None keeps the configured value."""
 
-    max_out_of_orderness_ms: _Day | None = None
-    future_tolerance_ms: _Day | None = None
+    max_out_of_orderness_ms: _UpToOneDayMs | None = None
+    future_tolerance_ms: _UpToOneDayMs | None = None
     max_transaction_bytes: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
@@ -56,7 +59,7 @@ _AS_CONFIGURED = RecordedSettings()
 
 
 class _FileStep(msgspec.Struct):
-    at: _At
+    at: _TimeMs
     rule: bytes | msgspec.UnsetType | None = msgspec.UNSET
     tx: bytes | msgspec.UnsetType | None = msgspec.UNSET
     partition: _Partition = 0
@@ -105,8 +108,11 @@ class RecordedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class RecordedBatch:
-    """One cut: the offset after the last transaction by partition, the end of the rule log that the batch saw (`pin`),
-    and the rules refused for their state, as (field, reason) pairs by version."""
+    """One recorded batch.
+
+    `ends` has the offset after the batch's last transaction, by partition. `pin` is the end of the rule log that the
+    batch read. `refused` has the rules that exceeded the state budget: (field, reason) pairs by version.
+    """
 
     ends: Mapping[int, int]
     pin: int
@@ -125,7 +131,7 @@ class Recording:
 
     @classmethod
     def read(cls, content: bytes, where: str = "the recording") -> Recording:
-        """Parse a file's content. `where` names the file in errors. Raises InputInvalid for any other content."""
+        """Parse a file's content. `where` names the file in errors. Raises InputInvalid for invalid content."""
         try:
             file = msgspec.convert(_document(JsonReader(content.decode("utf-8-sig"))), _RecordingFile, str_keys=True)
             return cls(*_split_logs(file.steps), [_to_batch(b) for b in file.batches], file.key_groups, file.settings)
@@ -134,7 +140,8 @@ class Recording:
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> Recording:
-        """Parse a decoded document, whose fractions are `Decimal` if their digits matter. Raises InputInvalid."""
+        """Parse a decoded document. Its numbers with a fraction must be `Decimal` to keep their digits. Raises
+        InputInvalid."""
         steps = [
             {name: _to_raw(value) if name in ("rule", "tx") else value for name, value in step.items()}
             for step in document["steps"]
@@ -148,7 +155,7 @@ class Recording:
             file.writelines(self.lines())
 
     def lines(self) -> Iterator[bytes]:
-        """The file's content: one step per line by append time, with rules before transactions at equal times."""
+        """The lines of the file: one step per line, in the order of append times. At equal times, rules come first."""
         yield b'{"keyGroups":%d,"settings":%b,"steps":[\n' % (self.key_groups, _encode(self.settings))
         steps = sorted(chain(_rule_steps(self.rules), _transaction_steps(self.transactions)), key=lambda step: step[0])
         yield from _join_lines(step for _, step in steps)
@@ -185,13 +192,15 @@ def _read_record(reader: JsonReader) -> bytes | None:
 
 
 def _bytes_of(text: str) -> bytes:
+    """The bytes of a record that is written as a string."""
     try:
         return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # halves of surrogate pairs that encode no byte
+    except UnicodeEncodeError:  # lone surrogates that do not stand for a byte
         return text.encode("utf-8", "surrogatepass")
 
 
 def _split_logs(steps: Iterable[_FileStep]) -> tuple[list[RecordedRule], list[RecordedTransaction]]:
+    """Split the steps into the rule log and the transactions. Raises ValueError for a step out of order."""
     rules: list[RecordedRule] = []
     transactions: list[RecordedTransaction] = []
     next_offset: dict[int, int] = {}
@@ -199,19 +208,20 @@ def _split_logs(steps: Iterable[_FileStep]) -> tuple[list[RecordedRule], list[Re
         if (step.tx is msgspec.UNSET) == (step.rule is msgspec.UNSET):
             raise ValueError(f"step {position} must have one of `rule` and `tx`")
         if step.tx is not msgspec.UNSET:
-            offset = _in_order(step.offset, next_offset.get(step.partition, 0), position)
+            offset = _in_order("offset", step.offset, next_offset.get(step.partition, 0), position)
             transactions.append(RecordedTransaction(step.at, step.partition, offset, step.tx))
             next_offset[step.partition] = offset + 1
         elif step.rule is not msgspec.UNSET:
-            version = _in_order(step.version, rules[-1].version + 1 if rules else 0, position)
+            version = _in_order("version", step.version, rules[-1].version + 1 if rules else 0, position)
             rules.append(RecordedRule(version, step.at, step.rule))
     return rules, transactions
 
 
-def _in_order(given: int | None, expected: int, position: int) -> int:
-    if given is not None and given < expected:
-        raise ValueError(f"step {position} has {given}, but {expected} or more is required")
-    return expected if given is None else given
+def _in_order(name: str, number: int | None, lowest: int, position: int) -> int:
+    """A step's offset or version: the lowest possible number by default. Raises ValueError for a lower number."""
+    if number is not None and number < lowest:
+        raise ValueError(f"step {position} has the {name} {number}, but {lowest} or more is required")
+    return lowest if number is None else number
 
 
 def _to_raw(record: object) -> msgspec.Raw:
@@ -231,18 +241,18 @@ def _batch_document(batch: RecordedBatch) -> dict[str, object]:
 def _rule_steps(rules: Iterable[RecordedRule]) -> Iterator[tuple[int, bytes]]:
     expected = 0
     for rule in rules:
-        place = b"" if rule.version == expected else b',"version":%d' % rule.version
-        yield rule.append_ms, b'{"at":%d%b,"rule":%b}' % (rule.append_ms, place, _encode_record(rule.value))
+        version = b"" if rule.version == expected else b',"version":%d' % rule.version
+        yield rule.append_ms, b'{"at":%d%b,"rule":%b}' % (rule.append_ms, version, _encode_record(rule.value))
         expected = rule.version + 1
 
 
 def _transaction_steps(transactions: Iterable[RecordedTransaction]) -> Iterator[tuple[int, bytes]]:
     expected: dict[int, int] = {}
     for tx in transactions:
-        place = b',"partition":%d' % tx.partition if tx.partition else b""
+        members = b',"partition":%d' % tx.partition if tx.partition else b""
         if tx.offset != expected.get(tx.partition, 0):
-            place += b',"offset":%d' % tx.offset
-        yield tx.append_ms, b'{"at":%d%b,"tx":%b}' % (tx.append_ms, place, _encode_record(tx.value))
+            members += b',"offset":%d' % tx.offset
+        yield tx.append_ms, b'{"at":%d%b,"tx":%b}' % (tx.append_ms, members, _encode_record(tx.value))
         expected[tx.partition] = tx.offset + 1
 
 

@@ -89,7 +89,7 @@ def test_the_careful_reader_alone_agrees(case: AcceptedCase) -> None:
 @pytest.mark.parametrize("case", MALFORMED, ids=lambda case: case.name)
 def test_the_quick_reader_is_never_certain_of_a_bad_record(case: RejectedCase) -> None:
     reading = quick_reader(SCHEMA).read([case.record], MAX_RECORD_BYTES)
-    assert (len(reading.at), reading.unsure) == (0, [0])
+    assert (len(reading.positions), reading.doubtful) == (0, [0])
     with pytest.raises(RecordRejected, match=case.reason):
         read_record(case.record, SCHEMA)
 
@@ -108,7 +108,7 @@ COMMON = (
 
 @pytest.mark.parametrize("record", COMMON)
 def test_common_forms_stay_on_the_quick_path(record: bytes) -> None:
-    assert quick_reader(SCHEMA).read([record, b"{"] * 3, MAX_RECORD_BYTES).at.tolist() == [0, 2, 4]
+    assert quick_reader(SCHEMA).read([record, b"{"] * 3, MAX_RECORD_BYTES).positions.tolist() == [0, 2, 4]
 
 
 def test_a_schema_with_string_ids_nullable_fields_and_two_aliases() -> None:

@@ -238,7 +238,7 @@ def test_the_fields_a_filter_reads() -> None:
         ("paymentType = 'CSH", "cannot be read"),
         ("paymentType = 'C\x00'", "NUL"),
         ("paymentType like 'C%'", "cannot be read"),
-        ("nowhere = 1", "'nowhere' is not a declared field; declared are transactionId"),
+        ("nowhere = 1", "'nowhere' is not a declared field; the declared fields are transactionId"),
         ("PayeeId = 1", "'PayeeId' is not a declared field"),
         ("paymentType = 1", "paymentType is a string, it cannot be compared with '1'"),
         ("payeeId = 'x'", "payeeId is a long, it cannot be compared with 'x'"),

@@ -126,4 +126,4 @@ def test_every_evaluation_is_exact(n: int, keys: int, window_s: int, seed: int) 
             assert kernel_values(row, rule.aggregator) == wanted, (i, rule.aggregator)
             compared += 1
     assert compared > n // 20
-    assert state.retained < n
+    assert state.retained_rows < n

@@ -17,7 +17,7 @@ from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.engine.engine import KeyGroupEngine
 from fraud_rules.engine.fanout import fan_out
-from fraud_rules.engine.state.chunks import FAN
+from fraud_rules.engine.state.chunks import MERGE_WIDTH
 from fraud_rules.engine.state.journal import Head, _decode_head
 from fraud_rules.engine.state.store import HeapViews, MappedViews, ViewStore
 from fraud_rules.engine.statelog import MemoryStateLog
@@ -258,6 +258,6 @@ def test_the_log_stays_small() -> None:
     run(blobs(batches=300, rows=10, seed=4), log, [HeapViews()])
     head = head_of(log)
     assert set(log._chunks) == {info.id for info in head.chunks}
-    assert len(head.chunks) <= 4 * FAN
+    assert len(head.chunks) <= 4 * MERGE_WIDTH
     rows_a_second, retained_s = 50, 12
     assert sum(map(len, log._chunks.values())) < 60 * 2 * 3 * rows_a_second * retained_s * 8

@@ -143,8 +143,8 @@ def test_rules_come_first_at_equal_milliseconds() -> None:
     log = RuleTimeline(
         [LogEntry.accepted(0, 50, rule(1)), LogEntry.accepted(1, 50, rule(2)), LogEntry.accepted(2, 60, CLEAR)]
     )
-    assert log.versions_at(np.array([49, 50, 59, 60, 61, 0], dtype=np.int64)).tolist() == [0, 2, 2, 3, 3, 0]
-    assert RuleTimeline().versions_at(np.array([5], dtype=np.int64)).tolist() == [0]
+    assert log.entry_counts_at(np.array([49, 50, 59, 60, 61, 0], dtype=np.int64)).tolist() == [0, 2, 2, 3, 3, 0]
+    assert RuleTimeline().entry_counts_at(np.array([5], dtype=np.int64)).tolist() == [0]
 
 
 def test_the_end_of_a_timeline_is_the_pin() -> None:

@@ -67,7 +67,10 @@ def test_positions_are_versions_and_offsets_unless_a_step_says_otherwise() -> No
         (b'{"steps": [{"at": 1.5, "tx": {}}]}', "$.steps[0].at"),
         (b'{"steps": [{"at": 1}]}', "step 0 must have one"),
         (b'{"steps": [{"at": 1, "tx": {}, "rule": {}}]}', "step 0 must have one"),
-        (b'{"steps": [{"at": 1, "tx": {}}, {"at": 1, "tx": {}, "offset": 0}]}', "step 1 has 0, but 1 or more"),
+        (
+            b'{"steps": [{"at": 1, "tx": {}}, {"at": 1, "tx": {}, "offset": 0}]}',
+            "step 1 has the offset 0, but 1 or more",
+        ),
         (b'{"steps": [{"at": 99999999999999999999, "tx": {}}]}', "$.steps[0].at"),
         (b'{"steps": [], "keyGroups": 0}', "$.keyGroups"),
         (b'{"steps": [], "batches": [{"pin": -1}]}', "$.batches[0].pin"),

@@ -15,8 +15,9 @@ from fraud_rules.configuration.settings import TopicNames
 from fraud_rules.errors import FraudError, Reason, RecordRejected, RuleRejected, StateDamaged
 from fraud_rules.kafka.writer import OutRecord
 from fraud_rules.logs.detector_status import TrafficCounts, decode_progress
+from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.output import AlertRecord, KeyGroupOutput, LateRecord
-from fraud_rules.model.ruleset import RuleLimits, RuleTimeline
+from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.spark.shutdown import query_error
 from fraud_rules.stream.driver.progress import BatchOutputs, BatchPosition, RunTotals, progress_record

@@ -77,10 +77,10 @@ class PinnedTimeline(RuleTimeline):
         self._seen = np.append(np.searchsorted(versions, cuts.rules_ends, side="left"), len(versions))
         self._incarnations = frozenset(versions.tolist())
 
-    def versions_of(self, rows: TransactionBatch) -> Ints:
-        """See `RuleTimeline.versions_of`."""
+    def entry_counts_of(self, rows: TransactionBatch) -> Ints:
+        """See `RuleTimeline.entry_counts_of`."""
         seen: Ints = self._seen[self._cuts.batch_of(rows)]
-        return np.minimum(self.versions_at(rows.append_ms), seen)
+        return np.minimum(self.entry_counts_at(rows.append_ms), seen)
 
     def incarnations_kept(self) -> frozenset[int]:
         """All incarnations: in event time, rows for a rule that was deleted later may still come."""

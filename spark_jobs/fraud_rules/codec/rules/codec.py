@@ -77,12 +77,12 @@ def _change(decoded: DecodedObject, schema: TransactionSchema, limits: RuleLimit
 
 
 def _read(reader: MemberReader, document: Mapping[str, object]) -> RuleChange | None:
-    """Read the change, or return None if the reader has complaints.
+    """Read the change, or return None for an invalid record.
 
     `disabled` overrides the state. A record with an unusable state is read as a rule, so that its other members are
     checked too.
     """
-    reader.refuse_unknown()
+    reader.reject_unknown()
     if reader.flag("disabled"):
         return _read_deletion(reader)
     state = reader.choice("ruleState", _STATES, required=True)

@@ -144,7 +144,9 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
             return None
         if declared is None:
             declared_names = ", ".join(self._schema.names)
-            self.problems.append(f"{quote(str(token))} is not a declared field; declared are {declared_names}")
+            self.problems.append(
+                f"{quote(str(token))} is not a declared field; the declared fields are {declared_names}"
+            )
             return None
         scale = declared.scale if declared.type is FieldType.DECIMAL else 0
         return FieldRef(declared.name, declared.type, scale)

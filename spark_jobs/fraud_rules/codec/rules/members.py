@@ -1,4 +1,4 @@
-"""Reads the members of a rule one by one, checks each against its type and bounds, and collects every complaint."""
+"""Reads the members of a rule, checks each against its type and bounds, and collects the reasons for a rejection."""
 
 from __future__ import annotations
 
@@ -46,18 +46,20 @@ MEMBERS = (
 """The members that a record may have. `approve` is for the tool that applies seed files; the detector ignores it."""
 
 REMARKS = ("name", "description", "severity", "owner")
+"""The members for display. They do not affect the evaluation."""
 
 _KNOWN = frozenset(MEMBERS)
 _OPERATORS = {key: operator for operator in Operator for key in (operator.value, operator.name)}
 _COUNT_FIELDS = {"COUNT_FLINK": Aggregator.COUNT, "COUNT_WITH_RESET_FLINK": Aggregator.COUNT_WITH_RESET}
-_OF_ONES = frozenset({Aggregator.AVG, Aggregator.MIN, Aggregator.MAX})
+_AGGREGATORS_OF_ONES = frozenset({Aggregator.AVG, Aggregator.MIN, Aggregator.MAX})
 _SOURCE = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
-_MAX_COMPLAINTS = 50
-_MAX_GUESSES = 5
+_MAX_REASONS = 50
+_MAX_SUGGESTIONS = 5
 
 
 class MemberReader:
-    """Typed access to a document's members. A method that records a complaint returns None or a harmless value."""
+    """Typed access to a document's members. For an invalid member, a method records a reason, and returns None or the
+    value of an absent member."""
 
     def __init__(
         self, document: Mapping[str, object], schema: TransactionSchema, limits: RuleLimits, reasons: list[Reason]
@@ -69,60 +71,60 @@ class MemberReader:
 
     @property
     def reasons(self) -> list[Reason]:
-        """The complaints in order, each once; their number is bounded."""
-        return list(dict.fromkeys(self._reasons))[:_MAX_COMPLAINTS]
+        """The reasons for a rejection in order, each once. Their number is bounded."""
+        return list(dict.fromkeys(self._reasons))[:_MAX_REASONS]
 
-    def refuse_unknown(self) -> None:
-        """Complain about unknown members, and suggest the member with the most similar name."""
+    def reject_unknown(self) -> None:
+        """Reject unknown members, and suggest the member with the most similar name."""
         unknown = [name for name in self._document if name not in _KNOWN]
         for position, name in enumerate(unknown):
-            near = difflib.get_close_matches(name[:40], MEMBERS, n=1) if position < _MAX_GUESSES else []
-            guess = f"; did you mean {near[0]}?" if near else ""
-            self._complain(quote(name).strip("'"), f"is not a member of a rule{guess}")
+            similar = difflib.get_close_matches(name[:40], MEMBERS, n=1) if position < _MAX_SUGGESTIONS else []
+            suggestion = f"; did you mean {similar[0]}?" if similar else ""
+            self._reject(quote(name).strip("'"), f"is not a member of a rule{suggestion}")
 
     def rule_id(self) -> int | None:
         """`ruleId`, a positive 64-bit integer."""
         return self._integer("ruleId", 1, MAX_RULE_ID, required=True)
 
     def grouping(self) -> tuple[str, ...] | None:
-        """`groupingKeyNames` as sorted canonical names; empty for one key that all transactions share."""
+        """`groupingKeyNames` as sorted canonical names. An empty grouping has one key that all transactions share."""
         if "groupingKeyNames" not in self._document:
-            self._complain("groupingKeyNames", "is required: declared fields, or [] for one key for all transactions")
+            self._reject("groupingKeyNames", "is required: declared fields, or [] for one key for all transactions")
             return None
         names = self._fields("groupingKeyNames")
-        return None if self._complained("groupingKeyNames") else names
+        return None if self._is_rejected("groupingKeyNames") else names
 
     def aggregator(self) -> Aggregator | None:
         """`aggregatorFunctionType`, or the count that `aggregateFieldName` names.
 
-        COUNT_FLINK is also a field that is 1 in every row, so it has an average and extremes.
+        AVG, MIN and MAX treat COUNT_FLINK as a field that is 1 in every row.
         """
         field = self._document.get("aggregateFieldName")
         named = self.choice("aggregatorFunctionType", {a.value: a for a in Aggregator}, required=True)
         counted = _COUNT_FIELDS.get(field) if isinstance(field, str) else None
         if counted is None or named is None or not named.needs_field:
             return named
-        if counted is Aggregator.COUNT and named in _OF_ONES:
+        if counted is Aggregator.COUNT and named in _AGGREGATORS_OF_ONES:
             return named
         if named is not Aggregator.SUM:
             allowed = "SUM, AVG, MIN or MAX" if counted is Aggregator.COUNT else "SUM"
-            self._complain("aggregatorFunctionType", f"must be {allowed} if aggregateFieldName is {field}")
+            self._reject("aggregatorFunctionType", f"must be {allowed} if aggregateFieldName is {field}")
         return counted
 
     def aggregate_field(self, aggregator: Aggregator | None) -> str | None:
         """`aggregateFieldName` as a canonical name; None for the counts, which ignore it, and for COUNT_FLINK."""
-        given = self._document.get("aggregateFieldName")
-        if given is not None and not isinstance(given, str):
-            self._complain("aggregateFieldName", f"must be a field's name, not {describe_value(given)}")
-        if aggregator is None or not aggregator.needs_field or not isinstance(given, str | None):
+        value = self._document.get("aggregateFieldName")
+        if value is not None and not isinstance(value, str):
+            self._reject("aggregateFieldName", f"must be a field's name, not {describe_value(value)}")
+        if aggregator is None or not aggregator.needs_field or not isinstance(value, str | None):
             return None
-        if given in _COUNT_FIELDS:
+        if value in _COUNT_FIELDS:
             return None
         numeric = [field.name for field in self._schema.fields if field.numeric]
-        field = None if given is None else self._schema.field(given)
+        field = None if value is None else self._schema.field(value)
         if field is None or not field.numeric:
-            got = "is required" if given is None else f"is {describe_value(given)}"
-            self._complain("aggregateFieldName", f"{got}; {aggregator} needs a number: one of {', '.join(numeric)}")
+            got = "is required" if value is None else f"is {describe_value(value)}"
+            self._reject("aggregateFieldName", f"{got}; {aggregator} needs a number: one of {', '.join(numeric)}")
             return None
         return field.name
 
@@ -130,12 +132,10 @@ class MemberReader:
         """`unique` as sorted canonical names; required for COUNT_DISTINCT, otherwise empty."""
         names = self._fields("unique")
         if aggregator is Aggregator.COUNT_DISTINCT:
-            if not names and not self._complained("unique"):
-                self._complain(
-                    "unique", "is required with COUNT_DISTINCT: the fields whose distinct values are counted"
-                )
+            if not names and not self._is_rejected("unique"):
+                self._reject("unique", "is required with COUNT_DISTINCT: the fields whose distinct values are counted")
         elif names and aggregator is not None:
-            self._complain("unique", f"is for COUNT_DISTINCT only; leave it empty with {aggregator}")
+            self._reject("unique", f"is for COUNT_DISTINCT only; leave it empty with {aggregator}")
         return names
 
     def operator(self) -> Operator | None:
@@ -143,16 +143,17 @@ class MemberReader:
         return self.choice("limitOperatorType", _OPERATORS, required=True)
 
     def limit(self) -> Decimal | None:
-        """`limit`, exactly, from a number or the text of a number; without an exponent and without a negative zero."""
-        given = self._document.get("limit")
-        if given is None:
-            self._complain("limit", "is required")
+        """`limit` as an exact number without an exponent and without a negative zero. It may be a number or a
+        string."""
+        value = self._document.get("limit")
+        if value is None:
+            self._reject("limit", "is required")
             return None
-        number = decimal_of(given)
+        number = decimal_of(value)
         if number is None:
-            self._complain("limit", f"must be a decimal number, not {describe_value(given)}")
+            self._reject("limit", f"must be a decimal number, not {describe_value(value)}")
         elif digits_of(number) > self._limits.max_limit_digits:
-            self._complain("limit", f"has more than {self._limits.max_limit_digits} digits")
+            self._reject("limit", f"has more than {self._limits.max_limit_digits} digits")
         else:
             return Decimal(format(number, "f")) if number else Decimal(0)
         return None
@@ -162,11 +163,11 @@ class MemberReader:
         longest = self._limits.max_window_minutes
         minutes = self._integer("windowMinutes", 1, longest)
         seconds = self._integer("windowSeconds", 1, longest * 60)
-        given = [name for name in ("windowMinutes", "windowSeconds") if name in self._document]
-        if len(given) == 2:
-            self._complain("windowSeconds", "is given beside windowMinutes; give one of the two")
-        elif not given:
-            self._complain("windowMinutes", "is required (or windowSeconds)")
+        present = [name for name in ("windowMinutes", "windowSeconds") if name in self._document]
+        if len(present) == 2:
+            self._reject("windowSeconds", "is given beside windowMinutes; give one of the two")
+        elif not present:
+            self._reject("windowMinutes", "is required (or windowSeconds)")
         if minutes is not None:
             return minutes * 60_000
         return None if seconds is None else seconds * 1_000
@@ -181,7 +182,7 @@ class MemberReader:
         return self.choice("action", {action.value: action for action in RuleAction}) or RuleAction.ALERT
 
     def filter(self) -> Predicate | None:
-        """`filter` as a typed tree; None if every transaction passes."""
+        """`filter` as a typed tree; None for a rule without a filter."""
         text = self._text("filter")
         if text is None:
             return None
@@ -192,87 +193,88 @@ class MemberReader:
             return None
 
     def source(self) -> str | None:
-        """`source`, the tool that wrote the record: a short lower-case word."""
+        """`source`, the name of the tool that wrote the record."""
         text = self._text("source")
         if text is not None and not _SOURCE.fullmatch(text):
-            self._complain("source", f"must be a short lower-case word such as seed, ui, cli or cdc, not {quote(text)}")
+            self._reject("source", f"must be a short lower-case word such as seed, ui, cli or cdc, not {quote(text)}")
         return text
 
     def check_remarks(self) -> None:
-        """Check the type and size of members for people and other tools, and the absence of `controlType`."""
+        """Check the members that the detector does not use: those for display, `approve`, and `controlType`, which must
+        be absent."""
         for name in REMARKS:
             text = self._text(name)
             if text is not None and len(text) > self._limits.max_text_chars:
-                self._complain(name, f"has {len(text)} characters, at most {self._limits.max_text_chars} are allowed")
+                self._reject(name, f"has {len(text)} characters, at most {self._limits.max_text_chars} are allowed")
         if not isinstance(self._document.get("approve", False), bool | str):
-            self._complain("approve", "must be true, false or a text")
+            self._reject("approve", "must be true, false or a text")
         if "controlType" in self._document:
-            self._complain("controlType", "is for ruleState CONTROL only")
+            self._reject("controlType", "is for ruleState CONTROL only")
 
     def flag(self, name: str) -> bool:
         """A member that is true, false or absent (false)."""
-        given = self._document.get(name, False)
-        if not isinstance(given, bool):
-            self._complain(name, f"must be true or false, not {describe_value(given)}")
+        value = self._document.get(name, False)
+        if not isinstance(value, bool):
+            self._reject(name, f"must be true or false, not {describe_value(value)}")
             return False
-        return given
+        return value
 
     def choice(self, name: str, choices: Mapping[str, T], *, required: bool = False) -> T | None:
-        """A member with a fixed set of words; None if it is absent or another word."""
-        given = self._document.get(name)
-        if given is None:
+        """A member with a fixed set of values; None if it is absent or has another value."""
+        value = self._document.get(name)
+        if value is None:
             if required:
-                self._complain(name, f"is required: one of {', '.join(choices)}")
+                self._reject(name, f"is required: one of {', '.join(choices)}")
             return None
-        found = choices.get(given) if isinstance(given, str) else None
+        found = choices.get(value) if isinstance(value, str) else None
         if found is None:
-            self._complain(name, f"must be one of {', '.join(choices)}, not {describe_value(given)}")
+            self._reject(name, f"must be one of {', '.join(choices)}, not {describe_value(value)}")
         return found
 
     def _text(self, name: str) -> str | None:
-        given = self._document.get(name)
-        if given is None or isinstance(given, str):
-            return given
-        self._complain(name, f"must be text, not {describe_value(given)}")
+        value = self._document.get(name)
+        if value is None or isinstance(value, str):
+            return value
+        self._reject(name, f"must be text, not {describe_value(value)}")
         return None
 
     def _integer(self, name: str, low: int, high: int, *, required: bool = False) -> int | None:
-        given = self._document.get(name)
-        if given is None:
+        value = self._document.get(name)
+        if value is None:
             if required:
-                self._complain(name, "is required")
+                self._reject(name, "is required")
             return None
-        if type(given) is int and low <= given <= high:
-            return given
-        self._complain(name, f"must be a whole number from {low} to {high}, not {describe_value(given)}")
+        if type(value) is int and low <= value <= high:
+            return value
+        self._reject(name, f"must be a whole number from {low} to {high}, not {describe_value(value)}")
         return None
 
     def _fields(self, name: str) -> tuple[str, ...]:
-        """A list of distinct declared fields, as sorted canonical names; empty if absent or after a complaint."""
-        given = self._document.get(name, [])
-        if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
-            self._complain(name, "must be a list of field names")
+        """A list of distinct declared fields, as sorted canonical names; empty if the list is absent or invalid."""
+        value = self._document.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self._reject(name, "must be a list of field names")
             return ()
-        if len(given) > self._limits.max_fields:
-            self._complain(name, f"has {len(given)} fields, at most {self._limits.max_fields} are allowed")
+        if len(value) > self._limits.max_fields:
+            self._reject(name, f"has {len(value)} fields, at most {self._limits.max_fields} are allowed")
             return ()
         canonical: set[str] = set()
-        for item in given:
+        for item in value:
             field = self._schema.field(item)
             if field is None:
                 declared = ", ".join(self._schema.names)
-                self._complain(name, f"{quote(item)} is not a declared field; declared are {declared}")
+                self._reject(name, f"{quote(item)} is not a declared field; the declared fields are {declared}")
             elif field.name in canonical:
-                self._complain(name, f"{quote(item)} names the field {field.name} a second time")
+                self._reject(name, f"{quote(item)} names the field {field.name} a second time")
             else:
                 canonical.add(field.name)
         return tuple(sorted(canonical))
 
-    def _complained(self, name: str) -> bool:
+    def _is_rejected(self, name: str) -> bool:
         return any(reason.field == name for reason in self._reasons)
 
-    def _complain(self, name: str, message: str) -> None:
-        """Record a reason. Skip members with an unusable value, because their decoding has already added a reason."""
+    def _reject(self, name: str, message: str) -> None:
+        """Record a reason. Skip a member with an unusable number, because its decoding has already added a reason."""
         if isinstance(self._document.get(name), UnusableNumber):
             return
         self._reasons.append(Reason(name, message))

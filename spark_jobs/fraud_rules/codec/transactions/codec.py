@@ -1,9 +1,9 @@
 """Decodes the transactions of a source batch. It is exact and fast, and a bad record does not stop it.
 
 There are two readers. The quick reader decodes every record with a typed msgspec decoder built from the schema and
-converts column by column; it accepts a record only when it is certain. Every other record, good or bad, goes one by one
-to the careful reader in `record`, which defines the accepted records and names the reason for each rejection. So a bad
-record costs some microseconds and does not slow down the others.
+converts column by column; it accepts a record only if the record is certainly valid. Every other record, good or bad,
+goes one by one to the careful reader in `record`, which defines the accepted records and names the reason for each
+rejection. So a bad record costs some microseconds and does not slow down the others.
 
 The quick reader proves by counting colons that no member name occurs twice. Each member has a colon of its own. If a
 record has as many colons as the reader found declared members in it, the record has these members and no other. If the
@@ -64,8 +64,8 @@ def decode_transactions(
     """
     source = _Source(np.asarray(append_ms, np.int64), np.asarray(partition, np.int32), np.asarray(offset, np.int64))
     reading = quick_reader(schema).read(values, max_record_bytes)
-    careful = _read_carefully(values, reading.unsure, schema, max_record_bytes)
-    at, batch = reading.at, source.batch(reading.at, reading.columns)
+    careful = _read_carefully(values, reading.doubtful, schema, max_record_bytes)
+    at, batch = reading.positions, source.batch(reading.positions, reading.columns)
     if careful.at:
         others = np.array(careful.at, np.int64)
         at = np.concatenate([at, others])

@@ -1,6 +1,7 @@
 """The quick reader of transactions: it decodes each record with types, then converts column by column.
 
-It accepts a record only when it is certain (see `codec`), and returns the positions of the others as `unsure`.
+It accepts a record only if the record is certainly valid (see `codec`). It returns the positions of all other records
+as `doubtful`.
 """
 
 from __future__ import annotations
@@ -39,27 +40,27 @@ _TYPES: dict[FieldType, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class QuickReadResult:
-    """The quick reader's result for a batch: columns of the accepted rows, whose positions are `at` (ascending).
+    """The quick reader's result for a batch: the columns of the accepted records, and their ascending positions.
 
-    `unsure` holds the positions left to the careful reader, ascending.
+    `doubtful` holds the ascending positions of the records that the careful reader must read.
     """
 
-    at: Ints
+    positions: Ints
     columns: dict[str, Column]
-    unsure: list[int]
+    doubtful: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class _DecodedRecords:
-    """The records that the decoder could decode: their positions, their JSON texts and the structs."""
+    """The decoded records: their positions, their JSON texts, and the structs of their members."""
 
-    at: list[int]
+    positions: list[int]
     texts: list[bytes]
     records: list[Any]
 
 
 class QuickReader:
-    """A reader compiled from a schema. Call `quick_reader`, which caches one reader per schema."""
+    """A reader compiled from a schema. Use `quick_reader`, which caches one reader per schema."""
 
     def __init__(self, schema: TransactionSchema) -> None:
         members = [(field, name) for field in schema.fields for name in field.member_names]
@@ -71,27 +72,28 @@ class QuickReader:
             gc=False,
         )
         self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(struct).decode
-        self._rewrite = line_rewriter(schema)
+        self._rewrite_line = line_rewriter(schema)
         self._fields = [
             (field, [attrgetter(attributes[name]) for name in field.member_names]) for field in schema.fields
         ]
 
     def read(self, values: Sequence[bytes | None], max_bytes: int) -> QuickReadResult:
-        """Read the records that are certain. Tombstones are left to the careful reader as well."""
-        decoded, unsure = self._decode_each(values, max_bytes)
+        """Read the records that are certainly valid. Tombstones are doubtful, like all other records."""
+        decoded, doubtful = self._decode_each(values, max_bytes)
         columns, certain = self._convert(decoded)
-        at = np.array(decoded.at, np.int64)
+        positions = np.array(decoded.positions, np.int64)
         if certain.all():
-            return QuickReadResult(at, columns, unsure)
-        unsure = sorted(unsure + at[~certain].tolist())
-        return QuickReadResult(at[certain], {name: column.take(certain) for name, column in columns.items()}, unsure)
+            return QuickReadResult(positions, columns, doubtful)
+        doubtful = sorted(doubtful + positions[~certain].tolist())
+        accepted = {name: column.take(certain) for name, column in columns.items()}
+        return QuickReadResult(positions[certain], accepted, doubtful)
 
     def _decode_each(self, values: Sequence[bytes | None], max_bytes: int) -> tuple[_DecodedRecords, list[int]]:
         decode = self._decode
-        at, texts, records, unsure = [], [], [], []
+        positions, texts, records, doubtful = [], [], [], []
         for i, value in enumerate(values):
             if value is None or len(value) > max_bytes or not (value.isascii() or _is_utf8(value)):
-                unsure.append(i)
+                doubtful.append(i)
                 continue
             text = value
             try:
@@ -99,16 +101,16 @@ class QuickReader:
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 text, record = self._decode_line(value)
                 if record is None:
-                    unsure.append(i)
+                    doubtful.append(i)
                     continue
-            at.append(i)
+            positions.append(i)
             texts.append(text)
             records.append(record)
-        return _DecodedRecords(at, texts, records), unsure
+        return _DecodedRecords(positions, texts, records), doubtful
 
     def _decode_line(self, value: bytes) -> tuple[bytes, Any]:
-        """Rewrite a plain CSV line as JSON and decode it. Returns the value and None if it is not such a line."""
-        text = self._rewrite(value)
+        """Rewrite a plain CSV line as JSON and decode it. Returns the unchanged value and None for any other value."""
+        text = self._rewrite_line(value)
         if text is None:
             return value, None
         try:
@@ -117,18 +119,18 @@ class QuickReader:
             return value, None
 
     def _convert(self, decoded: _DecodedRecords) -> tuple[dict[str, Column], Bools]:
-        """Convert decoded records to columns. The mask marks the rows that are certain."""
+        """Convert decoded records to columns. The mask marks the records that are certainly valid."""
         n = len(decoded.records)
         certain = np.ones(n, np.bool_)
-        members = np.zeros(n, np.int64)
+        member_counts = np.zeros(n, np.int64)
         columns: dict[str, Column] = {}
         for field, getters in self._fields:
-            cells = _gather(decoded.records, getters, members, certain)
+            cells = _gather(decoded.records, getters, member_counts, certain)
             columns[field.name] = _CONVERTERS[field.type](field, cells, certain)
             valid = columns[field.name].valid
             if valid is not None and not field.nullable:
                 certain &= valid
-        certain &= _has_no_other_members(decoded.texts, members)
+        certain &= _repeats_no_member(decoded.texts, member_counts)
         return columns, certain
 
 
@@ -139,6 +141,7 @@ def quick_reader(schema: TransactionSchema) -> QuickReader:
 
 
 def _declare(field: Field, attribute: str) -> tuple[str, Any] | tuple[str, Any, Any]:
+    """Declare a field as a struct member: optional if the field is nullable or has aliases."""
     kind = _TYPES[field.type]
     if field.nullable and field.type is not FieldType.DECIMAL:
         kind |= None
@@ -153,8 +156,9 @@ def _is_utf8(value: bytes) -> bool:
     return True
 
 
-def _gather(records: list[Any], getters: list[attrgetter[Cell]], members: Ints, certain: Bools) -> list[Cell]:
-    """The cells of one field, read under the name that each record uses. Adds the members found to `members`."""
+def _gather(records: list[Any], getters: list[attrgetter[Cell]], member_counts: Ints, certain: Bools) -> list[Cell]:
+    """Read the cells of one field under the name that each record uses. Increments `member_counts` for the records that
+    have the field, and clears `certain` for the records that have it under two names."""
     cells = list(map(getters[0], records))
     found = _present(cells)
     for getter in getters[1:]:
@@ -165,28 +169,29 @@ def _gather(records: list[Any], getters: list[attrgetter[Cell]], members: Ints, 
         certain &= ~(found & used)
         cells = [other if other is not UNSET else cell for cell, other in zip(cells, others, strict=True)]
         found |= used
-    members += found
+    member_counts += found
     return cells
 
 
 def _present(cells: list[Cell]) -> Bools:
+    """The mask of the records that have the member."""
     absent = cells.count(UNSET)
     if absent in (0, len(cells)):
         return np.full(len(cells), not absent, np.bool_)
     return np.array([cell is not UNSET for cell in cells], np.bool_)
 
 
-def _has_no_other_members(texts: Sequence[bytes], members: Ints) -> Bools:
-    """Mark the records that hold only the members found, or at least no member twice, by their colons (see `codec`)."""
+def _repeats_no_member(texts: Sequence[bytes], member_counts: Ints) -> Bools:
+    """The mask of the records that certainly have no member twice. Colons are the proof (see `codec`)."""
     colons = np.fromiter([text.count(b":") for text in texts], np.int64, len(texts))
-    alone: Bools = colons == members
-    for i in np.flatnonzero(~alone).tolist():
-        alone[i] = _has_no_member_twice(texts[i], int(colons[i]))
-    return alone
+    unrepeated: Bools = colons == member_counts
+    for i in np.flatnonzero(~unrepeated).tolist():
+        unrepeated[i] = _has_no_member_twice(texts[i], int(colons[i]))
+    return unrepeated
 
 
 def _has_no_member_twice(text: bytes, colons: int) -> bool:
-    """Whether this is certain of one object: it contains no other object, and no name contains a colon."""
+    """Whether an object certainly has no member twice: it contains no other object, and no name contains a colon."""
     if text.count(b"{") > 1 or text.count(b"[") >= MAX_DEPTH:
         return False
     members = decode_members(text)
@@ -219,7 +224,8 @@ def _strings(field: Field, cells: list[Cell], certain: Bools) -> Column:
 
 
 def _decimals(field: Field, cells: list[Cell], certain: Bools) -> Column:
-    """Cast plain numbers that surely fit with Arrow, exactly. Exponents, long zeros and the like are not certain."""
+    """Convert the plain numbers that certainly fit, exactly and with Arrow. Numbers with an exponent or needless zeros
+    are doubtful."""
     valid = _present(cells)
     texts = _arrow_texts(cells if valid.all() else [b"" if cell is UNSET else cell for cell in cells])
     matched = pc.match_substring_regex(texts, _plain_decimal(field))
@@ -267,3 +273,4 @@ _CONVERTERS: dict[FieldType, Callable[[Field, list[Cell], Bools], Column]] = {
     FieldType.STRING: _strings,
     FieldType.DECIMAL: _decimals,
 }
+"""A converter builds the column of a field from its cells, and clears `certain` for doubtful records."""

@@ -1,11 +1,12 @@
-"""The chunks of a key group's log: the rows that each batch accepted, merged as they age.
+"""The chunks of a key group's state log: the rows and marks that each batch added, merged as they age.
 
-Chunks are merged as in a log-structured merge tree, so that a start from the log reads few chunks: `FAN` chunks of one
-level become one chunk of the next. A merge drops rows before the retention bound, and spent marks.
+Chunks merge as in a log-structured merge tree, so that a restore reads few chunks: `MERGE_WIDTH` chunks of one level
+become one chunk of the next level. A merge drops the rows below the retention bound, and spent marks.
 
-Only the latest mark of a rule and key counts, so the removal of a spent mark must not uncover an older mark that is not
-spent. An older mark can outlast a later mark only through its count of suppressed alerts. So a merge drops the marks of
-a rule that has suppressed alerts only if no older chunk has marks.
+Several chunks can have a mark of the same rule and key, and only the latest mark counts. If a merge drops the latest
+mark, a mark in an older chunk counts again. This is harmless if the older mark is spent too. The older mark can be
+unspent only if it counts suppressed alerts. So a merge drops the spent marks of a rule that has suppressed alerts only
+if no older chunk has marks.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from fraud_rules.engine.window.spent import Horizon, find_spent
 from fraud_rules.model.schema import TIME_FIELD
 from fraud_rules.model.transaction import Column, TransactionBatch
 
-FAN = 16
+MERGE_WIDTH = 16
 """The number of chunks of one level that become one chunk of the next level."""
 
 
 class ChunkPart(msgspec.Struct, array_like=True, gc=False):
-    """A chunk's content for one grouping state: packed rows whose `offset` is the arrival number, and marks."""
+    """A chunk's content for one grouping state: its packed rows and marks. The `offset` of a row is its arrival
+    number."""
 
     state_id: int
     rows: bytes
@@ -36,9 +38,12 @@ class ChunkPart(msgspec.Struct, array_like=True, gc=False):
 
 
 class ChunkInfo(msgspec.Struct, array_like=True):
-    """A chunk in the head. `newest_ms` is the newest event time of the rows, by grouping state. `marks_ms` holds, by
-    grouping state, the event times of the newest alert and the newest reset of the chunk's marks. It is None if the end
-    of some marks depends on more than time."""
+    """The head's entry of a chunk.
+
+    `newest_ms` is the newest event time of the rows, by the id of the grouping state. `marks_ms` holds, by the same id,
+    the event times of the newest alert and of the newest reset in the marks. It is None if time alone does not decide
+    when all marks are spent.
+    """
 
     id: int
     level: int
@@ -56,13 +61,14 @@ class ChunkInfo(msgspec.Struct, array_like=True):
 
 
 class MarkRules(NamedTuple):
-    """Incarnations of rules: those whose marks are `kept`, and those that have suppressed alerts (None: unknown)."""
+    """Two sets of rule incarnations: the rules whose marks are `kept`, and the rules that have suppressed alerts (None:
+    unknown)."""
 
     kept: frozenset[int]
     suppressing: frozenset[int] | None
 
     def expire_by_time(self, marks: Marks) -> bool:
-        """Whether the marks exclude all rules that have suppressed alerts."""
+        """Whether time alone decides when these marks are spent: none of their rules has suppressed alerts."""
         if self.suppressing is None:
             return False
         return self.suppressing.isdisjoint(marks.rows[:, M_RULE].tolist())
@@ -86,8 +92,8 @@ def _as_batch(marks: Marks) -> TransactionBatch:
     """Convert marks to a batch with one row per mark. Its columns are the mark's numbers and the key's values."""
     columns = {f"m{c}": Column(np.ascontiguousarray(marks.rows[:, c]), None, None) for c in range(M_WIDTH)}
     columns |= {f"k{k}": key for k, key in enumerate(marks.keys)}
-    nothing = np.zeros(len(marks.rows), dtype=np.int64)
-    return TransactionBatch(nothing, nothing.astype(np.int32), nothing, columns)
+    zeros = np.zeros(len(marks.rows), dtype=np.int64)
+    return TransactionBatch(zeros, zeros.astype(np.int32), zeros, columns)
 
 
 def _as_marks(batch: TransactionBatch) -> Marks:
@@ -106,12 +112,16 @@ def decode_parts(blob: bytes) -> list[ChunkPart]:
 
 
 def newest_ms(rows: TransactionBatch) -> int:
-    """The newest event time of the rows, of which there must be at least one."""
+    """The newest event time of one or more rows."""
     return int(rows.columns[TIME_FIELD].values.max())
 
 
 def drop_expired(log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon]) -> list[ChunkInfo]:
-    """Delete the chunks whose rows and marks no longer count. Those of a state without a horizon do not count."""
+    """Delete the chunks without live rows and marks, and return the other chunks.
+
+    `horizons` has the horizon of each grouping state by its id. A removed grouping state has no horizon. Its rows and
+    marks are not live.
+    """
     kept = []
     for info in chunks:
         live = any(
@@ -128,17 +138,18 @@ def drop_expired(log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[i
 def merge_aged(
     log: StateLog, chunks: Sequence[ChunkInfo], horizons: Mapping[int, Horizon], rules: MarkRules
 ) -> list[ChunkInfo]:
-    """On each level with twice FAN chunks, merge the oldest FAN chunks. `horizons` are by live grouping state."""
+    """On each level that has twice MERGE_WIDTH chunks, merge the oldest MERGE_WIDTH chunks. Returns the new list of
+    chunks."""
     chunks = list(chunks)
     for level in range(max((info.level for info in chunks), default=0) + 1):
         run = [info for info in chunks if info.level == level]
-        if len(run) < 2 * FAN:
+        if len(run) < 2 * MERGE_WIDTH:
             continue
-        oldest = run[:FAN]
+        oldest = run[:MERGE_WIDTH]
         first = chunks.index(oldest[0])
-        is_oldest = not any(info.has_marks for info in chunks[:first])
-        merged = _merge(log, oldest, horizons, rules, is_oldest=is_oldest)
-        chunks[first : first + FAN] = [merged] if merged else []
+        has_older_marks = any(info.has_marks for info in chunks[:first])
+        merged = _merge(log, oldest, horizons, rules, has_older_marks=has_older_marks)
+        chunks[first : first + MERGE_WIDTH] = [merged] if merged else []
     return chunks
 
 
@@ -148,35 +159,36 @@ def _merge(
     horizons: Mapping[int, Horizon],
     rules: MarkRules,
     *,
-    is_oldest: bool,
+    has_older_marks: bool,
 ) -> ChunkInfo | None:
-    """Merge the live rows and marks of a run into one chunk with the first chunk's id. None if nothing is live."""
+    """Merge consecutive chunks into one chunk that has the id of the first. Returns None if no row and no mark is
+    live."""
     parts = [part for info in run for part in decode_parts(log.chunk(info.id))]
     for info in run:
         log.delete_chunk(info.id)
     merged: list[ChunkPart] = []
-    youngest: dict[int, int] = {}
-    kept: dict[int, list[Marks]] = {}
+    newest: dict[int, int] = {}
+    marks_by_state: dict[int, list[Marks]] = {}
     for state_id in sorted(horizons):
-        mine = [part for part in parts if part.state_id == state_id]
-        rows = live_rows((TransactionBatch.unpack(part.rows) for part in mine), horizons[state_id].bound_ms)
-        marks = _merged_marks([unpack_marks(part.marks) for part in mine if part.marks is not None], rules.kept)
+        of_state = [part for part in parts if part.state_id == state_id]
+        rows = live_rows((TransactionBatch.unpack(part.rows) for part in of_state), horizons[state_id].bound_ms)
+        marks = _merged_marks([unpack_marks(part.marks) for part in of_state if part.marks is not None], rules.kept)
         if marks is not None:
-            marks = _drop_spent(marks, horizons[state_id], rules, is_oldest=is_oldest)
+            marks = _drop_spent(marks, horizons[state_id], rules, has_older_marks=has_older_marks)
         if marks is not None:
-            kept[state_id] = [marks]
+            marks_by_state[state_id] = [marks]
         if len(rows):
-            youngest[state_id] = newest_ms(rows)
+            newest[state_id] = newest_ms(rows)
         if len(rows) or marks is not None:
             merged.append(ChunkPart(state_id, rows.pack(), None if marks is None else pack_marks(marks)))
     if not merged:
         return None
     log.put_chunk(run[0].id, encode_parts(merged))
-    return ChunkInfo(run[0].id, run[0].level + 1, youngest, bool(kept), marks_ms_of(kept, rules))
+    return ChunkInfo(run[0].id, run[0].level + 1, newest, bool(marks_by_state), marks_ms_of(marks_by_state, rules))
 
 
 def marks_ms_of(marks: Mapping[int, Sequence[Marks]], rules: MarkRules) -> dict[int, tuple[int, int]] | None:
-    """Compute `ChunkInfo.marks_ms`. `marks` are the marks of a chunk by grouping state."""
+    """Compute `ChunkInfo.marks_ms` from the marks of a chunk, by the id of their grouping state."""
     if not all(rules.expire_by_time(part) for parts in marks.values() for part in parts):
         return None
     return {
@@ -188,31 +200,32 @@ def marks_ms_of(marks: Mapping[int, Sequence[Marks]], rules: MarkRules) -> dict[
     }
 
 
-def _drop_spent(marks: Marks, horizon: Horizon, rules: MarkRules, *, is_oldest: bool) -> Marks | None:
-    """Drop the spent marks whose removal cannot uncover an older mark. Returns None if no mark is left."""
-    gone = find_spent(marks.rows, horizon)
-    if not is_oldest:
+def _drop_spent(marks: Marks, horizon: Horizon, rules: MarkRules, *, has_older_marks: bool) -> Marks | None:
+    """Drop the spent marks, except those whose removal could make an older mark count again. Returns None if no mark is
+    left."""
+    dropped = find_spent(marks.rows, horizon)
+    if has_older_marks:
         suppressing = rules.suppressing
-        gone &= (
+        dropped &= (
             ~np.isin(marks.rows[:, M_RULE], np.array(sorted(suppressing), dtype=np.int64))
             if suppressing is not None
             else False
         )
-    if gone.all():
+    if dropped.all():
         return None
-    return Marks(marks.rows[~gone], tuple(key.take(~gone) for key in marks.keys))
+    return Marks(marks.rows[~dropped], tuple(key.take(~dropped) for key in marks.keys))
 
 
-def live_rows(batches: Iterable[TransactionBatch], bound: int) -> TransactionBatch:
+def live_rows(batches: Iterable[TransactionBatch], bound_ms: int) -> TransactionBatch:
     """The rows at or after the retention bound, in the given order."""
     rows = TransactionBatch.concat(list(batches))
     if TIME_FIELD not in rows.columns:
         return rows
-    return rows.take(rows.columns[TIME_FIELD].values >= bound)
+    return rows.take(rows.columns[TIME_FIELD].values >= bound_ms)
 
 
 def _merged_marks(marks: Sequence[Marks], rules: frozenset[int]) -> Marks | None:
-    """The latest mark of each (rule in force, key)."""
+    """The latest mark of each rule and key, for the rules whose marks are kept."""
     latest: dict[tuple[object, ...], tuple[int, int]] = {}
     for number, each in enumerate(marks):
         keys = [_plain_values(column) for column in each.keys]

@@ -1,7 +1,8 @@
-"""The state of one grouping in one key group and epoch: retained transactions, marks, and structures built from them.
+"""The state of one grouping in one key group and epoch: retained rows, marks, and the arrays that derive from them.
 
-The retained rows and the marks are the source of truth. Slots, pool, trees and hash tables derive from them and the
-rules in force. They are rebuilt when the rules need other measures, or when most of the memory holds expired rows.
+The retained rows and the marks are the source of truth. All other arrays (see `layout`) derive from them and from the
+rules in force. The state rebuilds these arrays when the rules need other measures, or when most of the memory holds
+expired rows.
 """
 
 from __future__ import annotations
@@ -29,14 +30,17 @@ from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, FieldType, Transactio
 from fraud_rules.model.transaction import Column, TransactionBatch
 
 _SCATTERED_ABOVE = 1024
-_ROWS_A_CALL = 2048
-"""Rows that the kernel accepts between two reports of progress. They take seconds at most, even far out of order."""
+"""A state with fewer slots, and fewer unused rows in the pool, is not compacted for its scattered key rows."""
+
+_ROWS_PER_CALL = 2048
+"""The rows that the kernel accepts between two reports of progress. A call takes seconds at most, even if the rows are
+far out of order."""
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptResult:
-    """The results for n rows: `outcomes` int8[n] of ROW_*, `lateness_ms` int64[n] (0 unless late), `output`
-    int64[m, O_WIDTH]."""
+    """The results for n rows: `outcomes` int8[n] of ROW_*, `lateness_ms` int64[n] (0 unless late), and `output`
+    int64[m, O_WIDTH] with a row of O_* for each alert and suppressed alert, or for each evaluation with `explain`."""
 
     outcomes: NDArray[np.int8]
     lateness_ms: Ints
@@ -45,15 +49,18 @@ class AcceptResult:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Resets and cool-downs by (rule incarnation, key): `rows` int64[m, M_WIDTH], whose M_SLOT is valid only inside its
-    grouping state, and `keys`, one Column of m rows per grouping field."""
+    """The marks of m pairs of rule incarnation and grouping key.
+
+    `rows` int64[m, M_WIDTH] has the numbers of each mark. Its M_SLOT is valid only in the grouping state that it comes
+    from. `keys` has one Column of m rows for each grouping field.
+    """
 
     rows: Ints
     keys: tuple[Column, ...]
 
 
 class GroupingState:
-    """The state of one (key group, grouping, epoch). Not thread-safe; the key group's lock guards shared arrays."""
+    """The state of one (key group, grouping, epoch). Not thread-safe. The key group's lock guards shared arrays."""
 
     def __init__(
         self,
@@ -64,12 +71,12 @@ class GroupingState:
     ) -> None:
         self._schema = schema
         self._longest_cooldown_ms = longest_cooldown_ms
-        self._time = at.E_FIELDS + schema.names.index(TIME_FIELD)
-        identity = at.E_FIELDS + schema.names.index(ID_FIELD)
+        self._time_column = at.E_FIELDS + schema.names.index(TIME_FIELD)
+        id_column = at.E_FIELDS + schema.names.index(ID_FIELD)
         self._key_fields = [schema.names.index(name) for name in fields]
         self._key_columns: Ints = np.array([at.E_FIELDS + i for i in self._key_fields], dtype=np.int64)
         self._row_width = at.E_FIELDS + len(schema.fields)
-        self._view = View(arrays, self._row_width, self._key_columns, self._time, identity)
+        self._view = View(arrays, self._row_width, self._key_columns, self._time_column, id_column)
         self._plan: GroupingPlan | None = None
         self.header = self._view.header
         self._strings = StringTable(self.header, arrays)
@@ -94,18 +101,18 @@ class GroupingState:
         return state
 
     @property
-    def retained(self) -> int:
-        """The number of retained transactions, including expired ones that are not yet cleaned up."""
+    def retained_rows(self) -> int:
+        """The number of retained rows, including expired rows before their clean-up."""
         return int(self.header[at.H_EVENTS])
 
     @property
     def retained_marks(self) -> int:
-        """The number of marks, including spent ones that are not yet cleaned up."""
+        """The number of marks, including spent marks before their clean-up."""
         return int(self.header[at.H_MARKS])
 
     @property
     def horizon(self) -> Horizon:
-        """The times before which rows and marks stop counting."""
+        """The event times before which rows and marks no longer count."""
         header = self.header
         return Horizon(int(header[at.H_BOUND]), int(header[at.H_WATERMARK]), self._longest_cooldown_ms)
 
@@ -122,7 +129,7 @@ class GroupingState:
         return self._view.measures
 
     def plan(self, versions: Sequence[GroupingInForce]) -> GroupingPlan:
-        """Compile the grouping's versions. The plan reuses the present measures if they suffice."""
+        """Compile versions of the grouping. The plan reuses the state's measures if they suffice."""
         self._refresh()
         return compile_plan(versions, self._schema, self._view.measures)
 
@@ -135,10 +142,10 @@ class GroupingState:
         explain: bool,
         progress: TaskProgress = UNREPORTED,
     ) -> AcceptResult:
-        """Accept transactions in arrival order, and evaluate them.
+        """Accept the n rows of the batch in their order, and evaluate them.
 
-        `versions` int64[n] holds the plan's version for each row. With `explain`, the output has every evaluation,
-        otherwise only alerts and suppressed alerts.
+        `versions` int64[n] holds, for each row, the index of the grouping's version among the versions of the plan.
+        With `explain`, the output has every evaluation, otherwise only alerts and suppressed alerts.
         """
         self._refresh()
         self._prepare_for(plan)
@@ -148,7 +155,7 @@ class GroupingState:
         lefts, ahead = np.empty(len(plan.measures.windows_ms), dtype=np.int64), np.empty(n, dtype=np.int64)
         shared = np.full((plan.rules.shared, 2), -1, dtype=np.int64)
         self.header[at.H_OUT] = 0
-        start, done, end = 0, 0, min(n, _ROWS_A_CALL)
+        start, done, end = 0, 0, min(n, _ROWS_PER_CALL)
         while True:
             arrivals = Arrivals(rows[:end], passes[:end], versions[:end])
             results = ResultArrays(outcomes, lateness_ms, self._output, lefts, shared, ahead, self._limbs)
@@ -169,10 +176,11 @@ class GroupingState:
             done = end
             if end == n:
                 return AcceptResult(outcomes, lateness_ms, self._output[: self.header[at.H_OUT]].copy())
-            end = min(n, end + _ROWS_A_CALL)
+            end = min(n, end + _ROWS_PER_CALL)
 
     def _grow(self, need: int) -> None:
-        """Make the room that the kernel needs: free the space of expired rows, or grow the arrays."""
+        """Make room in the array that the kernel needs: free the space of expired rows and spent marks, or grow the
+        array."""
         if need == at.NEED_OUTPUT:
             used = int(self.header[at.H_OUT])
             grown = np.empty((2 * len(self._output), at.O_WIDTH), dtype=np.int64)
@@ -186,36 +194,37 @@ class GroupingState:
                 self._view.grow(need)
         elif self._is_scattered():
             self.compact()
-        elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._live_mask())) <= self.retained:
-            key_rows.trim(self._view.state, self._view.measure_arrays, np.empty(self.retained, dtype=np.int64))
+        elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._live_mask())) <= self.retained_rows:
+            key_rows.trim(self._view.state, self._view.measure_arrays, np.empty(self.retained_rows, dtype=np.int64))
         else:
             self._view.grow(need)
 
     def _is_scattered(self) -> bool:
-        """Whether most keys have no rows left, or most of the pool is space that moved keys have left behind."""
+        """Whether most keys have no rows left, or most of the pool is unused because key rows have moved."""
         slots = int(self.header[at.H_SLOTS])
         if slots >= _SCATTERED_ABOVE and 2 * int(key_rows.count_idle_slots(self._view.state)) > slots:
             return True
-        return int(self.header[at.H_POOL]) > 8 * self.retained + _SCATTERED_ABOVE
+        return int(self.header[at.H_POOL]) > 8 * self.retained_rows + _SCATTERED_ABOVE
 
     def rows(self) -> TransactionBatch:
-        """The retained rows that still count, in arrival order. Partitions and offsets are not kept, so they are 0."""
+        """The retained rows that still count, in arrival order. Their partitions and offsets are 0, because the state
+        does not store these."""
         self._refresh()
-        return self._batch_of(self._view.state.events[: self.retained][self._live_mask()])
+        return self._batch_of(self._view.state.events[: self.retained_rows][self._live_mask()])
 
-    def sequence(self) -> Ints:
+    def arrival_numbers(self) -> Ints:
         """The arrival number of each row of `rows()`."""
         self._refresh()
-        return self._view.state.events[: self.retained, at.E_SEQ][self._live_mask()]
+        return self._view.state.events[: self.retained_rows, at.E_SEQ][self._live_mask()]
 
     def marks(self) -> Marks:
-        """The marks that can still matter."""
+        """The marks that are not spent."""
         self._refresh()
         rows = self._view.state.marks[: self.retained_marks]
         return self._with_keys(rows[~find_spent(rows, self.horizon)])
 
     def marks_of(self, rules: Ints, slots: Ints) -> Marks:
-        """The marks of the pairs (rule incarnation, slot). Each mark occurs once, even for repeated pairs."""
+        """The marks of pairs of rule incarnation and slot. A repeated pair gives its mark once."""
         self._refresh()
         found = np.zeros(int(self.header[at.H_MARKS]), dtype=np.bool_)
         hash_tables.find_marks(self._view.state, rules, slots, found)
@@ -226,14 +235,15 @@ class GroupingState:
         return Marks(rows, tuple(self._column(i, keys[:, k], None) for k, i in enumerate(self._key_fields)))
 
     def slots_of(self, batch: TransactionBatch) -> Ints:
-        """The slot of each row's key. The rows must have been accepted before."""
+        """The slot of each row's grouping key: its row in the array `slots`. The state must have accepted the rows."""
         return self._slots_for(self._rows_of(batch))
 
-    def load(self, batch: TransactionBatch, sequence: Ints, marks: Sequence[Marks]) -> None:
-        """Replace the content by retained rows in arrival order and by marks. Later marks override earlier ones."""
+    def load(self, batch: TransactionBatch, numbers: Ints, marks: Sequence[Marks]) -> None:
+        """Replace the state's content with rows in arrival order, their arrival numbers, and marks. Of several marks of
+        a rule and key, the last one counts."""
         self._strings.clear()
         rows = self._rows_of(batch)
-        rows[:, at.E_SEQ] = sequence
+        rows[:, at.E_SEQ] = numbers
         self._rebuild(rows, marks, self._view.measures)
 
     def compact(self) -> None:
@@ -245,8 +255,10 @@ class GroupingState:
             self._strings.forget()
 
     def _live_mask(self) -> NDArray[np.bool_]:
-        alive: NDArray[np.bool_] = self._view.state.events[: self.retained, self._time] >= self.header[at.H_BOUND]
-        return alive
+        live: NDArray[np.bool_] = (
+            self._view.state.events[: self.retained_rows, self._time_column] >= self.header[at.H_BOUND]
+        )
+        return live
 
     def _rows_of(self, batch: TransactionBatch) -> Ints:
         """Convert the batch to the layout of `events`."""
@@ -263,7 +275,7 @@ class GroupingState:
         return rows
 
     def _codes(self, column: Column) -> Ints:
-        """The column's stored values. Strings are stored by codes of this state."""
+        """The column's values as the state stores them: strings as codes of its string table."""
         return self._strings.intern(column.dictionary)[column.values] if column.dictionary else column.values
 
     def _batch_of(self, events: Ints) -> TransactionBatch:
@@ -272,15 +284,15 @@ class GroupingState:
             field.name: self._column(i, events[:, at.E_FIELDS + i], (nulls >> i) & 1 == 0 if field.nullable else None)
             for i, field in enumerate(self._schema.fields)
         }
-        nowhere = np.zeros(len(events), dtype=np.int64)
-        return TransactionBatch(events[:, at.E_APPEND].copy(), nowhere.astype(np.int32), nowhere, columns)
+        zeros = np.zeros(len(events), dtype=np.int64)
+        return TransactionBatch(events[:, at.E_APPEND].copy(), zeros.astype(np.int32), zeros, columns)
 
     def _column(self, i: int, values: Ints, valid: NDArray[np.bool_] | None) -> Column:
         is_text = self._schema.fields[i].type is FieldType.STRING
         return self._strings.column(values, valid) if is_text else Column(np.ascontiguousarray(values), valid, None)
 
     def _prepare_for(self, plan: GroupingPlan) -> None:
-        """Rebuild the measures or recount the resets if the plan requires this."""
+        """Rebuild the measures, or count the rows after resets again, if the plan requires this."""
         if self._view.measures != plan.measures:
             self._rebuild_with(self.marks(), plan.measures)
         elif self._plan is not plan and len(plan.rules.resets):
@@ -288,10 +300,10 @@ class GroupingState:
         self._plan = plan
 
     def _rebuild_with(self, marks: Marks, measures: Measures) -> None:
-        batch, sequence = self.rows(), self.sequence()
+        batch, numbers = self.rows(), self.arrival_numbers()
         self._strings.clear()
         rows = self._rows_of(batch)
-        rows[:, at.E_SEQ] = sequence
+        rows[:, at.E_SEQ] = numbers
         self._rebuild(rows, (marks,), measures)
 
     def _rebuild(self, rows: Ints, marks: Sequence[Marks], measures: Measures) -> None:
@@ -307,16 +319,17 @@ class GroupingState:
         counts = np.bincount(rows[:, at.E_SLOT], minlength=int(header[at.H_SLOTS]))
         needed = int(key_rows.assign_ranges(view.state, counts))
         view.open_pool(needed + (needed >> 2))
-        key_rows.insert_all(view.state, view.measure_arrays, np.argsort(rows[:, self._time], kind="stable"))
+        key_rows.insert_all(view.state, view.measure_arrays, np.argsort(rows[:, self._time_column], kind="stable"))
         resets.recount_revived(view.state)
 
     def _load_marks(self, marks: Marks) -> None:
-        keyed = np.zeros((len(marks.rows), self._row_width), dtype=np.int64)
-        for place, column in zip(self._key_columns, marks.keys, strict=True):
-            keyed[:, place] = self._codes(column)
-        hash_tables.load_marks(self._view.state, marks.rows, self._slots_for(keyed))
+        key_only = np.zeros((len(marks.rows), self._row_width), dtype=np.int64)
+        for position, column in zip(self._key_columns, marks.keys, strict=True):
+            key_only[:, position] = self._codes(column)
+        hash_tables.load_marks(self._view.state, marks.rows, self._slots_for(key_only))
 
     def _slots_for(self, rows: Ints) -> Ints:
+        """The slot of each row's grouping key. A new key gets a new slot."""
         slots = np.empty(len(rows), dtype=np.int64)
         hash_tables.assign_slots(self._view.state, self._view.measure_arrays, rows, slots)
         return slots

@@ -1,10 +1,11 @@
-"""The aggregate functions of rules, one entry each: measures, kernel branch, comparison and the text of a value.
+"""The aggregate functions of rules. An entry declares the measures, the kernel branch, the comparison and the text
+form.
 
-A new aggregate needs its name in `model.rule.Aggregator` and an entry here. If the present branches of the kernel
-(`KIND_*`) cannot read its windows, it also needs a branch there. The steps are those of Chronon's aggregator interface:
+A new aggregate needs its name in `model.rule.Aggregator` and an entry here. If no branch of the kernel (`KIND_*`) can
+read its windows, it also needs a new branch. The steps are those of Chronon's aggregator interface:
 
 - prepare: `totals`, `extreme` and `is_distinct` declare the measures that the aggregate needs beside the rows;
-- update and delete: `key_rows`, `extremes` and `multiset` maintain these measures for rows that come and expire;
+- update and delete: `key_rows`, `extremes` and `multiset` update these measures for new and expired rows;
 - merge: the kernel reads the aggregate of a window from them, in the branch of `kind`;
 - finalize: `condition` compares the aggregate with the limit, and `render` writes it into an alert.
 """
@@ -51,9 +52,10 @@ SQUARES: Final = (TOTAL_SQUARE_0, TOTAL_SQUARE_1, TOTAL_SQUARE_2, TOTAL_SQUARE_3
 """The running totals of a sum of squares."""
 
 _RATIO_DECIMALS: Final = 6
+"""The decimals of an average or a deviation in an alert."""
 
 Renderer: TypeAlias = Callable[[Sequence[int], int], str]
-"""Writes the aggregate of an output row (O_* ints), for a field of the given scale, as a decimal."""
+"""Formats the aggregate of an output row (O_* ints) as a decimal. The second argument is the scale of the field."""
 
 
 def _render_exact(row: Sequence[int], scale: int) -> str:
@@ -78,12 +80,12 @@ def _render_one(row: Sequence[int], scale: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """The declaration of one aggregate function.
+    """One aggregate function.
 
     `kind` selects the branch of the kernel and of `condition.is_met`. `totals` are the running totals (TOTAL_*) of the
     aggregated field, `extreme` is SMALLEST or LARGEST for a tree of extremes, and `is_distinct` requires a multiset.
-    `is_nonnegative`: the aggregate is never below 0, so a negative limit decides every comparison. `constant` is the
-    value of an aggregate that is equal in every window.
+    An aggregate that `is_nonnegative` is never below 0, so a comparison with a negative limit has a fixed result.
+    `constant` is the value of an aggregate that is the same in every window.
     """
 
     kind: int
@@ -105,8 +107,8 @@ class Aggregate:
         return SQUARES[0] in self.totals
 
     @property
-    def is_costly(self) -> bool:
-        """Whether rules with the same aggregate should share one evaluation per row."""
+    def is_shared(self) -> bool:
+        """Whether the kernel computes the aggregate once per row for all rules that have it, because it is costly."""
         return self.extreme is not None or self.is_distinct
 
 
@@ -121,23 +123,24 @@ _AGGREGATES: Final[Mapping[Aggregator, Aggregate]] = {
     Aggregator.COUNT_DISTINCT: Aggregate(KIND_DISTINCT, is_distinct=True),
 }
 
-_OF_ONES: Final = Aggregate(KIND_COUNT, _render_one, constant=1)
-"""An average or extreme of a field of ones: every window holds a row, so the aggregate is always 1."""
+_CONSTANT_ONE: Final = Aggregate(KIND_COUNT, _render_one, constant=1)
+"""The average, minimum or maximum of a field that is 1 in every row. Every window has a row, so the aggregate is 1."""
 
 
 def aggregate_of(rule: Rule) -> Aggregate:
     """The aggregate function of a rule."""
-    return _OF_ONES if rule.of_ones else _AGGREGATES[rule.aggregator]
+    return _CONSTANT_ONE if rule.of_ones else _AGGREGATES[rule.aggregator]
 
 
 def _total(row: Sequence[int]) -> int:
+    """The exact integer of an output row."""
     return (row[O_HIGH] << 32) + row[O_LOW]
 
 
 def _divide(numerator: int, denominator: int) -> int:
     """numerator / denominator, rounded half to even. The denominator must be positive."""
-    quotient, rest = divmod(numerator, denominator)
-    twice = 2 * rest
+    quotient, remainder = divmod(numerator, denominator)
+    twice = 2 * remainder
     return quotient + (twice > denominator or (twice == denominator and quotient % 2 == 1))
 
 

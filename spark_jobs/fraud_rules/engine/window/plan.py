@@ -1,8 +1,9 @@
-"""Compiles the rules of one grouping, in one or more versions, to the arrays that the kernel reads.
+"""Compiles one or more versions of a grouping to the arrays that the kernel reads.
 
-A measure is a structure beside the retained rows from which the kernel reads the aggregate of a window: running totals,
-a tree of extremes, or a multiset of distinct values. Rules share measures: a thousand SUM rules with different limits
-and windows need one pair of totals.
+A version of a grouping is its rules between two entries of the rule log. A measure is a structure beside the retained
+rows, from which the kernel reads the aggregate of a window: a running total, a tree of extremes, or a multiset of
+distinct values. Rules share measures: a thousand SUM rules with different limits and windows need the totals of one
+sum.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ _OPERATORS = {
     Operator.LESS: at.OP_LT,
 }
 _FAR = 1 << 93
-"""Larger than any sum of 2**31 int64 values. Limits are clamped to it."""
+"""Larger than the sum of any 2**29 int64 values. The ends of firing intervals are clamped to it."""
 
-Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item", bound=Hashable)
 Total = tuple[int, int, int]  # TOTAL_*, filter, column of `events`
 Tree = tuple[int, int, int]  # filter, column, SMALLEST or LARGEST
 Distinct = tuple[int, int, tuple[int, ...]]  # filter, window_ms, columns
@@ -51,7 +52,12 @@ def _array(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """The measures of a grouping state. Positions are the kernel's indexes. Equal measures need no rebuild."""
+    """The measures of a grouping state.
+
+    The position of a measure in its tuple is its index in the kernel's arrays. Filter 0 means all rows, so a filter's
+    number is its position plus one. `windows_ms` has the width of each window class. A state rebuilds its arrays only
+    if its measures change.
+    """
 
     filters: tuple[Predicate, ...]
     totals: tuple[Total, ...]
@@ -109,15 +115,16 @@ class GroupingPlan:
     """The rule of each row of `rules.rows`."""
 
 
-class _Numbers(dict[Key, int]):
-    """Numbers distinct items in order of first use."""
+class _Numbering(dict[Item, int]):
+    """The numbers of distinct items, from 0 in the order of their first use."""
 
     @classmethod
-    def of_all(cls, items: Sequence[Key]) -> _Numbers[Key]:
-        """Number the items from 0."""
+    def of_items(cls, items: Sequence[Item]) -> _Numbering[Item]:
+        """Number distinct items in their order."""
         return cls(zip(items, range(len(items)), strict=True))
 
-    def of(self, item: Key) -> int:
+    def number_of(self, item: Item) -> int:
+        """The number of an item. A new item gets the next number."""
         return self.setdefault(item, len(self))
 
 
@@ -126,33 +133,34 @@ class _Collector:
     """Collects the measures that rules need, each once."""
 
     squared: frozenset[tuple[Predicate | None, str | None]]
-    """Filter and field of every rule that needs squares. Other rules share the totals of these fields."""
-    filters: _Numbers[Predicate] = field(default_factory=_Numbers)
-    totals: _Numbers[Total] = field(default_factory=_Numbers)
-    trees: _Numbers[Tree] = field(default_factory=_Numbers)
-    windows: _Numbers[int] = field(default_factory=_Numbers)
-    distincts: _Numbers[Distinct] = field(default_factory=_Numbers)
-    shared: _Numbers[tuple[int, int, int]] = field(default_factory=_Numbers)
-    """The aggregates that are costly to read: kind, tree or multiset, window class."""
+    """The pairs of filter and field whose totals include squares. Rules that need no squares share these totals."""
+    filters: _Numbering[Predicate] = field(default_factory=_Numbering)
+    totals: _Numbering[Total] = field(default_factory=_Numbering)
+    trees: _Numbering[Tree] = field(default_factory=_Numbering)
+    windows: _Numbering[int] = field(default_factory=_Numbering)
+    distincts: _Numbering[Distinct] = field(default_factory=_Numbering)
+    shared: _Numbering[tuple[int, int, int]] = field(default_factory=_Numbering)
+    """The aggregates that rules share: kind, tree or multiset, window class."""
 
     @classmethod
     def starting_from(
         cls, known: Measures, squared: frozenset[tuple[Predicate | None, str | None]], columns: dict[str, int]
     ) -> _Collector:
-        """Start from the known measures, or from none if their totals lack squares that are now needed."""
+        """Start from the known measures. Start without measures if the known totals of a field lack squares that a rule
+        needs."""
         by_number: tuple[Predicate | None, ...] = (None, *known.filters)
         names = {column: name for name, column in columns.items()}
-        having = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == SQUARES[0])
-        summed = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == SUMS[0])
-        if (squared - having) & summed:
+        with_squares = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == SQUARES[0])
+        with_sums = frozenset((by_number[f], names[c]) for kind, f, c in known.totals if kind == SUMS[0])
+        if (squared - with_squares) & with_sums:
             return cls(squared)
         return cls(
-            squared | having,
-            _Numbers.of_all(known.filters),
-            _Numbers.of_all(known.totals),
-            _Numbers.of_all(known.trees),
-            _Numbers.of_all(known.windows_ms),
-            _Numbers.of_all(known.distincts),
+            squared | with_squares,
+            _Numbering.of_items(known.filters),
+            _Numbering.of_items(known.totals),
+            _Numbering.of_items(known.trees),
+            _Numbering.of_items(known.windows_ms),
+            _Numbering.of_items(known.distincts),
         )
 
     def measures(self) -> Measures:
@@ -161,11 +169,12 @@ class _Collector:
         )
 
     def total(self, kind: int, number: int, column: int) -> int:
-        """The pool column of a running total."""
-        return at.P_SUMS + self.totals.of((kind, number, column))
+        """The pool column of a running total, which is added if it is new."""
+        return at.P_SUMS + self.totals.number_of((kind, number, column))
 
-    def value_totals(self, rule: Rule, number: int, column: int) -> int:
-        """The pool column of the low halves of a field's sum. The columns of high halves and squares follow it."""
+    def column_of_sum(self, rule: Rule, number: int, column: int) -> int:
+        """The pool column of TOTAL_LOW for a field's sum. The columns of TOTAL_HIGH and of squares follow this
+        column."""
         squared = (rule.filter, rule.aggregate_field) in self.squared
         columns = [self.total(kind, number, column) for kind in (SUMS + SQUARES if squared else SUMS)]
         return columns[0]
@@ -174,7 +183,7 @@ class _Collector:
 def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema, known: Measures) -> GroupingPlan:
     """Compile one or more versions of the same grouping.
 
-    The plan reuses the known measures if they suffice, so that a grouping state with these measures needs no rebuild.
+    The plan reuses the known measures if they suffice. A grouping state that has these measures then needs no rebuild.
     """
     columns = {name: at.E_FIELDS + i for i, name in enumerate(schema.names)}
     rules = [each.rule for version in versions for each in version.rules]
@@ -182,17 +191,17 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
     collector = _Collector.starting_from(known, squared, columns)
     rows: list[list[int]] = []
     ratios: list[float] = []
-    scales: list[NDArray[np.uint64]] = []
-    limits: list[NDArray[np.uint64]] = []
+    denominators: list[NDArray[np.uint64]] = []
+    numerators: list[NDArray[np.uint64]] = []
     in_force: list[RuleInForce] = []
     starts = [0]
     for version in versions:
         for each in version.rules:
-            row, ratio, scale, limit = _compile_rule(each, schema, columns, collector)
+            row, ratio, denominator, numerator = _compile_rule(each, schema, columns, collector)
             rows.append(row)
             ratios.append(ratio)
-            scales.append(scale)
-            limits.append(limit)
+            denominators.append(denominator)
+            numerators.append(numerator)
             in_force.append(each)
         starts.append(len(rows))
     measures = collector.measures()
@@ -204,8 +213,8 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
         shared=len(collector.shared),
         resets=np.array(resets, dtype=np.int64),
         ratios=np.array(ratios, dtype=np.float64),
-        scales=np.array(scales, dtype=np.uint64).reshape(len(rows), at.LIMBS),
-        limits=np.array(limits, dtype=np.uint64).reshape(len(rows), at.LIMBS),
+        scales=np.array(denominators, dtype=np.uint64).reshape(len(rows), at.LIMBS),
+        limits=np.array(numerators, dtype=np.uint64).reshape(len(rows), at.LIMBS),
     )
     return GroupingPlan(measures, compiled, tuple(in_force))
 
@@ -213,12 +222,13 @@ def compile_plan(versions: Sequence[GroupingInForce], schema: TransactionSchema,
 def _compile_rule(
     each: RuleInForce, schema: TransactionSchema, columns: dict[str, int], collector: _Collector
 ) -> tuple[list[int], float, NDArray[np.uint64], NDArray[np.uint64]]:
+    """Compile a rule to its row of R_*, and its limit as `_compile_limit` returns it."""
     rule = each.rule
     aggregate = aggregate_of(rule)
-    number = 0 if rule.filter is None else 1 + collector.filters.of(rule.filter)
+    number = 0 if rule.filter is None else 1 + collector.filters.number_of(rule.filter)
     row = [0] * at.R_WIDTH
     row[at.R_KIND] = aggregate.kind
-    row[at.R_WINDOW] = collector.windows.of(rule.window_ms)
+    row[at.R_WINDOW] = collector.windows.number_of(rule.window_ms)
     row[at.R_FILTER] = number
     row[at.R_COOLDOWN] = rule.cooldown_ms or 0
     row[at.R_RULE] = each.incarnation
@@ -236,20 +246,25 @@ def _compile_rule(
         if declared.nullable:
             row[at.R_VALUES] = collector.total(at.TOTAL_VALUES, number, column)
         if aggregate.extreme is not None:
-            row[at.R_TREE] = collector.trees.of((number, column, aggregate.extreme))
+            row[at.R_TREE] = collector.trees.number_of((number, column, aggregate.extreme))
         if aggregate.totals:
-            row[at.R_LOW] = collector.value_totals(rule, number, column)
+            row[at.R_LOW] = collector.column_of_sum(rule, number, column)
     if aggregate.is_distinct:
         fields = tuple(columns[name] for name in rule.unique)
-        row[at.R_DISTINCT] = collector.distincts.of((number, rule.window_ms, fields))
-    if aggregate.is_costly:
-        row[at.R_SHARED] = collector.shared.of((aggregate.kind, row[at.R_TREE] + row[at.R_DISTINCT], row[at.R_WINDOW]))
-    ratio, factor, limit = _compile_limit(rule, row, scale)
-    return row, ratio, factor, limit
+        row[at.R_DISTINCT] = collector.distincts.number_of((number, rule.window_ms, fields))
+    if aggregate.is_shared:
+        row[at.R_SHARED] = collector.shared.number_of(
+            (aggregate.kind, row[at.R_TREE] + row[at.R_DISTINCT], row[at.R_WINDOW])
+        )
+    return row, *_compile_limit(rule, row, scale)
 
 
 def _compile_limit(rule: Rule, row: list[int], scale: int) -> tuple[float, NDArray[np.uint64], NDArray[np.uint64]]:
-    """Fill the row's firing interval. Returns the limit, in units of the field, as a ratio and as its exact factors."""
+    """Set the row's firing interval.
+
+    Returns the limit in unscaled units of the field: as a double, and exactly as the limbs of its denominator and of
+    its numerator's magnitude.
+    """
     limit, aggregate = Fraction(rule.limit) * 10**scale, aggregate_of(rule)
     if aggregate.is_nonnegative and limit < 0:
         always = rule.operator in (Operator.GREATER, Operator.GREATER_EQUAL, Operator.NOT_EQUAL)
@@ -265,7 +280,8 @@ def _compile_limit(rule: Rule, row: list[int], scale: int) -> tuple[float, NDArr
 
 
 def _interval(operator: Operator, limit: Fraction) -> tuple[int, int]:
-    """The integers that satisfy `operator limit`, both ends included; for NOT_EQUAL the integers that do not."""
+    """The interval of the integers that satisfy `operator limit`, or of those that do not for NOT_EQUAL. Both ends are
+    included."""
     first, last = -_FAR, _FAR
     if operator is Operator.GREATER:
         first = math.floor(limit) + 1
@@ -280,4 +296,5 @@ def _interval(operator: Operator, limit: Fraction) -> tuple[int, int]:
 
 
 def _limbs(value: int) -> NDArray[np.uint64]:
+    """A non-negative integer as LIMBS words of 32 bits, lowest first."""
     return np.array([(value >> (32 * k)) & 0xFFFF_FFFF for k in range(at.LIMBS)], dtype=np.uint64)
