@@ -44,20 +44,20 @@ NOBODYS = ((NO, NO, NO, NO), (NO, NO, NO, NO))
 CASES = list(itertools.product((False, True), enumerate(PEOPLE)))
 
 
-def told(course: ChangeMode) -> str:
+def result_of(course: ChangeMode) -> str:
     return {ChangeMode.NOW: DO, ChangeMode.REQUEST: ASK}[course]
 
 
 def step(before: StateName, after: StateName, who: Actor, four_eyes: bool, own: bool = False) -> str:
     try:
-        return told(mode_of_transition(before, after, who, four_eyes=four_eyes, own=own))
+        return result_of(mode_of_transition(before, after, who, four_eyes=four_eyes, own=own))
     except RequestRefused:
         return NO
 
 
 def edit(state: StateName, who: Actor, four_eyes: bool) -> str:
     try:
-        return told(mode_of_edit(state, who, four_eyes=four_eyes))
+        return result_of(mode_of_edit(state, who, four_eyes=four_eyes))
     except RequestRefused:
         return NO
 

@@ -27,7 +27,7 @@ class World:
     drifted: tuple[int, ...] = ()
     broken_at: int | None = None
     away: bool = False
-    told: list[tuple[str, bool]] = field(default_factory=list)
+    raised: list[tuple[str, bool]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         checks = Checks(self.outbox, self.drift, self.audit)
@@ -37,14 +37,14 @@ class World:
 
     def after(self, seconds: int) -> list[tuple[str, bool]]:
         """The alarms of the next seconds, with one check per second."""
-        before = len(self.told)
+        before = len(self.raised)
         for _ in range(seconds):
             self.clock.now_ms += 1_000
             self.watch.check()
-        return self.told[before:]
+        return self.raised[before:]
 
     def alarm(self, alarm: Alarm) -> None:
-        self.told.append((alarm.name, alarm.resolved))
+        self.raised.append((alarm.name, alarm.resolved))
 
     def outbox(self) -> OutboxState:
         if self.away:

@@ -28,7 +28,7 @@ STEP_MS = 1_000_000
 LIMITS = PlanLimits(first_wait_ms=5_000, longest_wait_ms=30_000, alarm_after=2, roll_back_after=3)
 
 
-def told(story: str) -> tuple[IntentLog, DeploymentReports]:
+def parse_story(story: str) -> tuple[IntentLog, DeploymentReports]:
     """`A:failed:0` is an attempt at release A; `drain` a drain; `A:unseen` an intent no agent has read yet."""
     records: list[tuple[int, int, bytes | None]] = []
     attempts = {}
@@ -82,7 +82,7 @@ def told(story: str) -> tuple[IntentLog, DeploymentReports]:
     ],
 )
 def test_outlook(story: str, failed_starts: int, waits_ms: int | None, alarm: bool, back_to: str | None) -> None:
-    intents, seen = told(story)
+    intents, seen = parse_story(story)
     now_ms = len(intents.records) * STEP_MS
     found = outlook(intents, seen, now_ms, LIMITS)
     newest_failure_ms = max(
@@ -95,5 +95,5 @@ def test_outlook(story: str, failed_starts: int, waits_ms: int | None, alarm: bo
 
 
 def test_a_brokers_clock_ahead_of_ours_does_not_lengthen_the_wait() -> None:
-    intents, seen = told("A:unseen A:failed")
+    intents, seen = parse_story("A:unseen A:failed")
     assert outlook(intents, seen, now_ms=0, limits=LIMITS).due_ms == 5_000

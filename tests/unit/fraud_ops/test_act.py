@@ -40,22 +40,22 @@ SUPERVISE = {
 
 DEPLOY = {
     "nothing ever": (World(), ActionKind.START),
-    "what is declared runs": (World().asked(B).said(Phase.RUNNING).wrote(ago_s=1), ActionKind.NOTHING),
-    "something else runs": (running(), ActionKind.START),
-    "something else died": (DEAD, ActionKind.START),
+    "the declared release runs": (World().asked(B).said(Phase.RUNNING).wrote(ago_s=1), ActionKind.NOTHING),
+    "another release runs": (running(), ActionKind.START),
+    "another release died": (DEAD, ActionKind.START),
     "drained": (running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=1), ActionKind.NOTHING),
-    "drained, and somebody has started it by hand": (
+    "drained, then started by hand": (
         running().said(Phase.STOPPED).asked(None).said(Phase.STOPPED, ago_s=20), ActionKind.NOTHING,
     ),
     "stopped by the rule log": (ASKED.said(Phase.STOPPED, error_name="DetectorStopped"), ActionKind.NOTHING),
     "it was refused, and nothing has changed": (running(ago_s=99).asked(B).said(Phase.REFUSED), ActionKind.NOTHING),
-    "somebody went back from it": (
+    "a user rolled it back": (
         running().asked(B).asked(A, by="roll back by ann").said(Phase.RUNNING).wrote(ago_s=1), ActionKind.NOTHING,
     ),
-    "the supervisor went back from it": (
+    "the supervisor rolled it back": (
         running().asked(B).asked(A, by="supervisor").said(Phase.RUNNING).wrote(ago_s=1), ActionKind.NOTHING,
     ),
-    "declared again after another": (running().asked(B).asked(A).said(Phase.RUNNING).wrote(ago_s=1), ActionKind.START),
+    "declared again later": (running().asked(B).asked(A).said(Phase.RUNNING).wrote(ago_s=1), ActionKind.START),
     "another Airflow decides too": (running().supervisor(1, "http://there"), ActionKind.NOTHING),
 }  # fmt: skip
 

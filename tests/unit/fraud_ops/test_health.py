@@ -38,7 +38,7 @@ TABLE = {
     "no intent, but it runs": (World().wrote(ago_s=5), Health.HEALTHY, "started by hand"),
     "no intent, but it ran": (World().wrote(ago_s=41), Health.STOPPED, "no start has been requested"),
     "no intent, and it falls behind": (World().wrote(ago_s=5, lag=100_001), Health.LAGGING, "started by hand"),
-    "drained, and somebody starts it": (
+    "drained, then started by hand": (
         running(ago_s=90).said(Phase.STOPPED).asked(None, ago_s=30).said(Phase.STOPPED, ago_s=20).wrote(ago_s=5),
         Health.HEALTHY, "started by hand",
     ),
@@ -57,7 +57,7 @@ TABLE = {
     "a start counts the whole outage": (
         ASKED.said(Phase.RUNNING, ago_s=10).wrote(ago_s=900), Health.STARTING, "the last batch ended 900 s ago",
     ),
-    "so does one that is not taken up": (
+    "so does a start that no agent has accepted": (
         World().asked(release(), ago_s=5).wrote(ago_s=900), Health.STARTING, "the last batch ended 900 s ago",
     ),
     "a slow start that makes progress": (
@@ -268,7 +268,7 @@ LONG_AGO = World().asked(release(), ago_s=600).said(Phase.RUNNING, ago_s=590).wr
         (LONG_AGO, "no supervisor has checked"),
         (LONG_AGO.supervisor(121), "the last check was 121 s ago, by http://here"),
     ],
-    ids=["nothing is to run", "drained", "asked for lately", "looked after", "never looked after", "not any more"],
+    ids=["no intent", "drained", "recent request", "supervised", "never supervised", "outdated supervision"],
 )
 def test_a_missing_supervisor_is_reported(world: World, reason: str | None) -> None:
     verdict = assess_supervision(world.seen, Limits(), NOW_MS)

@@ -24,8 +24,8 @@ def progress(**ends: int) -> BatchProgress:
     )  # fmt: skip
 
 
-def look(age_s: float, waiting: int, *, overdue: bool | None = None, starts: int = 0) -> Liveness:
-    """So long after the last batch; payments that wait are overdue, unless said otherwise."""
+def liveness_after(age_s: float, waiting: int, *, overdue: bool | None = None, starts: int = 0) -> Liveness:
+    """The liveness `age_s` after the last batch. By default waiting payments are overdue."""
     late = waiting if overdue is None else int(overdue)
     ends = {0: PartitionEnds(0, 100 + waiting, 100 + late)}
     now_ms = SINCE_MS + int(age_s * 1_000)
@@ -50,12 +50,12 @@ def look(age_s: float, waiting: int, *, overdue: bool | None = None, starts: int
     ],
 )
 def test_severity_grows_with_the_outage(age_s: float, waiting: int, starts: int, severity: Severity) -> None:
-    assert look(age_s, waiting, starts=starts).severity is severity
+    assert liveness_after(age_s, waiting, starts=starts).severity is severity
 
 
 def test_a_payment_that_just_arrived_at_an_idle_detector_is_no_outage() -> None:
-    assert look(10.3, 1, overdue=False).severity is Severity.NONE
-    assert look(10.3, 1, overdue=True).severity is Severity.AMBER
+    assert liveness_after(10.3, 1, overdue=False).severity is Severity.NONE
+    assert liveness_after(10.3, 1, overdue=True).severity is Severity.AMBER
 
 
 def test_waiting_is_what_the_topic_holds_beyond_the_last_batch_and_not_its_lag() -> None:
@@ -94,7 +94,7 @@ def test_a_detector_that_never_evaluated_counts_from_its_first_start() -> None:
     ],
 )
 def test_the_sentence(age_s: float, waiting: int, sentence: str) -> None:
-    assert look(age_s, waiting).sentence(UTC) == sentence
+    assert liveness_after(age_s, waiting).sentence(UTC) == sentence
 
 
 def test_starts_after_the_last_batch_count() -> None:

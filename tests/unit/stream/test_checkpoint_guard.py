@@ -141,7 +141,7 @@ def test_damage_is_named(name: str, content: bytes | None, folder: DiskFolder, s
     else:
         folder.create(name, content, replace=True)
     with pytest.raises(CheckpointDamaged, match="restore"):
-        look_at(folder, ours)
+        guard_progress(folder, ours)
 
 
 def test_a_gap_between_plans_and_commits_is_damage(folder: DiskFolder) -> None:
@@ -180,7 +180,7 @@ def test_damage_that_lasts_is_named_on_a_live_checkpoint_too(folder: DiskFolder)
         read_live_progress(folder)
 
 
-def look_at(folder: DiskFolder, ours: dict[str, Any]) -> CheckpointProgress:
+def guard_progress(folder: DiskFolder, ours: dict[str, Any]) -> CheckpointProgress:
     claim(folder, ours)
     return read_progress(folder)
 
