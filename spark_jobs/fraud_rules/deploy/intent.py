@@ -129,10 +129,6 @@ class IntentLog:
         """The record of an epoch, valid or void."""
         return next((record for record in self.records if record.epoch == epoch), None)
 
-    def attempts_of(self, of_fingerprint: str) -> Sequence[IntentRecord]:
-        """The valid intents to run a release."""
-        return [record for record in self.valid if record.intent.fingerprint == of_fingerprint]
-
 
 def read_intents(detector: str, records: Iterable[tuple[int, int, bytes | None]]) -> IntentLog:
     """Fold the (offset, append ms, value) records of the whole log, ascending, into the intents of one detector."""

@@ -46,11 +46,3 @@ def key_groups_of(
     for values in hashes:
         h = _splitmix64(h ^ values)
     return (h % np.uint64(key_groups)).astype(np.int64)
-
-
-def key_group_of(grouping: Sequence[str], values: Sequence[int | str], key_groups: int) -> int:
-    """The key group of one key. `values` are in the order of the sorted field names, decimals unscaled."""
-    hashes = [
-        np.array([hash_text(v) if isinstance(v, str) else v & 0xFFFF_FFFF_FFFF_FFFF], dtype=np.uint64) for v in values
-    ]
-    return int(key_groups_of(grouping, hashes, 1, key_groups)[0])

@@ -45,7 +45,6 @@ class BatchLatency(msgspec.Struct, frozen=True, rename="camel"):
     write_ms: Whole
     p50_ms: Whole | None = None
     p99_ms: Whole | None = None
-    max_ms: Whole | None = None
 
     @property
     def batch_ms(self) -> int:
@@ -101,7 +100,6 @@ class BatchProgress(msgspec.Struct, frozen=True, rename="camel"):
     lag: Whole | None = None
     retained_bytes: Whole = 0
     watermark: Whole | None = None
-    newest_append_time: Whole | None = None
     previous: BatchLatency | None = None
     rebuilt: bool = False
     attempt: str | None = None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import uuid
 
-from fraud_rules.batch.reevaluation.run import DayCase, DayOptions, evaluate, in_process, prepare
+from fraud_rules.batch.reevaluation.run import DayCase, DayOptions, evaluate, prepare
 from fraud_rules.batch.reevaluation.summing import DayAlerts
 from fraud_rules.model.day import Day
 from tests.support.nightly.archived import Site
+from tests.support.nightly.in_process import in_process
 
 FAR_MS = 2**50
 

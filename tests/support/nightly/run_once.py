@@ -15,12 +15,13 @@ import msgspec
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.job import ReevaluationJob, reevaluate
 from fraud_rules.batch.reevaluation.report import DayResult
-from fraud_rules.batch.reevaluation.run import DayOptions, in_process
+from fraud_rules.batch.reevaluation.run import DayOptions
 from fraud_rules.configuration.settings import DetectorSettings, TopicNames
 from fraud_rules.kafka.connection import KafkaConnection
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import TRANSACTIONS
+from tests.support.nightly.in_process import in_process
 
 
 def job_of(folder: Path, bootstrap: str, prefix: str, day: Day) -> ReevaluationJob:

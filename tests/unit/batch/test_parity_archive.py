@@ -14,13 +14,14 @@ import pytest
 
 from fraud_rules.batch.archive.compaction import compact
 from fraud_rules.batch.archive.manifest import Table
-from fraud_rules.batch.reevaluation.run import days_due, evaluate, in_process, prepare
+from fraud_rules.batch.reevaluation.run import days_due, evaluate, prepare
 from fraud_rules.batch.reevaluation.summing import DayAlerts
 from fraud_rules.errors import ArchiveDamaged, DayBusy, DayEmpty, DayNotArchived, DayTooOld, HistoryLost
 from fraud_rules.model.day import Day
 from tests.support.conformance import load_schema
 from tests.support.nightly.archived import TRANSACTIONS, Site, over_midnight
 from tests.support.nightly.evaluated_days import FAR_MS, evaluated, options
+from tests.support.nightly.in_process import in_process
 from tests.support.oracle.day import completed, identity
 from tests.support.streams.generated import documents
 from tests.support.streams.runs import SHRINKS, STREAMS, check_stream, described, stream_seeds

@@ -17,7 +17,7 @@ TICK_MS = 10_000
 
 
 def progress(batch_id: int, rows: int = 100, p50_ms: int | None = 200) -> BatchProgress:
-    before = BatchLatency(batch_id - 1, rows, 5, 150, 20, p50_ms, None if p50_ms is None else 2 * p50_ms, 500)
+    before = BatchLatency(batch_id - 1, rows, 5, 150, 20, p50_ms, None if p50_ms is None else 2 * p50_ms)
     return BatchProgress(
         query_id="q", batch_id=batch_id, end_offsets={"transactions": {"0": 5, "1": 7}}, rules_end=3, rules_refused=[],
         rows=rows, quarantined=0, alerts=0, shadow_alerts=0, late=0, duplicates=0, rules_in_force=7, retained_events=9,

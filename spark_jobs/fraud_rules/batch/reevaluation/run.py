@@ -26,7 +26,7 @@ from fraud_rules.batch.reevaluation.compare import AlertVerdict
 from fraud_rules.batch.reevaluation.cuts import Cuts
 from fraud_rules.batch.reevaluation.daystore import DayStore
 from fraud_rules.batch.reevaluation.evidence import ArchivedLogs
-from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, read_alerts, run_part, shares
+from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, read_alerts, shares
 from fraud_rules.batch.reevaluation.published import archived_ids, check_versions, unknown_of
 from fraud_rules.batch.reevaluation.report import DayResult
 from fraud_rules.batch.reevaluation.summing import AlertDifference, DayAlerts
@@ -44,7 +44,6 @@ __all__ = [
     "days_due",
     "decided",
     "evaluate",
-    "in_process",
     "nothing_found",
     "prepare",
 ]
@@ -145,11 +144,6 @@ def decided(case: DayCase, different: Sequence[AlertDifference]) -> tuple[list[A
     undecided = frozenset(unknown_of(candidates, archived_ids(evidence.store, evidence.manifest, case.options.day)))
     check_versions((view for alert_id, view in candidates.items() if alert_id not in undecided), case.entries)
     return [each for each in different if each.view.alert_id not in undecided], undecided
-
-
-def in_process(work: DayWork, parts: Sequence[tuple[int, ...]]) -> Sequence[PartAccount]:
-    """Evaluate the shares in this process, one after the other."""
-    return [account for part in parts for account in run_part(work, part) if account is not None]
 
 
 def _evaluate(

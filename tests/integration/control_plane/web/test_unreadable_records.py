@@ -15,7 +15,7 @@ from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.hooks.watch import DetectorWatch
 from fraud_rules.batch.archive.quarantine import archived_quarantine
 from fraud_rules.batch.reevaluation.published import PublishedAlerts
-from fraud_rules.batch.reevaluation.run import DayOptions, evaluate, in_process, prepare
+from fraud_rules.batch.reevaluation.run import DayOptions, evaluate, prepare
 from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.kafka.broker import Broker
@@ -27,6 +27,7 @@ from tests.support.control_plane.web.server import Login, Server
 from tests.support.kafka.own_topics import OwnTopics, own_topics
 from tests.support.kafka.records import produce, read_all
 from tests.support.kafka.unreadable_records import UNREADABLE, append_unreadable
+from tests.support.nightly.in_process import in_process
 from tests.support.nightly.jobs import archive_of, archived
 from tests.support.processes.fraud_command import environment, fraud
 from tests.support.processes.running_agent import DETECTOR, Operations, stand_in
