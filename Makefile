@@ -32,7 +32,7 @@ stop: setup ## stop the processes of a demo, and the local broker of `fraud brok
 
 .PHONY: test
 test: browser check ui-check ## format, lint, types, then all tests but the long ones; ARGS="-k name" passes options to pytest
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 .PHONY: check
 check: setup ## check format, lint, layers and types without changes

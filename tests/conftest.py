@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.broker import Broker
@@ -14,7 +16,6 @@ from tests.support.ports import free_ports
 
 _SHARED = frozenset({"broker", "topics", "spark"})
 _WITH_AIRFLOW = ("tests/installation/", "tests/e2e/")
-_AIRFLOW = "airflow"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -23,32 +24,25 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.integration)
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Assign tests to groups that one worker runs, and start with the longest group.
+class _OneAirflow(LoadScopeScheduling):
+    """Runs the tests of a file on one worker, and all tests that start a whole Airflow on one: two starve each other.
 
-    All tests that start a whole Airflow are one group, because two Airflows starve each other. The tests of a file that
-    start servers or share a fixture are one group, so that the fixture runs once. Any worker may run
-    the other tests. They come last.
+    Marks and `--dist loadgroup` would do the same, but pytest-xdist 3.8 writes the group into an attribute of an item
+    that pytest 9 ignores.
     """
-    groups = {item: _group(item) for item in items}
-    for item, group in groups.items():
-        if group is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: (groups[item] != _AIRFLOW, groups[item] is None))
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "airflow" if nodeid.startswith(_WITH_AIRFLOW) else nodeid.split("::", 1)[0]
 
 
-def _group(item: pytest.Item) -> str | None:
-    if item.nodeid.startswith(_WITH_AIRFLOW):
-        return _AIRFLOW
-    shares = any(
-        fixture.scope != "function" and fixture.argname != "project" and fixture.baseid
-        for fixtures in item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
-        for fixture in fixtures
-    )
-    if not shares and not any(item.get_closest_marker(name) for name in ("integration", "recovery")):
-        return None
-    return f"{item.path.parent.name}.{item.path.stem}"
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Choose how tests are distributed to workers."""
+    return _OneAirflow(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start with the group that takes longest."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_WITH_AIRFLOW))
 
 
 @pytest.fixture(scope="session")
