@@ -26,7 +26,7 @@ from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.sync.background import Background
 from fraud_ops.control_plane.sync.drift import DriftCheck
 from fraud_ops.control_plane.sync.reader_state import ReaderPosition
-from fraud_ops.control_plane.ttl_cache import Remembered
+from fraud_ops.control_plane.ttl_cache import CachedValue
 from fraud_ops.control_plane.watch.flood_guard import FloodGuard
 from fraud_ops.control_plane.watch.reader_watch import ReaderWatch
 from fraud_ops.control_plane.watch.rule_changes import ChangesWatch
@@ -41,10 +41,10 @@ from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["Environment", "Parts", "compose"]
 
-_SNOOZES_S = 1.0
-_MARKS_S = 1.0
-_FIRED_S = 5.0
-_AT_ONCE_MS = 20
+_SNOOZES_TTL_S = 1.0
+_MARKS_TTL_S = 1.0
+_FIRE_STATS_TTL_S = 5.0
+_READ_WAIT_MS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All parts that the routes use."""
+    """The parts of the control plane that the routes and the pages' stream use."""
 
     settings: ControlPlaneSettings
     detector: DetectorSettings
@@ -72,9 +72,9 @@ class Parts:
     alerts: AlertList
     feed: FeedReader
     hub: Hub
-    snoozing: Remembered[Snoozing]
-    marks: Remembered[Mapping[int, tuple[int, int]]]
-    fired: Remembered[list[RuleFireStats]]
+    snoozing: CachedValue[Snoozing]
+    marks: CachedValue[Mapping[int, tuple[int, int]]]
+    fire_stats: CachedValue[list[RuleFireStats]]
     guard: FloodGuard
     evidence: EvidenceReader
     what_ifs: WhatIfRunner
@@ -84,43 +84,56 @@ class Parts:
     panel: Panel
 
 
-def compose(here: Environment, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub], stack: ExitStack) -> Parts:
+def compose(environment: Environment, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub], stack: ExitStack) -> Parts:
     """Create and start all parts; register their clean-up in `stack`. Raises ConfigError, Unavailable."""
-    config = here.project.config
-    settings = here.settings or ControlPlaneSettings.load(here.project)
-    detector = here.detector or DetectorSettings.load(config / "detector.yaml")
+    config = environment.project.config
+    settings = environment.settings or ControlPlaneSettings.load(environment.project)
+    detector = environment.detector or DetectorSettings.load(config / "detector.yaml")
     schema = TransactionSchema.load(config / "schema.yaml")
     database = Database.open(settings.database)
     stack.callback(database.close)
     service = ControlService(database, schema, detector.limits, settings, now_ms)
     memory = FeedMemory()
-    snoozing = Remembered(lambda: Snoozing(service.snoozes(), now_ms()), _SNOOZES_S)
+    snoozing = CachedValue(lambda: Snoozing(service.snoozes(), now_ms()), _SNOOZES_TTL_S)
     known_snoozing = KnownSnoozing(snoozing)
     hub = hub_of(memory, known_snoozing)
-    feed = FeedReader(here.kafka, detector, memory, hub.publish, known_snoozing)
+    feed = FeedReader(environment.kafka, detector, memory, hub.publish, known_snoozing)
     changes = ChangesWatch(service, hub.publish)
     guard = FloodGuard(
-        memory, service, settings.flood, detector.detector, here.alarm, now_ms, lambda: database.leadership("flood")
+        memory,
+        service,
+        settings.flood,
+        detector.detector,
+        environment.alarm,
+        now_ms,
+        lambda: database.leadership("flood"),
     )
-    what_ifs = WhatIfRunner(here.project, here.archive)
-    panel = Panel(here.kafka, DetectorWatch(here.kafka, detector, wait_ms=_AT_ONCE_MS), memory, detector, now_ms)
+    what_ifs = WhatIfRunner(environment.project, environment.archive)
+    panel = Panel(
+        environment.kafka, DetectorWatch(environment.kafka, detector, wait_ms=_READ_WAIT_MS), memory, detector, now_ms
+    )
     stack.callback(what_ifs.close)
-    background = Background(database, here.kafka, detector, schema, settings, now_ms, changes.accept)
+    background = Background(database, environment.kafka, detector, schema, settings, now_ms, changes.accept)
     background.start(service)
     stack.callback(background.stop)
-    drift = DriftCheck(database, here.kafka, detector.topics.rules, schema, detector.limits)
+    drift = DriftCheck(database, environment.kafka, detector.topics.rules, schema, detector.limits)
     checks = Checks(service.outbox, drift.read, service.verify_audit)
-    watch = StoreWatch(checks, detector.detector, here.alarm, now_ms, lambda: database.leadership("watch"))
+    watch = StoreWatch(checks, detector.detector, environment.alarm, now_ms, lambda: database.leadership("watch"))
 
-    def readings() -> list[ReaderPosition]:
-        fed = feed.positions().items()
+    def reader_positions() -> list[ReaderPosition]:
+        feed_positions = feed.positions().items()
         return [
             *background.readings(),
-            *(ReaderPosition("feed", topic, at, feed.fault, shared=False) for topic, at in fed),
+            *(ReaderPosition("feed", topic, at, feed.fault, shared=False) for topic, at in feed_positions),
         ]
 
     readers = ReaderWatch(
-        readings, partial(read_unread, here.kafka), detector.detector, here.alarm, now_ms, lambda: watch.leads
+        reader_positions,
+        partial(read_unread, environment.kafka),
+        detector.detector,
+        environment.alarm,
+        now_ms,
+        lambda: watch.leads,
     )
     threads = (feed, changes, guard, watch, panel, readers)
     for part in threads:
@@ -133,14 +146,14 @@ def compose(here: Environment, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub
         service=service,
         roles=RoleCache(service),
         memory=memory,
-        alerts=AlertList(memory, PastAlerts(here.kafka, detector.topics), snoozing),
+        alerts=AlertList(memory, PastAlerts(environment.kafka, detector.topics), snoozing),
         feed=feed,
         hub=hub,
         snoozing=snoozing,
-        marks=Remembered(service.mark_counts, _MARKS_S),
-        fired=Remembered(lambda: fire_stats(memory.alerts(), memory.retracted(), now_ms()), _FIRED_S),
+        marks=CachedValue(service.mark_counts, _MARKS_TTL_S),
+        fire_stats=CachedValue(lambda: fire_stats(memory.alerts(), memory.retracted(), now_ms()), _FIRE_STATS_TTL_S),
         guard=guard,
-        evidence=EvidenceReader(here.kafka, schema, detector),
+        evidence=EvidenceReader(environment.kafka, schema, detector),
         what_ifs=what_ifs,
         drift=drift,
         readers=readers,

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from cachetools import TTLCache
 
-__all__ = ["CachedByKey", "Remembered"]
+__all__ = ["CachedByKey", "CachedValue"]
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -50,19 +50,19 @@ class CachedByKey(Generic[K, T]):
             self._values.clear()
 
 
-class Remembered(Generic[T]):
-    """The answer of `ask`, for `for_s` seconds after it came. One thread at a time asks; the others wait for it."""
+class CachedValue(Generic[T]):
+    """Caches the result of `read` for `ttl_s` seconds. One thread at a time reads; the others wait for its result."""
 
-    def __init__(self, ask: Callable[[], T], for_s: float, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, read: Callable[[], T], ttl_s: float, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._lock = threading.Lock()
-        self._cache: CachedByKey[None, T] = CachedByKey(lambda _: ask(), for_s, 1, clock_s)
+        self._cache: CachedByKey[None, T] = CachedByKey(lambda _: read(), ttl_s, 1, clock_s)
 
     def __call__(self) -> T:
-        """The value. Raises what `ask` raises."""
+        """The value. Raises the errors of `read`."""
         with self._lock:
             return self._cache.get(None)
 
     def forget(self) -> None:
-        """Ask at the next call."""
+        """Drop the value, so that the next call reads it again."""
         with self._lock:
             self._cache.forget()

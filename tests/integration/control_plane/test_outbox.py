@@ -110,7 +110,7 @@ def test_changes_arrive_once_in_order_at_the_offsets_in_the_store(scene: Scene, 
         timeline = RuleLog.of(reader, SCHEMA, LIMITS).up_to(reader.ends()[1], {})
     for rule_id in (1, 2):
         assert scene.service.rule(rule_id).row.log_version == timeline.latest.rules[rule_id].version
-    assert scene.service.versions(2).items[0].log_version == timeline.entries[-1].version
+    assert scene.service.revisions(2).items[0].log_version == timeline.entries[-1].version
     assert RuleChanged(2, 4) in scene.notified
 
 
@@ -202,7 +202,7 @@ def test_the_publisher_works_when_the_mirror_fails(
     def fails(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("fraud_ops.control_plane.sync.mirror._take_in", fails)
+    monkeypatch.setattr("fraud_ops.control_plane.sync.mirror._apply_record", fails)
     append_records(topics.kafka, topics.names.rules, [(b"7", b"{}")])
     changes(scene, 2)
     with running(publisher(scene, topics)):

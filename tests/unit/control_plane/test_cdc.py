@@ -49,7 +49,7 @@ def test_rows_become_rules_change_and_end(scene: Scene) -> None:
         ("ACTIVE", "20.50"), ("ACTIVE", "30"), ("DELETE", None),
     ]  # fmt: skip
     assert {each["source"] for each in sent(scene)} == {"cdc"}
-    assert [each.state for each in scene.service.versions(5).items] == [
+    assert [each.state for each in scene.service.revisions(5).items] == [
         StateName.DELETE,
         StateName.ACTIVE,
         StateName.ACTIVE,

@@ -49,7 +49,7 @@ def test_rules_of_others_become_revisions(scene: Scene, log: MemoryLog) -> None:
     detail = scene.service.rule(1)
     assert (detail.row.state, detail.row.revision, detail.row.source) == (StateName.ACTIVE, 2, "cli")
     assert (detail.row.log_version, detail.row.published) == (2, True)
-    assert [(each.source, each.log_version, each.author) for each in scene.service.versions(1).items] == [
+    assert [(each.source, each.log_version, each.author) for each in scene.service.revisions(1).items] == [
         ("cli", 2, "cli"),
         ("seed", 0, "seed"),
     ]
@@ -70,11 +70,11 @@ def test_our_records_are_acknowledged_and_not_applied_again(scene: Scene, log: M
     log.apply_record()
     row = scene.service.rule(1).row
     assert (row.revision, row.log_version, row.published) == (2, 2, True)
-    assert scene.service.versions(1).items[0].log_version == 2
+    assert scene.service.revisions(1).items[0].log_version == 2
     assert scene.service.outbox().pending == 0
     assert scene.notified[-1] == RuleChanged(1, 2)
     log.mirror.apply_records(log.records, log.end)
-    assert [each.revision for each in scene.service.versions(5).items] == [1]
+    assert [each.revision for each in scene.service.revisions(5).items] == [1]
     in_step(scene, log)
 
 
@@ -87,7 +87,7 @@ def test_ours_stays_in_force_where_it_comes_after_theirs(scene: Scene, log: Memo
     log.apply_record()
     row = scene.service.rule(1).row
     assert (row.revision, row.document["limit"], row.state) == (2, 99, StateName.ACTIVE)
-    assert [(each.revision, each.log_version) for each in scene.service.versions(1).items] == [(3, 2), (2, 4), (1, 0)]
+    assert [(each.revision, each.log_version) for each in scene.service.revisions(1).items] == [(3, 2), (2, 4), (1, 0)]
     in_step(scene, log)
     assert scene.service.edit(PAT, 1, 2, wanted(limit=100)).row.revision == 4
 

@@ -47,7 +47,7 @@ def test_a_rule_goes_from_draft_to_its_end(scene: Scene) -> None:
     assert ended.row.revision == 5
     assert [record["ruleState"] for record in sent(scene)] == ["SHADOW", "ACTIVE", "PAUSE", "DELETE"]
     assert all(record["source"] == "ui" for record in sent(scene))
-    assert [each.state for each in scene.service.versions(1).items] == [DELETE, PAUSE, ACTIVE, SHADOW, StateName.DRAFT]
+    assert [each.state for each in scene.service.revisions(1).items] == [DELETE, PAUSE, ACTIVE, SHADOW, StateName.DRAFT]
     assert scene.service.rules().items == ()
     assert [row.rule_id for row in scene.service.rules(state=DELETE).items] == [1]
     assert scene.notified == [RuleChanged(1, revision) for revision in (1, 2, 3, 4, 5)]
@@ -352,7 +352,7 @@ def test_each_imported_rule_has_its_audit_row_and_record(scene: Scene) -> None:
         assert (audited[row.audit].rule_id, after["revision"]) == (row.rule_id, row.revision)
     verdict = scene.service.verify_audit()
     assert (verdict.whole, verdict.rows) == (True, 300 + 150 + 300)
-    assert [each.revision for each in scene.service.versions(1).items] == [3, 2, 1]
+    assert [each.revision for each in scene.service.revisions(1).items] == [3, 2, 1]
 
 
 def test_an_import_may_not_bring_more_rules_than_are_allowed(scene: Scene) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from fraud_ops.control_plane.domain.errors import Unavailable
-from fraud_ops.control_plane.ttl_cache import CachedByKey, Remembered
+from fraud_ops.control_plane.ttl_cache import CachedByKey, CachedValue
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Store:
 @pytest.mark.parametrize("takes_s", [0.0, 5.0])
 def test_an_answer_is_kept_for_its_time_however_long_it_took(takes_s: float) -> None:
     store = Store(takes_s)
-    remembered = Remembered(store.ask, 1.0, store.clock_s)
+    remembered = CachedValue(store.ask, 1.0, store.clock_s)
     assert [remembered(), remembered()] == [1, 1]
     store.now_s += 0.9
     assert remembered() == 1
@@ -40,7 +40,7 @@ def test_an_answer_is_kept_for_its_time_however_long_it_took(takes_s: float) -> 
 
 def test_a_dropped_value_is_read_again() -> None:
     store = Store(0.0)
-    remembered = Remembered(store.ask, 1.0, store.clock_s)
+    remembered = CachedValue(store.ask, 1.0, store.clock_s)
     remembered()
     remembered.forget()
     assert remembered() == 2
@@ -55,7 +55,7 @@ def test_an_error_is_not_kept() -> None:
             raise answer
         return answer
 
-    remembered = Remembered(ask, 1.0)
+    remembered = CachedValue(ask, 1.0)
     with pytest.raises(Unavailable):
         remembered()
     assert remembered() == 7

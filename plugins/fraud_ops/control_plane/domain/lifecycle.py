@@ -90,7 +90,7 @@ def mode_of_transition(
 ) -> ChangeMode:
     """Decide how a change of state proceeds. `own`: the user wrote the draft.
 
-    Raises Refused if the lifecycle lacks the step, or if the role may not even request it.
+    Raises RequestRefused if the lifecycle lacks the step, or if the role may not even request it.
     """
     step = _STEPS.get((before, after))
     if step is None:
@@ -100,7 +100,7 @@ def mode_of_transition(
 
 
 def mode_of_edit(state: StateName, who: Actor, *, four_eyes: bool) -> ChangeMode:
-    """Decide how an edit or a rollback of a rule in this state proceeds. Raises Refused."""
+    """Decide how an edit or a rollback of a rule in this state proceeds. Raises RequestRefused."""
     edit = _EDITS.get(state)
     if edit is None:
         raise RequestRefused("a deleted rule cannot be edited: create a new rule with the same id")
@@ -108,8 +108,8 @@ def mode_of_edit(state: StateName, who: Actor, *, four_eyes: bool) -> ChangeMode
 
 
 def check_decision(who: Actor, requested_by: str, author: str, *, four_eyes: bool) -> None:
-    """Raise Refused if this user may not approve the request: the role is too low, or four eyes are required and the
-    user requested the change or wrote the rule.
+    """Raise RequestRefused if this user may not approve the request: the role is too low, or four eyes are required and
+    the user requested the change or wrote the rule.
     """
     least = LEAST_ROLE[Permission.DECIDE]
     if not who.role.includes(least):

@@ -93,7 +93,7 @@ def granted(role: Role | None) -> tuple[Permission, ...]:
 
 
 def require(who: Actor, permission: Permission) -> None:
-    """Raise Refused (forbidden) if the role lacks the permission."""
+    """Raise RequestRefused (forbidden) if the role lacks the permission."""
     least = LEAST_ROLE[permission]
     if not who.role.includes(least):
         raise RequestRefused(f"this needs the role {least}; your role is {who.role}", forbidden=True)

@@ -1,6 +1,6 @@
-"""Turns a rule that a user enters into a rule that `fraud_rules` accepts, or refuses it with all reasons by field.
+"""Turns a rule input into a rule of `fraud_rules`, or rejects it with all reasons by field.
 
-The control plane sets some members itself, whatever the input has: the state (from the lifecycle), the source and, for
+The control plane overrides some members of the input: the state (from the lifecycle), the source and, for
 a new rule, a free id.
 """
 
@@ -32,9 +32,9 @@ SOURCE: Final = "ui"
 """The `source` member of the control plane's records in the rule log."""
 
 MAX_RULE_ID: Final = 2**53 - 1
-"""The largest integer that a browser holds exactly. Only other writers use larger ids."""
+"""The largest integer that a browser holds exactly. Rules of other writers may have larger ids."""
 
-_NOT_IN_A_LINE: Final = (*REMARKS, "force", "approve")
+_WITHOUT_LINE_FORM: Final = (*REMARKS, "force", "approve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,44 +65,50 @@ class RuleReader:
         self.schema = schema
         self.limits = limits
 
-    def rule(self, given: RuleInput, wanted: ManagedMembers, *, strict: bool = True) -> Rule:
-        """Read a rule. With `strict`, a state in the input must be the state of `wanted`. Raises Invalid."""
-        members, faults = self.members(given)
-        if given.text is not None and not given.text.lstrip().startswith("{"):
-            members = with_remarks(members, wanted.known)
-        return self.rule_of(members, faults, wanted, strict=strict)
+    def rule(self, rule_input: RuleInput, managed: ManagedMembers, *, strict: bool = True) -> Rule:
+        """Read a rule. With `strict`, a state in the input must be the state of `managed`. Raises Invalid."""
+        members, faults = self.members(rule_input)
+        if rule_input.text is not None and not rule_input.text.lstrip().startswith("{"):
+            members = with_remarks(members, managed.known)
+        return self.rule_of(members, faults, managed, strict=strict)
 
-    def members(self, given: RuleInput) -> tuple[dict[str, Any], list[Reason]]:
-        """Decode the members of the input and collect the faults of its text. Raises Invalid if it has no members."""
-        forms = [form for form in (given.document, given.text, given.yaml) if form is not None]
+    def members(self, rule_input: RuleInput) -> tuple[dict[str, Any], list[Reason]]:
+        """Decode the members of the input. Collect the faults of its text. Raises Invalid for unreadable input."""
+        forms = [form for form in (rule_input.document, rule_input.text, rule_input.yaml) if form is not None]
         if len(forms) != 1:
             raise Invalid([Reason("record", "must be given in one form: document, text or yaml")])
         try:
-            if given.document is not None:
-                return self._bounded(given.document), []
-            return self._of_text(given.text) if given.text is not None else self._of_yaml(given.yaml or "")
+            if rule_input.document is not None:
+                return self._members_of_document(rule_input.document), []
+            return (
+                self._members_of_text(rule_input.text)
+                if rule_input.text is not None
+                else self._members_of_yaml(rule_input.yaml or "")
+            )
         except RuleRejected as rejected:
             raise Invalid(rejected.reasons, rejected.rule_id) from rejected
 
     def rule_of(
-        self, members: Mapping[str, Any], faults: Sequence[Reason], wanted: ManagedMembers, *, strict: bool
+        self, members: Mapping[str, Any], faults: Sequence[Reason], managed: ManagedMembers, *, strict: bool
     ) -> Rule:
         """Build a rule from decoded members. Raises Invalid."""
         document, reasons = with_whole_numbers(members), list(faults)
         if document.pop("disabled", None) not in (None, False):
             reasons.append(Reason("disabled", "to end a rule, change its state, not its document"))
-        reasons += _faults_of_id(document, wanted)
+        reasons += _check_id(document, managed)
         state = document.get("ruleState")
-        if strict and state not in (None, "", wanted.rule_state, wanted.state.value):
-            reasons.append(Reason("ruleState", f"is {wanted.state}; an edit cannot change it: change the rule's state"))
-        document = {"ruleId": wanted.rule_id or wanted.free_id, **document}
-        document |= {"ruleState": wanted.rule_state, "source": wanted.source}
+        if strict and state not in (None, "", managed.rule_state, managed.state.value):
+            reasons.append(
+                Reason("ruleState", f"is {managed.state}; an edit cannot change it: change the rule's state")
+            )
+        document = {"ruleId": managed.rule_id or managed.free_id, **document}
+        document |= {"ruleState": managed.rule_state, "source": managed.source}
         try:
             change = parse_rule_document(document, self.schema, self.limits)
         except RuleRejected as rejected:
-            raise Invalid(_once([*reasons, *rejected.reasons]), rejected.rule_id) from rejected
+            raise Invalid(_without_repeats([*reasons, *rejected.reasons]), rejected.rule_id) from rejected
         if reasons or not isinstance(change, Rule):
-            raise Invalid(_once(reasons) or [Reason("record", "is not a rule")])
+            raise Invalid(_without_repeats(reasons) or [Reason("record", "is not a rule")])
         return change
 
     def read_stored(self, text: str) -> Rule | None:
@@ -113,8 +119,8 @@ class RuleReader:
             return None
         return change if isinstance(change, Rule) else None
 
-    def _bounded(self, document: Document) -> dict[str, Any]:
-        """Check that the document fits a record of the rule log. The rule parser refuses floats later."""
+    def _members_of_document(self, document: Document) -> dict[str, Any]:
+        """Check that the document fits a record of the rule log. The rule parser rejects floats later."""
         members = dict(document)
         if len(members) > self.limits.max_members:
             raise RuleRejected([Reason("record", f"has {len(members)} members, at most {self.limits.max_members}")])
@@ -125,7 +131,7 @@ class RuleReader:
         self._check_size(size)
         return members
 
-    def _of_text(self, text: str) -> tuple[dict[str, Any], list[Reason]]:
+    def _members_of_text(self, text: str) -> tuple[dict[str, Any], list[Reason]]:
         self._check_size(len(text.encode("utf-8", "replace")))
         stripped = text.strip()
         if not stripped.startswith("{"):
@@ -133,7 +139,7 @@ class RuleReader:
         decoded = decode_object(stripped, self.limits)
         return decoded.members, decoded.reasons
 
-    def _of_yaml(self, text: str) -> tuple[dict[str, Any], list[Reason]]:
+    def _members_of_yaml(self, text: str) -> tuple[dict[str, Any], list[Reason]]:
         self._check_size(len(text.encode("utf-8", "replace")))
         try:
             records = read_rule_text(Path("rule.yaml"), text)
@@ -145,8 +151,8 @@ class RuleReader:
 
     def _check_size(self, size: int) -> None:
         if size > self.limits.max_record_bytes:
-            most = self.limits.max_record_bytes
-            raise RuleRejected([Reason("record", f"has {size} bytes, at most {most} are allowed")])
+            maximum = self.limits.max_record_bytes
+            raise RuleRejected([Reason("record", f"has {size} bytes, at most {maximum} are allowed")])
 
 
 def encode_rule(rule: Rule) -> str:
@@ -166,21 +172,21 @@ def differences(before: Document, after: Document) -> list[Change]:
 
 def with_remarks(members: Mapping[str, Any], known: Document) -> dict[str, Any]:
     """Add the stored members that the one-line form cannot express to a rule in that form."""
-    return {**{name: known[name] for name in _NOT_IN_A_LINE if name in known}, **members}
+    return {**{name: known[name] for name in _WITHOUT_LINE_FORM if name in known}, **members}
 
 
-def _faults_of_id(document: dict[str, Any], wanted: ManagedMembers) -> list[Reason]:
+def _check_id(document: dict[str, Any], managed: ManagedMembers) -> list[Reason]:
     given = document.get("ruleId")
     if given is None or given == "":
         document.pop("ruleId", None)
         return []
-    if wanted.rule_id is not None and (type(given) is not int or given != wanted.rule_id):
-        return [Reason("ruleId", f"is {wanted.rule_id} and cannot change")]
-    if wanted.rule_id is None and type(given) is int and given > MAX_RULE_ID:
+    if managed.rule_id is not None and (type(given) is not int or given != managed.rule_id):
+        return [Reason("ruleId", f"is {managed.rule_id} and cannot change")]
+    if managed.rule_id is None and type(given) is int and given > MAX_RULE_ID:
         return [Reason("ruleId", f"must be at most {MAX_RULE_ID}")]
     return []
 
 
-def _once(reasons: list[Reason]) -> list[Reason]:
+def _without_repeats(reasons: list[Reason]) -> list[Reason]:
     """Remove repeated reasons and keep the order."""
     return list(dict.fromkeys(reasons))

@@ -1,8 +1,8 @@
-"""Sends events to all readers of the stream. The hub encodes each new event once for all readers.
+"""Sends events to all open pages, its readers. The hub encodes each new event once for all readers.
 
-The hub runs in one event loop and never blocks it: its own threads read and encode the events that a reader missed, one
-bundle at a time. Other threads may only call `publish`. Up to 20 alerts a second go out one by one; above that the hub
-sends bundles, so that a flood costs readers hardly more than a quiet day.
+The hub runs in one event loop and never blocks it. Its own threads read and encode the events that a reader missed.
+Other threads may only call `publish`. The hub sends up to 20 alerts a second one by one. Above that it sends bundles of
+alerts, so that a flood of alerts does not overload the pages.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ from fraud_ops.control_plane.feed.events import Event, FeedAlert, FeedBatch, Fee
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import FeedPlace, FeedSource
 
-__all__ = ["Hub", "HubBounds", "Writer"]
+__all__ = ["EventEncoder", "Hub", "HubBounds"]
 
 SINGLE_PER_S = 20
+"""How many alerts a second the hub sends one by one."""
+
 BUNDLE_S = 0.25
-_BUNDLED = 250
+"""How long the hub collects alerts for a bundle."""
+
+_BUNDLE_ALERTS = 250
 _PROGRESS_S = 1.0
 _THREADS = 2
 
@@ -35,7 +39,9 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class HubBounds:
-    """The number of readers, the interval of pings on a quiet stream, and the buffer for slow readers."""
+    """The largest number of readers, the interval of pings on an idle stream, and the size of the buffer of frames. A
+    reader that falls behind the buffer reads the missed events from memory.
+    """
 
     readers: int = 250
     ping_s: float = 15.0
@@ -45,22 +51,22 @@ class HubBounds:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """An encoded event, with the place of a reader after it."""
+    """One encoded event, or one encoded bundle of alerts. `place` is the place of a reader after it."""
 
     number: int
     text: bytes
     place: FeedPlace
 
 
-class Writer:
-    """Encodes events; `place` is the place of a reader after them."""
+class EventEncoder:
+    """Encodes events for the stream; `place` is the place of a reader after them."""
 
-    def write(self, events: Sequence[Event], place: FeedPlace) -> bytes:
-        """Encode events of one kind as one event of the stream. Only alerts may be several."""
+    def encode(self, events: Sequence[Event], place: FeedPlace) -> bytes:
+        """Encode one event, or a bundle of alerts, as one event of the stream."""
         raise NotImplementedError
 
-    def refreshed(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Update stored events for a reader that reconnects. May wait for the store."""
+    def refresh(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Update the snoozes of stored events for a reader that reconnects. This may wait for the store."""
         raise NotImplementedError
 
     def gap(self, since: FeedPlace, place: FeedPlace) -> bytes:
@@ -77,18 +83,18 @@ class Writer:
 
 
 class Hub:
-    """The readers of one event loop, `loop`."""
+    """Sends events to the readers of one event loop."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         memory: FeedMemory,
-        writer: Writer,
+        encoder: EventEncoder,
         bounds: HubBounds | None = None,
     ) -> None:
         self._loop = loop
         self._memory = memory
-        self._writer = writer
+        self._encoder = encoder
         self._bounds = bounds or HubBounds()
         self._place = FeedPlace()
         self._frames: deque[Frame] = deque()
@@ -110,7 +116,7 @@ class Hub:
 
     @property
     def full(self) -> bool:
-        """Whether the hub has its largest number of readers."""
+        """Whether the hub accepts no more readers."""
         return self.readers >= self._bounds.readers
 
     def publish(self, events: Sequence[Event]) -> None:
@@ -125,7 +131,7 @@ class Hub:
         self._wake()
 
     async def read(self, since: FeedPlace | None, seconds: float) -> AsyncIterator[bytes]:
-        """Yield encoded events for `seconds`: from `since` on, or from now."""
+        """Yield encoded events for `seconds`: all events after the place `since`, or only new events if it is None."""
         self.readers += 1
         try:
             until_s = self._loop.time() + seconds
@@ -137,8 +143,8 @@ class Hub:
                 news = self._news
                 behind = self._number - number
                 if behind == 0:
-                    if not await _within(news, min(self._bounds.ping_s, until_s - self._loop.time())):
-                        yield self._writer.ping()
+                    if not await _is_set_within(news, min(self._bounds.ping_s, until_s - self._loop.time())):
+                        yield self._encoder.ping()
                 elif behind > len(self._frames):
                     self._place = self._place.joined(self._memory.floor)
                     since, number, place = place, self._number, self._place
@@ -154,25 +160,25 @@ class Hub:
     async def _missed(self, since: FeedPlace | None, until: FeedPlace) -> AsyncIterator[bytes]:
         """Yield the events that a reader missed between two places, in bundles; `since` is None for a new reader."""
         if since is None:
-            yield self._writer.begin(until)
+            yield self._encoder.begin(until)
             return
         events = await self._in_thread(self._memory.missed, since, until)
         if events is None:
-            yield self._writer.gap(since, until)
+            yield self._encoder.gap(since, until)
             return
         place = since
-        yield self._writer.begin(since)
+        yield self._encoder.begin(since)
         for bundle in _bundles(events):
             if self._closed:
                 return
             for event in bundle:
                 place = _after(place, event)
-            yield await self._in_thread(self._rewritten, bundle, place)
+            yield await self._in_thread(self._encode_missed, bundle, place)
         if since.next[FeedSource.CHANGES] != until.next[FeedSource.CHANGES]:
-            yield self._writer.write([FeedRuleChange(until.next[FeedSource.CHANGES] - 1, None, None)], until)
+            yield self._encoder.encode([FeedRuleChange(until.next[FeedSource.CHANGES] - 1, None, None)], until)
 
-    def _rewritten(self, events: Sequence[Event], place: FeedPlace) -> bytes:
-        return self._writer.write(self._writer.refreshed(events), place)
+    def _encode_missed(self, events: Sequence[Event], place: FeedPlace) -> bytes:
+        return self._encoder.encode(self._encoder.refresh(events), place)
 
     async def _in_thread(self, work: Callable[_P, _T], *given: _P.args, **named: _P.kwargs) -> _T:
         return await self._loop.run_in_executor(self._threads, partial(work, *given, **named))
@@ -201,7 +207,7 @@ class Hub:
             self._send([alert])
             return
         self._pending.append(alert)
-        if len(self._pending) >= _BUNDLED:
+        if len(self._pending) >= _BUNDLE_ALERTS:
             self._send_pending()
         elif self._flush is None:
             self._flush = self._loop.call_later(BUNDLE_S, self._flush_now)
@@ -220,7 +226,7 @@ class Hub:
         place = self._place
         for event in events:
             place = _after(place, event)
-        text = self._written(events, place)
+        text = self._encode(events, place)
         self._place = place
         self._number += 1
         frame = Frame(self._number, text, place)
@@ -229,13 +235,13 @@ class Hub:
         while len(self._frames) > self._bounds.frames or self._frame_bytes > self._bounds.frame_bytes:
             self._frame_bytes -= len(self._frames.popleft().text)
 
-    def _written(self, events: Sequence[Event], place: FeedPlace) -> bytes:
+    def _encode(self, events: Sequence[Event], place: FeedPlace) -> bytes:
         """Encode events; a failure becomes a gap, so that readers request the events again."""
         try:
-            return self._writer.write(events, place)
-        except Exception:  # noqa: BLE001 -- one event must not end the stream of all others
+            return self._encoder.encode(events, place)
+        except Exception:  # noqa: BLE001 -- one faulty event must not end all streams
             _log.exception("%d events cannot be written to the stream", len(events))
-            return self._writer.gap(self._place, place)
+            return self._encoder.gap(self._place, place)
 
     def _wake(self) -> None:
         news, self._news = self._news, asyncio.Event()
@@ -250,10 +256,10 @@ def _bundles(events: Sequence[Event]) -> list[Sequence[Event]]:
     """Group alerts into bundles; each other event is a bundle of its own."""
     alerts = [event for event in events if isinstance(event, FeedAlert)]
     others: list[Sequence[Event]] = [[event] for event in events if not isinstance(event, FeedAlert)]
-    return [alerts[i : i + _BUNDLED] for i in range(0, len(alerts), _BUNDLED)] + others
+    return [alerts[i : i + _BUNDLE_ALERTS] for i in range(0, len(alerts), _BUNDLE_ALERTS)] + others
 
 
-async def _within(news: asyncio.Event, seconds: float) -> bool:
+async def _is_set_within(news: asyncio.Event, seconds: float) -> bool:
     try:
         async with asyncio.timeout(max(0.0, seconds)):
             await news.wait()

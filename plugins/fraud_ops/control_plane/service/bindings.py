@@ -50,7 +50,7 @@ def bindings(session: Session, settings: ControlPlaneSettings) -> tuple[Binding,
 
 
 def bind(work: UnitOfWork, who: Actor, user: str, role: Role) -> Binding:
-    """Give a user a role. Raises Refused, Invalid."""
+    """Give a user a role. Raises RequestRefused, Invalid."""
     require(who, Permission.BIND)
     check_user(user)
     before = _roles(work)
@@ -62,7 +62,7 @@ def bind(work: UnitOfWork, who: Actor, user: str, role: Role) -> Binding:
 
 
 def unbind(work: UnitOfWork, who: Actor, user: str) -> None:
-    """Remove a user's role. Raises NotFound, Refused."""
+    """Remove a user's role. Raises NotFound, RequestRefused."""
     require(who, Permission.BIND)
     before = _roles(work)
     if user not in before:

@@ -18,7 +18,7 @@ from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.rule_input import ManagedMembers, with_remarks
 from fraud_ops.control_plane.domain.views import ImportEffect, ImportItem, ImportResult, ProblemReason
 from fraud_ops.control_plane.service.changes import UnitOfWork
-from fraud_ops.control_plane.service.transitions import add_draft, change_state, new_document
+from fraud_ops.control_plane.service.transitions import add_draft, change_state, replace_document
 from fraud_ops.control_plane.settings import Bounds
 from fraud_ops.control_plane.store.models import RuleHead
 from fraud_rules.codec.rules.export import RuleFormat
@@ -60,7 +60,7 @@ def read_import(
 ) -> tuple[ImportRecord, ...]:
     """Decode the records of a file. This runs outside the writer's transaction, because YAML is slow to parse.
 
-    Raises Refused, and Invalid for content that is unreadable or has too many rules.
+    Raises RequestRefused, and Invalid for content that is unreadable or has too many rules.
     """
     require(who, Permission.IMPORT)
     size = len(content.encode("utf-8", "replace"))
@@ -116,7 +116,7 @@ class _Bringing:
         self._seen: set[int] = set()
 
     def bring(self, where: str, given: ImportRecord) -> ImportItem:
-        """Import one record. Raises RuleRejected, Refused."""
+        """Import one record. Raises RuleRejected, RequestRefused."""
         self._check(given)
         head = None if given.rule_id is None else self._heads.get(given.rule_id)
         known = head if head is not None and head.state != StateName.DELETE.value else None
@@ -149,7 +149,7 @@ class _Bringing:
         before, asked = known.revision, known.approval_id
         if not _says_more(rule.document, document):
             return _item(where, rule.rule_id, "unchanged")
-        after = new_document(self._work, self._who, known, rule, self._comment, _ACTION)
+        after = replace_document(self._work, self._who, known, rule, self._comment, _ACTION)
         if after.revision != before:
             return _item(where, rule.rule_id, "changed")
         effect: ImportEffect = "unchanged" if after.approval_id == asked else "requested"

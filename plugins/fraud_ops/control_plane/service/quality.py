@@ -37,7 +37,7 @@ _MAX_VERSION: Final = 2**63 - 1
 
 
 def mark(work: UnitOfWork, who: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: MarkVerdict) -> Mark:
-    """Save an alert mark. Raises Refused, Invalid."""
+    """Save an alert mark. Raises RequestRefused, Invalid."""
     require(who, Permission.MARK)
     _check_alert_id(alert_id)
     if not (0 <= rule_id <= _MAX_VERSION and 0 <= rule_version <= _MAX_VERSION):
@@ -55,7 +55,7 @@ def mark(work: UnitOfWork, who: Actor, alert_id: str, rule_id: int, rule_version
 
 
 def unmark(work: UnitOfWork, who: Actor, alert_id: str) -> None:
-    """Remove an alert mark. Raises NotFound, Refused, Invalid."""
+    """Remove an alert mark. Raises NotFound, RequestRefused, Invalid."""
     require(who, Permission.MARK)
     _check_alert_id(alert_id)
     known = work.session.get(MarkRow, alert_id)
@@ -89,7 +89,7 @@ def mark_counts(session: Session) -> Mapping[int, tuple[int, int]]:
 
 
 def snooze(work: UnitOfWork, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> Snooze:
-    """Save a snooze. Raises NotFound, Refused, Invalid."""
+    """Save a snooze. Raises NotFound, RequestRefused, Invalid."""
     require(who, Permission.SNOOZE)
     head_of(work.session, rule_id)
     row = SnoozeRow(
@@ -108,7 +108,7 @@ def snooze(work: UnitOfWork, who: Actor, rule_id: int, key: Document | None, unt
 
 
 def unsnooze(work: UnitOfWork, who: Actor, snooze_id: int) -> None:
-    """End a snooze. Raises NotFound, Refused."""
+    """End a snooze. Raises NotFound, RequestRefused."""
     require(who, Permission.SNOOZE)
     row = work.session.get(SnoozeRow, snooze_id)
     if row is None or row.until_ms <= work.now_ms:

@@ -24,8 +24,8 @@ __all__ = [
     "export",
     "forms",
     "revision_of",
+    "revisions",
     "rows",
-    "versions",
 ]  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def forms(reader: RuleReader, document: str) -> tuple[str, str | None, str]:
     return export_documents([members], RuleFormat.YAML), line, "" if rule is None else describe(rule)
 
 
-def versions(session: Session, rule_id: int, *, limit: int, before: int | None) -> Page[Revision]:
+def revisions(session: Session, rule_id: int, *, limit: int, before: int | None) -> Page[Revision]:
     """List revisions, newest first. Raises NotFound."""
     head_of(session, rule_id)
     wanted = [RevisionRow.rule_id == rule_id]

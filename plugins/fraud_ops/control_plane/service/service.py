@@ -58,14 +58,17 @@ from fraud_rules.runtime.safe_text import is_unprintable
 __all__ = ["ControlService"]
 
 _MAX_QUERY_CHARS: Final = 200
-_MAX_PLACE: Final = 2**63 - 1
+_MAX_ID: Final = 2**63 - 1
 _IN_LOG: Final = tuple(state for state in StateName if state.in_log)
 
 _log = logging.getLogger(__name__)
 
 
 class ControlService:
-    """One instance per process. Several threads may use it."""
+    """Reads and changes rules, approvals, alert marks, snoozes, roles and the audit log.
+
+    A process has one instance, and all its threads may use it.
+    """
 
     def __init__(
         self,
@@ -82,9 +85,9 @@ class ControlService:
         self._clock_ms = clock_ms
         self._listeners: list[Callable[[RuleChanged], None]] = []
 
-    def listen(self, changed: Callable[[RuleChanged], None]) -> None:
-        """Call `changed` after each saved change, in the thread that saved it. The callback must return at once."""
-        self._listeners.append(changed)
+    def listen(self, listener: Callable[[RuleChanged], None]) -> None:
+        """Call `listener` after each saved change, in the thread that saved it. The callback must return at once."""
+        self._listeners.append(listener)
 
     # Reads of rules.
 
@@ -96,41 +99,41 @@ class ControlService:
 
         Raises Invalid for a malformed cursor or a limit out of bounds.
         """
-        self._check_list(limit, query)
-        after = None if cursor is None else _place(cursor)
+        self._check_page(limit, query)
+        after = None if cursor is None else _parse_cursor(cursor)
         with self._database.reading() as session:
             return rule_book.rows(session, state=state, query=query.strip(), limit=limit, after=after)
 
     def rule(self, rule_id: int) -> RuleWithForms:
         """Read a rule, which may be deleted. Raises NotFound."""
         with self._database.reading() as session:
-            return rule_book.detail(session, self._reader, _id(rule_id))
+            return rule_book.detail(session, self._reader, _storable_id(rule_id))
 
-    def versions(self, rule_id: int, *, limit: int = 200, before: int | None = None) -> Page[Revision]:
+    def revisions(self, rule_id: int, *, limit: int = 200, before: int | None = None) -> Page[Revision]:
         """List the revisions of a rule that are below `before`, newest first. Raises NotFound."""
-        self._check_list(limit)
+        self._check_page(limit)
         with self._database.reading() as session:
-            return rule_book.versions(session, _id(rule_id), limit=limit, before=_bound(before))
+            return rule_book.revisions(session, _storable_id(rule_id), limit=limit, before=_storable_bound(before))
 
     def diff(self, rule_id: int, before: int, after: int) -> list[Change]:
         """Compare two revisions, including the state (as `ruleState`). Raises NotFound."""
         with self._database.reading() as session:
-            return rule_book.diff(session, _id(rule_id), _id(before), _id(after))
+            return rule_book.diff(session, _storable_id(rule_id), _storable_id(before), _storable_id(after))
 
-    def validate(self, given: RuleInput, rule_id: int | None = None) -> Validation:
-        """Validate a rule without saving it. Compare it with the stored rule `rule_id`, or else with the stored rule
-        of its own id.
+    def validate(self, rule_input: RuleInput, rule_id: int | None = None) -> Validation:
+        """Validate a rule without saving it. `changes` compares it with the stored rule `rule_id`; without
+        `rule_id`, with the stored rule that has the id of the input.
         """
-        known = None if rule_id is None else self._known(rule_id)
-        wanted = ManagedMembers(None, StateName.DRAFT, free_id=1)
+        known = None if rule_id is None else self._stored_rule(rule_id)
+        managed = ManagedMembers(None, StateName.DRAFT, free_id=1)
         if known is not None:
-            wanted = ManagedMembers(known.rule_id, StateName(known.state), known=document_of(known.document))
+            managed = ManagedMembers(known.rule_id, StateName(known.state), known=document_of(known.document))
         try:
-            rule = self._reader.rule(given, wanted, strict=known is not None)
+            rule = self._reader.rule(rule_input, managed, strict=known is not None)
         except Invalid as error:
             reasons = [ProblemReason.model_validate(reason) for reason in error.reasons]
             return Validation(valid=False, reasons=reasons, document=None, yaml=None, text=None, says=None, changes=[])
-        known = known or self._known(rule.rule_id)
+        known = known or self._stored_rule(rule.rule_id)
         yaml, text, says = rule_book.forms(self._reader, encode_rule(rule))
         before: Document = {} if known is None else document_of(known.document)
         return Validation(
@@ -153,62 +156,64 @@ class ControlService:
 
     # Changes of rules. `revision` is the newest revision that the client has read (the ETag).
 
-    def create(self, who: Actor, given: RuleInput, comment: str = "") -> RuleWithForms:
-        """Create a rule as a draft, whatever state the input has. A rule without a ruleId gets a free id.
+    def create(self, actor: Actor, rule_input: RuleInput, comment: str = "") -> RuleWithForms:
+        """Create a rule as a draft. The state of the input is ignored. A rule without a ruleId gets a free id.
 
-        Raises Invalid, Refused, and Conflict if a rule with this id exists and is not deleted.
+        Raises Invalid, RequestRefused, and Conflict if a rule with this id exists and is not deleted.
         """
-        with self._working(who, comment) as work:
-            head = transitions.create(work, who, given, comment.strip())
+        with self._unit_of_work(actor, comment) as work:
+            head = transitions.create(work, actor, rule_input, comment.strip())
             return rule_book.detail(work.session, self._reader, head.rule_id)
 
-    def edit(self, who: Actor, rule_id: int, revision: int, given: RuleInput, comment: str = "") -> RuleWithForms:
+    def edit(
+        self, actor: Actor, rule_id: int, revision: int, rule_input: RuleInput, comment: str = ""
+    ) -> RuleWithForms:
         """Replace the document of a rule and keep its state. If the change needs approval, save a request (`pending`).
 
-        Raises NotFound, Conflict, Refused, Invalid.
+        Raises NotFound, Conflict, RequestRefused, Invalid.
         """
-        with self._working(who, comment) as work:
-            transitions.edit(work, who, _id(rule_id), revision, given, comment.strip())
+        with self._unit_of_work(actor, comment) as work:
+            transitions.edit(work, actor, _storable_id(rule_id), revision, rule_input, comment.strip())
             return rule_book.detail(work.session, self._reader, rule_id)
 
     def change_state(
-        self, who: Actor, rule_id: int, revision: int, state: StateName, comment: str = ""
+        self, actor: Actor, rule_id: int, revision: int, state: StateName, comment: str = ""
     ) -> RuleWithForms:
-        """Change the state of a rule, or request the change (`pending`). Raises NotFound, Conflict, Refused."""
-        with self._working(who, comment) as work:
-            transitions.change_state(work, who, _id(rule_id), revision, state, comment.strip())
+        """Change the state of a rule, or request the change (`pending`). Raises NotFound, Conflict, RequestRefused."""
+        with self._unit_of_work(actor, comment) as work:
+            transitions.change_state(work, actor, _storable_id(rule_id), revision, state, comment.strip())
             return rule_book.detail(work.session, self._reader, rule_id)
 
-    def rollback(self, who: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleWithForms:
+    def rollback(self, actor: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleWithForms:
         """Save the document of an earlier revision as a new revision, or request it (`pending`). The state stays.
 
-        Raises NotFound, Conflict, Refused, and Invalid if schema or limits have made the old document invalid.
+        Raises NotFound, Conflict, RequestRefused, and Invalid if schema or limits have made the old document invalid.
         """
-        with self._working(who, comment) as work:
-            transitions.rollback(work, who, _id(rule_id), revision, _id(to), comment.strip())
+        with self._unit_of_work(actor, comment) as work:
+            transitions.rollback(work, actor, _storable_id(rule_id), revision, _storable_id(to), comment.strip())
             return rule_book.detail(work.session, self._reader, rule_id)
 
-    def control(self, who: Actor, control: str, confirm: str = "", comment: str = "") -> ControlResult:
+    def control(self, actor: Actor, control: str, confirm: str = "", comment: str = "") -> ControlResult:
         """Send a control to the rule log. For all but EXPORT_RULES_CURRENT, `confirm` must repeat the control's name.
 
-        Raises Refused, Invalid.
+        Raises RequestRefused, Invalid.
         """
-        with self._working(who, comment) as work:
-            seq = transitions.control(work, who, control, confirm, comment.strip())
+        with self._unit_of_work(actor, comment) as work:
+            seq = transitions.control(work, actor, control, confirm, comment.strip())
             return ControlResult(control=ControlName(control), seq=seq)
 
     def import_rules(
-        self, who: Actor, content: str, form: RuleFormat | None = None, comment: str = "", *, dry_run: bool = False
+        self, actor: Actor, content: str, form: RuleFormat | None = None, comment: str = "", *, dry_run: bool = False
     ) -> ImportResult:
         """Import a file of rules, all of it or nothing (form None: detect the form from the content).
 
-        New rules become drafts, known rules get a new document and keep their state, and DELETE records end rules
-        (admins only). `dry_run` returns the effects and saves nothing. Raises Refused, and Invalid for content that
-        is unreadable or too large.
+        New rules become drafts, known rules get a new document and keep their state, and DELETE records delete rules
+        (admins only). `dry_run` returns the effects and saves nothing. Raises RequestRefused, and Invalid for content
+        that is unreadable or too large.
         """
-        records = imports.read_import(who, content, form, self._settings.bounds, self._reader.limits)
-        with self._working(who, comment) as work:
-            done = imports.import_rules(work, who, records, comment.strip())
+        records = imports.read_import(actor, content, form, self._settings.bounds, self._reader.limits)
+        with self._unit_of_work(actor, comment) as work:
+            done = imports.import_rules(work, actor, records, comment.strip())
             if dry_run or not done.applied:
                 work.roll_back_all()
                 return ImportResult(items=done.items, applied=False)
@@ -218,30 +223,30 @@ class ControlService:
 
     def approvals(self, *, open_only: bool = True, limit: int = 200, before: int | None = None) -> Page[Approval]:
         """List requests for approval with ids below `before`, newest first."""
-        self._check_list(limit)
+        self._check_page(limit)
         with self._database.reading() as session:
-            return rule_book.approvals(session, open_only=open_only, limit=limit, before=_bound(before))
+            return rule_book.approvals(session, open_only=open_only, limit=limit, before=_storable_bound(before))
 
-    def decide(self, who: Actor, approval_id: int, *, approve: bool, comment: str = "") -> Approval:
+    def decide(self, actor: Actor, approval_id: int, *, approve: bool, comment: str = "") -> Approval:
         """Approve or reject a request. Users withdraw their own requests by rejecting them.
 
-        Raises NotFound, Refused, and Conflict if the request has been decided or the rule has changed since.
+        Raises NotFound, RequestRefused, and Conflict if the request has been decided or the rule has changed since.
         """
-        with self._working(who, comment) as work:
-            decided = transitions.decide(work, who, _id(approval_id), comment.strip(), approve=approve)
+        with self._unit_of_work(actor, comment) as work:
+            decided = transitions.decide(work, actor, _storable_id(approval_id), comment.strip(), approve=approve)
             return Approval.model_validate(decided)
 
     # Alerts: marks and snoozes.
 
-    def mark(self, who: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: MarkVerdict) -> Mark:
-        """Mark an alert as fraud or not fraud; the newest mark counts. Raises Refused, Invalid."""
-        with self._working(who) as work:
-            return quality.mark(work, who, alert_id, rule_id, rule_version, verdict)
+    def mark(self, actor: Actor, alert_id: str, rule_id: int, rule_version: int, verdict: MarkVerdict) -> Mark:
+        """Mark an alert as fraud or not fraud; the newest mark counts. Raises RequestRefused, Invalid."""
+        with self._unit_of_work(actor) as work:
+            return quality.mark(work, actor, alert_id, rule_id, rule_version, verdict)
 
-    def unmark(self, who: Actor, alert_id: str) -> None:
-        """Remove a mark. Raises NotFound, Refused."""
-        with self._working(who) as work:
-            quality.unmark(work, who, alert_id)
+    def unmark(self, actor: Actor, alert_id: str) -> None:
+        """Remove a mark. Raises NotFound, RequestRefused."""
+        with self._unit_of_work(actor) as work:
+            quality.unmark(work, actor, alert_id)
 
     def marks(self, alert_ids: Iterable[str]) -> Mapping[str, Mark]:
         """Read the marks of these alerts (at most 10,000), by alert id."""
@@ -258,17 +263,17 @@ class ControlService:
         with self._database.reading() as session:
             return quality.snoozes(session, self._clock_ms())
 
-    def snooze(self, who: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> Snooze:
-        """Snooze alerts of a rule, or of one key of it. Raises NotFound, Refused, and Invalid for a time in the past or
-        too far ahead.
+    def snooze(self, actor: Actor, rule_id: int, key: Document | None, until_ms: int, reason: str) -> Snooze:
+        """Snooze alerts of a rule, or of one key of it. Raises NotFound, RequestRefused, and Invalid for a time in the
+        past or too far ahead.
         """
-        with self._working(who, reason, "reason") as work:
-            return quality.snooze(work, who, _id(rule_id), key, until_ms, reason.strip())
+        with self._unit_of_work(actor, reason, "reason") as work:
+            return quality.snooze(work, actor, _storable_id(rule_id), key, until_ms, reason.strip())
 
-    def unsnooze(self, who: Actor, snooze_id: int) -> None:
-        """End a snooze now. Raises NotFound, Refused."""
-        with self._working(who) as work:
-            quality.unsnooze(work, who, _id(snooze_id))
+    def unsnooze(self, actor: Actor, snooze_id: int) -> None:
+        """End a snooze now. Raises NotFound, RequestRefused."""
+        with self._unit_of_work(actor) as work:
+            quality.unsnooze(work, actor, _storable_id(snooze_id))
 
     # Roles and the audit log.
 
@@ -282,25 +287,25 @@ class ControlService:
         with self._database.reading() as session:
             return bindings.bindings(session, self._settings)
 
-    def bind(self, who: Actor, user: str, role: Role) -> Binding:
-        """Give a user a role. Raises Refused (also if the last admin would lose the role), Invalid."""
-        with self._working(who) as work:
-            return bindings.bind(work, who, user, role)
+    def bind(self, actor: Actor, user: str, role: Role) -> Binding:
+        """Give a user a role. Raises RequestRefused (also if the last admin would lose the role), Invalid."""
+        with self._unit_of_work(actor) as work:
+            return bindings.bind(work, actor, user, role)
 
-    def unbind(self, who: Actor, user: str) -> None:
-        """Remove a user's role, which may come from the settings. Raises NotFound, Refused."""
-        with self._working(who) as work:
-            bindings.unbind(work, who, user)
+    def unbind(self, actor: Actor, user: str) -> None:
+        """Remove a user's role, which may come from the settings. Raises NotFound, RequestRefused."""
+        with self._unit_of_work(actor) as work:
+            bindings.unbind(work, actor, user)
 
     def audit_rows(self, *, before: int | None = None, limit: int = 200, rule_id: int | None = None) -> Page[AuditRow]:
         """List the rows of the audit log below `before`, newest first."""
-        self._check_list(limit)
-        wanted = [AuditEntry.seq < (_MAX_PLACE if before is None else _id(before))]
+        self._check_page(limit)
+        wanted = [AuditEntry.seq < (_MAX_ID if before is None else _storable_id(before))]
         if rule_id is not None:
-            wanted.append(AuditEntry.rule_id == _id(rule_id))
+            wanted.append(AuditEntry.rule_id == _storable_id(rule_id))
         with self._database.reading() as session:
-            asked = select(AuditEntry).where(*wanted).order_by(AuditEntry.seq.desc()).limit(limit + 1)
-            found = session.scalars(asked).all()
+            query = select(AuditEntry).where(*wanted).order_by(AuditEntry.seq.desc()).limit(limit + 1)
+            found = session.scalars(query).all()
         shown = found[:limit]
         return Page(tuple(map(AuditRow.model_validate, shown)), str(shown[-1].seq) if len(found) > limit else None)
 
@@ -311,53 +316,53 @@ class ControlService:
 
     def outbox(self) -> OutboxState:
         """Count the changes that wait for the rule log."""
-        waits = OutboxRow.log_version.is_(None)
+        unpublished = OutboxRow.log_version.is_(None)
         with self._database.reading() as session:
-            found = session.execute(select(func.count(), func.min(OutboxRow.created_ms)).where(waits)).one()
+            found = session.execute(select(func.count(), func.min(OutboxRow.created_ms)).where(unpublished)).one()
         return OutboxState(found[0], found[1])
 
     @contextmanager
-    def _working(self, who: Actor, remark: str = "", named: str = "comment") -> Iterator[UnitOfWork]:
+    def _unit_of_work(self, actor: Actor, text: str = "", member: str = "comment") -> Iterator[UnitOfWork]:
         """Run a change in the writer's transaction, and call the listeners after the commit."""
-        bindings.check_user(who.user)
-        most = self._settings.bounds.comment_chars
-        if len(remark) > most or is_unprintable(remark):
-            raise Invalid([Reason(named, f"must be text of at most {most} characters")])
+        bindings.check_user(actor.user)
+        maximum = self._settings.bounds.comment_chars
+        if len(text) > maximum or is_unprintable(text):
+            raise Invalid([Reason(member, f"must be text of at most {maximum} characters")])
         with self._database.writing() as session:
             work = UnitOfWork(session, self._settings, self._reader, self._clock_ms())
             yield work
         for changed in work.changed:
-            self._report(changed)
+            self._notify(changed)
 
-    def _report(self, changed: RuleChanged) -> None:
+    def _notify(self, changed: RuleChanged) -> None:
         for listener in self._listeners:
             try:
                 listener(changed)
             except Exception:  # noqa: BLE001 -- the change is saved, so a failing listener must not fail the request
                 _log.exception("a listener of the control plane failed")
 
-    def _known(self, rule_id: int) -> RuleHead | None:
+    def _stored_rule(self, rule_id: int) -> RuleHead | None:
         with self._database.reading() as session:
-            return session.get(RuleHead, _id(rule_id))
+            return session.get(RuleHead, _storable_id(rule_id))
 
-    def _check_list(self, limit: int, query: str = "") -> None:
-        most = self._settings.bounds.page
-        if not 1 <= limit <= most:
-            raise Invalid([Reason("limit", f"must be from 1 to {most}")])
+    def _check_page(self, limit: int, query: str = "") -> None:
+        maximum = self._settings.bounds.page
+        if not 1 <= limit <= maximum:
+            raise Invalid([Reason("limit", f"must be from 1 to {maximum}")])
         if len(query) > _MAX_QUERY_CHARS or is_unprintable(query):
             raise Invalid([Reason("q", f"must be text of at most {_MAX_QUERY_CHARS} characters")])
 
 
-def _place(cursor: str) -> int:
+def _parse_cursor(cursor: str) -> int:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
         raise Invalid([Reason("cursor", "is not a cursor of this list")])
-    return _id(int(cursor))
+    return _storable_id(int(cursor))
 
 
-def _bound(before: int | None) -> int | None:
-    return None if before is None else _id(before)
+def _storable_bound(before: int | None) -> int | None:
+    return None if before is None else _storable_id(before)
 
 
-def _id(number: int) -> int:
-    """Return the number if the database can hold it, else -1, which is no object's id."""
-    return number if 0 <= number <= _MAX_PLACE else -1
+def _storable_id(number: int) -> int:
+    """The number if the database can hold it; otherwise -1, which no object has as its id."""
+    return number if 0 <= number <= _MAX_ID else -1

@@ -79,7 +79,7 @@ class WhatIfRunner:
         self._closed = False
 
     def start(self, question: WhatIfQuestion) -> WhatIfRun:
-        """Queue a what-if. Raises Refused if too many wait already."""
+        """Queue a what-if. Raises RequestRefused if too many wait already."""
         with self._lock:
             if len(self._waiting) >= _WAITING or self._closed:
                 raise RequestRefused(f"{len(self._waiting)} what-ifs are already waiting: try again when they are done")

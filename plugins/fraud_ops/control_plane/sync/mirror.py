@@ -1,9 +1,9 @@
 """Copies the rule log into the store: marks our records as published, and applies the records of other writers.
 
-The log decides. A record of another writer (`seed`, `cli`, another tool) becomes a revision, so that the store shows
-the rules in force. If we saved a change before we read that record, and our record comes after it in the log, ours
-stays in force. The other revision then goes into the history and never is the newest. A record that is not a valid
-change has no effect; it becomes a row of the audit log.
+The rule log determines the rules in force. A record of another writer (`seed`, `cli`, another tool) becomes a revision,
+so that the store shows these rules. If a record of this store comes later in the log than that record, but was saved
+before the mirror read it, the record of this store stays in force. The revision of the other writer is then saved only
+in the history. A record that is not a valid change has no effect and becomes a row of the audit log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fraud_ops.control_plane.domain.rule_input import RuleReader
 from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, save
-from fraud_ops.control_plane.service.transitions import end_all
+from fraud_ops.control_plane.service.transitions import delete_all
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
@@ -40,7 +40,7 @@ STORE_HEADER: Final = "control-store"
 SEQ_HEADER: Final = "control-seq"
 AUDIT_HEADER: Final = "control-audit"
 
-_SOMEBODY: Final = "somebody"
+_UNKNOWN_SOURCE: Final = "somebody"
 _FROM_LOG: Final = "from the rule log"
 
 
@@ -54,10 +54,10 @@ def log_mirror(
     report: Callable[[RuleChanged], None] = lambda changed: None,
 ) -> TopicConsumer:
     """Create the consumer that copies the rule log into this store."""
-    ours = store_id(database).encode()
+    own_store = store_id(database).encode()
 
     def apply_record(work: UnitOfWork, record: Record) -> None:
-        _apply_record(work, record, ours)
+        _apply_record(work, record, own_store)
 
     return TopicConsumer(database, ConsumedTopic(kafka, topic, NAME), settings, reader, clock_ms, apply_record, report)
 
@@ -77,68 +77,69 @@ def mark_published(work: UnitOfWork, seq: int, offset: int) -> None:
     work.changed.append(RuleChanged(*marked))
 
 
-def mark_arrived(work: UnitOfWork, record: Record, ours: bytes) -> bool:
-    """Mark a record of our outbox as published; False for a record of another writer."""
-    seq = _own(work, record, ours)
+def mark_arrived(work: UnitOfWork, record: Record, own_store: bytes) -> bool:
+    """Mark a record of this store's outbox as published. Return False for a record of another writer."""
+    seq = _own_seq(work, record, own_store)
     if seq is not None:
         mark_published(work, seq, record.offset)
     return seq is not None
 
 
-def _apply_record(work: UnitOfWork, record: Record, ours: bytes) -> None:
-    if mark_arrived(work, record, ours):
+def _apply_record(work: UnitOfWork, record: Record, own_store: bytes) -> None:
+    if mark_arrived(work, record, own_store):
         return
     entry = read_entry(record.offset, record.append_ms, record.value, work.reader.schema, work.reader.limits)
     if entry.change is None:
         raise RuleRejected(entry.reasons, entry.rejected_id)
-    who = _source_of(record)
+    source = _source_of(record)
     match entry.change:
         case Rule() as rule:
-            _foreign_rule(work, entry, rule, who)
+            _apply_foreign_rule(work, entry, rule, source)
         case RuleDeletion(rule_id):
-            _foreign_end(work, entry, rule_id, who)
+            _apply_foreign_deletion(work, entry, rule_id, source)
         case Control(kind):
-            _foreign_control(work, entry, kind, who)
+            _apply_foreign_control(work, entry, kind, source)
 
 
-def _own(work: UnitOfWork, record: Record, ours: bytes) -> int | None:
-    """Return the outbox number of a record that equals its row in our outbox, byte by byte; None for other records.
+def _own_seq(work: UnitOfWork, record: Record, own_store: bytes) -> int | None:
+    """The outbox number of a record whose bytes equal its outbox row; None for other records.
 
-    A store that was restored from a backup may have used its numbers twice. Such a record counts as another writer's.
+    A store that was restored from a backup may use outbox numbers twice. A record with such a number and other bytes
+    counts as another writer's.
     """
     headers = dict(record.headers)
     number = headers.get(SEQ_HEADER) or b""
-    if headers.get(STORE_HEADER) != ours or not (number.isdigit() and len(number) < 19):
+    if headers.get(STORE_HEADER) != own_store or not (number.isdigit() and len(number) < 19):
         return None
     row = work.session.get(OutboxRow, int(number))
     return row.seq if row is not None and (row.key, row.value) == (record.key, record.value) else None
 
 
-def _foreign_rule(work: UnitOfWork, entry: LogEntry, rule: Rule, who: str) -> None:
+def _apply_foreign_rule(work: UnitOfWork, entry: LogEntry, rule: Rule, source: str) -> None:
     new = NewRevision(
         state=StateName(rule.state.value),
         document=encode_document(rule.document).decode(),
-        source=who,
-        who=who,
-        author=who,
+        source=source,
+        who=source,
+        author=source,
         action="log.rule",
         comment=_FROM_LOG,
         publish=False,
         detail={"logVersion": entry.version},
         at_ms=entry.append_ms,
     )
-    _put(work, entry, rule.rule_id, new)
+    _save_in_log_order(work, entry, rule.rule_id, new)
 
 
-def _foreign_end(work: UnitOfWork, entry: LogEntry, rule_id: int, who: str) -> None:
+def _apply_foreign_deletion(work: UnitOfWork, entry: LogEntry, rule_id: int, source: str) -> None:
     head = work.session.get(RuleHead, rule_id)
     if head is None or not StateName(head.state).in_log:
         return
     new = NewRevision(
         state=StateName.DELETE,
         document=head.document,
-        source=who,
-        who=who,
+        source=source,
+        who=source,
         author=head.author,
         action="log.delete",
         comment=_FROM_LOG,
@@ -146,29 +147,29 @@ def _foreign_end(work: UnitOfWork, entry: LogEntry, rule_id: int, who: str) -> N
         detail={"logVersion": entry.version},
         at_ms=entry.append_ms,
     )
-    _put(work, entry, rule_id, new)
+    _save_in_log_order(work, entry, rule_id, new)
 
 
-def _put(work: UnitOfWork, entry: LogEntry, rule_id: int, new: NewRevision) -> None:
-    later = _overtaken_by(work, rule_id, entry.version)
+def _save_in_log_order(work: UnitOfWork, entry: LogEntry, rule_id: int, new: NewRevision) -> None:
+    later = _later_own_change(work, rule_id, entry.version)
     head = work.session.get(RuleHead, rule_id)
     if later is None:
         save(work, head, rule_id, new, log_version=entry.version)
     elif head is None:
         head = save(work, None, rule_id, new, log_version=entry.version)
-        ended = NewRevision(
+        deleted = NewRevision(
             StateName.DELETE, new.document, new.source, new.who, new.author, "rule.delete_all", publish=False
         )
-        save(work, head, rule_id, ended, outbox_seq=later.seq, log_version=later.log_version)
+        save(work, head, rule_id, deleted, outbox_seq=later.seq, log_version=later.log_version)
     else:
-        _into_history(work, entry, head, new)
+        _save_to_history(work, entry, head, new)
 
 
-def _into_history(work: UnitOfWork, entry: LogEntry, head: RuleHead, new: NewRevision) -> None:
+def _save_to_history(work: UnitOfWork, entry: LogEntry, head: RuleHead, new: NewRevision) -> None:
     head.last_revision += 1
     facts = {"revision": head.last_revision, "state": new.state.value, "document": document_of(new.document)}
-    deed = AuditRecord(new.who, "log.overtaken", f"rule {head.rule_id}", None, facts | new.detail, head.rule_id)
-    work.append_audit(deed)
+    overtaken = AuditRecord(new.who, "log.overtaken", f"rule {head.rule_id}", None, facts | new.detail, head.rule_id)
+    work.append_audit(overtaken)
     work.session.add(
         RevisionRow(
             rule_id=head.rule_id,
@@ -186,34 +187,38 @@ def _into_history(work: UnitOfWork, entry: LogEntry, head: RuleHead, new: NewRev
     )
 
 
-def _foreign_control(work: UnitOfWork, entry: LogEntry, kind: ControlType, who: str) -> None:
+def _apply_foreign_control(work: UnitOfWork, entry: LogEntry, kind: ControlType, source: str) -> None:
     detail = {"logVersion": entry.version}
-    work.append_audit(AuditRecord(who, "log.control", kind.value, None, detail))
+    work.append_audit(AuditRecord(source, "log.control", kind.value, None, detail))
     if kind is ControlType.DELETE_RULES_ALL:
-        end_all(work, who, who, _FROM_LOG, log_version=entry.version, keep=_later_than(work, entry.version))
+        delete_all(
+            work, source, source, _FROM_LOG, log_version=entry.version, keep=_rules_changed_after(work, entry.version)
+        )
     work.changed.append(RuleChanged(None, None))
 
 
-def _overtaken_by(work: UnitOfWork, rule_id: int, version: int) -> OutboxRow | None:
-    """Find our newest change to this rule, or to all rules, that comes after this offset of the log."""
+def _later_own_change(work: UnitOfWork, rule_id: int, version: int) -> OutboxRow | None:
+    """This store's newest change to the rule, or to all rules, that the log has or will have after offset `version`."""
     later = or_(OutboxRow.log_version.is_(None), OutboxRow.log_version > version)
-    about = or_(OutboxRow.rule_id == rule_id, OutboxRow.wipes)
-    return work.session.scalars(select(OutboxRow).where(about, later).order_by(OutboxRow.seq.desc()).limit(1)).first()
+    concerned = or_(OutboxRow.rule_id == rule_id, OutboxRow.wipes)
+    return work.session.scalars(
+        select(OutboxRow).where(concerned, later).order_by(OutboxRow.seq.desc()).limit(1)
+    ).first()
 
 
-def _later_than(work: UnitOfWork, version: int) -> frozenset[int]:
-    """List the rules that our changes put in force after this offset of the log."""
-    waits = or_(OutboxRow.log_version.is_(None), OutboxRow.log_version > version)
-    found = work.session.scalars(select(OutboxRow.rule_id).where(waits, OutboxRow.rule_id.is_not(None)).distinct())
+def _rules_changed_after(work: UnitOfWork, version: int) -> frozenset[int]:
+    """The ids of the rules with a change of this store that the log has or will have after offset `version`."""
+    later = or_(OutboxRow.log_version.is_(None), OutboxRow.log_version > version)
+    found = work.session.scalars(select(OutboxRow.rule_id).where(later, OutboxRow.rule_id.is_not(None)).distinct())
     return frozenset(rule_id for rule_id in found if rule_id is not None)
 
 
 def _source_of(record: Record) -> str:
-    """Read the writer from the record's `source`."""
+    """The record's member `source`, which names the writer; `somebody` if it has no readable one."""
     value = (record.value or b"").strip()
     try:
         members = decoded(value) if value.startswith(b"{") else {}
     except UNDECODABLE:
         members = {}
     source = members.get("source")
-    return source if isinstance(source, str) and source.isascii() and source.isprintable() else _SOMEBODY
+    return source if isinstance(source, str) and source.isascii() and source.isprintable() else _UNKNOWN_SOURCE

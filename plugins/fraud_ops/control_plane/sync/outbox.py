@@ -1,9 +1,10 @@
 """Publishes the outbox to the rule log: each record once, in the order in which the changes were saved.
 
 One process publishes at a time. If two processes try, Kafka decides: opening the transactional id fences the earlier
-publisher. After that, no record of an earlier publisher can arrive. The publisher then finds the records that had
-arrived by their headers, marks them, and publishes only the rest. If a process dies with an open transaction, readers
-of committed records wait until the next publisher opens, or until the transaction times out after `_OPEN_S`.
+publisher. After that, no record of an earlier publisher can arrive. The new publisher reads the headers of the
+unread records in the log to find which of its outbox records have arrived. It marks these as published and publishes
+only the rest. If a process dies with an open transaction, readers of committed records wait until the next publisher
+opens, or until the transaction times out after `_TRANSACTION_TIMEOUT_S`.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ from fraud_rules.runtime.retry import RepeatedWork
 
 __all__ = ["Publisher"]
 
-_BUNDLE: Final = 200
+_MAX_RECORDS: Final = 200
 _POLL_INTERVAL_S: Final = 0.1
-_OPEN_S: Final = 10.0
+_TRANSACTION_TIMEOUT_S: Final = 10.0
 
 
 class Publisher:
-    """One instance per process. A thread executes `run`; the code that saved a change calls `wake`."""
+    """Writes the outbox records to the rule log. One thread of the process executes `run`; each saved change calls
+    `wake`.
+    """
 
     def __init__(
         self,
@@ -84,23 +87,23 @@ class Publisher:
                 attempt.stands_by()
 
     def _publish(self, stop: threading.Event, attempt: RepeatedWork, lead: Leadership) -> None:
-        writer = BatchWriter(self._kafka, self._settings.name, timeout_s=_OPEN_S)
+        writer = BatchWriter(self._kafka, self._settings.name, timeout_s=_TRANSACTION_TIMEOUT_S)
         writer.open()
         self._mirror.each_unread(lambda work, record: mark_arrived(work, record, self._store))
         attempt.succeeds()
         while not stop.is_set():
             lead.check()
-            rows = self._waiting()
+            rows = self._unpublished()
             if rows:
                 self._mark_published(rows, writer.append([self._record(row) for row in rows]))
             else:
                 self._woken.wait(_POLL_INTERVAL_S)
                 self._woken.clear()
 
-    def _waiting(self) -> Sequence[OutboxRow]:
-        asked = select(OutboxRow).where(OutboxRow.log_version.is_(None)).order_by(OutboxRow.seq).limit(_BUNDLE)
+    def _unpublished(self) -> Sequence[OutboxRow]:
+        query = select(OutboxRow).where(OutboxRow.log_version.is_(None)).order_by(OutboxRow.seq).limit(_MAX_RECORDS)
         with self._database.reading() as session:
-            return session.scalars(asked).all()
+            return session.scalars(query).all()
 
     def _record(self, row: OutboxRow) -> OutRecord:
         headers = [

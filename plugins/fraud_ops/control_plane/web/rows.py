@@ -13,7 +13,7 @@ from fraud_ops.control_plane.web.convert import activation_of, pending_activatio
 from fraud_ops.control_plane.web.schemas import rules as shapes
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["activation", "detail", "quality_of", "rows", "versions"]
+__all__ = ["activation", "detail", "quality_of", "revisions", "rows"]
 
 
 def rows(parts: Parts, found: Iterable[views.StoredRule]) -> list[shapes.RuleRow]:
@@ -35,7 +35,7 @@ def detail(parts: Parts, found: views.RuleWithForms, status: int = 200) -> Respo
     return answer(shape, status, {"ETag": f'"{found.row.revision}"'})
 
 
-def versions(parts: Parts, rule_id: int, found: Iterable[views.Revision]) -> list[shapes.Version]:
+def revisions(parts: Parts, rule_id: int, found: Iterable[views.Revision]) -> list[shapes.Version]:
     """Add activations to revisions."""
     return [shapes.Version(**dict(each), activation=activation(parts, each.log_version, rule_id)) for each in found]
 

@@ -17,7 +17,7 @@ from fraud_ops.control_plane.feed.events import (
     FeedRuleChange,
     with_snooze,
 )
-from fraud_ops.control_plane.feed.hub import Writer
+from fraud_ops.control_plane.feed.hub import EventEncoder
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.feed.place import FeedPlace
 from fraud_ops.control_plane.web.answer import encode
@@ -53,18 +53,18 @@ class AlertText:
         return alert.json[:-1] + more
 
 
-class EventText(Writer):
+class EventText(EventEncoder):
     """Encodes events as lines of a stream. JSON has no raw line breaks, so no text can break out of its line."""
 
     def __init__(self, alerts: AlertText, snoozing: Callable[[], Snoozing]) -> None:
         self._alerts = alerts
         self._snoozing = snoozing
 
-    def refreshed(self, events: Sequence[Event]) -> Sequence[Event]:
+    def refresh(self, events: Sequence[Event]) -> Sequence[Event]:
         snoozing = self._snoozing()
         return [with_snooze(event, snoozing) for event in events]
 
-    def write(self, events: Sequence[Event], place: FeedPlace) -> bytes:
+    def encode(self, events: Sequence[Event], place: FeedPlace) -> bytes:
         event = events[0]
         match event:
             case FeedAlert() if len(events) == 1:

@@ -175,12 +175,12 @@ class Faulty(EventText):
         self._unwritable = unwritable
         self.threads: set[str] = set()
 
-    def write(self, events: Sequence[Event], place: FeedPlace) -> bytes:
+    def encode(self, events: Sequence[Event], place: FeedPlace) -> bytes:
         self.threads.add(threading.current_thread().name)
         offsets = [event.offset for event in events if isinstance(event, FeedAlert)]
         if self._unwritable in offsets:
             raise RuntimeError("unforeseen")
-        return super().write(events, place)
+        return super().encode(events, place)
 
 
 def test_an_event_that_cannot_be_encoded_is_a_gap_and_delays_no_other() -> None:
@@ -271,7 +271,7 @@ def test_text_in_an_alert_cannot_end_its_line() -> None:
     memory = FeedMemory()
     text = json.dumps(json.loads(alert_json(1, key={"payeeId": "x\nevent: gap\n\n"})), indent=2).encode()
     seen = read_alert(FeedSource.ALERTS, 1, 1, text)
-    written = EventText(AlertText(memory), Snoozing).write([seen], FeedPlace())
+    written = EventText(AlertText(memory), Snoozing).encode([seen], FeedPlace())
     name, _, data = written.decode().strip().split("\n")
     assert name == "event: alert"
     assert json.loads(data.removeprefix("data: "))["key"] == {"payeeId": "x\nevent: gap\n\n"}

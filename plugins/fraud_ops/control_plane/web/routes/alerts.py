@@ -148,7 +148,8 @@ def quality(parts: CurrentParts) -> Response:
     """Read the quality of each rule, over the alerts in memory."""
     marks, flooding = parts.marks(), parts.guard.flooding
     items = [
-        _quality(each, marks.get(each.rule_id, (0, 0)), flooding=each.rule_id in flooding) for each in parts.fired()
+        _quality(each, marks.get(each.rule_id, (0, 0)), flooding=each.rule_id in flooding)
+        for each in parts.fire_stats()
     ]
     return answer(shapes.QualityTable(items=items))
 

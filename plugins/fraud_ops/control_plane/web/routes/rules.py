@@ -17,7 +17,7 @@ from fraud_ops.control_plane.web.convert import activation_of
 from fraud_ops.control_plane.web.dependencies import CurrentParts
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
-from fraud_ops.control_plane.web.schemas import rules as shapes
+from fraud_ops.control_plane.web.schemas import rules as schemas
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
 from fraud_rules.codec.rules.export import RuleFormat
 
@@ -32,16 +32,16 @@ IfMatch = Annotated[
 Cursor = Annotated[str | None, Query(max_length=200)]
 Revision = Annotated[int, Query(ge=1, le=2**53)]
 Before = Annotated[int | None, Query(ge=1, le=MAX_ID)]
-Most = Annotated[int, Query(ge=1, le=200)]
+Limit = Annotated[int, Query(ge=1, le=200)]
 
 _ETAG = re.compile(r'(?:W/)?"([0-9]{1,15})"', re.ASCII)
-_WAITS: dict[int | str, dict[str, Any]] = {
-    202: {"model": shapes.RuleDetail, "description": "The change waits for the approval of a second person."}
+_AWAITS_APPROVAL: dict[int | str, dict[str, Any]] = {
+    202: {"model": schemas.RuleDetail, "description": "The change waits for the approval of a second person."}
 }
-_FILES = {RuleFormat.JSON: "application/json", RuleFormat.YAML: "application/yaml", RuleFormat.TEXT: "text/plain"}
+_MEDIA_TYPES = {RuleFormat.JSON: "application/json", RuleFormat.YAML: "application/yaml", RuleFormat.TEXT: "text/plain"}
 
 
-@routes.get("/rules", response_model=shapes.Rules, openapi_extra=least("viewer"))
+@routes.get("/rules", response_model=schemas.Rules, openapi_extra=least("viewer"))
 def list_rules(
     parts: CurrentParts,
     state: StateName | None = None,
@@ -51,52 +51,54 @@ def list_rules(
 ) -> Response:
     """List rules by id. `q` searches id, name, description and owner. Deleted rules appear only with `state=DELETE`."""
     page = parts.service.rules(state=state, query=q, limit=limit, cursor=cursor)
-    return answer(shapes.Rules(items=rows.rows(parts, page.items), next=page.next))
+    return answer(schemas.Rules(items=rows.rows(parts, page.items), next=page.next))
 
 
-@routes.post("/rules", status_code=201, response_model=shapes.RuleDetail, openapi_extra=least("analyst"))
-def create_rule(parts: CurrentParts, who: CurrentActor, body: shapes.WriteRequest) -> Response:
+@routes.post("/rules", status_code=201, response_model=schemas.RuleDetail, openapi_extra=least("analyst"))
+def create_rule(parts: CurrentParts, actor: CurrentActor, body: schemas.WriteRequest) -> Response:
     """Save a new rule as a draft. A rule without a `ruleId` gets a free id."""
-    return rows.detail(parts, parts.service.create(who, _rule_input(body), body.comment), 201)
+    return rows.detail(parts, parts.service.create(actor, _rule_input(body), body.comment), 201)
 
 
 @routes.post("/rules/validate", response_model=views.Validation, openapi_extra=least("analyst"))
-def validate_rule(parts: CurrentParts, body: shapes.ValidateRequest) -> Response:
+def validate_rule(parts: CurrentParts, body: schemas.ValidateRequest) -> Response:
     """Validate a rule and list all faults. This saves nothing."""
     return answer(parts.service.validate(_rule_input(body), body.rule_id))
 
 
-@routes.get("/refused-records", response_model=shapes.RefusedRecords, openapi_extra=least("viewer"))
+@routes.get("/refused-records", response_model=schemas.RefusedRecords, openapi_extra=least("viewer"))
 def list_refused_records(parts: CurrentParts) -> Response:
     """List the newest 50 records of the rule log that the detector rejected, with its reasons, newest first."""
-    return answer(shapes.RefusedRecords(items=[activation_of(each) for each in parts.memory.refused()]))
+    return answer(schemas.RefusedRecords(items=[activation_of(each) for each in parts.memory.refused()]))
 
 
-@routes.get("/rules/{rule_id}", response_model=shapes.RuleDetail, openapi_extra=least("viewer"))
+@routes.get("/rules/{rule_id}", response_model=schemas.RuleDetail, openapi_extra=least("viewer"))
 def get_rule(parts: CurrentParts, rule_id: Id) -> Response:
     """Read a rule, with its revision as the ETag."""
     return rows.detail(parts, parts.service.rule(rule_id))
 
 
-@routes.put("/rules/{rule_id}", response_model=shapes.RuleDetail, responses=_WAITS, openapi_extra=least("analyst"))
+@routes.put(
+    "/rules/{rule_id}", response_model=schemas.RuleDetail, responses=_AWAITS_APPROVAL, openapi_extra=least("analyst")
+)
 def edit_rule(
-    parts: CurrentParts, who: CurrentActor, rule_id: Id, body: shapes.WriteRequest, if_match: IfMatch = None
+    parts: CurrentParts, actor: CurrentActor, rule_id: Id, body: schemas.WriteRequest, if_match: IfMatch = None
 ) -> Response:
     """Save a new revision, or request it if it needs approval (202)."""
     revision = _revision_read(if_match)
     return _change_response(
-        parts, parts.service.edit(who, rule_id, revision, _rule_input(body), body.comment), revision
+        parts, parts.service.edit(actor, rule_id, revision, _rule_input(body), body.comment), revision
     )
 
 
-@routes.get("/rules/{rule_id}/versions", response_model=shapes.Versions, openapi_extra=least("viewer"))
-def list_versions(parts: CurrentParts, rule_id: Id, before: Before = None, limit: Most = 100) -> Response:
+@routes.get("/rules/{rule_id}/versions", response_model=schemas.Versions, openapi_extra=least("viewer"))
+def list_versions(parts: CurrentParts, rule_id: Id, before: Before = None, limit: Limit = 100) -> Response:
     """List the revisions, newest first."""
-    page = parts.service.versions(rule_id, limit=limit, before=before)
-    return answer(shapes.Versions(items=rows.versions(parts, rule_id, page.items), next=page.next))
+    page = parts.service.revisions(rule_id, limit=limit, before=before)
+    return answer(schemas.Versions(items=rows.revisions(parts, rule_id, page.items), next=page.next))
 
 
-@routes.get("/rules/{rule_id}/diff", response_model=shapes.Diff, openapi_extra=least("viewer"))
+@routes.get("/rules/{rule_id}/diff", response_model=schemas.Diff, openapi_extra=least("viewer"))
 def diff_versions(
     parts: CurrentParts,
     rule_id: Id,
@@ -104,105 +106,111 @@ def diff_versions(
     until: Annotated[Revision, Query(alias="to")],
 ) -> Response:
     """Compare two revisions."""
-    return answer(shapes.Diff(changes=parts.service.diff(rule_id, since, until)))
+    return answer(schemas.Diff(changes=parts.service.diff(rule_id, since, until)))
 
 
 @routes.post(
-    "/rules/{rule_id}/state", response_model=shapes.RuleDetail, responses=_WAITS, openapi_extra=least("analyst")
+    "/rules/{rule_id}/state",
+    response_model=schemas.RuleDetail,
+    responses=_AWAITS_APPROVAL,
+    openapi_extra=least("analyst"),
 )
 def change_state(
-    parts: CurrentParts, who: CurrentActor, rule_id: Id, body: shapes.StateRequest, if_match: IfMatch = None
+    parts: CurrentParts, actor: CurrentActor, rule_id: Id, body: schemas.StateRequest, if_match: IfMatch = None
 ) -> Response:
     """Change the state of a rule, or request the change if it needs approval (202)."""
     revision = _revision_read(if_match)
     return _change_response(
-        parts, parts.service.change_state(who, rule_id, revision, body.state, body.comment), revision
+        parts, parts.service.change_state(actor, rule_id, revision, body.state, body.comment), revision
     )
 
 
 @routes.post(
-    "/rules/{rule_id}/rollback", response_model=shapes.RuleDetail, responses=_WAITS, openapi_extra=least("analyst")
+    "/rules/{rule_id}/rollback",
+    response_model=schemas.RuleDetail,
+    responses=_AWAITS_APPROVAL,
+    openapi_extra=least("analyst"),
 )
 def roll_back(
-    parts: CurrentParts, who: CurrentActor, rule_id: Id, body: shapes.RollbackRequest, if_match: IfMatch = None
+    parts: CurrentParts, actor: CurrentActor, rule_id: Id, body: schemas.RollbackRequest, if_match: IfMatch = None
 ) -> Response:
     """Save an old revision's document as a new revision, or request it if it needs approval (202)."""
     revision = _revision_read(if_match)
     return _change_response(
-        parts, parts.service.rollback(who, rule_id, revision, body.revision, body.comment), revision
+        parts, parts.service.rollback(actor, rule_id, revision, body.revision, body.comment), revision
     )
 
 
-@routes.get("/approvals", response_model=shapes.Approvals, openapi_extra=least("viewer"))
+@routes.get("/approvals", response_model=schemas.Approvals, openapi_extra=least("viewer"))
 def list_approvals(
     parts: CurrentParts,
     *,
     open_only: Annotated[bool, Query(alias="open")] = True,
     before: Before = None,
-    limit: Most = 100,
+    limit: Limit = 100,
 ) -> Response:
     """List the requests for approval that are open; with `open=false`, also those that are decided."""
     page = parts.service.approvals(open_only=open_only, limit=limit, before=before)
-    return answer(shapes.Approvals(items=list(page.items), next=page.next))
+    return answer(schemas.Approvals(items=list(page.items), next=page.next))
 
 
 @routes.post("/approvals/{approval_id}/approve", response_model=views.Approval, openapi_extra=least("approver"))
-def approve(parts: CurrentParts, who: CurrentActor, approval_id: Id, body: shapes.Decision) -> Response:
+def approve(parts: CurrentParts, actor: CurrentActor, approval_id: Id, body: schemas.Decision) -> Response:
     """Approve a request: the change takes effect."""
-    return answer(parts.service.decide(who, approval_id, approve=True, comment=body.comment))
+    return answer(parts.service.decide(actor, approval_id, approve=True, comment=body.comment))
 
 
 @routes.post("/approvals/{approval_id}/reject", response_model=views.Approval, openapi_extra=least("analyst"))
-def reject(parts: CurrentParts, who: CurrentActor, approval_id: Id, body: shapes.Decision) -> Response:
+def reject(parts: CurrentParts, actor: CurrentActor, approval_id: Id, body: schemas.Decision) -> Response:
     """Reject a request. Users who are not approvers may only withdraw their own requests."""
-    return answer(parts.service.decide(who, approval_id, approve=False, comment=body.comment))
+    return answer(parts.service.decide(actor, approval_id, approve=False, comment=body.comment))
 
 
 @routes.post("/controls", status_code=202, response_model=views.ControlResult, openapi_extra=least("admin"))
-def send_control(parts: CurrentParts, who: CurrentActor, body: shapes.ControlRequest) -> Response:
+def send_control(parts: CurrentParts, actor: CurrentActor, body: schemas.ControlRequest) -> Response:
     """Send a control for all rules or all state. Destructive controls need `confirm`."""
-    return answer(parts.service.control(who, body.control.value, body.confirm, body.comment), 202)
+    return answer(parts.service.control(actor, body.control.value, body.confirm, body.comment), 202)
 
 
 @routes.get(
     "/export",
     response_class=Response,
-    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in _FILES.values()}}},
+    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in _MEDIA_TYPES.values()}}},
     openapi_extra=least("viewer"),
 )
 def export_rules(
     parts: CurrentParts, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
 ) -> Response:
     """Export all rules but drafts and deleted rules, as a file for `import`."""
-    wanted = RuleFormat(form)
-    suffix = "txt" if wanted is RuleFormat.TEXT else wanted.value
-    named = {"Content-Disposition": f'attachment; filename="rules.{suffix}"'}
-    return Response(parts.service.export(wanted), 200, named, f"{_FILES[wanted]}; charset=utf-8")
+    rule_format = RuleFormat(form)
+    suffix = "txt" if rule_format is RuleFormat.TEXT else rule_format.value
+    headers = {"Content-Disposition": f'attachment; filename="rules.{suffix}"'}
+    return Response(parts.service.export(rule_format), 200, headers, f"{_MEDIA_TYPES[rule_format]}; charset=utf-8")
 
 
 @routes.post("/import", response_model=views.ImportResult, openapi_extra=least("analyst"))
 def import_rules(
     parts: CurrentParts,
-    who: CurrentActor,
-    body: shapes.ImportRequest,
+    actor: CurrentActor,
+    body: schemas.ImportRequest,
     *,
     dry_run: Annotated[bool, Query(alias="dryRun")] = True,
 ) -> Response:
     """Import a file of rules, all of it or nothing. New rules become drafts."""
     form = None if body.format is None else RuleFormat(body.format)
-    return answer(parts.service.import_rules(who, body.content, form, body.comment, dry_run=dry_run))
+    return answer(parts.service.import_rules(actor, body.content, form, body.comment, dry_run=dry_run))
 
 
-@routes.get("/operations", response_model=shapes.Operations, openapi_extra=least("viewer"))
+@routes.get("/operations", response_model=schemas.Operations, openapi_extra=least("viewer"))
 def list_operations(
     parts: CurrentParts, after_version: Annotated[int, Query(alias="afterVersion", ge=-1, le=MAX_ID)] = -1
 ) -> Response:
     """List the detector's reports about records of the rule log after this version; at most a thousand."""
     found = parts.memory.operations_after(after_version)
-    return answer(shapes.Operations(items=[activation_of(each) for each in found]))
+    return answer(schemas.Operations(items=[activation_of(each) for each in found]))
 
 
-def _rule_input(body: shapes.WriteRequest | shapes.ValidateRequest) -> RuleInput:
+def _rule_input(body: schemas.WriteRequest | schemas.ValidateRequest) -> RuleInput:
     if sum(each is not None for each in (body.document, body.text, body.yaml)) != 1:
         raise WebError(422, "send the rule in one form: document, text or yaml")
     return RuleInput(document=body.document, text=body.text, yaml=body.yaml)
@@ -220,7 +228,7 @@ def _revision_read(if_match: str | None) -> int:
     return int(found[1])
 
 
-def _change_response(parts: CurrentParts, found: RuleWithForms, revision: int) -> Response:
+def _change_response(parts: CurrentParts, rule: RuleWithForms, revision: int) -> Response:
     """Build the response to a change: 202 if the rule is unchanged because the change waits for approval."""
-    waits = found.row.pending is not None and found.row.revision == revision
-    return rows.detail(parts, found, 202 if waits else 200)
+    awaits_approval = rule.row.pending is not None and rule.row.revision == revision
+    return rows.detail(parts, rule, 202 if awaits_approval else 200)
