@@ -190,5 +190,5 @@ def test_alerts_of_another_rule_log_are_named(site: Site, topics: OwnTopics) -> 
 
 def test_a_day_is_never_evaluated_twice_at_once(site: Site, topics: OwnTopics) -> None:
     asked = job(site, topics)
-    with asked.options.store.alone(DAY), pytest.raises(DayBusy):
+    with asked.options.store.exclusive(DAY), pytest.raises(DayBusy):
         run_once(asked)

@@ -76,7 +76,7 @@ class DetectorOptions:
     resume: bool = field(default=False, metadata=_option("--resume", "Lift a stop that the rule log requested."))
     adopt: bool = field(
         default=False,
-        metadata=_option("--adopt", "Start a new checkpoint, without state, behind the last written output."),
+        metadata=_option("--adopt", "Start a new checkpoint, without state, after the last written output."),
     )
     rebuild: str | None = field(
         default=None,

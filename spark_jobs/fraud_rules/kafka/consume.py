@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import Record, TopicReader, describe, record_of, uncommitted_end, waiting
+from fraud_rules.kafka.reader import Record, TopicReader, available_messages, describe, record_of, uncommitted_end
 from fraud_rules.runtime import clock
 from fraud_rules.runtime.retry import wait_for
 
@@ -148,7 +148,7 @@ def _received(
     consumer: Consumer, wanted: Callable[[], bool], poll_s: float, absence: _Absence
 ) -> Iterator[ReceivedRecord | None]:
     while wanted():
-        messages = waiting(consumer, poll_s)
+        messages = available_messages(consumer, poll_s)
         now_ms = clock.now_ms()
         records = [message for message in messages if _is_record(message)]
         for message in records:

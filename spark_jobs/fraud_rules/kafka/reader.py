@@ -1,4 +1,4 @@
-"""Reads a partition of a topic between two offsets, and maps the client's errors to this product's errors."""
+"""Reads records, end offsets and ids of topics, and maps the client's errors to this product's errors."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from fraud_rules.runtime.retry import retried
 __all__ = [
     "Record",
     "TopicReader",
+    "available_messages",
     "describe",
+    "has_topic",
     "newest_append_ms",
     "record_of",
     "topic_ids",
     "uncommitted_end",
-    "waiting",
     "watermarks",
 ]
 
 _TIMEOUT_S = 15.0
 _POLL_S = 0.2
-_BATCH = 1_000
+_MAX_MESSAGES = 1_000
 _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _QUIET = {"log_level": 2}
 _NEWEST, _END = OffsetSpec.max_timestamp(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -48,7 +49,7 @@ class Record:
 
 
 class TopicReader:
-    """Reads committed records of one topic; one thread at a time. Every method raises BrokerUnavailable."""
+    """Reads committed records of one topic, in one thread at a time. Every method can raise BrokerUnavailable."""
 
     def __init__(self, kafka: KafkaConnection, topic: str) -> None:
         self._kafka = kafka
@@ -79,7 +80,7 @@ class TopicReader:
 
     def partitions(self) -> list[int]:
         """The topic's partitions."""
-        with _named(self._kafka):
+        with _mapped_errors(self._kafka):
             metadata = self._consumer.list_topics(self.topic, timeout=_TIMEOUT_S).topics[self.topic]
         if metadata.error is not None:
             raise BrokerUnavailable(f"there is no topic {self.topic}: create the topics first (fraud topics apply)")
@@ -87,17 +88,17 @@ class TopicReader:
 
     def ends(self, partition: int = 0) -> tuple[int, int]:
         """The first offset that Kafka still holds, and the offset after the last committed record."""
-        with _named(self._kafka):
+        with _mapped_errors(self._kafka):
             ends = watermarks(self._consumer, TopicPartition(self.topic, partition))
         if ends is None:
             raise BrokerUnavailable(f"Kafka at {self._kafka} does not report the end of {self.topic}-{partition}")
         return int(ends[0]), int(ends[1])
 
     def offset_at(self, append_ms: int, partition: int = 0) -> int | None:
-        """The first offset that was appended at a time (epoch ms) or later. None if there is none."""
-        with _named(self._kafka):
-            asked = [TopicPartition(self.topic, partition, append_ms)]
-            found = self._consumer.offsets_for_times(asked, timeout=_TIMEOUT_S)[0]
+        """The first offset with this append time (epoch ms) or a later one. None if no record has one."""
+        with _mapped_errors(self._kafka):
+            query = [TopicPartition(self.topic, partition, append_ms)]
+            found = self._consumer.offsets_for_times(query, timeout=_TIMEOUT_S)[0]
         if found.error is not None:
             raise BrokerUnavailable(f"{self.topic} at {self._kafka}: {found.error.str()}")
         return int(found.offset) if found.offset >= 0 else None
@@ -109,25 +110,25 @@ class TopicReader:
         """
         if start >= end:
             return
-        with _named(self._kafka):
+        with _mapped_errors(self._kafka):
             self._consumer.assign([TopicPartition(self.topic, partition, start)])
         try:
             yield from self._read_to(end, partition)
         finally:
-            self._consumer.unassign()  # else the client continues to fetch
+            self._consumer.unassign()  # otherwise the client continues to fetch
 
     def _read_to(self, end: int, partition: int) -> Iterator[Record]:
         deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
-            with _named(self._kafka):
-                messages = waiting(self._consumer, _POLL_S)
+            with _mapped_errors(self._kafka):
+                messages = available_messages(self._consumer, _POLL_S)
             for message in messages:
                 if message.error() is None and _offset(message) < end:
                     yield record_of(message)
                 if self._is_last(message, end):
                     return
             if any(message.error() is None for message in messages):
-                deadline = time.monotonic() + _TIMEOUT_S  # the time that the caller spent on records does not count
+                deadline = time.monotonic() + _TIMEOUT_S  # the caller's time for the records does not count
         raise BrokerUnavailable(f"{self.topic}-{partition} cannot be read up to offset {end}: was it truncated?")
 
     def _is_last(self, message: Message, end: int) -> bool:
@@ -142,17 +143,17 @@ class TopicReader:
         raise BrokerUnavailable(f"{self.topic} at {self._kafka}: {error.str()}")
 
 
-def waiting(consumer: Consumer, timeout_s: float) -> list[Message]:
+def available_messages(consumer: Consumer, timeout_s: float) -> list[Message]:
     """The available messages, or the first one within `timeout_s`.
 
     A plain `consume(n)` would wait for all n messages.
     """
     first = consumer.consume(1, timeout=timeout_s)
-    return first + consumer.consume(_BATCH, timeout=0) if first else first
+    return first + consumer.consume(_MAX_MESSAGES, timeout=0) if first else first
 
 
 def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int] | None:
-    """The first offset and the committed end. Retried while the partition has no leader, for example a new topic.
+    """The first offset and the committed end. Retries while the partition has no leader, as in a new topic.
 
     Raises KafkaException.
     """
@@ -172,13 +173,13 @@ def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int] | N
 
 
 def uncommitted_end(kafka: KafkaConnection, topic: str, partition: int = 0) -> int:
-    """The offset after the last record, also of an open transaction.
+    """The offset after the last record, including records of open transactions.
 
-    Readers of committed records see less while a transaction is open. Raises BrokerUnavailable.
+    A `read_committed` reader stops before an open transaction. Raises BrokerUnavailable.
     """
     consumer = Consumer(kafka.confluent({"group.id": "fraud-rules", "isolation.level": "read_uncommitted", **_QUIET}))
     try:
-        with _named(kafka):
+        with _mapped_errors(kafka):
             ends = watermarks(consumer, TopicPartition(topic, partition))
     finally:
         consumer.close()
@@ -190,10 +191,10 @@ def uncommitted_end(kafka: KafkaConnection, topic: str, partition: int = 0) -> i
 def newest_append_ms(kafka: KafkaConnection, topic: str) -> int | None:
     """The broker's time of the newest record of a topic. Raises BrokerUnavailable.
 
-    None if the topic never had a record, 0 if all of its records are removed.
+    None if the topic never had a record, 0 if retention has removed all records.
     """
     admin = AdminClient(kafka.confluent(_QUIET))
-    with _named(kafka):
+    with _mapped_errors(kafka):
         partitions = admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
         places = [TopicPartition(topic, partition) for partition in partitions]
         newest = _list_offsets(admin, places, _NEWEST)
@@ -204,8 +205,8 @@ def newest_append_ms(kafka: KafkaConnection, topic: str) -> int | None:
 
 
 def _list_offsets(admin: AdminClient, places: Sequence[TopicPartition], at: OffsetSpec) -> list[ListOffsetsResultInfo]:
-    asked = admin.list_offsets(dict.fromkeys(places, at), request_timeout=_TIMEOUT_S)
-    return [answer.result() for answer in asked.values()]
+    answers = admin.list_offsets(dict.fromkeys(places, at), request_timeout=_TIMEOUT_S)
+    return [answer.result() for answer in answers.values()]
 
 
 def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:
@@ -214,18 +215,15 @@ def topic_ids(kafka: KafkaConnection, topics: Sequence[str]) -> dict[str, str]:
     Raises BrokerUnavailable.
     """
     admin = AdminClient(kafka.confluent(_QUIET))
-    with _named(kafka):
-        asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S)
-        found = {}
-        for name, answer in asked.items():
-            found[name] = str(answer.result().topic_id)
-    return found
+    with _mapped_errors(kafka):
+        answers = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S)
+        return {name: str(answer.result().topic_id) for name, answer in answers.items()}
 
 
 def has_topic(kafka: KafkaConnection, topic: str) -> bool:
     """Whether a topic exists and this client may describe it. The call never creates it. Raises BrokerUnavailable."""
     admin = AdminClient(kafka.confluent(_QUIET))
-    with _named(kafka):
+    with _mapped_errors(kafka):
         answer = admin.describe_topics(TopicCollection([topic]), request_timeout=_TIMEOUT_S)[topic]
         try:
             answer.result()
@@ -244,7 +242,7 @@ def describe(error: KafkaException) -> str:
 
 
 @contextmanager
-def _named(kafka: KafkaConnection) -> Iterator[None]:
+def _mapped_errors(kafka: KafkaConnection) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
@@ -253,8 +251,8 @@ def _named(kafka: KafkaConnection) -> Iterator[None]:
 
 def record_of(message: Message) -> Record:
     """Convert a message of the client to a record."""
-    given = message.headers() or ()
-    headers = [(name, _bytes(value)) for name, value in (given.items() if isinstance(given, dict) else given)]
+    raw = message.headers() or ()
+    headers = [(name, _bytes(value)) for name, value in (raw.items() if isinstance(raw, dict) else raw)]
     return Record(_offset(message), message.timestamp()[1], _bytes(message.key()), _bytes(message.value()), headers)
 
 
@@ -263,5 +261,5 @@ def _offset(message: Message) -> int:
     return -1 if offset is None else offset
 
 
-def _bytes(given: bytes | str | None) -> bytes | None:
-    return given.encode() if isinstance(given, str) else given
+def _bytes(value: bytes | str | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from fraud_rules.errors import BrokerUnavailable
 from fraud_rules.kafka.connection import KafkaConnection
-from fraud_rules.kafka.reader import Record, describe, record_of, waiting, watermarks
+from fraud_rules.kafka.reader import Record, available_messages, describe, record_of, watermarks
 
 __all__ = ["TopicsTail"]
 
@@ -76,7 +76,7 @@ class TopicsTail:
         """
         deadline = time.monotonic() + _TIMEOUT_S
         while True:
-            messages = waiting(self._consumer, _POLL_S if unread else 0)
+            messages = available_messages(self._consumer, _POLL_S if unread else 0)
             if any(message.topic() in unread for message in messages):
                 deadline = time.monotonic() + _TIMEOUT_S
             for topic in self._collect(messages, found, unread):

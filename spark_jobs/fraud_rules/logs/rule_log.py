@@ -1,7 +1,7 @@
 """The rule log of a detector process: read from Kafka up to a pin, parsed once and kept in memory.
 
 All processes get the same entries, because parsing is a pure function of a record, and the pin contains the records
-that the driver refused for their cost.
+that the driver rejected because of the state budget.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fraud_rules.model.schema import TransactionSchema
 __all__ = ["Refusals", "RuleLog", "check_rule_log"]
 
 Refusals = Mapping[int, Sequence[Reason]]
-"""The reasons for which the driver refused valid records, by offset."""
+"""The reasons for which the driver rejected valid records, by offset."""
 
 ReadRange = Callable[[int, int], Sequence[Record]]
 Reached = Callable[[int, int], None]
@@ -28,7 +28,7 @@ Reached = Callable[[int, int], None]
 
 
 class RuleLog:
-    """A growing rule log, one per process. Several threads may use it."""
+    """The rule log of one process, read as it grows. Several threads may use it."""
 
     def __init__(
         self,
@@ -37,10 +37,10 @@ class RuleLog:
         limits: RuleLimits,
         reached: Reached = lambda done, total: None,
     ) -> None:
-        """`read` returns the records of an offset range; see `of`."""
+        """`read` returns the records of an offset range. `of` creates a log that reads from Kafka."""
         self._read = read
         self._reached = reached
-        self._newest: tuple[int, int, Sequence[Record]] = (0, 0, ())
+        self._last_range: tuple[int, int, Sequence[Record]] = (0, 0, ())
         self._schema = schema
         self._limits = limits
         self._lock = threading.Lock()
@@ -55,11 +55,11 @@ class RuleLog:
         limits: RuleLimits,
         reached: Reached = lambda done, total: None,
     ) -> RuleLog:
-        """The rule log behind a reader. The reader stays connected, because a new connection would delay rules."""
+        """The rule log that `reader` reads. The reader stays connected, because a new connection would delay rules."""
         return cls(lambda start, end: list(reader.read(start, end)), schema, limits, reached)
 
     def up_to(self, end: int, refused: Refusals, digest: str = "") -> RuleTimeline:
-        """The log below offset `end`. Only records that are new to this process are read.
+        """The log below offset `end`. Reads only the records that this process has not read yet.
 
         Raises BrokerUnavailable if Kafka does not have the records, and TopicUnsuitable if they do not match `digest`.
         """
@@ -67,13 +67,13 @@ class RuleLog:
             if end < self._timeline.end:
                 return RuleTimeline([each for each in self._timeline.entries if each.version < end], end)
             if end > self._timeline.end:
-                found = self._digest_up_to(end)
-                if digest and found != digest:
+                actual = self._digest_up_to(end)
+                if digest and actual != digest:
                     raise TopicUnsuitable(
                         f"the rule log below offset {end} differs from the log that the detector read before: records "
                         "were compacted, deleted or replaced. Restore the topic, and keep it forever, uncompacted"
                     )
-                self._digest = found
+                self._digest = actual
                 self._timeline = self._timeline.extended(self.entries(self._timeline.end, end, refused), end)
             return self._timeline
 
@@ -84,7 +84,7 @@ class RuleLog:
             return self._digest_up_to(end)
 
     def _digest_up_to(self, end: int) -> str:
-        """A chained digest, so that a longer log continues the digest of a shorter one."""
+        """A chained digest: the digest of a longer log continues the digest of a shorter one."""
         digest = self._digest
         for record in self._records(self._timeline.end, end) if end > self._timeline.end else ():
             text = b"%s %d %d " % (digest.encode(), record.offset, record.append_ms) + (record.value or b"")
@@ -100,10 +100,10 @@ class RuleLog:
         return found
 
     def _records(self, start: int, end: int) -> Sequence[Record]:
-        """The records of a range. The newest range is kept, because admission and pinning both read it."""
-        if self._newest[:2] != (start, end):
-            self._newest = (start, end, self._read(start, end))
-        return self._newest[2]
+        """The records of a range. The last range stays in memory, because admission and pinning both read it."""
+        if self._last_range[:2] != (start, end):
+            self._last_range = (start, end, self._read(start, end))
+        return self._last_range[2]
 
     def _entry(self, record: Record, reasons: Sequence[Reason] | None) -> LogEntry:
         entry = read_entry(record.offset, record.append_ms, record.value, self._schema, self._limits)

@@ -51,8 +51,8 @@ class Folder(Protocol):
     def exists(self, name: str) -> bool:
         """Whether a file or folder exists."""
 
-    def hold(self, *, alone: bool = False) -> bool:
-        """Lock the folder: shared while this process uses it, or exclusive (`alone`) to set it aside.
+    def hold(self, *, exclusive: bool = False) -> bool:
+        """Lock the folder: shared while this process uses it, or `exclusive` to set it aside.
 
         Returns False if another process holds an incompatible lock. Only a disk has locks; elsewhere the result is
         always True.
@@ -112,12 +112,12 @@ class DiskFolder:
     def exists(self, name: str) -> bool:
         return (self._path / name).exists()
 
-    def hold(self, *, alone: bool = False) -> bool:
+    def hold(self, *, exclusive: bool = False) -> bool:
         self.release()
         try:
             self._path.mkdir(parents=True, exist_ok=True)
             self._held = FileLock(self._path / _IN_USE)
-            if self._held.acquire(shared=not alone):
+            if self._held.acquire(shared=not exclusive):
                 return True
         except OSError as error:
             raise self._damaged(_IN_USE, error) from error
@@ -207,7 +207,7 @@ class HadoopFolder:
     def exists(self, name: str) -> bool:
         return bool(self._fs.exists(self._path(name)))
 
-    def hold(self, *, alone: bool = False) -> bool:
+    def hold(self, *, exclusive: bool = False) -> bool:
         return True
 
     def release(self) -> None:

@@ -1,7 +1,7 @@
-"""Pins: the end of the rule log for a batch, decided once before the batch is evaluated.
+"""Pins. A pin fixes the end of the rule log for one batch before the batch is evaluated.
 
-A pin is a file beside the checkpoint. It is never replaced: a batch that is repeated after a crash finds the pin of its
-first attempt and is evaluated under the same rules.
+A pin is a file beside the checkpoint and is never replaced. So a batch that is repeated after a crash uses the pin of
+its first execution, and is evaluated under the same rules.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ _KEPT: Final = 200
 
 
 class Pin(msgspec.Struct, frozen=True, rename="camel"):
-    """The rules of a batch: the log below offset `rules_end`, without the records `refused` for their cost.
+    """The rules of a batch: the log below offset `rules_end`, without the rejected records.
 
-    `refused` maps offsets (as text) to [field, message] pairs. It contains all refusals so far, so the newest pin
-    suffices. `digest` is the digest of the records below `rules_end`, empty if an earlier version wrote the pin.
+    `refused` has the records that the driver rejected because of the state budget: [field, message] pairs by offset
+    (as text). It has all of them so far, so the newest pin suffices. `digest` is the digest of the records below
+    `rules_end`, empty if an earlier version wrote the pin.
     """
 
     batch_id: int
@@ -32,7 +33,7 @@ class Pin(msgspec.Struct, frozen=True, rename="camel"):
     digest: str = ""
 
     def reasons(self) -> Mapping[int, list[Reason]]:
-        """The reasons for refused records, by offset."""
+        """The reasons for rejected records, by offset."""
         return {int(offset): [Reason(*pair) for pair in pairs] for offset, pairs in self.refused.items()}
 
     def encode(self) -> bytes:

@@ -137,7 +137,7 @@ def test_a_day_that_cannot_be_evaluated_is_named(tmp_path: Path) -> None:
         prepare(options(site, day), FAR_MS)
     assert prepare(replace(options(site, day), incomplete_history=True), FAR_MS).chain.start is None
     store = options(site, day).store
-    with store.alone(day), pytest.raises(DayBusy), store.alone(day):
+    with store.exclusive(day), pytest.raises(DayBusy), store.exclusive(day):
         pass
 
 

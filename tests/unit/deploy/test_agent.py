@@ -53,7 +53,7 @@ class FakeAttempt:
     def kill(self) -> None:
         self.ended = AttemptEnd(1, -9)
 
-    def release(self, now_ms: int) -> FakeAttempt:
+    def proceed(self, now_ms: int) -> FakeAttempt:
         self.released_ms = now_ms
         return self
 

@@ -148,7 +148,7 @@ def test_a_held_driver_continues_when_it_is_released(launcher: ProcessLauncher, 
     held = launcher.start(record(stand_in(tmp_path / "a.whl")), 5, held=True)
     until(lambda: held.folder.ready, "it is ready", 120.0)
     assert not held.folder.running
-    released = held.release(7)
+    released = held.proceed(7)
     assert (released.order.held, released.order.created_ms) == (False, 7)
     until(lambda: held.folder.running, "it runs", 120.0)
     assert launcher.newest() == released

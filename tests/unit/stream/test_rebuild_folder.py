@@ -85,7 +85,7 @@ def test_nothing_to_finish_changes_nothing(folder: Mortal) -> None:
 def test_a_folder_in_use_stays_in_place(folder: Mortal) -> None:
     works, wants = DiskFolder(Path(folder.root)), DiskFolder(Path(folder.root))
     assert works.hold()
-    assert not wants.hold(alone=True)
+    assert not wants.hold(exclusive=True)
     works.release()
-    assert wants.hold(alone=True)
+    assert wants.hold(exclusive=True)
     assert not works.hold()

@@ -65,7 +65,7 @@ class SourceQuery(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ImportedFile(msgspec.Struct, frozen=True, rename="camel"):
-    """An imported file: its name, its number of records, the imported rows, and the refused records by reason."""
+    """An imported file: its name, its number of records, the imported rows, and the rejected records by reason."""
 
     name: str
     records: int
@@ -79,8 +79,9 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
     `ends` is the offset after the last archived record and `starts` the offset of the first one, by topic and partition
     (as text). All records that were appended before `complete_until_ms` are archived. `began_ms` is the append time of
-    the first archived transaction. `refused` counts unreadable transactions, which the detector quarantines. `imports`
-    are the imported files, by the digest of their content.
+    the first archived transaction. `refused` counts unreadable transactions, which the detector quarantines.
+    `unreadable` counts unreadable records of the other logs. `imports` are the imported files, by the digest of their
+    content.
     """
 
     version: int = 0
@@ -125,7 +126,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
             version=self.version + 1,
             source=source,
             ends={**self.ends, **ends},
-            starts={**ends_least(added.starts), **self.starts},
+            starts={**lowest_offsets(added.starts), **self.starts},
             began_ms=added.first_append_ms if self.began_ms is None else self.began_ms,
             transactions=self.transactions + sum(f.rows for f in added.files if f.table is Table.TRANSACTIONS),
             refused=self.refused + added.refused,
@@ -143,22 +144,22 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
         )
 
     def with_replaced(self, old: Iterable[FileEntry], new: Iterable[FileEntry], now_ms: int) -> Manifest:
-        """The next version, in which new files replace old ones with the same rows."""
+        """The next version, in which new files replace old files with the same rows."""
         fresh = tuple(new)
-        gone = {file.path for file in old} - {file.path for file in fresh}
-        known = gone | {file.path for file in fresh}
+        retired = {file.path for file in old} - {file.path for file in fresh}
+        excluded = retired | {file.path for file in fresh}
         return msgspec.structs.replace(
             self,
             version=self.version + 1,
-            files=(*(file for file in self.files if file.path not in known), *fresh),
-            retired=(*self.retired, *(RetiredFile(path, now_ms) for path in sorted(gone))),
+            files=(*(file for file in self.files if file.path not in excluded), *fresh),
+            retired=(*self.retired, *(RetiredFile(path, now_ms) for path in sorted(retired))),
         )
 
     def without_retired(self, before_ms: int) -> tuple[Manifest, list[str]]:
         """The next version without the files that were retired before a time, and the paths of these files."""
-        gone = [each.path for each in self.retired if each.at_ms < before_ms]
+        paths = [each.path for each in self.retired if each.at_ms < before_ms]
         kept = tuple(each for each in self.retired if each.at_ms >= before_ms)
-        return msgspec.structs.replace(self, version=self.version + 1, retired=kept), gone
+        return msgspec.structs.replace(self, version=self.version + 1, retired=kept), paths
 
     def complete(self, until_ms: int) -> Manifest:
         """The next version, complete up to a time."""
@@ -167,9 +168,11 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BatchResult(msgspec.Struct, frozen=True):
-    """The result of one batch of the archive's query: files, first offsets by topic and partition, refused records, and
-    the first append time of a transaction. `unreadable` counts the skipped published records, `skipped` names the first
-    of them."""
+    """The result of one batch of the archive's query: its files, and its first offsets by topic and partition.
+
+    `refused` counts the unreadable transactions, `unreadable` the unreadable records of other logs. `skipped` names the
+    first of these records. `first_append_ms` is the first append time of a transaction.
+    """
 
     files: tuple[FileEntry, ...]
     starts: tuple[tuple[str, int, int], ...]
@@ -179,7 +182,7 @@ class BatchResult(msgspec.Struct, frozen=True):
     skipped: tuple[str, ...] = ()
 
 
-def ends_least(starts: Iterable[tuple[str, int, int]]) -> dict[str, dict[str, int]]:
+def lowest_offsets(starts: Iterable[tuple[str, int, int]]) -> dict[str, dict[str, int]]:
     """The lowest offset of each topic and partition."""
     least: dict[str, dict[str, int]] = {}
     for topic, partition, offset in starts:

@@ -74,7 +74,7 @@ def check_history(manifest: Manifest, day: Day, reach: int, chain: ReplayPlan, t
             )
 
 
-def provisional(manifest: Manifest, day: Day, settings: DetectorSettings, unjudged: int, now_ms: int) -> str | None:
+def provisional(manifest: Manifest, day: Day, settings: DetectorSettings, unevaluated: int, now_ms: int) -> str | None:
     """The reason why the day is provisional, so that nothing may be published yet. None if its data is complete.
 
     Raises DayNotArchived if the day is over and the archive is behind.
@@ -86,7 +86,7 @@ def provisional(manifest: Manifest, day: Day, settings: DetectorSettings, unjudg
         raise DayNotArchived(
             f"the archive does not reach to the end of {day} yet: run the archive first (fraud_archive)"
         )
-    return f"{unjudged} transactions of the day wait for the detector" if unjudged else None
+    return f"{unevaluated} transactions of the day wait for the detector" if unevaluated else None
 
 
 def basis_of(feeds: Mapping[Day, DayFeed], settings: DetectorSettings) -> Basis:

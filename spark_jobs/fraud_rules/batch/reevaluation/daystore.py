@@ -40,7 +40,7 @@ class DayStore:
         """The path of the folder."""
         return self.archive.root / "reevaluation"
 
-    def alone(self, day: Day, *, wait: bool = False) -> AbstractContextManager[None]:
+    def exclusive(self, day: Day, *, wait: bool = False) -> AbstractContextManager[None]:
         """Lock the day, so that no other run evaluates it. Raises DayBusy; with `wait`, only after half a day.
 
         A holder waits only for earlier days, so there is no deadlock.

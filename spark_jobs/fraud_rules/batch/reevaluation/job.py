@@ -23,7 +23,15 @@ from fraud_rules.batch.reevaluation.page import day_page
 from fraud_rules.batch.reevaluation.part import DayWork, PartAccount, run_part
 from fraud_rules.batch.reevaluation.published import PublishedAlerts
 from fraud_rules.batch.reevaluation.report import DayResult
-from fraud_rules.batch.reevaluation.run import DayCase, DayOptions, Spread, decided, evaluate, nothing_found, prepare
+from fraud_rules.batch.reevaluation.run import (
+    DayCase,
+    DayOptions,
+    EvaluateShares,
+    empty_result,
+    evaluate,
+    prepare,
+    split_undecided,
+)
 from fraud_rules.batch.reevaluation.summing import DayAlerts, count_day, differences
 from fraud_rules.errors import DayEmpty, ReevaluationFailed
 from fraud_rules.kafka.connection import KafkaConnection
@@ -63,7 +71,7 @@ class _Clock:
         self._at = now
 
 
-def reevaluate(job: ReevaluationJob, spread: Spread | None = None) -> DayResult:
+def reevaluate(job: ReevaluationJob, spread: EvaluateShares | None = None) -> DayResult:
     """Evaluate a day, publish its missing corrections unless the day is provisional, and save the report.
 
     `spread` replaces Spark for the evaluation. Raises DayNotArchived, DayEmpty, DayTooOld, DayBusy, HistoryLost,
@@ -71,7 +79,7 @@ def reevaluate(job: ReevaluationJob, spread: Spread | None = None) -> DayResult:
     """
     clock, store = _Clock(), job.options.store
     require_broker(job.kafka)
-    with store.alone(job.options.day), ExitStack() as stack:
+    with store.exclusive(job.options.day), ExitStack() as stack:
         before = store.result(job.options.day)
         case = _prepare(job)
         clock.lap("prepare")
@@ -97,7 +105,7 @@ def _prepare(job: ReevaluationJob) -> DayCase:
     try:
         return prepare(job.options, now_ms())
     except DayEmpty:
-        result = nothing_found(job.options, now_ms(), publishes=job.publish)
+        result = empty_result(job.options, now_ms(), publishes=job.publish)
         job.options.store.save_result(result, day_page(result))
         raise
 
@@ -109,7 +117,7 @@ def _conclude(
     options, manifest = job.options, case.evidence.manifest
     published = PublishedAlerts.archived(options.archive, manifest, options.day)
     read_tails(job.kafka, options.settings.topics, options.day, manifest.ends, published)
-    different, undecided = decided(case, differences(found, published))
+    different, undecided = split_undecided(case, differences(found, published))
     sums = count_day(options.day, found, published, different, case.entries)
     clock.lap("compare")
     new = 0
@@ -159,7 +167,7 @@ class ShareStage:
                     yield _row(b"" if account is None else _encode(account))
 
 
-def over(spark: SparkSession) -> Spread:
+def over(spark: SparkSession) -> EvaluateShares:
     """Evaluate on Spark, with one task per share."""
 
     def spread(work: DayWork, parts: Sequence[tuple[int, ...]]) -> Sequence[PartAccount]:

@@ -1,4 +1,4 @@
-"""Evaluates a day from the archive: prepares the case, replays earlier days, then the day. No broker, no Spark."""
+"""Evaluates a day from the archive, after the earlier days that affect it. Needs no broker and no Spark."""
 
 from __future__ import annotations
 
@@ -40,27 +40,28 @@ from fraud_rules.runtime.clock import now_ms
 __all__ = [
     "DayCase",
     "DayOptions",
-    "Spread",
+    "EvaluateShares",
     "days_due",
-    "decided",
+    "empty_result",
     "evaluate",
-    "nothing_found",
     "prepare",
+    "split_undecided",
 ]
 
-Spread = Callable[[DayWork, Sequence[tuple[int, ...]]], Sequence[PartAccount]]
-"""Evaluates the shares of a day, locally or on Spark, and returns their accounts."""
+EvaluateShares = Callable[[DayWork, Sequence[tuple[int, ...]]], Sequence[PartAccount]]
+"""Evaluates the shares of a day, here or on Spark, and returns their accounts. A share is a set of key groups."""
 
 DEFAULT_TASKS = 2
-MOST_LOOKED_AT = 35
-"""The number of days that are checked for later data."""
+MAX_DAYS_CHECKED = 35
+"""How many of the newest evaluated days are checked for later data."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayOptions:
-    """The day to evaluate, and its inputs. `tasks` is the number of shares; with more, each needs less memory.
+    """The day to evaluate, and its inputs. `tasks` is the number of shares; more shares need
+    less memory each.
 
-    `incomplete_history` continues if windows start before the archive does.
+    `incomplete_history` allows a day whose windows begin before the archive does.
     """
 
     day: Day
@@ -78,7 +79,7 @@ class DayOptions:
 
 @dataclass(frozen=True, slots=True)
 class DayCase:
-    """The inputs of an evaluation. `provisional` is the reason not to publish, if any."""
+    """The inputs of an evaluation. `provisional` is the reason why the day is provisional, None if it is not."""
 
     options: DayOptions
     evidence: ArchivedLogs
@@ -103,53 +104,58 @@ def prepare(options: DayOptions, now_ms: int) -> DayCase:
     chain = chain_of(day, basis, reach, options.store.state)
     if not options.incomplete_history:
         check_history(manifest, day, reach, chain, topic)
-    unjudged = manifest.rows(Table.TRANSACTIONS, day) - basis.rows.get(str(day.number), 0)
+    unevaluated = manifest.rows(Table.TRANSACTIONS, day) - basis.rows.get(str(day.number), 0)
     return DayCase(
-        options, evidence, entries, cuts, basis, chain, provisional(manifest, day, settings, unjudged, now_ms)
+        options, evidence, entries, cuts, basis, chain, provisional(manifest, day, settings, unevaluated, now_ms)
     )
 
 
-def nothing_found(options: DayOptions, now_ms: int, *, publishes: bool) -> DayResult:
-    """The result of a day without transactions. It is saved to detect that the day receives some later."""
+def empty_result(options: DayOptions, now_ms: int, *, publishes: bool) -> DayResult:
+    """The result of a day without transactions. It is saved, so that later transactions make the day due."""
     settings = options.settings
     basis = Basis(settings.key_groups, settings.max_out_of_orderness_ms, {})
     reason = provisional(options.archive.latest(), options.day, settings, 0, now_ms)
     return DayResult.empty(options.day, basis, reason, now_ms, publishes=publishes)
 
 
-def evaluate(case: DayCase, spread: Spread, run: str) -> tuple[DayAlerts, PartAccount]:
-    """Replay the necessary earlier days and then the day. Return its alerts, and the account of its transactions.
+def evaluate(case: DayCase, evaluate_shares: EvaluateShares, run: str) -> tuple[DayAlerts, PartAccount]:
+    """Evaluate the necessary earlier days and then the day. Return its alerts, and the account of its transactions.
 
-    The end state of each day is saved. `run` names this run. Raises ArchiveDamaged, StorageFull, errors of `spread`.
+    The end state of each day is saved. `run` names this run. Raises ArchiveDamaged, StorageFull, and the errors of
+    `evaluate_shares`.
     """
     store, chain = case.options.store, case.chain
     start = chain.start
     for day in chain.before:
-        with store.alone(day, wait=True):
-            _evaluate(case, day, start, spread, run)
+        with store.exclusive(day, wait=True):
+            _evaluate(case, day, start, evaluate_shares, run)
             start = _saved_state(store, day)
-    folder, accounts = _evaluate(case, case.options.day, start, spread, run)
+    folder, accounts = _evaluate(case, case.options.day, start, evaluate_shares, run)
     return DayAlerts.of(read_alerts(folder, accounts)), accounts[0]
 
 
-def decided(case: DayCase, different: Sequence[AlertDifference]) -> tuple[list[AlertDifference], frozenset[str]]:
-    """The differences without alerts whose transactions are not archived yet, and the ids of these alerts.
+def split_undecided(
+    case: DayCase, differences: Sequence[AlertDifference]
+) -> tuple[list[AlertDifference], frozenset[str]]:
+    """Split off the undecided differences: retracted alerts whose transactions are not archived yet.
+
+    Returns the other differences, and the ids of the undecided alerts.
 
     Raises RuleLogForeign.
     """
-    candidates = {each.view.alert_id: each.view for each in different if each.verdict is AlertVerdict.RETRACTED}
+    candidates = {each.view.alert_id: each.view for each in differences if each.verdict is AlertVerdict.RETRACTED}
     if not candidates:
-        return list(different), frozenset()
+        return list(differences), frozenset()
     evidence = case.evidence
     undecided = frozenset(unknown_of(candidates, archived_ids(evidence.store, evidence.manifest, case.options.day)))
     check_versions((view for alert_id, view in candidates.items() if alert_id not in undecided), case.entries)
-    return [each for each in different if each.view.alert_id not in undecided], undecided
+    return [each for each in differences if each.view.alert_id not in undecided], undecided
 
 
 def _evaluate(
-    case: DayCase, day: Day, start: tuple[Day, SavedState] | None, spread: Spread, run: str
+    case: DayCase, day: Day, start: tuple[Day, SavedState] | None, evaluate_shares: EvaluateShares, run: str
 ) -> tuple[Path, Sequence[PartAccount]]:
-    """Replay one day from the end state of the previous day, and save its end state."""
+    """Evaluate one day from the end state of an earlier day, and save its end state."""
     options, store = case.options, case.options.store
     folder = store.new_folder(day, run)
     work = DayWork(
@@ -165,7 +171,7 @@ def _evaluate(
         now_ms(),
     )
     try:
-        accounts = sorted(spread(work, shares(options.settings.key_groups, options.tasks)), key=_first_group)
+        accounts = sorted(evaluate_shares(work, shares(options.settings.key_groups, options.tasks)), key=_first_group)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -188,11 +194,11 @@ def _first_group(account: PartAccount) -> int:
 def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: DetectorSettings) -> list[DayResult]:
     """The results of the days that must be evaluated again, ascending.
 
-    These days, or days that affect them, have received data since they were published, or they are not provisional
-    anymore.
+    A published day is due if it, or a day that affects it, has received data since. A provisional day is due once it is
+    not provisional anymore.
     """
     manifest, store = archive.latest(), DayStore(archive)
-    evaluated = store.evaluated_days()[-MOST_LOOKED_AT:]
+    evaluated = store.evaluated_days()[-MAX_DAYS_CHECKED:]
     if not evaluated:
         return []
     evidence = ArchivedLogs(archive, manifest, schema, settings)
@@ -200,6 +206,6 @@ def days_due(archive: ArchiveStore, schema: TransactionSchema, settings: Detecto
     feeds = evidence.feeds(days_between(evaluated[0].plus(-reach), evaluated[-1]), None)
     if not feeds:
         return []
-    now = basis_of(evidence.feeds(feeds, evidence.cuts(min(feeds))), settings)
+    current = basis_of(evidence.feeds(feeds, evidence.cuts(min(feeds))), settings)
     results = [result for day in evaluated if (result := store.result(day)) is not None]
-    return [result for result in results if is_due(result, now, reach, manifest, settings)]
+    return [result for result in results if is_due(result, current, reach, manifest, settings)]

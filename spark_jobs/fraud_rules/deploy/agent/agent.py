@@ -1,9 +1,10 @@
 """The agent's loop: read intents, execute the newest valid one step by step, and report the state.
 
 A RUN intent has four stages: check the release, prepare its detector, drain the running detector, start the new one.
-The agent drains the running detector only when the check has passed and the successor is ready: a held process beside
-it, with Spark up. So an invalid release is refused while the old one continues, and alerts pause for a takeover, not
-for a whole start. Each step returns at once and the next step continues it, so long work delays no heartbeat.
+The agent drains the running detector only when the check has passed and a held driver is ready beside it, with Spark
+started. So the agent refuses an invalid release while the running detector continues, and a deployment delays alerts
+by less than a whole start. Each step returns at once and the next step continues the work, so long work delays no
+heartbeat.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _DIED = (AttemptPhase.FAILED, AttemptPhase.LOST)
 class AgentLimits:
     """The agent's time limits, see `AgentSettings`.
 
-    `drain_ms` is the most that a drain may take, `check_ms` the most that a check, or a successor that prepares, may
-    go without progress, and `heartbeat_ms` the interval of heartbeats.
+    `drain_ms` limits the duration of a drain. `check_ms` limits the time without progress of a check and of a held
+    driver's preparation. `heartbeat_ms` is the interval of heartbeats.
     """
 
     drain_ms: int = 60_000
@@ -49,19 +50,19 @@ class AgentLimits:
 
     @classmethod
     def of(cls, settings: AgentSettings) -> AgentLimits:
-        """Take the limits from the settings."""
+        """Read the limits from the settings."""
         return cls(settings.drain_ms, settings.check_ms, settings.heartbeat_ms)
 
 
 @dataclass(slots=True)
-class _Job:
-    """An intent in execution. `check` is None for a drain, and once the release is valid. `successor` is the attempt
-    that is held until the running detector has ended."""
+class _Execution:
+    """The execution of an intent. `check` is None for a drain, and after the release has passed it. `held` is the
+    attempt that waits until the running detector has ended."""
 
     record: IntentRecord
     check: ReleaseCheck | None
     patience: Patience
-    successor: LocalAttempt | None = None
+    held: LocalAttempt | None = None
 
 
 class Agent:
@@ -73,11 +74,11 @@ class Agent:
         self._write = write
         self._limits = limits
         self._current: AttemptWatch | None = None
-        self._job: _Job | None = None
+        self._execution: _Execution | None = None
         self._executed = NO_EPOCH
         self._pending: dict[str, AttemptStatus] = {}
         self._reported: dict[str, AttemptStatus] = {}
-        self._beat_ms = 0
+        self._last_heartbeat_ms = 0
         self._stalls: tuple[str | None, int] = (None, 0)
 
     @property
@@ -90,21 +91,22 @@ class Agent:
         """Whether a detector of this agent runs."""
         return self._current is not None and self._current.is_alive()
 
-    def take_over(self, intents: IntentLog, seen: DeploymentReports, now_ms: int) -> None:
+    def take_over(self, intents: IntentLog, reports: DeploymentReports, now_ms: int) -> None:
         """Continue from the previous agent's state, on this host and in the log."""
         attempt = self._launcher.newest()
         if attempt is not None:
             self._current = AttemptWatch(self._me, attempt)
             self._executed = attempt.order.epoch
-        done = [each.status.epoch for each in seen.attempts.values() if each.status.phase.is_terminal]
+        done = [each.status.epoch for each in reports.attempts.values() if each.status.phase.is_terminal]
         self._executed = max([self._executed, *done])
         self._forget_another_log(intents)
         newest = intents.newest
-        known = None if newest is None else seen.attempts.get(newest.intent.attempt_id)
+        known = None if newest is None else reports.attempts.get(newest.intent.attempt_id)
         if newest is None or known is None or newest.epoch <= self._executed:
             return
         if known.status.phase is not AttemptPhase.ACCEPTED and newest.intent.kind is IntentKind.RUN:
-            message = f"agent {known.status.agent} on {known.status.host} started it, and this agent replaced that one"
+            previous = f"agent {known.status.agent} on {known.status.host}"
+            message = f"{previous} started this attempt, and agent {self._me.agent} replaced that agent"
             lost = msgspec.structs.replace(known.status, phase=AttemptPhase.LOST, message=message, ended_ms=now_ms)
             self._pending[newest.intent.attempt_id] = lost
             self._executed = newest.epoch
@@ -115,7 +117,7 @@ class Agent:
             self._current.record_batch(progress)
 
     def step(self, intents: IntentLog, now_ms: int) -> None:
-        """Execute the newest intent one step further, and report news. Raises the errors of `Write`."""
+        """Execute the newest intent one step further, and report changes. Raises the errors of `Write`."""
         self._forget_another_log(intents)
         newest = intents.newest
         if newest is not None:
@@ -123,13 +125,13 @@ class Agent:
         self._report(now_ms)
 
     def end(self, now_ms: int) -> bool:
-        """Drain the running detector, whatever the newest intent is. Return True once none runs."""
+        """Drain the running detector, whatever the newest intent is. Return True once no detector runs."""
         self._cancel()
-        return self._drained(now_ms)
+        return self._drain_finished(now_ms)
 
     def report(self, now_ms: int) -> None:
-        """Write a heartbeat and the news. Raises the errors of `Write`."""
-        self._beat_ms = 0
+        """Write a heartbeat with all changes. Raises the errors of `Write`."""
+        self._last_heartbeat_ms = 0
         self._report(now_ms)
 
     def _forget_another_log(self, intents: IntentLog) -> None:
@@ -141,43 +143,45 @@ class Agent:
             self._executed = NO_EPOCH
 
     def _execute(self, newest: IntentRecord, now_ms: int) -> None:
-        job = self._job
-        if job is not None and job.record.epoch < newest.epoch:
+        execution = self._execution
+        if execution is not None and execution.record.epoch < newest.epoch:
             self._cancel()
-            self._finish(job, AttemptPhase.SUPERSEDED, now_ms, message=f"epoch {newest.epoch} arrived before its start")
-            job = None
-        if job is None:
-            job = self._begin(newest, now_ms)
-        if job is None or not self._checked(job, now_ms) or not self._ready(job, now_ms):
+            self._finish(
+                execution, AttemptPhase.SUPERSEDED, now_ms, message=f"epoch {newest.epoch} arrived before its start"
+            )
+            execution = None
+        if execution is None:
+            execution = self._begin(newest, now_ms)
+        if execution is None or not self._check_passed(execution, now_ms) or not self._held_is_ready(execution, now_ms):
             return
-        if self._current is not None and self._current.stalled is None and self._is_repair(job.record):
-            self._current.stalled = job.record.intent.reason
-        if not self._drained(now_ms):
-            if job.record.intent.kind is IntentKind.DRAIN:
-                self._record_phase(job, AttemptPhase.DRAINING, now_ms)
+        if self._current is not None and self._current.stalled is None and self._is_repair(execution.record):
+            self._current.stalled = execution.record.intent.reason
+        if not self._drain_finished(now_ms):
+            if execution.record.intent.kind is IntentKind.DRAIN:
+                self._record_phase(execution, AttemptPhase.DRAINING, now_ms)
             return
-        if job.record.intent.kind is IntentKind.DRAIN:
-            self._finish(job, AttemptPhase.STOPPED, now_ms)
+        if execution.record.intent.kind is IntentKind.DRAIN:
+            self._finish(execution, AttemptPhase.STOPPED, now_ms)
         else:
-            self._start(job, now_ms)
+            self._start(execution, now_ms)
 
-    def _begin(self, record: IntentRecord, now_ms: int) -> _Job | None:
+    def _begin(self, record: IntentRecord, now_ms: int) -> _Execution | None:
         if record.epoch <= self._executed:
             return None
-        job = self._job = _Job(record, None, self._patience(record, now_ms))
-        self._record_phase(job, AttemptPhase.ACCEPTED, now_ms)
+        execution = self._execution = _Execution(record, None, self._patience(record, now_ms))
+        self._record_phase(execution, AttemptPhase.ACCEPTED, now_ms)
         if record.intent.kind is IntentKind.RUN:
             try:
                 self._launcher.validate(record)
             except FraudError as error:
-                self._refuse(job, type(error).__name__, str(error), now_ms)
+                self._refuse(execution, type(error).__name__, str(error), now_ms)
                 return None
-            if not self._has_failed(record):
-                job.check = self._launcher.check(record)
-        return job
+            if not self._repeats_failed_release(record):
+                execution.check = self._launcher.check(record)
+        return execution
 
-    def _has_failed(self, record: IntentRecord) -> bool:
-        """Whether the last attempt ran this release and died or stalled. A new check would find nothing new."""
+    def _repeats_failed_release(self, record: IntentRecord) -> bool:
+        """Whether the last attempt ran this release and died or stalled. Then another check is useless."""
         last = self._current
         if last is None or not last.attempt.folder.running:
             return False
@@ -186,64 +190,67 @@ class Agent:
         wanted, ran = record.intent, last.attempt.order.intent
         return wanted.rebuild is None and not wanted.resume and wanted.fingerprint == ran.fingerprint
 
-    def _checked(self, job: _Job, now_ms: int) -> bool:
-        """Whether the release is valid. An invalid release is refused."""
-        if job.check is None:
+    def _check_passed(self, execution: _Execution, now_ms: int) -> bool:
+        """Continue the check. Return True if the release is valid, and refuse an invalid release."""
+        if execution.check is None:
             return True
-        code = job.check.poll()
+        code = execution.check.poll()
         if code is None:
-            work = Work(WorkPhase.CHECK, job.patience.began_ms, job.patience.moved_ms)
-            self._await(job, job.check.cpu_s, work, now_ms)
+            work = Work(WorkPhase.CHECK, execution.patience.began_ms, execution.patience.moved_ms)
+            self._await(execution, execution.check.cpu_s, work, now_ms)
             return False
-        output, job.check = job.check.output(), None
+        output, execution.check = execution.check.output(), None
         if code != 0:
-            self._refuse(job, error_name(code) or ReleaseInvalid.__name__, _last_line(output), now_ms)
+            self._refuse(execution, error_name(code) or ReleaseInvalid.__name__, _last_line(output), now_ms)
         return code == 0
 
-    def _ready(self, job: _Job, now_ms: int) -> bool:
-        """Whether the successor of a running detector is ready. A successor that has ended is refused.
+    def _held_is_ready(self, execution: _Execution, now_ms: int) -> bool:
+        """Start a held driver if a detector runs. Return True if it is ready, or if none is needed.
 
-        A successor with a port for Spark's UI cannot start while the running detector uses that port.
+        A held driver that ends too early is refused. A release with a port for Spark's UI has no held driver, because
+        the running detector uses that port.
         """
-        release, successor = job.record.intent.release, job.successor
-        if successor is None:
-            if release is None or release.ui_port is not None or not self.runs or self._is_repair(job.record):
+        release, held = execution.record.intent.release, execution.held
+        if held is None:
+            if release is None or release.ui_port is not None or not self.runs or self._is_repair(execution.record):
                 return True
-            successor = job.successor = self._launcher.start(job.record, now_ms, held=True)
-            job.patience = self._patience(job.record, now_ms)
-        if successor.folder.ready:
+            held = execution.held = self._launcher.start(execution.record, now_ms, held=True)
+            execution.patience = self._patience(execution.record, now_ms)
+        if held.folder.ready:
             return True
-        end = successor.end()
+        end = held.end()
         if end is not None:
             name = error_name(end.exit_code or 0) or ReleaseInvalid.__name__
-            self._refuse(job, name, end.said or f"it ended with exit code {end.exit_code} before it was ready", now_ms)
+            self._refuse(
+                execution, name, end.said or f"it ended with exit code {end.exit_code} before it was ready", now_ms
+            )
         else:
-            work = successor.folder.read_work() or Work(WorkPhase.SESSION, job.patience.began_ms, now_ms)
-            job.patience.record_work((work.phase, work.done), now_ms)
-            self._await(job, successor.cpu_s, work, now_ms)
+            work = held.folder.read_work() or Work(WorkPhase.SESSION, execution.patience.began_ms, now_ms)
+            execution.patience.record_work((work.phase, work.done), now_ms)
+            self._await(execution, held.cpu_s, work, now_ms)
         return False
 
     def _patience(self, record: IntentRecord, now_ms: int) -> Patience:
-        """Double the limit for each time in a row that the same release made no progress."""
-        of, stalls = self._stalls
-        doublings = min(stalls, _DOUBLINGS) if of == record.intent.fingerprint else 0
+        """The patience with a release. Its limit doubles with each stall in a row of the same release."""
+        fingerprint, count = self._stalls
+        doublings = min(count, _DOUBLINGS) if fingerprint == record.intent.fingerprint else 0
         return Patience(now_ms, self._limits.check_ms * 2**doublings)
 
-    def _await(self, job: _Job, cpu_s: Callable[[], float], work: Work, now_ms: int) -> None:
-        """Report the progress of a check or of a successor. Refuse the release if there is none."""
-        patience = job.patience
+    def _await(self, execution: _Execution, cpu_s: Callable[[], float], work: Work, now_ms: int) -> None:
+        """Report the progress of a check or of a held driver. Refuse the release if the progress stops for too long."""
+        patience = execution.patience
         if patience.is_due(now_ms):
             patience.record_cpu(cpu_s(), now_ms)
         if not patience.is_over(now_ms):
             work = msgspec.structs.replace(work, changed_ms=patience.moved_ms)
-            self._record_phase(job, AttemptPhase.ACCEPTED, now_ms, work=work)
+            self._record_phase(execution, AttemptPhase.ACCEPTED, now_ms, work=work)
             return
-        tail = "" if job.check is None else f"; its last output: {_last_line(job.check.output())}"
+        tail = "" if execution.check is None else f"; its last output: {_last_line(execution.check.output())}"
         self._cancel()
-        of, stalls = self._stalls
-        mark = job.record.intent.fingerprint
-        self._stalls = (mark, stalls + 1 if of == mark else 1)
-        self._refuse(job, Stalled.__name__, f"{patience.describe(str(work), now_ms)}{tail}", now_ms)
+        fingerprint, count = self._stalls
+        own = execution.record.intent.fingerprint
+        self._stalls = (own, count + 1 if fingerprint == own else 1)
+        self._refuse(execution, Stalled.__name__, f"{patience.describe(str(work), now_ms)}{tail}", now_ms)
 
     def _is_repair(self, record: IntentRecord) -> bool:
         """Whether a supervisor replaces a stalled detector. Then the running attempt counts as failed."""
@@ -252,7 +259,7 @@ class Agent:
             return False
         return record.intent.requested_by == SUPERVISOR and record.intent.after == current.attempt.order.epoch
 
-    def _drained(self, now_ms: int) -> bool:
+    def _drain_finished(self, now_ms: int) -> bool:
         current = self._current
         if current is None or not current.is_alive():
             return True
@@ -264,39 +271,44 @@ class Agent:
             current.kill(now_ms)
         return not current.is_alive()
 
-    def _start(self, job: _Job, now_ms: int) -> None:
-        """Start the detector. The report comes first: if another agent has taken over, it raises Fenced in time."""
+    def _start(self, execution: _Execution, now_ms: int) -> None:
+        """Start the detector. The report comes first, because it raises Fenced if another agent has taken over."""
         if self._current is not None:
             self._observe(self._current, now_ms)
-        self._record_phase(job, AttemptPhase.STARTING, now_ms)
+        self._record_phase(execution, AttemptPhase.STARTING, now_ms)
         self._report(now_ms)
-        successor = job.successor
-        attempt = self._launcher.start(job.record, now_ms) if successor is None else successor.release(now_ms)
+        held = execution.held
+        attempt = self._launcher.start(execution.record, now_ms) if held is None else held.proceed(now_ms)
         self._current = AttemptWatch(self._me, attempt)
-        self._job, self._executed, self._stalls = None, job.record.epoch, (None, 0)
+        self._execution, self._executed, self._stalls = None, execution.record.epoch, (None, 0)
 
-    def _refuse(self, job: _Job, name: str, message: str, now_ms: int) -> None:
-        self._finish(job, AttemptPhase.REFUSED, now_ms, name, message)
+    def _refuse(self, execution: _Execution, name: str, message: str, now_ms: int) -> None:
+        self._finish(execution, AttemptPhase.REFUSED, now_ms, name, message)
 
     def _finish(
-        self, job: _Job, phase: AttemptPhase, now_ms: int, name: str | None = None, message: str | None = None
+        self,
+        execution: _Execution,
+        phase: AttemptPhase,
+        now_ms: int,
+        name: str | None = None,
+        message: str | None = None,
     ) -> None:
-        self._record_phase(job, phase, now_ms, name, message)
-        self._job, self._executed = None, job.record.epoch
+        self._record_phase(execution, phase, now_ms, name, message)
+        self._execution, self._executed = None, execution.record.epoch
 
     def _cancel(self) -> None:
-        """End the check and the successor of the current intent."""
-        job = self._job
-        if job is not None and job.check is not None:
-            job.check.cancel()
-            job.check = None
-        if job is not None and job.successor is not None:
-            job.successor.kill()
-            job.successor = None
+        """End the check and the held driver of the current intent."""
+        execution = self._execution
+        if execution is not None and execution.check is not None:
+            execution.check.cancel()
+            execution.check = None
+        if execution is not None and execution.held is not None:
+            execution.held.kill()
+            execution.held = None
 
     def _record_phase(
         self,
-        job: _Job,
+        execution: _Execution,
         phase: AttemptPhase,
         now_ms: int,
         name: str | None = None,
@@ -304,7 +316,7 @@ class Agent:
         work: Work | None = None,
     ) -> None:
         """Record the phase of an intent whose process has not started."""
-        me, record = self._me, job.record
+        me, record = self._me, execution.record
         status = AttemptStatus(
             me.detector, record.intent.attempt_id, record.epoch, phase, now_ms, me.agent, me.host, name, message,
             ended_ms=now_ms if phase.is_terminal else None, work=work,
@@ -324,18 +336,18 @@ class Agent:
 
     def _report(self, now_ms: int) -> None:
         current = None if self._current is None else self._observe(self._current, now_ms)
-        news = [each for each in self._pending.values() if not _can_wait(each, self._reported)]
-        if not news and now_ms < self._beat_ms + self._limits.heartbeat_ms:
+        urgent = [each for each in self._pending.values() if not _can_wait(each, self._reported)]
+        if not urgent and now_ms < self._last_heartbeat_ms + self._limits.heartbeat_ms:
             return
         me, pending = self._me, list(self._pending.values())
         self._write(AgentStatus(me.detector, me.agent, me.host, me.code, now_ms, self._executed, current), pending)
         self._reported |= self._pending
         self._pending.clear()
-        self._beat_ms = now_ms
+        self._last_heartbeat_ms = now_ms
 
 
 def _can_wait(status: AttemptStatus, reported: dict[str, AttemptStatus]) -> bool:
-    """Whether the status can wait for the next heartbeat: only its batches and its work have changed."""
+    """Whether the status can wait for the next heartbeat, because only its batches and its work have changed."""
     known = reported.get(status.attempt_id)
     if known is None:
         return False
@@ -344,7 +356,7 @@ def _can_wait(status: AttemptStatus, reported: dict[str, AttemptStatus]) -> bool
 
 
 def _last_line(output: str) -> str:
-    """The last line of a check's output; a line of the detector itself is preferred."""
+    """The last line of a check's output that the detector itself wrote, or else the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     own = [line.removeprefix(_PREFIX) for line in lines if line.startswith(_PREFIX)]
     return (own or lines or ["no output"])[-1][:_MESSAGE_CHARS]

@@ -38,9 +38,9 @@ from fraud_rules.runtime.process import arguments_of, is_stopped, kill_session, 
 __all__ = ["Launcher", "LocalAttempt", "ProcessLauncher", "ReleaseCheck"]
 
 _STARTER: Final = "fraud_rules.deploy.agent.starter"
-_HANDS_ON_S: Final = 0.5
+_STARTER_EXIT_S: Final = 0.5
 _SELF_CHECK: Final = "fraud_rules.deploy.agent.self_check"
-_KEPT = (HOME_VARIABLE,)
+_INHERITED_SETTINGS = (HOME_VARIABLE,)
 _POLL_S = 0.02
 
 
@@ -54,7 +54,7 @@ class ReleaseCheck(Protocol):
         """The output of the check."""
 
     def cpu_s(self) -> float:
-        """The CPU time of its processes."""
+        """The CPU time of all its processes, in seconds."""
 
     def cancel(self) -> None:
         """Kill the check."""
@@ -73,10 +73,10 @@ class LocalAttempt(Protocol):
         """How the attempt ended. None while any of its processes runs."""
 
     def drain(self) -> None:
-        """Ask the detector to end after its current batch."""
+        """Request the end of the detector after its current batch."""
 
     def cpu_s(self) -> float:
-        """The CPU time of its processes."""
+        """The CPU time of all its processes, in seconds."""
 
     def is_stopped(self) -> bool:
         """Whether a signal or a debugger has stopped one of its processes, so that it cannot react to a drain."""
@@ -84,21 +84,21 @@ class LocalAttempt(Protocol):
     def kill(self) -> None:
         """Kill all processes of the attempt. Return once they have ended, or after some seconds."""
 
-    def release(self, now_ms: int) -> LocalAttempt:
-        """Release a held attempt. The release is durable before the process continues."""
+    def proceed(self, now_ms: int) -> LocalAttempt:
+        """Let a held attempt proceed with its start. This decision is durable before the process continues."""
 
 
 class Launcher(Protocol):
     """Starts attempts, and finds the attempts that an earlier agent started."""
 
     def validate(self, record: IntentRecord) -> None:
-        """Raise ConfigError or ReleaseInvalid for the faults of a release that need no process to find."""
+        """Raise ConfigError or ReleaseInvalid for the errors of a release that can be found without a process."""
 
     def check(self, record: IntentRecord) -> ReleaseCheck:
-        """Start the check of a release. It changes nothing."""
+        """Start the check of a release. The check changes nothing."""
 
     def start(self, record: IntentRecord, now_ms: int, *, held: bool = False) -> LocalAttempt:
-        """Start a detached attempt. If it is `held`, it waits for its release.
+        """Start a detached attempt. If it is `held`, it waits for `proceed`.
 
         The order is durable before the process starts, so that the next agent can find the attempt.
         """
@@ -143,12 +143,12 @@ class ProcessAttempt:
         return self.folder.end() or self._close(AttemptEnd(now_ms()))
 
     def drain(self) -> None:
-        """Signal the starter, or the process itself if the starter has ended or is ending. A second call kills."""
+        """Signal the starter, or the driver itself once the starter has ended. A second call ends it at once."""
         attempt_id = self.order.intent.attempt_id
         named = [process for process in members(attempt_id) if attempt_argument(attempt_id) in arguments_of(process)]
         starters = [process for process in named if _STARTER in arguments_of(process)]
         terminate_processes(starters)
-        _, alive = psutil.wait_procs(starters, timeout=_HANDS_ON_S)
+        _, alive = psutil.wait_procs(starters, timeout=_STARTER_EXIT_S)
         if not alive:
             terminate_processes([process for process in named if process not in starters])
 
@@ -162,7 +162,7 @@ class ProcessAttempt:
         kill_members(self.order.intent.attempt_id)
         self._close(AttemptEnd(now_ms(), -signal.SIGKILL))
 
-    def release(self, now_ms: int) -> ProcessAttempt:
+    def proceed(self, now_ms: int) -> ProcessAttempt:
         order = msgspec.structs.replace(self.order, held=False, created_ms=now_ms)
         self.folder.write_order(order)
         self.folder.go.touch()
@@ -185,8 +185,8 @@ class ProcessAttempt:
 class ProcessLauncher:
     """Starts attempts as processes of this host.
 
-    `jars` is the folder of the connector. The processes inherit `environ` without this product's settings, because a
-    release brings its own.
+    `jars` is the folder of Spark's Kafka connector. The processes inherit `environ` without this product's settings,
+    because a release has its own settings.
     """
 
     home: AgentHome
@@ -204,23 +204,26 @@ class ProcessLauncher:
             )
 
     def check(self, record: IntentRecord) -> ProcessCheck:
-        folder = self._prepared(record)
+        folder = self._prepare_folder(record)
         process = start_detached(
             [sys.executable, "-P", "-m", _SELF_CHECK, *self._arguments(record, folder)],
             folder.check_log,
             folder=folder.path,
-            environment={**self._inherited(record.intent.attempt_id), **self._own(_release(record), folder)},
+            environment={
+                **self._inherited_environment(record.intent.attempt_id),
+                **self._release_environment(_release(record), folder),
+            },
             append=False,
         )
         return ProcessCheck(process, folder.check_log, record.intent.attempt_id)
 
     def start(self, record: IntentRecord, now_ms: int, *, held: bool = False) -> ProcessAttempt:
-        folder = self._prepared(record)
-        # Without the current folder on the path: a file there must not stand in for a module.
+        folder = self._prepare_folder(record)
+        # `-P` omits the current folder from the path: a file there must not replace a module.
         command = [sys.executable, "-P", "-m", ENTRY, *self._arguments(record, folder)]
         if held:
             command.append(f"--hold={folder.go}")
-        own = self._own(_release(record), folder)
+        own = self._release_environment(_release(record), folder)
         order = AttemptOrder(record.epoch, record.intent, now_ms, command, own, held)
         folder.write_order(order)
         self._start(order, folder)
@@ -231,7 +234,7 @@ class ProcessLauncher:
         for folder in self.home.attempts():
             order = folder.order()
             if order is not None and order.held:
-                self._forget(ProcessAttempt(folder, order))
+                self._delete_held(ProcessAttempt(folder, order))
             elif order is not None:
                 attempts.append((folder, order))
         if not attempts:
@@ -240,17 +243,17 @@ class ProcessLauncher:
         for earlier, earlier_order in attempts[:-1]:
             if earlier.end() is None:
                 ProcessAttempt(earlier, earlier_order).kill()
-        _require_reach(folder, order)
-        folder.go.touch()  # the previous agent may have died while it released a held attempt
+        _require_reachable(folder, order)
+        folder.go.touch()  # the previous agent may have died while it let a held attempt proceed
         if folder.end() is None and not folder.started:
             # The previous agent died after it wrote the order and before the process started.
             self._start(order, folder)
         return ProcessAttempt(folder, order)
 
-    def _forget(self, held: ProcessAttempt) -> None:
-        """Delete a held attempt. It changed nothing, so its intent is executed from scratch."""
+    def _delete_held(self, held: ProcessAttempt) -> None:
+        """Delete a held attempt. It has changed nothing, so the agent executes its intent from scratch."""
         if held.end() is None:
-            _require_reach(held.folder, held.order)
+            _require_reachable(held.folder, held.order)
             held.kill()
         shutil.rmtree(held.folder.path)
 
@@ -261,12 +264,12 @@ class ProcessLauncher:
             [sys.executable, "-P", "-m", _STARTER, str(folder.path), attempt_argument(attempt_id)],
             folder.path / "starter.log",
             folder=folder.path,
-            environment=self._inherited(attempt_id),
+            environment=self._inherited_environment(attempt_id),
         )
         while not folder.started and starter.poll() is None:
             time.sleep(_POLL_S)
 
-    def _prepared(self, record: IntentRecord) -> AttemptFolder:
+    def _prepare_folder(self, record: IntentRecord) -> AttemptFolder:
         """Create the attempt's folder and write the files of the release to it."""
         release = _release(record)
         folder = self.home.attempt(record.intent.attempt_id)
@@ -277,15 +280,15 @@ class ProcessLauncher:
                 wheel.extractall(folder.code)
         return folder
 
-    def _inherited(self, attempt_id: str) -> dict[str, str]:
+    def _inherited_environment(self, attempt_id: str) -> dict[str, str]:
         kept = {
             name: value
             for name, value in self.environ.items()
-            if not name.startswith(SETTINGS_PREFIX) or name in _KEPT or name.startswith(KAFKA_PREFIX)
+            if not name.startswith(SETTINGS_PREFIX) or name in _INHERITED_SETTINGS or name.startswith(KAFKA_PREFIX)
         }
         return {**kept, VARIABLE: attempt_id}
 
-    def _own(self, release: Release, folder: AttemptFolder) -> dict[str, str]:
+    def _release_environment(self, release: Release, folder: AttemptFolder) -> dict[str, str]:
         own = {WORK_VARIABLE: str(folder.work)}
         if release.wheel:
             paths = [str(folder.code), self.environ.get("PYTHONPATH", "")]
@@ -300,7 +303,7 @@ class ProcessLauncher:
         )
 
 
-def _require_reach(folder: AttemptFolder, order: AttemptOrder) -> None:
+def _require_reachable(folder: AttemptFolder, order: AttemptOrder) -> None:
     if folder.end() is None and folder.is_alive() and not members(order.intent.attempt_id):
         raise AttemptUnreachable(
             f"attempt {order.intent.attempt_id} uses these files, but runs where this agent cannot end it: "

@@ -1,6 +1,6 @@
-"""Admits or refuses a start of the detector: the owner and integrity of the checkpoint, and the written outputs.
+"""Admits or refuses a start of the detector, by the checkpoint's owner and integrity and by the written outputs.
 
-A start that is certainly wrong is refused before it fences another detector, so that it does not end a working one.
+A start that is certainly wrong is refused before it fences another detector. So it never ends a working detector.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Admission:
     """The resources and the state of an admitted start.
 
     `marker` is None if no output of this checkpoint is written. `restores` means that the first batch must load the
-    recomputed state. `topics` are Kafka's ids of the input topics. `loss` is the last accepted loss, `lost` are the
-    losses that this start has accepted.
+    recomputed state. `topics` are Kafka's ids of the input topics. `loss` is the last accepted loss of the checkpoint.
+    `new_losses` are the losses that this start has accepted.
     """
 
     pinner: RulePinner
@@ -49,7 +49,7 @@ class Admission:
     restores: bool
     topics: Mapping[str, str]
     loss: losses.AcceptedLoss | None
-    lost: Sequence[LostRecords]
+    new_losses: Sequence[LostRecords]
 
     @property
     def starting_offsets(self) -> str:
@@ -61,35 +61,35 @@ class Admission:
 
 
 def check(job: DetectorJob, folder: Folder) -> None:
-    """Raise the errors of `admit` that can be found while another detector works. Change nothing."""
-    _check_wanted(job)
+    """Raise the errors of `admit` that can be found while another detector works. The check changes nothing."""
+    _check_newest_intent(job)
     order, topics, marker = job.rebuild, _topic_ids(job), _read_marker(job)
     if order is not None and not is_executed(folder, order):
         if marker is not None:
             known = {**checkpoint.topics_of(folder), **marker.topics}
-            _require_all(job, _lost(job, marker.end_offsets, marker.end_offsets, known, topics))
+            _require_accepted(job, _lost(job, marker.end_offsets, marker.end_offsets, known, topics))
             check_history(job, order, recreated=_recreated(job, known, topics))
         return
     checkpoint.check_claim(folder, _manifest(job, _known_topics(job, folder, marker, topics)))
-    _check_whose(job, folder)
+    _check_owner(job, folder)
     progress = checkpoint.read_live_progress(folder)
-    _require_all(job, _losses(job, folder, progress, _beginning(job, folder, marker, progress), topics))
+    _require_accepted(job, _losses(job, folder, progress, _beginning(job, folder, marker, progress), topics))
 
 
 def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport) -> Admission:
-    """Claim the checkpoint, fence every other detector, and run the checks that need both."""
+    """Claim the checkpoint, fence every other process of this detector, and run the checks that need both."""
     settings, topics = job.settings, _topic_ids(job)
     finish_rebuild(folder)
     check(job, folder)
     order = None if job.rebuild is None or is_executed(folder, job.rebuild) else job.rebuild
-    _hold(folder, alone=order is not None)
+    _lock_folder(folder, exclusive=order is not None)
     writer = BatchWriter(job.kafka, f"fraud-rules-{settings.detector}")
     writer.open()
     losses.complete(folder, writer, settings)
     marker = _read_marker(job)
     if order is not None:
         begin_rebuild(folder, order, marker, _manifest(job, topics))
-        _hold(folder, alone=False)
+        _lock_folder(folder, exclusive=False)
     checkpoint.claim(folder, _manifest(job, _known_topics(job, folder, marker, topics)))
     progress = checkpoint.read_progress(folder)
     work.begin(WorkPhase.RULES, "records")
@@ -101,7 +101,7 @@ def admit(job: DetectorJob, folder: Folder, rules: TopicReader, work: WorkReport
         marker = None
     check_fits(marker, progress, folder.root)
     lost = _losses(job, folder, progress, beginning, topics)
-    _require_all(job, lost)
+    _require_accepted(job, lost)
     if lost:
         losses.accept(folder, progress, marker, lost, topics)
         losses.complete(folder, writer, settings)
@@ -124,9 +124,10 @@ def _manifest(job: DetectorJob, topics: Mapping[str, str]) -> Mapping[str, Any]:
 def _known_topics(
     job: DetectorJob, folder: Folder, marker: Marker | None, topics: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """The ids of the topics, except that a topic that was created again in the same Kafka keeps its old id.
+    """The ids of the topics for the check of the manifest. A recreated topic keeps the id that the manifest has.
 
-    Such a topic is a loss that a person can accept. In another Kafka the marker of this checkpoint is missing.
+    A recreated topic is a loss that a person can accept. That applies only if this Kafka has the checkpoint's marker;
+    otherwise all ids are the current ones, and the check refuses another Kafka.
     """
     query, beginning = checkpoint.known_query(folder), beginning_of(folder)
     if marker is None or (marker.query_id != query and (beginning is None or marker != beginning.marker)):
@@ -136,7 +137,7 @@ def _known_topics(
 
 
 def _recreated(job: DetectorJob, known: Mapping[str, str], topics: Mapping[str, str]) -> list[str]:
-    """The topics that were created again and can be read from their beginning. The rule log is never one of them."""
+    """The recreated topics that can be read from their beginning. The rule log is never one of them."""
     names = (job.settings.topics.transactions, job.settings.topics.detector_ticks)
     return [name for name in names if known.get(name) not in (None, topics[name])]
 
@@ -144,7 +145,7 @@ def _recreated(job: DetectorJob, known: Mapping[str, str], topics: Mapping[str, 
 def _beginning(
     job: DetectorJob, folder: Folder, marker: Marker | None, progress: checkpoint.CheckpointProgress
 ) -> Beginning | None:
-    """The beginning of the checkpoint, or its beginning if this start adopts it."""
+    """The recorded beginning of the checkpoint, or the beginning that `--adopt` would record."""
     known = beginning_of(folder)
     if known is None and job.adopt and marker is not None and progress.query_id is None:
         return Beginning(marker)
@@ -158,10 +159,10 @@ def _losses(
     beginning: Beginning | None,
     topics: Mapping[str, str],
 ) -> list[LostRecords]:
-    """The lost records after the start of the next batch."""
+    """The records that the next batch should read, but that Kafka no longer has."""
     known, before = checkpoint.topics_of(folder), losses.accepted_loss(folder)
     if before is not None and not before.done:
-        return []  # an acceptance that was interrupted is completed first
+        return []  # an interrupted acceptance is completed first
     if progress.committed is not None:
         starts: Offsets | None = progress.planned[progress.committed]
         ends = progress.planned.get(progress.committed + 1, starts)
@@ -181,7 +182,7 @@ def _lost(
     return find_losses(job.kafka, starts, ends, names, _recreated(job, known, topics))
 
 
-def _require_all(job: DetectorJob, lost: Sequence[LostRecords]) -> None:
+def _require_accepted(job: DetectorJob, lost: Sequence[LostRecords]) -> None:
     if lost and not job.accept_loss:
         raise OffsetsLost(
             f"records are gone before they were read: {'; '.join(map(str, lost))}. Restore the topic, or start once "
@@ -189,13 +190,13 @@ def _require_all(job: DetectorJob, lost: Sequence[LostRecords]) -> None:
         )
 
 
-def _hold(folder: Folder, *, alone: bool) -> None:
-    if not folder.hold(alone=alone):
-        why = "a detector uses it: stop it first (fraud drain)" if alone else "a rebuild is setting it aside"
+def _lock_folder(folder: Folder, *, exclusive: bool) -> None:
+    if not folder.hold(exclusive=exclusive):
+        why = "a detector uses it: stop it first (fraud drain)" if exclusive else "a rebuild is setting it aside"
         raise CheckpointForeign(f"{folder.root} cannot be locked: {why}")
 
 
-def _check_wanted(job: DetectorJob) -> None:
+def _check_newest_intent(job: DetectorJob) -> None:
     """Raise Superseded if the intent of this start is not the newest anymore."""
     if job.attempt is None:
         return
@@ -205,8 +206,8 @@ def _check_wanted(job: DetectorJob) -> None:
         raise Superseded(f"attempt {job.attempt.attempt_id} has epoch {job.attempt.epoch}, but {current}")
 
 
-def _check_whose(job: DetectorJob, folder: Folder) -> None:
-    """Raise CheckpointForeign if another query than the checkpoint's has written the outputs."""
+def _check_owner(job: DetectorJob, folder: Folder) -> None:
+    """Raise CheckpointForeign if a query other than the checkpoint's has written the outputs."""
     marker, query = _read_marker(job), checkpoint.known_query(folder)
     beginning = beginning_of(folder)
     if marker is None or (beginning is not None and marker == beginning.marker) or (job.adopt and query is None):

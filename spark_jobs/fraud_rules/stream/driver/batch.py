@@ -67,13 +67,16 @@ class BatchParts:
     spill: Spill
     metrics: DetectorMetrics
     meter: LatencyMeter | None
-    """None without a topic for the average latency."""
+    """Measures the average latency. None if its topic does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOrigin:
-    """The origin of a start's batches, see `detector_status.BatchProgress`. `topics` are Kafka's ids of the inputs.
-    `loss` is the last accepted loss, which one batch reports."""
+    """The facts about a start that its batches write to the progress records and markers.
+
+    `rebuilt` means that a rebuild created the checkpoint. `attempt` is the id of the attempt, None without an agent.
+    `topics` are Kafka's ids of the input topics, by name. `loss` is the last accepted loss, which one batch reports.
+    """
 
     rebuilt: bool = False
     attempt: str | None = None
@@ -81,7 +84,7 @@ class BatchOrigin:
     loss: AcceptedLoss | None = None
 
     def lost_before(self, batch_id: int) -> Sequence[LostRecords]:
-        """The lost records that this batch reports, because it is the first one without them."""
+        """The lost records that this batch reports, because it is the first batch after them."""
         return self.loss.lost if self.loss is not None and self.loss.batch_id == batch_id else ()
 
 
@@ -89,13 +92,17 @@ class BatchRunner:
     """Runs the batches of one start of the detector."""
 
     def __init__(self, parts: BatchParts, marker: Marker | None, resumed_at: int | None, origin: BatchOrigin) -> None:
-        """`resumed_at` is the offset of the last lifted stop in the rule log."""
+        """`resumed_at` is the offset of the last lifted stop in the rule log.
+
+        `draining` makes the runner refuse further batches. `stopped_at` is the offset of the stop that set it, if any.
+        `failure` is the error of a failed batch.
+        """
         self._parts = parts
-        self._written = marker
+        self._marker = marker
         self._resumed_at = resumed_at
         self._origin = origin
         self._totals = RunTotals(TrafficCounts(clock.now_ms(), 0, 0, 0))
-        self._before: BatchTimings | None = None
+        self._previous_timings: BatchTimings | None = None
         self._query_id: str | None = None
         self._busy = False
         self.draining = threading.Event()
@@ -106,7 +113,7 @@ class BatchRunner:
     def run(self, frame: DataFrame, batch_id: int) -> None:
         """Run one batch. Spark calls this method."""
         if self.draining.is_set():
-            self._parts.spark.sparkContext.setLogLevel("OFF")  # else Spark logs the next exception as an error
+            self._parts.spark.sparkContext.setLogLevel("OFF")  # otherwise Spark logs the next exception as an error
             raise Draining
         self._busy = True
         self._parts.watch.batch_started(batch_id)
@@ -120,7 +127,7 @@ class BatchRunner:
 
     @property
     def has_started(self) -> bool:
-        """Whether this start has had a batch."""
+        """Whether a batch of this start has begun."""
         return self._busy or self._last_batch >= 0 or self.failure is not None
 
     def is_settled(self) -> bool:
@@ -139,14 +146,14 @@ class BatchRunner:
         self._parts.pinner.record_batch(
             outputs.rows, outputs.event_span_ms, totals.retained_events, totals.retained_marks
         )
-        if self._written is None or not self._written.covers(batch_id):
+        if self._marker is None or not self._marker.covers(batch_id):
             self._write(batch_id, rules, outputs)
         if self._parts.watch.batch_ended() or spilled:
             self._parts.spill.clean()
         written = time.monotonic()
         if self._parts.meter is not None:
             self._parts.meter.add(outputs.rows, outputs.append_total_ms, clock.now_ms())
-        self._before = _latency(batch_id, outputs, (started, pinned, evaluated, written))
+        self._previous_timings = _timings(batch_id, outputs, (started, pinned, evaluated, written))
         self._parts.ticker.record_batch()
         self._last_batch = batch_id
         self._check_stop(rules)
@@ -156,28 +163,28 @@ class BatchRunner:
             self._query_id = query_id(self._parts.folder)
         ends, origin = end_offsets(self._parts.folder, batch_id), self._origin
         lost = origin.lost_before(batch_id)
-        place = BatchPosition(self._query_id, batch_id, ends, rules.pin, origin.rebuilt, origin.attempt, lost)
-        marker = Marker(place.query_id, batch_id, ends, rules.pin, self._parts.pinner.rate, dict(origin.topics))
-        progress = self._progress(place, rules, outputs)
-        self._parts.writer.write(self._records(place, rules, outputs, progress, marker))
-        self._written = marker
+        position = BatchPosition(self._query_id, batch_id, ends, rules.pin, origin.rebuilt, origin.attempt, lost)
+        marker = Marker(position.query_id, batch_id, ends, rules.pin, self._parts.pinner.rate, dict(origin.topics))
+        progress = self._progress(position, rules, outputs)
+        self._parts.writer.write(self._records(position, rules, outputs, progress, marker))
+        self._marker = marker
         self._parts.metrics.add_batch(decode_progress(progress))
 
-    def _progress(self, place: BatchPosition, rules: BatchRules, outputs: BatchOutputs) -> bytes:
-        lag = self._parts.ticker.lag(place.end_offsets.get(self._parts.settings.topics.transactions, {}))
+    def _progress(self, position: BatchPosition, rules: BatchRules, outputs: BatchOutputs) -> bytes:
+        lag = self._parts.ticker.lag(position.end_offsets.get(self._parts.settings.topics.transactions, {}))
         in_force = len(rules.timeline.latest.rules)
-        return progress_record(place, outputs, self._totals, in_force, lag, self._before)
+        return progress_record(position, outputs, self._totals, in_force, lag, self._previous_timings)
 
     def _records(
-        self, place: BatchPosition, rules: BatchRules, outputs: BatchOutputs, progress: bytes, marker: Marker
+        self, position: BatchPosition, rules: BatchRules, outputs: BatchOutputs, progress: bytes, marker: Marker
     ) -> Iterator[OutRecord]:
         """Yield all records of a batch in order, the marker last."""
         topics = self._parts.settings.topics
-        at = BatchTime(place.batch_id, clock.now_ms())
+        at = BatchTime(position.batch_id, clock.now_ms())
         yield from alert_records(outputs.groups, topics)
         yield from late_records(outputs.groups, topics)
-        refused = [record for each in outputs.side_outputs for record in each.refused]
-        yield from quarantine_records(refused, topics, MAX_QUARANTINED_BYTES)
+        quarantined = [record for each in outputs.side_outputs for record in each.refused]
+        yield from quarantine_records(quarantined, topics, MAX_QUARANTINED_BYTES)
         if self._parts.settings.evaluations:
             for group in outputs.groups:
                 yield from (OutRecord(topics.evaluations, evaluation) for evaluation in group.evaluations)
@@ -197,7 +204,7 @@ class BatchRunner:
 
 
 def _collect(frame: DataFrame, spill: Spill) -> tuple[BatchOutputs, bool]:
-    """Run the batch. Return its outputs, and whether any of them came as a file.
+    """Run the batch. Return its outputs, and whether any of them was spilled.
 
     This is the only Spark action of a batch, so that each task runs once.
     """
@@ -217,10 +224,10 @@ def _collect(frame: DataFrame, spill: Spill) -> tuple[BatchOutputs, bool]:
     return BatchOutputs(groups, side_outputs), spilled
 
 
-def _latency(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float, float]) -> BatchTimings:
+def _timings(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float, float]) -> BatchTimings:
     now_ms = clock.now_ms()
 
-    def behind_ms(q: float) -> int | None:
+    def latency_ms(q: float) -> int | None:
         append_ms = outputs.append_ms(q)
         return None if append_ms is None else now_ms - append_ms
 
@@ -231,7 +238,7 @@ def _latency(batch_id: int, outputs: BatchOutputs, at: tuple[float, float, float
         pin_ms,
         evaluate_ms,
         write_ms,
-        p50_ms=behind_ms(0.5),
-        p99_ms=behind_ms(0.01),
-        max_ms=behind_ms(0.0),
+        p50_ms=latency_ms(0.5),
+        p99_ms=latency_ms(0.01),
+        max_ms=latency_ms(0.0),
     )

@@ -36,7 +36,7 @@ class RebuildOrder:
 class DetectorJob:
     """One start of the detector.
 
-    `resume` lifts a stop that the rule log requested. `adopt` starts an empty checkpoint behind the last written
+    `resume` lifts a stop that the rule log requested. `adopt` starts an empty checkpoint after the last written
     output, which is refused otherwise. `accept_loss` continues without records that were removed before they were
     read. `metrics` is the address of the metrics, empty for no metrics.
     """

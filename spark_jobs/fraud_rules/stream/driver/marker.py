@@ -1,7 +1,7 @@
-"""The marker: names the last batch whose outputs are in Kafka. The transaction of these outputs also writes the marker.
+"""The marker names the last batch whose outputs are in Kafka. The Kafka transaction of these outputs contains it.
 
-Marker and checkpoint together determine the next start. If they do not fit, one of the two was replaced or restored;
-then no output may be written.
+Marker and checkpoint together determine the next start. If they do not fit, one of the two was replaced or restored,
+and the start is refused.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Marker(msgspec.Struct, frozen=True, rename="camel"):
             raise CheckpointForeign(f"the marker in Kafka is not readable by this version: {error}") from error
 
     def covers(self, batch_id: int) -> bool:
-        """Whether the outputs of a batch of the same query are written."""
+        """Whether the outputs of this batch of the marker's query are written."""
         return batch_id <= self.batch_id
 
 
@@ -53,13 +53,13 @@ _decode = msgspec.json.Decoder(Marker).decode
 
 
 BEGINNING: Final = "beginning"
-"""A file beside the checkpoint: the beginning of a checkpoint that did not start at the beginning of the topics."""
+"""A file beside the checkpoint: where it began, if it did not begin with the first records of the topics."""
 
 
 class Beginning(msgspec.Struct, frozen=True, rename="camel"):
     """The outputs and the state with which a checkpoint started.
 
-    `marker` is the end of the outputs at that time, None without outputs. `rebuild` is the id of the order that
+    `marker` names the last written batch at that time, None without outputs. `rebuild` is the id of the order that
     recomputes the earlier state, None for a checkpoint that started without state. `partial` accepts that retention
     has removed a part of the input of that state.
     """
@@ -73,9 +73,9 @@ _decode_beginning = msgspec.json.Decoder(Beginning).decode
 
 
 def adopt(folder: Folder, marker: Marker | None, checkpoint: CheckpointProgress, *, wanted: bool) -> Beginning | None:
-    """The beginning of this checkpoint, None for the beginning of the topics.
+    """The beginning of this checkpoint, None if it begins with the first records of the topics.
 
-    With `wanted`, an empty checkpoint starts behind the last written output, without state.
+    With `wanted`, an empty checkpoint starts after the last written output, without state.
     """
     known = beginning_of(folder)
     if known is not None:
@@ -121,14 +121,14 @@ def check_fits(marker: Marker | None, checkpoint: CheckpointProgress, where: str
 
 
 def check_query(marker: Marker, query_id: str | None, where: str) -> None:
-    """Raise CheckpointForeign if another query than the checkpoint's has written the outputs.
+    """Raise CheckpointForeign if a query other than the checkpoint's has written the outputs.
 
     This check works even while another detector uses the same checkpoint.
     """
     if query_id is None:
         raise CheckpointForeign(
             f"{where} is empty, but batch {marker.batch_id} of this detector is written: restore its checkpoint "
-            f"(query {marker.query_id}), recompute it from the topics (fraud rebuild), or start without state behind "
+            f"(query {marker.query_id}), recompute it from the topics (fraud rebuild), or start without state after "
             "the last written output (--adopt)"
         )
     if marker.query_id != query_id:

@@ -1,4 +1,4 @@
-"""Runs the detector: checks the start, connects all parts, starts the query, and shuts it down."""
+"""Runs the detector: checks the start, connects the parts, starts the query, and shuts the detector down."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ from fraud_rules.stream.worker.views import check_views_disk
 
 _POLL_S = 0.05
 _DRAIN_S = 60.0
-_TAIL = 200
-_WORKER_TRIES = 5
+_PROGRESS_RECORDS = 200
+_LATE_WORKER_RESTARTS = 5
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Pauses a start when Spark is up, before it changes anything. So it can prepare while the previous detector works.
+    """Holds a start after Spark has started, so that the driver prepares while the previous detector still works.
 
-    The start calls `on_ready` and continues when `file` exists.
+    A held start has changed nothing yet. It calls `on_ready` and continues when `file` exists.
     """
 
     file: Path
@@ -82,8 +82,8 @@ def run(
 
     `on_running` is called once the query runs. `work` receives the driver's current work; without it, the reports go
     to the file that the environment names, if any. `report` receives each loss that this start accepts, and the last
-    line of a process that ends by the limit of `end_deadline`.
-    Raises DetectorStopped if the rule log requests a stop, and other errors by name, see `errors`.
+    message of a process that exceeds the deadline of `end_deadline`.
+    Raises DetectorStopped if the rule log requests a stop, and the other errors of `fraud_rules.errors`.
     """
     drain, work = threading.Event(), work or default_report()
     with ExitStack() as stack:
@@ -94,16 +94,16 @@ def run(
         with shutdown_deadline(ended, report):
             spark = None
             if hold is not None:
-                spark = _spark(job.spark, stack, work)
+                spark = _spark_session(job.spark, stack, work)
                 work.begin(WorkPhase.WORKERS)
                 warm_up(spark).join()
                 work.begin(WorkPhase.READY)
                 if not hold.wait(drain):
                     return
-            runner, begin = _start(job, stack, spark, work, report)
-            query = begin()
+            runner, launch_query = _start(job, stack, spark, work, report)
+            query = launch_query()
             on_running()
-            _watch_from_the_first(query, begin, runner, drain)
+            _watch_with_restarts(query, launch_query, runner, drain)
     if runner.stopped_at is not None:
         raise DetectorStopped(stopped_message(runner.stopped_at))
 
@@ -125,13 +125,13 @@ def _start(
         admission = admit(job, folder, rules, work)
     warming = None
     if spark is None:
-        spark = _spark(options, stack, work)
+        spark = _spark_session(options, stack, work)
         warming = warm_up(spark)
     if admission is None:
         folder = HadoopFolder(spark, options.checkpoint)
         admission = admit(job, folder, rules, work)
-    for each in admission.lost:
-        report(f"continues without lost records: {each}")
+    for loss in admission.new_losses:
+        report(f"continues without lost records: {loss}")
     transactions = stack.enter_context(TopicReader(job.kafka, topics.transactions))
     ticker = Ticker(TickWriter(job.kafka, topics.detector_ticks, settings.detector), transactions, settings.tick_ms)
     context = WorkerContext(
@@ -142,14 +142,14 @@ def _start(
     metrics = stack.enter_context(serve_metrics(job))
     spill = context.spill()
     spill.clean()
-    watch = BatchWatch(work, partial(read_progress, spill), partial(_retained, job), settings.key_groups)
+    watch = BatchWatch(work, partial(read_progress, spill), partial(_retained_events, job), settings.key_groups)
     meter = LatencyMeter() if has_topic(job.kafka, topics.latency) else None
     parts = BatchParts(
         spark, settings, folder, admission.pinner, admission.writer, ticker, watch, spill, metrics, meter
     )
     runner = BatchRunner(parts, admission.marker, admission.resumed_at, _origin(job, admission))
     if warming is not None:
-        # The Python worker of the query has ten seconds to connect, and these workers use the same cores.
+        # The query's Python worker must connect within ten seconds, and the warm-up uses the same cores.
         work.begin(WorkPhase.WORKERS)
         warming.join()
     watch.start()
@@ -157,20 +157,20 @@ def _start(
     ticker.start()
     stack.callback(ticker.stop)
 
-    def begin() -> StreamingQuery:
+    def launch_query() -> StreamingQuery:
         work.begin(WorkPhase.QUERY)
         query = start_query(spark, context, admission.starting_offsets, runner.run)
         stack.callback(stop_query, query)
         stack.callback(work.begin, WorkPhase.STOP)
         return query
 
-    return runner, begin
+    return runner, launch_query
 
 
 def check_start(job: DetectorJob) -> None:
-    """Raise the errors of a start that can be found without Spark. Fence and change nothing.
+    """Raise the errors of a start that can be found without Spark. The check fences no detector and changes nothing.
 
-    A checkpoint on another file system than a disk is not checked, because that needs Spark.
+    It omits a checkpoint that is not on a local disk, because other file systems need Spark.
     """
     _check_host(job)
     check_master(job.spark.master)
@@ -183,7 +183,7 @@ def check_start(job: DetectorJob) -> None:
 
 
 def _check_host(job: DetectorJob) -> None:
-    """Raise ConfigError for wrong options, and StorageFull if this host evaluates and lacks space for the views."""
+    """Raise ConfigError for wrong options, and StorageFull if the workers' views need more space than this host has."""
     check_options(job.spark)
     if job.spark.is_local:
         where = str(job.spark.checkpoint_path) if job.spark.checkpoints_to_disk else job.spark.checkpoint
@@ -196,18 +196,18 @@ def _origin(job: DetectorJob, admission: Admission) -> BatchOrigin:
     return BatchOrigin(rebuilt, attempt, admission.topics, admission.loss)
 
 
-def _retained(job: DetectorJob) -> int | None:
-    """The number of events in state at the detector's last write. None if it is unknown."""
+def _retained_events(job: DetectorJob) -> int | None:
+    """The number of events in state after the last written batch. None if it is unknown."""
     topic, detector = job.settings.topics.detector_progress, job.settings.detector.encode()
     try:
-        records = tail_of(job.kafka, topic, _TAIL)
+        records = tail_of(job.kafka, topic, _PROGRESS_RECORDS)
     except BrokerUnavailable:
         return None
     own = (decode_or_skip(topic, record, decode_progress) for record in reversed(records) if record.key == detector)
     return next((progress.retained_events for progress in own if progress is not None), None)
 
 
-def _spark(options: SparkOptions, stack: ExitStack, work: WorkReport) -> SparkSession:
+def _spark_session(options: SparkOptions, stack: ExitStack, work: WorkReport) -> SparkSession:
     work.begin(WorkPhase.SESSION)
     spark = build_session(options)
     stack.callback(stop_spark, spark)
@@ -216,11 +216,11 @@ def _spark(options: SparkOptions, stack: ExitStack, work: WorkReport) -> SparkSe
     return spark
 
 
-def _watch_from_the_first(
-    query: StreamingQuery, begin: Callable[[], StreamingQuery], runner: BatchRunner, drain: threading.Event
+def _watch_with_restarts(
+    query: StreamingQuery, launch_query: Callable[[], StreamingQuery], runner: BatchRunner, drain: threading.Event
 ) -> None:
-    """Watch the query. Restart it if its Python worker connected too late and it has had no batch yet."""
-    for _ in range(_WORKER_TRIES):
+    """Watch the query. Restart it if its Python worker connected too late, before the first batch."""
+    for _ in range(_LATE_WORKER_RESTARTS):
         try:
             _watch(query, runner, drain)
         except FraudError as error:
@@ -228,7 +228,7 @@ def _watch_from_the_first(
                 raise
             _log.warning("%s; the query is started again", error)
             stop_query(query)
-            query = begin()
+            query = launch_query()
         else:
             return
     _watch(query, runner, drain)
@@ -237,7 +237,7 @@ def _watch_from_the_first(
 def _watch(query: StreamingQuery, runner: BatchRunner, drain: threading.Event) -> None:
     """Wait until the query has ended. Raise the error that ended it, if any.
 
-    A failed batch is enough to raise: its failure may kill Spark's thread while the query still counts as active.
+    A failed batch raises at once, because its error can kill Spark's thread while Spark reports the query as active.
     """
     error: BaseException | None
     try:
@@ -248,8 +248,8 @@ def _watch(query: StreamingQuery, runner: BatchRunner, drain: threading.Event) -
         while query.isActive and runner.failure is None and not runner.is_settled() and time.monotonic() < deadline:
             time.sleep(_POLL_S)
         error = None if runner.draining.is_set() else query.exception()
-    except (Py4JError, OSError) as lost:
-        error = lost
+    except (Py4JError, OSError) as disconnected:
+        error = disconnected
     if runner.failure is not None:
         raise query_error(runner.failure) from runner.failure
     if error is not None:

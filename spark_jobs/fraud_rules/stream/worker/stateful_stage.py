@@ -19,7 +19,7 @@ from fraud_rules.stream.worker.wire import SIDE_OUTPUT
 
 
 class KeyGroupProcessor(StatefulProcessor):
-    """Spark creates one processor per task and calls it once per key group. For the rows see `rows`."""
+    """Spark creates one processor per task and calls it once per key group and batch. `wire` describes the rows."""
 
     def __init__(self, context: WorkerContext) -> None:
         self._context = context
@@ -35,7 +35,7 @@ class KeyGroupProcessor(StatefulProcessor):
             for row in rows:
                 yield Row(key_group=key_group, blob=bytes(row[2]))
             return
-        # Imported here, because Spark also loads this class on the driver, to learn the state's schema.
+        # Imported here, because Spark also loads this class on the driver, which never needs the engine.
         from fraud_rules.engine.engine import KeyGroupEngine
 
         context = self._context
@@ -50,5 +50,5 @@ class KeyGroupProcessor(StatefulProcessor):
         work.key_group_done()
 
     def close(self) -> None:
-        """End the task. Only `worker` keeps anything between batches."""
+        """End the task. This object keeps nothing for the next batch; `context` does."""
         freeze_loaded()

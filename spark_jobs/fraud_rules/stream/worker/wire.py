@@ -1,7 +1,7 @@
-"""The wire format between the two Python stages and the driver: rows of a small integer and a blob.
+"""The wire format between the two Python stages and the driver. Each row has a number and a blob.
 
-The rows of key groups carry packed transactions to the stateful stage, and its outputs from there. Rows with the number
-`SIDE_OUTPUT` pass through it: the fan-out tasks' side outputs, with the quarantined records.
+The number is a key group. Its rows carry packed transactions to the stateful stage, and the outputs of that stage to
+the driver. Rows with the number `SIDE_OUTPUT` carry the side outputs of the fan-out tasks through the stateful stage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _QUANTILES = np.linspace(0.0, 1.0, 101)
 
 
 class RefusedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """An unchanged record for quarantine."""
+    """A rejected transaction for `quarantine`: its unchanged bytes, its place, and the reason."""
 
     partition: int
     offset: int
@@ -33,8 +33,11 @@ class RefusedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class SideOutput(msgspec.Struct, array_like=True, frozen=True):
-    """The side output of a fan-out task: the number of accepted rows and of ignored tombstones, 101 quantiles of the
-    append times, the refused records, 101 quantiles of the event times, and the sum of the append times."""
+    """The side output of a fan-out task.
+
+    `rows` counts the accepted transactions, `ignored` the tombstones. The quantiles are the 0th to 100th percentiles.
+    `append_total_ms` is the sum of the append times.
+    """
 
     rows: int = 0
     ignored: int = 0
