@@ -156,7 +156,7 @@ def site(broker: Broker, project: Project, tmp_path: Path) -> Iterator[Site]:
 def test_nothing_is_lost_while_the_next_record_is_there(site: Site) -> None:
     site.remove_up_to(READ)
     admitted = site.start(accept_loss=True)
-    assert (admitted.lost, admitted.loss) == ([], None)
+    assert (admitted.new_losses, admitted.loss) == ([], None)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_removed_records_are_named_accepted_and_reported(
     admitted = site.start(accept_loss=True)
 
     lost = [LostRecords(site.topics.names.transactions, 0, 60, 80, LossReason.REMOVED, 20)]
-    assert admitted.lost == lost
+    assert admitted.new_losses == lost
     assert admitted.loss is not None
     assert (admitted.loss.batch_id, admitted.loss.lost) == (reported_by, lost)
     assert site.next_offset(1) == 80
@@ -193,7 +193,7 @@ def test_removed_records_are_named_accepted_and_reported(
         assert site.next_offset(2) == max(80, planned)
     assert site.marker().end_offsets == site.ends(max(80, planned or 0) if written else 80)
     again = site.start()
-    assert (again.lost, again.loss) == ([], admitted.loss)
+    assert (again.new_losses, again.loss) == ([], admitted.loss)
 
 
 @pytest.mark.long
@@ -213,7 +213,7 @@ def test_the_next_start_completes_an_interrupted_acceptance(site: Site) -> None:
     losses.accept(site.folder, progress, site.marker(), lost, checkpoint.topics_of(site.folder))
     check(site.job, site.folder)
     admitted = site.start()
-    assert (admitted.lost, site.next_offset(1), site.marker().end_offsets) == ([], 80, site.ends(80))
+    assert (admitted.new_losses, site.next_offset(1), site.marker().end_offsets) == ([], 80, site.ends(80))
 
 
 def test_the_first_batch_of_a_checkpoint_can_lose_records_too(site: Site) -> None:
@@ -278,9 +278,9 @@ def test_the_loss_of_a_recreated_topic_is_named(site: Site) -> None:
     refusal = site.refusal()
     assert f"{site.topics.names.transactions}-0 from 60: the topic was created again and begins at 7" in refusal
     admitted = site.start(accept_loss=True)
-    assert [(each.partition, each.start, each.end) for each in admitted.lost] == [(0, 60, 7), (1, 0, 0)]
+    assert [(each.partition, each.start, each.end) for each in admitted.new_losses] == [(0, 60, 7), (1, 0, 0)]
     assert (site.next_offset(1), site.marker().end_offsets) == (7, site.ends(7))
-    assert site.start().lost == []
+    assert site.start().new_losses == []
 
 
 def test_a_recreated_rule_log_is_never_accepted(site: Site) -> None:

@@ -252,8 +252,8 @@ def test_an_alert_shows_whether_it_was_snoozed_on_arrival() -> None:
         raise AssertionError("the event loop asks for snoozes")
 
     text = EventText(AlertText(FeedMemory()), never)
-    assert b'"snoozed":true' in text.write([seen], FeedPlace())
-    assert b'"snoozed":true' in text.write([correction], FeedPlace())
+    assert b'"snoozed":true' in text.encode([seen], FeedPlace())
+    assert b'"snoozed":true' in text.encode([correction], FeedPlace())
 
 
 def test_a_quiet_stream_sends_comments_and_ends_in_time() -> None:
