@@ -1,8 +1,8 @@
 """Runs the demo: starts all components, sends traffic, shows the alerts, checks the run, and stops all components.
 
-Airflow's DAGs work as in production: one starts and supervises the detector, another seeds the rules. Every run has its
-own new broker, Airflow and checkpoint in var/demo, so that it checks only itself. It first stops the processes that an
-earlier demo left behind.
+Airflow's DAGs work as in production: one DAG starts and supervises the detector, another applies the seed rules. A run
+first stops the processes that an earlier demo left behind. It then creates a new broker, Airflow and checkpoint in
+var/demo, so that its check covers only its own records.
 """
 
 from __future__ import annotations
@@ -39,12 +39,14 @@ INTERRUPTED = 130
 _START_S = 600.0
 _DRAIN_S = 120.0
 _FRAME_S = 0.25
-_LATE_AFTER_S = 20.0  # every key group has a watermark by then
+_LATE_AFTER_S = 20.0  # by then, every key group has a watermark, and the frauds are late
 
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """If `traffic.seconds` is None, the demo runs until Ctrl-C. Otherwise it ends by itself and checks the run."""
+    """The settings of one run. If `traffic.seconds` is None, the demo runs until Ctrl-C. Otherwise it ends by itself
+    and checks the run.
+    """
 
     traffic: TrafficSettings
 
@@ -55,7 +57,11 @@ def stop_left_over(context: CommandContext) -> list[str]:
 
 
 def run_demo(options: DemoOptions, context: CommandContext) -> int:
-    """Run the demo. Return 0 if the run was right, or if Ctrl-C ended an endless run; else 1."""
+    """Run the demo and return its exit code.
+
+    The exit code is 0 after a correct run, and after Ctrl-C in a run without a time limit. It is 1 if the check finds
+    faults, and INTERRUPTED after Ctrl-C in a run with a time limit or before the rules are live.
+    """
     stop = threading.Event()
     with interrupts_set(stop), ExitStack() as stack:
         demo = _Demo(options, context, stop, stack)
@@ -69,7 +75,7 @@ def run_demo(options: DemoOptions, context: CommandContext) -> int:
 
 
 class _Demo:
-    """One run. The stack stops the started components in reverse order."""
+    """One run of the demo. `stack` stops the started components in reverse order."""
 
     def __init__(self, options: DemoOptions, context: CommandContext, stop: threading.Event, stack: ExitStack) -> None:
         self._context = context
@@ -83,7 +89,10 @@ class _Demo:
         self._watch = OutputWatch(self._kafka, context.settings, self._sender.planted)
 
     def bring_up(self) -> bool:
-        """Start all components and wait for live rules. Return False if interrupted."""
+        """Start all components and wait until the seed rules are live. Return False if interrupted.
+
+        Raises DetectorFailed if the rules are not live in time.
+        """
         for name in self._site.stop_left_over():
             self._report(f"stopped the {name} of an earlier demo")
         self._compile()
@@ -102,7 +111,7 @@ class _Demo:
         return live
 
     def run(self) -> None:
-        """Send the traffic and show the results, until all of it is evaluated, or until the interrupt."""
+        """Send the traffic and show the results until the detector has evaluated all traffic, or until Ctrl-C."""
         self._stack.callback(self._sender.stop)
         self._sender.start()
         planted = False
@@ -132,7 +141,7 @@ class _Demo:
         return verdict
 
     def _plant_late_frauds(self) -> bool:
-        """Send frauds of yesterday, which arrive too late for alerts. The nightly re-evaluation adds them."""
+        """Send frauds of yesterday, which arrive too late for alerts. The nightly re-evaluation adds their alerts."""
         records = [(b"late", text) for _, text in late_frauds(Day.today().plus(-1))]
         append_records(self._kafka, self._context.settings.topics.transactions, records)
         return True
@@ -154,7 +163,7 @@ class _Demo:
         return f"{self._site.airflow.site.url} ({USER} / {PASSWORD})"
 
     def _continues(self) -> bool:
-        """Return False once interrupted. Raise if a component has ended, except the detector, which is supervised."""
+        """Return False after an interrupt. Raise if the agent or Airflow has ended. Airflow supervises the detector."""
         self._site.check()
         return not self._stop.is_set()
 

@@ -1,4 +1,4 @@
-"""Observes a detector repeatedly and reads only new records: intents, reports of agents, and progress."""
+"""Observes a detector repeatedly. Each observation reads only new records: intents, reports, and progress."""
 
 from __future__ import annotations
 
@@ -27,17 +27,20 @@ from fraud_rules.runtime.clock import now_ms
 __all__ = ["DetectorWatch"]
 
 _WRITERS = 60
-_OFFSETS_A_S = 8  # a busy detector finishes up to four batches a second, each with the marker of its transaction
+_OFFSETS_A_S = 8  # up to four batches a second, each with a progress record and the end marker of a Kafka transaction
 _ARRIVAL_INTERVAL_MS = 30_000
 
 
 def monotonic_ms() -> int:
-    """The monotonic clock, in ms."""
+    """Read the monotonic clock, in ms."""
     return time.monotonic_ns() // 1_000_000
 
 
 class DetectorWatch:
-    """An observer of one detector, for one thread at a time. An unreachable broker is an observation, not an error."""
+    """Observes one detector. Only one thread at a time may use it.
+
+    If the broker is unreachable, `observe` returns a failed observation and raises no error.
+    """
 
     def __init__(
         self,
@@ -49,8 +52,8 @@ class DetectorWatch:
         monotonic_ms: Callable[[], int] = monotonic_ms,
         supervisor: str | None = None,
     ) -> None:
-        """`clock` is this host's clock. `supervisor` is the id of this installation: its notes show the error of the
-        clock. See `TopicsTail` for `wait_ms`."""
+        """`clock` reads the clock of this host. `supervisor` is the id of this installation: its supervision records
+        show how far that clock differs from the broker's. `TopicsTail` describes `wait_ms`."""
         self._kafka = kafka
         self._wait_ms = wait_ms
         self._settings = settings
@@ -151,13 +154,15 @@ class DetectorWatch:
         return self._progress[-1][0] - self._settings.health.traffic_span_ms
 
     def _arrived_ms(self) -> int | None:
-        """The append time of the newest transaction, approximately: the time of the batch that read it. If no recent
-        batch read one, the broker is asked, but seldom."""
+        """The append time of the newest transaction, approximated by the append time of the progress of its batch.
+
+        If no recent batch has read a record, the watch asks the broker, at most once in `_ARRIVAL_INTERVAL_MS`.
+        """
         read = next((at_ms for at_ms, each in reversed(self._progress) if each.rows or each.quarantined), None)
         if read is not None or self._settings.health.silent_ms == 0:
             return read
         if self._arrival_read_ms is None or self._monotonic_ms() - self._arrival_read_ms >= _ARRIVAL_INTERVAL_MS:
-            with suppress(BrokerUnavailable):  # the next observation reports it
+            with suppress(BrokerUnavailable):  # the next observation reports the unreachable broker
                 self._arrival_ms = newest_append_ms(self._kafka, self._settings.topics.transactions)
             self._arrival_read_ms = self._monotonic_ms()
         return self._arrival_ms

@@ -1,4 +1,4 @@
-"""Checks the detector's checkpoint from outside."""
+"""The operator that checks the files of the detector's checkpoint, without Spark."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _SIZE = "size_bytes"
 
 
 class CheckCheckpointOperator(DetectorOperator):
-    """Checks the checkpoint of the last release: a table in the log, an event of `CHECKPOINT`, an alarm if it is bad.
+    """Checks the checkpoint of the last release. The results are a table in the task's log, an event of `CHECKPOINT`,
+    and alarms.
 
-    The check starts no JVM and does not write to the checkpoint.
+    A bad finding fails the task without retries. The check starts no JVM and does not write to the checkpoint.
     """
 
     def __init__(self, *, checkpoint_limits: CheckpointLimits | None = None, **kwargs: Any) -> None:
@@ -48,7 +49,7 @@ class CheckCheckpointOperator(DetectorOperator):
                 self.log.info("no checkpoint to check: the detector never ran here")
                 publish_links(context, observation, Health.STOPPED)
                 return {}
-            # The files need no broker. Without a broker, the last release is unknown, so the declared one is checked.
+            # The check needs no broker. Without one, the last release is unknown, so the declared release is checked.
             reader = CheckpointHook(
                 (last_release(observation) if observation.fault is None else hook.declared_release()).checkpoint
             )
@@ -58,7 +59,7 @@ class CheckCheckpointOperator(DetectorOperator):
                 if observation.fault is None
                 else TopicFacts(fault=observation.fault)
             )
-        # Without a map index, Airflow returns a list if two earlier runs have pushed a size.
+        # Without `map_indexes`, Airflow returns a list if two earlier runs have pushed a size.
         before = context["ti"].xcom_pull(task_ids=self.task_id, key=_SIZE, include_prior_dates=True, map_indexes=-1)
         starting = (
             observation.progress is None

@@ -1,4 +1,4 @@
-"""Finds the reasons why the rules of a running detector see no payments, or too few. Pure."""
+"""Finds the reasons why a running detector evaluates no payments, or too few. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from fraud_rules.logs.detector_status import TrafficCounts
 __all__ = ["BlindLimits", "blindness"]
 
 _FEWEST = 20
-"""With fewer records, a share is not assessed."""
+"""The smallest number of records for which `blindness` assesses a share."""
 
 
 class BlindLimits(Protocol):
-    """See `fraud_rules.configuration.settings.HealthSettings`."""
+    """The limits of `blindness`, as in `fraud_rules.configuration.settings.HealthSettings`."""
 
     @property
     def quarantined_percent(self) -> int: ...
@@ -28,10 +28,11 @@ class BlindLimits(Protocol):
 def blindness(
     traffic: TrafficCounts | None, arrived_ms: int | None, limits: BlindLimits, now_ms: int
 ) -> tuple[str, ...]:
-    """The reasons, worst first; empty for a detector that is not blind.
+    """List the reasons why a detector is blind: quarantine, lateness, silence. Return no reasons if it is not blind.
 
-    `arrived_ms` is the append time of the newest transaction. It is None if no transaction ever arrived, because a new
-    installation is not blind.
+    `arrived_ms` is the append time of the newest transaction: 0 if retention has removed all transactions, None if no
+    transaction ever arrived or the time is unknown. None is no reason, because a new installation is not blind.
+    `now_ms` is the broker's time.
     """
     return tuple(filter(None, (*_shares(traffic, limits), _silence(arrived_ms, limits.silent_ms, now_ms))))
 

@@ -1,4 +1,4 @@
-"""The facts about a detector at one moment, as an immutable value. `hooks` collect them, `health` assesses them."""
+"""The facts about a detector at one moment, as an immutable value. `hooks.watch` reads and `health` assesses them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class NewestProgress:
 
 @dataclass(frozen=True, slots=True)
 class DetectorObservation:
-    """One observation. All times are the broker's, in epoch ms; `at_ms` is the time of the observation. `skew_ms` is
-    how far this host's clock is ahead of the broker's, negative if it is behind, None if unknown.
+    """The facts of one observation. `at_ms` is the broker's time of the observation, in epoch ms. `skew_ms` is how far
+    this host's clock is ahead of the broker's: negative if it is behind, None if unknown.
 
     `queries` are the ids of the queries that wrote the latest progress records, in order; consecutive records of one
-    query count once. `traffic` sums up the newest progress records. `arrived_ms` is the append time of the newest
-    transaction: 0 if retention has removed all transactions, None if none ever arrived or the time is unknown. If the
-    observation failed, `fault` is the reason and the rest is empty.
+    query count once. `traffic` adds up the progress records of the last `traffic_span_ms`. `arrived_ms` is the append
+    time of the newest transaction: 0 if retention has removed all transactions, None if no transaction ever arrived or
+    the time is unknown. If the observation failed, `fault` is the reason, and only `detector` and `at_ms` are set.
     """
 
     detector: str
@@ -44,7 +44,7 @@ class DetectorObservation:
 
     @classmethod
     def unseen(cls, detector: str, at_ms: int, fault: str) -> DetectorObservation:
-        """A failed observation."""
+        """Create a failed observation; `fault` is the reason."""
         return cls(detector, at_ms, IntentLog(detector), fault=fault)
 
     @property
@@ -54,13 +54,16 @@ class DetectorObservation:
 
     @property
     def refusal(self) -> Attempt | None:
-        """The attempt of the newest valid intent, if an agent has refused it."""
+        """The attempt of the newest valid intent if an agent has refused that intent; otherwise None."""
         attempt = None if self.newest_intent is None else self.deployment.of_epoch(self.newest_intent.epoch)
         return attempt if attempt is not None and attempt.status.phase is AttemptPhase.REFUSED else None
 
     @property
     def effective_intent(self) -> IntentRecord | None:
-        """The newest valid intent that is neither refused nor superseded. A refusal keeps the previous one in force."""
+        """The newest valid intent that is neither refused nor superseded.
+
+        After a refusal, the previous intent remains effective.
+        """
         for record in reversed(self.intents.valid):
             attempt = self.deployment.of_epoch(record.epoch)
             if attempt is None or attempt.status.phase not in _WITHOUT_EFFECT:
@@ -69,12 +72,12 @@ class DetectorObservation:
 
     @property
     def attempt(self) -> Attempt | None:
-        """The attempt of the effective intent; None before an agent reports one."""
+        """The attempt of the effective intent; None until an agent reports an attempt."""
         return None if self.effective_intent is None else self.deployment.of_epoch(self.effective_intent.epoch)
 
     @property
     def running(self) -> Attempt | None:
-        """The attempt whose process is alive, whatever the newest intent requests."""
+        """The newest attempt whose process is alive, regardless of the newest intent; None without such an attempt."""
         live = [each for each in self.deployment.attempts.values() if each.status.phase in _LIVE]
         return max(live, key=lambda each: each.status.epoch, default=None)
 
@@ -84,8 +87,8 @@ class DetectorObservation:
         return None if self.deployment.agent is None else self.deployment.agent[1]
 
     def verdict_since_ms(self, verdict: str) -> int:
-        """When a supervisor first noted this verdict, if the verdict was the same in every note since. Otherwise, the
-        time of this observation."""
+        """The start time of this verdict from the last supervision record, if that record is recent and has the same
+        verdict. Otherwise, the time of this observation."""
         if self.deployment.supervision is None:
             return self.at_ms
         append_ms, last = self.deployment.supervision
@@ -94,13 +97,13 @@ class DetectorObservation:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a drain has ended and no process is alive."""
+        """Whether the effective intent is a drain that has ended, and no process of the detector is alive."""
         drained = self.effective_intent is not None and self.effective_intent.intent.kind is IntentKind.DRAIN
         return drained and self.attempt is not None and self.attempt.status.phase.is_terminal and self.running is None
 
 
 _NOTES_GAP_MS = 120_000
-"""After a longer gap between two notes, a verdict counts as a new one: it may have changed in between."""
+"""If the last supervision record is older, the verdict counts as new, because it may have changed meanwhile."""
 
 _WITHOUT_EFFECT = frozenset({AttemptPhase.REFUSED, AttemptPhase.SUPERSEDED})
 _LIVE = frozenset({AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.DRAINING})

@@ -41,10 +41,10 @@ _SEARCHED: Final = ("name", "description", "owner", "severity")
 
 @dataclass(slots=True)
 class UnitOfWork:
-    """A change in progress, perhaps of many rules: the writer's session and its context. Listeners get the events of
-    `changed` after the commit.
+    """The writer's session during a change of one or more rules, with the context of the change. Listeners get the
+    events in `changed` after the commit.
 
-    No other process writes at the same time, so the ends of the audit log and of the outbox are read only once.
+    No other process writes at the same time. So the unit of work reads the ends of audit log and outbox only once.
     """
 
     session: Session
@@ -64,7 +64,7 @@ class UnitOfWork:
         return self._chain.append(deed, self.now_ms)
 
     def next_outbox_seq(self) -> int:
-        """Take the number of the next outbox record. Raises Unavailable if too many records wait already."""
+        """Allocate the number of the next outbox record. Raises Unavailable if too many records already wait."""
         if self._outbox is None:
             last = self.session.scalar(select(func.max(OutboxRow.seq))) or 0
             waits = self.session.scalar(select(func.min(OutboxRow.seq)).where(OutboxRow.log_version.is_(None)))
@@ -83,13 +83,13 @@ class UnitOfWork:
         return self._in_use
 
     def moved(self, was: StateName, now: StateName) -> None:
-        """Update the count of rules in use after a change of state."""
+        """Update the count of rules in use after a transition."""
         if self._in_use is not None:
             self._in_use += (now is not StateName.DELETE) - (was is not StateName.DELETE)
 
     @contextmanager
     def tentative(self) -> Iterator[None]:
-        """Run a part of the change. If the part raises, only that part is rolled back."""
+        """Run a part of the change. After an error, roll back only this part, and raise the error again."""
         before = self._chain.end, self._outbox, self._in_use, len(self.changed)
         try:
             with self.session.begin_nested():
@@ -100,17 +100,17 @@ class UnitOfWork:
             raise
 
     def roll_back_all(self) -> None:
-        """Roll back the whole change. The object must not be used afterwards."""
+        """Roll back the whole change. Do not use this object afterwards."""
         self.session.rollback()
         self.changed.clear()
 
 
 @dataclass(frozen=True, slots=True)
 class NewRevision:
-    """The next revision of a rule. `who` makes the change, and `author` wrote the document. With `publish`, the change
-    goes to the rule log.
+    """The next revision of a rule. `who` is the user who makes the change, `author` the user who wrote the document.
+    With `publish`, `save` puts a record of the change into the outbox, except for drafts.
 
-    `at_ms` is the time of the change, None for now. `detail` goes into the audit row.
+    `at_ms` is the time of the change; None stands for the present. `action` and `detail` go into the audit row.
     """
 
     state: StateName
@@ -127,7 +127,7 @@ class NewRevision:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A record for the rule log."""
+    """A record for the rule log. If `wipes` is true, it deletes all rules."""
 
     key: bytes
     value: bytes
@@ -137,7 +137,7 @@ class _Record:
 
 
 def head_of(session: Session, rule_id: int) -> RuleHead:
-    """Read a rule. Raises NotFound."""
+    """Read a rule at its newest effective revision. Raises NotFound."""
     head = session.get(RuleHead, rule_id)
     if head is None:
         raise NotFound(f"rule {rule_id} does not exist")
@@ -145,7 +145,7 @@ def head_of(session: Session, rule_id: int) -> RuleHead:
 
 
 def checked_head(session: Session, rule_id: int, revision: int) -> RuleHead:
-    """Read a rule and check that the client has read its newest revision. Raises NotFound, Conflict."""
+    """Read a rule and check that `revision` is its newest revision. Raises NotFound, Conflict."""
     head = head_of(session, rule_id)
     if head.revision != revision:
         newest = f"its revision is {head.revision}, not {revision}"
@@ -162,10 +162,11 @@ def save(
     outbox_seq: int | None = None,
     log_version: int | None = None,
 ) -> RuleHead:
-    """Write the next revision of a rule, or the first revision of a new rule (`head` None). An open request lapses.
+    """Save the next revision of a rule, or the first revision of a new rule (`head` is None). Return the rule.
 
-    `outbox_seq` or `log_version` names the record that causes the change, if that record is already in the outbox or
-    in the log.
+    The change withdraws an open request of the rule. `outbox_seq` or `log_version` identifies the record that causes
+    the change, if that record is already in the outbox or in the rule log. Raises Unavailable if too many records
+    already wait in the outbox.
     """
     before = None if head is None else _facts(head)
     was = StateName.DELETE if head is None else StateName(head.state)
@@ -185,7 +186,7 @@ def save(
 
 
 def _send(work: UnitOfWork, record: _Record, entry: AuditEntry) -> int:
-    """Put a record into the outbox; return its number. Raises Unavailable if too many records wait already."""
+    """Put a record into the outbox and return its number. Raises Unavailable if too many records already wait."""
     row = OutboxRow(
         seq=work.next_outbox_seq(),
         rule_id=record.rule_id,
@@ -201,7 +202,7 @@ def _send(work: UnitOfWork, record: _Record, entry: AuditEntry) -> int:
 
 
 def send_control(work: UnitOfWork, value: bytes, entry: AuditEntry, *, wipes: bool) -> int:
-    """Put a control into the outbox; return its number. Raises Unavailable."""
+    """Put a control into the outbox and return its number. Raises Unavailable if too many records already wait."""
     return _send(work, _Record(CONTROL_KEY, value, wipes=wipes), entry)
 
 
@@ -220,7 +221,7 @@ def withdraw(work: UnitOfWork, head: RuleHead | None, who: str) -> None:
 
 
 def document_in(state: StateName, rule: Rule) -> str:
-    """Encode a rule's document; its `ruleState` is this state if the rule log has such a state."""
+    """Encode the document of a rule. If the rule log has rules of this state, `ruleState` is this state."""
     if not state.in_log:
         return encode_rule(rule)
     return encode_document({**rule.document, "ruleState": state.value}).decode()

@@ -1,8 +1,8 @@
-"""Opens and migrates the database, with transactions for readers and for one writer at a time.
+"""Opens and migrates the database, and opens transactions for readers and for one writer at a time.
 
-Writers of all processes take turns. Therefore the order of commits is the order of the numbers that writers allocate
-(outbox, audit chain), which neither SQLite nor Postgres guarantees. Every wait has a limit: if a process is suspended
-while it writes, the others get StoreBusy, and Postgres ends the transaction.
+Only one writer of all processes writes at a time. So writers commit in the order of the numbers that they allocate
+(outbox, audit log). Neither SQLite nor Postgres guarantees this order. Every wait has a limit: if a process is
+suspended while it writes, other writers get StoreBusy, and Postgres ends the transaction.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Database:
     """A SQLite file or a Postgres database. Several threads may use it."""
 
     def __init__(self, engine: Engine, wait_s: float) -> None:
-        """Only `open` calls this."""
+        """Only `open` calls the constructor."""
         self._engine = engine
         self._wait_s = wait_s
         self._turn = threading.Lock()
@@ -65,7 +65,10 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """Open a read transaction: one snapshot (SQLite), or the committed rows (Postgres). Raises Unavailable."""
+        """Open a read transaction. SQLite reads one snapshot. In Postgres, each statement reads the committed rows.
+
+        Raises StoreBusy, Unavailable.
+        """
         with self._named(), Session(self._engine, expire_on_commit=False) as session, session.begin():
             yield session
 
@@ -73,7 +76,7 @@ class Database:
     def writing(self) -> Iterator[Session]:
         """Open the write transaction as the only writer. The end of the block commits it, and an error rolls it back.
 
-        Raises StoreBusy if another writer does not end in time, Unavailable.
+        Raises StoreBusy if another writer does not end in time, and Unavailable if the database fails.
         """
         writer = self._engine.execution_options(writer=True)
         with ExitStack() as held:
@@ -101,7 +104,7 @@ class Database:
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
-        """The only writer of this process."""
+        """Wait until no other thread of this process writes. Raises StoreBusy after the time limit."""
         if not self._turn.acquire(timeout=self._wait_s):
             raise StoreBusy(f"another change has held the store for {self._wait_s:g} s: try again")
         try:
@@ -119,7 +122,7 @@ class Database:
             connection.commit()
 
     def _lock_file(self, name: str) -> AbstractContextManager[object]:
-        """Lock a file in front of SQLite's own lock, which sleeps up to 100 ms between attempts."""
+        """Lock a file before SQLite locks the database, because SQLite sleeps up to 100 ms between attempts."""
         return ExitStack() if self.file is None else held_file(_beside(self.file, name), self._wait_s)
 
     @contextmanager
@@ -139,7 +142,7 @@ class Database:
 
 
 def _lock_key(name: str) -> int:
-    """Compute the number of a Postgres advisory lock."""
+    """Compute the number of a Postgres advisory lock from the end of its name."""
     return int.from_bytes(name.encode()[-7:].rjust(7, b"\0")) ^ _WRITER_LOCK << 4
 
 
@@ -157,8 +160,8 @@ def _engine(url: str, wait_s: float) -> Engine:
 
 
 def _postgres(wait_s: float) -> dict[str, object]:
-    """Connection arguments: they limit the wait for locks, end the transaction of a suspended process, and detect a
-    server that has become unreachable.
+    """Build the connection arguments. They limit the wait for locks, end the transaction of a suspended process, and
+    detect a server that has become unreachable.
     """
     settings = {
         "search_path": SCHEMA,
@@ -180,7 +183,7 @@ def _sqlite(url: str, file: str | None, wait_s: float) -> Engine:
         raise ConfigError("the control plane's database must be a file: sqlite:///var/control-plane.db")
     try:
         Path(file).resolve().parent.mkdir(parents=True, exist_ok=True)
-        Path(file).touch(mode=0o600)  # it holds the users' roles, so only its owner may read it
+        Path(file).touch(mode=0o600)  # the file has the roles of users, so only its owner may read it
     except OSError as error:
         raise Unavailable(f"the control plane's database {file} cannot be created: {error.strerror}") from error
     engine = create_engine(

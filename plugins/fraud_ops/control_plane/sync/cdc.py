@@ -1,10 +1,11 @@
-"""The CDC intake: applies the changes of an external rule table, in Debezium's form, and so publishes them.
+"""The CDC intake: applies the changes of an external rule table, in Debezium's format, to the store and the outbox.
 
 A record is a Debezium envelope (`before`, `after`, `op`), alone or under `payload`. A row has the members of a rule as
 columns, named as in the rule log or in snake_case (`grouping_key_names`). A list may be a JSON text or names joined by
-`&`. A deleted row and a row whose `disabled` is true end their rule. Each row is validated like any rule; a rejected
-row changes nothing, and the audit log has its reasons. The intake changes only rules whose `source` is `cdc`. An edit
-in the control plane sets another source, and from then on the table cannot change the rule.
+`&`. A deleted row, or a row whose `disabled` is true, deletes its rule. The intake validates each row like any rule. A
+rejected row changes nothing, and the audit log records the reasons. The intake changes only rules whose `source` is
+`cdc`, but recreates deleted rules of any source. An edit in the control plane sets another source, and from then on the
+table cannot change the rule.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ def cdc_intake(
     clock_ms: Callable[[], int],
     report: Callable[[RuleChanged], None] = lambda changed: None,
 ) -> TopicConsumer:
-    """Create the consumer that applies the topic of the table to this store."""
+    """Create the consumer that applies the table's topic to the store. `report` gets the changes after the commit."""
     return TopicConsumer(database, ConsumedTopic(kafka, topic, NAME), settings, reader, clock_ms, apply_record, report)
 
 
 def members_of(value: bytes) -> Mapping[str, Any] | None:
-    """Convert a change of the table into a rule document; None for a change without a row (a heartbeat).
+    """Convert a change of the table into a rule document; None for a message without a row (`op` is m).
 
     Raises RuleRejected for a record that is not a change of a rule table.
     """
@@ -85,7 +86,7 @@ def members_of(value: bytes) -> Mapping[str, Any] | None:
 def apply_record(work: UnitOfWork, record: Record) -> None:
     """Apply one change of the table. Raises RuleRejected for a record that cannot be applied."""
     if record.value is None:
-        return  # the tombstone after a deletion, for the compaction of the topic
+        return  # Debezium writes a tombstone after a deletion, for the compaction of the topic
     members = members_of(record.value)
     if members is None:
         return
@@ -130,13 +131,13 @@ def _revision(record: Record, state: StateName, document: str) -> NewRevision:
 
 
 def _check_ours(head: RuleHead | None, rule_id: int) -> None:
-    """Raise RuleRejected if the rule comes from another source, so that the table may not change it."""
+    """Raise RuleRejected if the rule comes from another source: the table may not change that rule."""
     if head is not None and head.source != SOURCE and head.state != StateName.DELETE.value:
         raise RuleRejected([Reason("ruleId", f"belongs to {head.source}")], rule_id)
 
 
 def _document(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the columns of a row into members of a rule, without null columns and meaningless empty texts."""
+    """Convert the columns of a row into members of a rule. Omit nulls, and empty texts in the members of `_EMPTY`."""
     named = {_COLUMNS.get(column, column): value for column, value in row.items()}
     return {
         name: _value(name, value)

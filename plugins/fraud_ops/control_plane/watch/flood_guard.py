@@ -1,6 +1,7 @@
-"""Watches how often each rule fires, raises an alarm about a flood, and can move the rule to SHADOW.
+"""Monitors the alerts per minute of each rule. Above the flood limit, raises an alarm and can move the rule to SHADOW.
 
-Every process watches, because its pages show the flooding rules. One process at a time acts.
+Every process monitors the rates, because its pages show the flooding rules. Only one process at a time, the leader,
+raises alarms and moves rules.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ _log = logging.getLogger(__name__)
 
 
 class FloodGuard(BackgroundThread):
-    """`detector` names the installation in alarms. `lead` returns whether this process is the one that acts."""
+    """Raises alarms about flooding rules, and moves them to SHADOW if the settings require it.
+
+    Alarms name the `detector`. `lead` opens the leadership; only the process that leads raises alarms and moves rules.
+    """
 
     def __init__(
         self,
@@ -60,7 +64,7 @@ class FloodGuard(BackgroundThread):
         return frozenset(self._watch.flooding)
 
     def check(self, *, acts: bool = True) -> None:
-        """Check all rates once. Without `acts`, only update the set of flooding rules."""
+        """Check all rates once. Without `acts`, update only the set of flooding rules."""
         for change in self._watch.update(self._memory.rates(self._clock_ms())):
             if acts:
                 self._act(change)
@@ -71,7 +75,7 @@ class FloodGuard(BackgroundThread):
             self._watch_over(lead)
 
     def _watch_over(self, lead: Leadership) -> None:
-        """Check repeatedly while this process leads; else check once, so that the caller can try to lead again."""
+        """Check repeatedly while this process leads. Otherwise check once, so that the caller can try to lead again."""
         if lead:
             self._take_over()
         while not self._stop.wait(self._interval_s):
@@ -81,7 +85,7 @@ class FloodGuard(BackgroundThread):
                 return
 
     def _take_over(self) -> None:
-        """Raise the alarms of all flooding rules again, because the previous leader may have died before it did."""
+        """Raise the alarms of all flooding rules again: the previous leader may have died before it raised them."""
         rates = self._memory.rates(self._clock_ms())
         for rule_id in sorted(self.flooding):
             self._act(FloodChange(rule_id, began=True, per_minute=int(rates.get(rule_id, 0))))

@@ -1,4 +1,7 @@
-"""Encodes server-sent events, and alerts as JSON: it appends members to the published JSON without decoding it."""
+"""Encodes events as server-sent events, and alerts as JSON.
+
+The JSON of an alert is the published JSON with more members. `AlertText` appends them without decoding the JSON.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ class AlertText:
 
 
 class EventText(EventEncoder):
-    """Encodes events as lines of a stream. JSON has no raw line breaks, so no text can break out of its line."""
+    """Encodes server-sent events. The JSON of an event has no raw line breaks, so no text can end its `data` line."""
 
     def __init__(self, alerts: AlertText, snoozing: Callable[[], Snoozing]) -> None:
         self._alerts = alerts
@@ -104,7 +107,7 @@ class EventText(EventEncoder):
 
 
 def position_text(position: tuple[int, int, int]) -> str:
-    """Write a position as text, for `position_of`."""
+    """Encode the position of an alert as text. `position_of` parses it."""
     return "{}.{}.{}".format(*position)
 
 
