@@ -33,9 +33,10 @@ class Outlook:
     """The plan for the next start of the desired release.
 
     `failed_starts` counts failed starts in a row. `due_ms` is the earliest time of the next start, 0 for at once.
-    `alarm` requests a person's attention. `roll_back_to` is set once the desired release has failed too often: the
-    newest other release that is proven and has not failed since, if there is one. A start that was ended after it had
-    made progress is no evidence against its release. It counts only for waits, limits and the alarm.
+    `alarm` requests a person's attention. `roll_back_to` is None until the desired release has failed too often. Then
+    it is the newest other release that is proven and has not failed since, if there is one.
+    A start that was ended as stalled after some progress points to a slow machine, not to a bad release. So it counts
+    for the wait, the time limits and the alarm, but not for the rollback.
     """
 
     failed_starts: int
@@ -47,7 +48,7 @@ class Outlook:
 def outlook(
     intents: IntentLog, deployment: DeploymentReports, now_ms: int, limits: PlanLimits | None = None
 ) -> Outlook:
-    """Plan the next start. `due_ms` is at most the longest wait after `now_ms`."""
+    """Plan the next start. `due_ms` is at most `longest_wait_ms` after `now_ms`."""
     limits = limits or PlanLimits()
     row = _row(intents)
     failures = _failures(row, deployment, limits)
@@ -63,7 +64,7 @@ def outlook(
 
 
 def _row(intents: IntentLog) -> Sequence[IntentRecord]:
-    """The newest consecutive intents to run the same release, newest first. A DRAIN ends the row."""
+    """The consecutive intents to run the desired release, newest first, back to a DRAIN or to another release."""
     row: list[IntentRecord] = []
     for record in reversed(intents.valid):
         if record.intent.kind is not IntentKind.RUN:

@@ -45,9 +45,10 @@ def _unchanged(name: str) -> Callable[[_Properties], _Properties]:
 
 @dataclass(frozen=True, slots=True)
 class _Dialects:
-    """The translation of one security property, which has librdkafka's name.
+    """The translation of one security property from librdkafka to the other clients.
 
-    kafka-python has the value under another name. `java` gives the settings of the Java client from all properties.
+    `kafka_python` is the name of the same property in kafka-python. `java` computes the settings of the Java client for
+    this property, from all properties.
     """
 
     kafka_python: str
@@ -91,7 +92,10 @@ _NO_SECRETS: Final = Secrets()
 
 @dataclass(frozen=True, slots=True)
 class KafkaConnection:
-    """`bootstrap` is a list of host:port, separated by commas. `security` are properties by librdkafka's names."""
+    """The address and the security properties of a Kafka cluster.
+
+    `bootstrap` is a list of host:port, separated by commas. `security` has the properties by their names in librdkafka.
+    """
 
     bootstrap: str
     security: Secrets = _NO_SECRETS
@@ -123,14 +127,14 @@ class KafkaConnection:
         return self.bootstrap
 
     def confluent(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings for confluent-kafka, with further settings."""
+        """The settings for confluent-kafka: address, security, and the `settings` of the client."""
         return {"bootstrap.servers": self.bootstrap, **self.security.reveal(), **settings}
 
     def kafka_python(self) -> dict[str, Any]:
         """The settings for kafka-python."""
         known = self.security.reveal()
         settings: dict[str, Any] = {_DIALECTS[name].kafka_python: value for name, value in known.items()}
-        # A switch, where the other clients have the name of an algorithm.
+        # kafka-python has a switch here. The other clients expect the name of an algorithm.
         settings[_DIALECTS[_CHECKS_NAME].kafka_python] = known.get(_CHECKS_NAME) != "none"
         return {"bootstrap_servers": self.bootstrap.split(","), **settings}
 

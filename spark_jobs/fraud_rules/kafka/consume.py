@@ -117,14 +117,14 @@ def follow(
 ) -> Iterator[ReceivedRecord | None]:
     """Yield records as they become visible, from start offsets by topic and partition, while `wanted` returns True.
 
-    Yield None after each `poll_s` without a record. An outage of the broker may last 30 s; after that raise
-    BrokerUnavailable.
+    Yield None after each `poll_s` without a record. Raise BrokerUnavailable if an outage of the broker lasts
+    longer than 30 s.
     """
     absence = _Absence(kafka, clock_s)
     consumer = Consumer(
         kafka.confluent(
             {
-                "error_cb": absence.fails,  # a client without brokers reports it only to this callback
+                "error_cb": absence.fails,  # the client reports an outage only to this callback
                 "group.id": "fraud-follow",  # required by the client; no offset is ever committed
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
@@ -159,7 +159,7 @@ def _received(
 
 
 class _Absence:
-    """The length of an outage: the time since the first error after the brokers last answered."""
+    """Measures an outage. It begins with the first connection error after the last answer of a broker."""
 
     def __init__(self, kafka: KafkaConnection, clock_s: Callable[[], float]) -> None:
         self._kafka = kafka

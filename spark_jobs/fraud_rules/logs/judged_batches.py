@@ -37,7 +37,7 @@ _decode = msgspec.json.Decoder(_Batch).decode
 
 @dataclass(frozen=True, slots=True)
 class HistoryBatch:
-    """One batch: its transactions, and the end of its rule log."""
+    """One batch: its transactions, and the end of the rule log that it read."""
 
     rules_end: int
     records: list[RecordedTransaction]
@@ -45,7 +45,7 @@ class HistoryBatch:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The offsets of the batches that made the state, in `detector-progress` and in each partition of the transactions.
+    """The batches that produced the state: their offsets in `detector-progress` and in each partition of transactions.
 
     `lost` names the parts that the topics do not hold anymore. It is empty for a complete history.
     """
@@ -58,7 +58,7 @@ class History:
 
     @property
     def transactions(self) -> int:
-        """The number of offsets of the transactions."""
+        """The number of offsets in all partitions of `transactions`, at least the number of transactions."""
         return sum(max(0, end - self.starts.get(partition, 0)) for partition, end in self.ends.items())
 
     def require(self, *, partial: bool) -> None:
@@ -82,7 +82,7 @@ def read_history(
 
     `reached` receives the number of read offsets and their total. `recreated` means that the topic of transactions was
     deleted and created again after that batch; then the whole history is lost.
-    Raises FraudError if there is no history or a batch in the middle is missing; BrokerUnavailable.
+    Raises FraudError if there is no history or a batch in the middle is missing, and BrokerUnavailable.
     """
     topic = settings.topics.transactions
     history, last = None, None
@@ -137,7 +137,7 @@ def read_batches(history: History, kafka: KafkaConnection, settings: DetectorSet
 
 
 class _Partition:
-    """Reads one partition in steps."""
+    """Reads the transactions of one partition, batch by batch."""
 
     def __init__(self, reader: TopicReader, partition: int, start: int, end: int) -> None:
         self._partition = partition
@@ -180,7 +180,7 @@ def _restart_offsets(batch: _Batch, topic: str) -> dict[int, int]:
 
 
 def _changes_offsets(batch: _Batch, topic: str) -> bool:
-    """Whether the offsets of earlier batches denote other records from this batch on."""
+    """Whether earlier batches' offsets are invalid from this batch on, because the topic was recreated or truncated."""
     return any(each.topic == topic and each.reason is not LossReason.REMOVED for each in batch.lost)
 
 

@@ -1,7 +1,7 @@
-"""Checks the owner and the integrity of a checkpoint before its use. It refuses with a named error and repairs nothing.
+"""Checks the owner and the integrity of a checkpoint before its use. Raises a named error, and repairs nothing.
 
-Spark would treat a folder without metadata as new and start from the beginning, so this module checks that all required
-files exist.
+Spark would treat a folder without metadata as a new checkpoint and start the query at its initial offsets. So this
+module checks that all required files exist.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fraud_rules.stream.pins import Pin, PinStore
 
 MANIFEST: Final = "detector.json"
 RESUMED: Final = "resumed"
-"""A file beside the checkpoint: the offset of the last lifted stop in the rule log."""
+"""A file in the checkpoint's folder, beside Spark's files: the offset of the last lifted stop in the rule log."""
 
 FORMAT: Final = 2
 """The version of the checkpoint's format. It increases when the meaning of the content changes."""
@@ -34,8 +34,8 @@ _POLL_S = 0.3
 class CheckpointProgress:
     """The progress of a checkpoint's query. All members are None or empty for an unused checkpoint.
 
-    `committed` is the last finished batch. `planned` are the end offsets of the batches that the checkpoint still
-    knows, by topic and partition. `pins` are the pins of these batches.
+    `committed` is the last finished batch. `planned` has the end offsets of each batch that the checkpoint still
+    holds, by topic and partition. `pins` has the pins of these batches.
     """
 
     query_id: str | None
@@ -146,8 +146,8 @@ def read_progress(folder: Folder) -> CheckpointProgress:
 def read_live_progress(folder: Folder) -> CheckpointProgress:
     """Read the progress of a checkpoint that a detector may be using.
 
-    The detector may create and purge files between two reads, so only a fault that two reads find is damage. Raises
-    CheckpointDamaged.
+    The detector may create and purge files during a read. So a fault counts as damage only if two reads in a row find
+    it. Raises CheckpointDamaged.
     """
     said = None
     while True:

@@ -1,9 +1,9 @@
-"""The archive job: copies the records of the logs since the last run to Parquet, then ends.
+"""The archive job: copies the new records of the logs to Parquet, then ends.
 
-The manifest defines the content of the archive; Spark's checkpoint follows it. A manifest commits the files, the
-offsets and the number of a batch together, so a batch that is repeated after a crash is found committed and skipped.
-If the checkpoint does not fit the manifest (because it is lost or older), the job removes it, and the query starts at
-the end of the manifest.
+The manifest defines the content of the archive, and Spark's checkpoint must agree with it. A manifest commits the
+files, the offsets and the number of a batch together, so the job skips a repeated batch that is committed already. If
+the checkpoint does not fit the manifest (because it is lost or older), the job removes it, and the query starts at the
+end of the manifest.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MAX_FETCH_BYTES = "16777216"
 class ArchiveJob:
     """The parameters of an archive run. `records_a_batch` bounds the memory of a batch.
 
-    `accept_loss` skips records that retention removed before they were archived.
+    `accept_loss` continues without records that retention removed before they were archived.
     """
 
     store: ArchiveStore
@@ -75,7 +75,7 @@ class ArchiveResult(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def archive(job: ArchiveJob) -> ArchiveResult:
-    """Archive the current records.
+    """Archive the records that the topics hold now and the archive does not.
 
     Raises ArchiveBusy, ArchiveBehind, ArchiveForeign, ArchiveDamaged, StorageFull, BrokerUnavailable, ArchiveFailed.
     """
@@ -195,7 +195,7 @@ def _finish(job: ArchiveJob, started_ms: int) -> Manifest:
 
 
 def _starting_offsets(job: ArchiveJob, manifest: Manifest) -> dict[str, dict[str, int]]:
-    """The start offsets of a new checkpoint: the end of the manifest, or the first existing record.
+    """The start offsets of a new checkpoint: the end of the manifest, or the first existing record if it is later.
 
     Raises ArchiveBehind if records between the two are gone, ArchiveForeign if a topic is shorter than its archive.
     """
@@ -222,7 +222,8 @@ def _starting_offsets(job: ArchiveJob, manifest: Manifest) -> dict[str, dict[str
 def _fit_checkpoint(job: ArchiveJob, manifest: Manifest) -> None:
     """Remove a checkpoint that does not fit the manifest, because the manifest defines the content of the archive.
 
-    A checkpoint also does not fit if it lacks a topic that is archived since: the topic starts at its first record.
+    A checkpoint from before a topic joined the archive does not fit either: the new one starts at the first record of
+    that topic. `accept_loss` always removes the checkpoint, because Spark would resume at the lost records.
     """
     folder = DiskFolder(_checkpoint(job))
     try:

@@ -1,6 +1,6 @@
 """Runs a batch on the driver: pin, evaluate, merge, write.
 
-Runs in Spark's callback thread, one batch at a time. Any error ends the query, and so the process: the next start
+Runs in Spark's callback thread, one batch at a time. Any error ends the query and the process, and the next start
 repeats the batch.
 """
 
@@ -55,7 +55,7 @@ class Draining(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BatchParts:
-    """The collaborators of a batch runner."""
+    """The objects that a batch runner uses."""
 
     spark: SparkSession
     settings: DetectorSettings
@@ -72,10 +72,10 @@ class BatchParts:
 
 @dataclass(frozen=True, slots=True)
 class BatchOrigin:
-    """The facts about a start that its batches write to the progress records and markers.
+    """Facts about a start. Its batches write them to the progress records and markers.
 
     `rebuilt` means that a rebuild created the checkpoint. `attempt` is the id of the attempt, None without an agent.
-    `topics` are Kafka's ids of the input topics, by name. `loss` is the last accepted loss, which one batch reports.
+    `topics` are Kafka's ids of the input topics, by name. `loss` is the last accepted loss; one batch reports it.
     """
 
     rebuilt: bool = False
@@ -94,8 +94,8 @@ class BatchRunner:
     def __init__(self, parts: BatchParts, marker: Marker | None, resumed_at: int | None, origin: BatchOrigin) -> None:
         """`resumed_at` is the offset of the last lifted stop in the rule log.
 
-        `draining` makes the runner refuse further batches. `stopped_at` is the offset of the stop that set it, if any.
-        `failure` is the error of a failed batch.
+        `draining` makes the runner refuse further batches. `stopped_at` is the offset of the stop that set
+        `draining`, if any. `failure` is the error of a failed batch.
         """
         self._parts = parts
         self._marker = marker

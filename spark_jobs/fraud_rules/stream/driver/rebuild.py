@@ -1,7 +1,7 @@
 """Builds a new checkpoint from the topics, to replace a damaged one or to change the number of key groups.
 
-The old folder is renamed. The new checkpoint starts at the end of the outputs, and its first batch loads the recomputed
-state. Until that batch is finished, every start recomputes the state, because it is not stored anywhere else.
+The old folder is renamed. The new checkpoint starts after the last written batch, and its first batch loads the
+recomputed state. Until that batch is finished, every start recomputes the state, because no other copy exists.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FRESH: Final = ".fresh"
 
 
 def is_executed(folder: Folder, order: RebuildOrder) -> bool:
-    """Whether the order has already created this folder, finished or not."""
+    """Whether this order has already created the folder. The rebuild itself may be unfinished."""
     try:
         beginning = beginning_of(folder)
     except CheckpointDamaged:
@@ -59,7 +59,7 @@ def begin_rebuild(
     """Create a new folder that starts at the marker, set the old one aside, and put the new one in its place.
 
     Returns the new path of the old folder, None if there was none. The new folder is complete before the old one is
-    moved, see `finish_rebuild`.
+    moved. If the process dies between the two moves, `finish_rebuild` makes the second one.
     """
     fresh = folder.beside(_FRESH)
     fresh.remove()
@@ -95,10 +95,10 @@ def recompute(
     # Imported here, because loading the kernel takes seconds and only a rebuild needs it.
     from fraud_rules.replay.rebuild import rebuild_state
 
-    # The first batch of the new checkpoint may be written already, but must still be evaluated again.
     recreated = loss is not None and any(
         each.reason is LossReason.RECREATED and each.topic == job.settings.topics.transactions for each in loss.lost
     )
+    # The first batch of the new checkpoint may be written already, but the detector must still evaluate it again.
     until = (marker.query_id, marker.batch_id)
     work.begin(WorkPhase.HISTORY, "records")
     history = read_history(job.kafka, job.settings, until, work.reached, recreated=recreated)

@@ -54,9 +54,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Holds a start after Spark has started, so that the driver prepares while the previous detector still works.
+    """Holds a start once Spark is ready, so that Spark starts while the previous detector still runs.
 
-    A held start has changed nothing yet. It calls `on_ready` and continues when `file` exists.
+    Up to this point the start changes nothing, in Kafka or in the checkpoint. It calls `on_ready` and continues when
+    `file` exists.
     """
 
     file: Path
@@ -78,7 +79,7 @@ def run(
     work: WorkReport | None = None,
     report: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Run the detector until SIGTERM or SIGINT, which end it after the current batch.
+    """Run the detector until SIGTERM or SIGINT. Either signal ends the detector after the current batch.
 
     `on_running` is called once the query runs. `work` receives the driver's current work; without it, the reports go
     to the file that the environment names, if any. `report` receives each loss that this start accepts, and the last
@@ -149,7 +150,7 @@ def _start(
     )
     runner = BatchRunner(parts, admission.marker, admission.resumed_at, _origin(job, admission))
     if warming is not None:
-        # The query's Python worker must connect within ten seconds, and the warm-up uses the same cores.
+        # The query's Python worker must connect within ten seconds. The warm-up uses the same cores, so it ends first.
         work.begin(WorkPhase.WORKERS)
         warming.join()
     watch.start()
@@ -168,9 +169,9 @@ def _start(
 
 
 def check_start(job: DetectorJob) -> None:
-    """Raise the errors of a start that can be found without Spark. The check fences no detector and changes nothing.
+    """Raise each error of a start that is detectable without Spark. The check fences no detector and changes nothing.
 
-    It omits a checkpoint that is not on a local disk, because other file systems need Spark.
+    It does not read a checkpoint that is not on a local disk, because other file systems need Spark.
     """
     _check_host(job)
     check_master(job.spark.master)
@@ -237,7 +238,8 @@ def _watch_with_restarts(
 def _watch(query: StreamingQuery, runner: BatchRunner, drain: threading.Event) -> None:
     """Wait until the query has ended. Raise the error that ended it, if any.
 
-    A failed batch raises at once, because its error can kill Spark's thread while Spark reports the query as active.
+    This raises the error of a failed batch at once, because that error can kill Spark's thread while Spark still
+    reports the query as active.
     """
     error: BaseException | None
     try:

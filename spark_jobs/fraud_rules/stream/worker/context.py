@@ -1,7 +1,7 @@
 """The state that a Python worker process keeps between batches: the rule log and the views of key groups.
 
-Spark reuses workers, so the state of an importable module survives. Spark also chooses the worker of each task, so this
-state may only improve speed.
+Spark reuses workers, so the variables of an imported module survive a task. Spark also chooses the worker of each task,
+so this state may improve speed only: no result depends on it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _tasks = 0
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """The context of a task, which Spark sends with it.
+    """The values that every task needs. Spark sends them with the task.
 
     `checkpoint` separates the views of different detectors. `restores` means that the first batch loads a recomputed
     state.
@@ -70,10 +70,11 @@ class WorkerContext:
 
 
 def freeze_loaded() -> None:
-    """Freeze the loaded objects, so that the garbage collector skips them. Call this once a task is set up.
+    """Freeze the loaded objects, so that the garbage collector skips them. Each task calls this at its start.
 
-    Spark's daemon collects garbage after every task. With the objects of numba, pyarrow and pyspark that takes longer
-    than the task itself. A worker keeps forever what it has loaded by its second task.
+    Spark's daemon collects garbage after every task. With the objects of numba, pyarrow and pyspark, a collection
+    takes longer than the task itself. The objects that a worker has loaded by its second task live as long as the
+    worker, so the second call freezes them.
     """
     global _tasks  # noqa: PLW0603 - a count of this process
     _tasks += 1
