@@ -1,6 +1,6 @@
 """The options of one start of the detector, declared once.
 
-From the fields of `DetectorOptions` follow the parser of `detector.py`, the command line that an agent builds from a
+The fields of `DetectorOptions` define the parser of `detector.py`, the command line that an agent builds from a
 release, and the options of `fraud detect`, `fraud rebuild` and `fraud deploy`.
 """
 
@@ -24,7 +24,7 @@ _OPTION: Final = "option"
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """The command-line side of a field: a flag, a help text, and for numbers the minimum."""
+    """The command-line option of a field: its flag, help text and placeholder, and the minimum of a number."""
 
     flag: str
     help: str
@@ -38,7 +38,7 @@ def _option(flag: str, text: str, metavar: str | None = None, at_least: int | No
 
 @dataclass(frozen=True, slots=True)
 class DetectorOptions:
-    """The options of one start. An option that is None, empty or False does not appear on a command line."""
+    """The options of one start of the detector. `arguments` leaves out an option that is None, empty or False."""
 
     attempt: str | None = field(
         default=None, metadata=_option("--attempt", "The attempt that executes the intent.", "ID")
@@ -101,7 +101,7 @@ class DetectorOptions:
     )
 
     def in_project(self, project: Project, environ: Mapping[str, str] = os.environ) -> Self:
-        """Fill in what is not set: the files of a project, and the bootstrap servers of the environment."""
+        """Replace unset options by the files of a project, and by the bootstrap servers in the environment."""
         return replace(
             self,
             bootstrap=self.bootstrap or environ.get(BOOTSTRAP_VARIABLE, "127.0.0.1:9092"),
@@ -113,7 +113,7 @@ class DetectorOptions:
 
     @classmethod
     def parse(cls, arguments: Sequence[str] | None = None, description: str | None = None) -> Self:
-        """Parse a command line; without one, that of this process. Raises ConfigError."""
+        """Parse arguments, by default those of this process. Raises ConfigError for a --spark-conf without `=`."""
         parser = argparse.ArgumentParser(prog="detector", description=description)
         for each in fields(cls):
             _add(parser, each)
@@ -122,7 +122,7 @@ class DetectorOptions:
         return cls(**{name: value for name, value in given.items() if value is not None})
 
     def arguments(self) -> list[str]:
-        """The command line that `parse` turns into these options. It contains no secrets."""
+        """The arguments from which `parse` builds these options. They contain no secrets."""
         return [argument for each in fields(self) for argument in _arguments(option_of(each), getattr(self, each.name))]
 
 
@@ -130,7 +130,7 @@ DEFAULTS: Final = DetectorOptions()
 
 
 def option_of(of: Field[Any] | str) -> Option:
-    """The command-line side of a field, or of the field of this name."""
+    """The command-line option of a field, or of the field with this name."""
     found = next(each for each in fields(DetectorOptions) if each.name == of) if isinstance(of, str) else of
     option: Option = found.metadata[_OPTION]
     return option

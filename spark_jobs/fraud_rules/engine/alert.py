@@ -1,4 +1,4 @@
-"""Converts rows of the kernel's output into the JSON of alerts.
+"""Builds alerts as JSON from the output rows of the kernel.
 
 Numbers are exact: the kernel returns integers, and this module converts them to decimals.
 """
@@ -25,20 +25,20 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def alert_id(rule_id: int, rule_version: int, key: dict[str, object], transaction_id: int | str) -> str:
-    """Derive the id of an alert. Every replay derives the same id."""
+    """Derive the id of an alert. The same alert has the same id in every evaluation."""
     name = _encoder.encode([rule_id, rule_version, sorted(key.items()), transaction_id])
     return str(uuid.uuid5(ALERT_NAMESPACE, name.decode()))
 
 
 def triggering_value(in_force: RuleInForce, row: Sequence[int], schema: TransactionSchema) -> str:
-    """The aggregate of an output row (O_* ints) as a decimal without trailing zeros."""
+    """The aggregate in an output row of the kernel (see O_* in `layout`), as a decimal without trailing zeros."""
     rule = in_force.rule
     field = None if rule.aggregate_field is None else schema.field(rule.aggregate_field)
     return aggregate_of(rule).render(row, 0 if field is None else field.scale)
 
 
 class AlertWriter:
-    """Writes the alerts of one batch of rows."""
+    """Builds the alerts of one batch of transactions. `fields` are the fields of the grouping."""
 
     def __init__(self, batch: TransactionBatch, schema: TransactionSchema, fields: Sequence[str], detection_ms: int):
         self._batch = batch
@@ -48,7 +48,7 @@ class AlertWriter:
         self._documents: dict[int, msgspec.Raw] = {}
 
     def write(self, in_force: RuleInForce, row: Sequence[int]) -> AlertRecord:
-        """Build the alert of an output row (O_* ints; O_ROW is the row's position in the batch)."""
+        """Build the alert of an output row. Its O_ROW is the position of the transaction in the batch."""
         rule, i = in_force.rule, row[at.O_ROW]
         event = self._batch.row(i, self._schema)
         key = {name: event[name] for name in self._fields}
@@ -88,7 +88,7 @@ class AlertWriter:
         )
 
     def encode_evaluation(self, in_force: RuleInForce, row: Sequence[int]) -> bytes:
-        """Encode one evaluation as JSON, for debugging."""
+        """Encode the evaluation of one rule for one transaction as JSON, for debugging."""
         event = self._batch.row(row[at.O_ROW], self._schema)
         outcome = {at.FIRED_NO: "no", at.FIRED_YES: "alert", at.FIRED_SUPPRESSED: "suppressed"}[row[at.O_FIRED]]
         value = triggering_value(in_force, row, self._schema) if row[at.O_VALUES] else None

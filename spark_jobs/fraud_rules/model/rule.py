@@ -47,7 +47,7 @@ class Aggregator(StrEnum):
 
     @property
     def needs_field(self) -> bool:
-        """Whether it aggregates the values of one numeric field. The counts do not."""
+        """Whether the aggregator reads the values of one numeric field. The three counts do not."""
         return not self.value.startswith("COUNT")
 
 
@@ -63,14 +63,14 @@ class Operator(StrEnum):
 
 
 class RuleAction(StrEnum):
-    """The consequence of an alert. `RESTRICT` also writes a restriction of the key."""
+    """The consequence of an alert. `RESTRICT` also writes a restriction for the grouping key."""
 
     ALERT = "ALERT"
     RESTRICT = "RESTRICT"
 
 
 class ControlType(StrEnum):
-    """A command in the rule log for all rules or all state."""
+    """The type of a control: a record of the rule log that concerns all rules or all state."""
 
     CLEAR_STATE_ALL = "CLEAR_STATE_ALL"
     CLEAR_STATE_ALL_STOP = "CLEAR_STATE_ALL_STOP"
@@ -79,18 +79,19 @@ class ControlType(StrEnum):
 
     @property
     def clears_state(self) -> bool:
-        """Whether transactions that arrived before the control stop counting."""
+        """Whether the control is a clear: no later window counts a transaction that arrived before it."""
         return self in (ControlType.CLEAR_STATE_ALL, ControlType.CLEAR_STATE_ALL_STOP)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One accepted rule.
+    """One valid rule.
 
     `grouping` and `unique` hold sorted canonical field names. The sorted names identify a grouping. An empty grouping
-    has one key for all transactions. `aggregate_field` is None for the counts, and for a field of ones (`of_ones`).
-    `document` is the record, ready for JSON, without null members and with whole numbers as integers. Numbers with a
-    fraction are `Decimal`, to be written as JSON numbers. Alerts quote the document.
+    has one key for all transactions. COUNT_DISTINCT counts the distinct values of the `unique` fields.
+    `aggregate_field` is None for the three counts, and for a field of ones (`of_ones`). `source` names the writer of
+    the rule record. `force` admits a rule over the state budget. `document` is the rule record, ready for JSON: without
+    null members, whole numbers as integers, and other numbers as `Decimal`. Alerts quote the document.
     """
 
     rule_id: int
@@ -116,12 +117,12 @@ class Rule:
 
     @property
     def shadow(self) -> bool:
-        """Whether its alerts go to the shadow topic only."""
+        """Whether alerts of the rule go to `shadow-alerts` only."""
         return self.state is RuleState.SHADOW
 
     @property
     def of_ones(self) -> bool:
-        """Whether the aggregated field is 1 in every row: AVG, MIN or MAX of COUNT_FLINK."""
+        """Whether the aggregated field is 1 in every row: AVG, MIN or MAX of `COUNT_FLINK` (Flink demo)."""
         return self.aggregator.needs_field and self.aggregate_field is None
 
     @property
@@ -134,14 +135,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuleDeletion:
-    """The end of a rule. The deletion of an unknown id changes nothing."""
+    """The deletion of a rule. The deletion of an unknown rule id changes nothing."""
 
     rule_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A control record of the rule log."""
+    """A control, such as CLEAR_STATE_ALL. It concerns all rules or all state."""
 
     type: ControlType
 

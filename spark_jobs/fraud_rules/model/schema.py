@@ -1,7 +1,7 @@
 """The declared fields of a transaction, as `config/schema.yaml` lists them.
 
-A schema is validated when it is built from a file, and other code does not check it again. Amounts are unscaled 64-bit
-integers, so a decimal has at most 18 digits. A wider decimal is rejected here, because it would overflow later.
+`load` and `parse` validate a schema, and other code does not check it again. Amounts are unscaled 64-bit integers
+(12.50 with scale 2 is 1250), so a decimal has at most 18 digits. A schema with a wider decimal is rejected.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEYS = frozenset({"name", "type", "nullable", "aliases", "precision", "scale"})
 
 
 class FieldType(StrEnum):
-    """The type of a field. Every type is stored as an int64 column (see `transaction.Column`)."""
+    """The type of a field. Every type is stored as an int64 column (see `model.transaction.Column`)."""
 
     LONG = "long"
     STRING = "string"
@@ -76,22 +76,22 @@ class TransactionSchema:
         return {name: field for field in self.fields for name in field.member_names}
 
     def field(self, name: str) -> Field | None:
-        """The field of this name or alias."""
+        """The field with this name or alias; None if the schema declares no such field."""
         return self._by_name.get(name)
 
     @classmethod
     def load(cls, path: Path) -> TransactionSchema:
-        """Read a schema file. Raises ConfigError with every fault in it."""
+        """Read a schema file. Raises ConfigError with every fault of the file."""
         return cls.parse(read_yaml(path), str(path))
 
     def text(self) -> str:
-        """Format the schema as a file for `load`."""
+        """Format the schema as the text of a file that `load` can read."""
         documents = [{**asdict(each), "type": each.type.value, "aliases": list(each.aliases)} for each in self.fields]
         return yaml.safe_dump({"fields": documents}, sort_keys=False)
 
     @classmethod
     def parse(cls, document: object, where: str = "schema") -> TransactionSchema:
-        """Build a schema from a decoded document. `where` names it in errors. Raises ConfigError with every fault."""
+        """Build a schema from decoded YAML. Errors call the document `where`. Raises ConfigError with every fault."""
         faults: list[str] = []
         fields = _parse_fields(document, faults)
         faults += _faults_of_set(fields)

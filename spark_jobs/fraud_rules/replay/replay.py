@@ -1,4 +1,4 @@
-"""Evaluates a recorded stream in memory, with the parser, fan-out and engine of the detector.
+"""Evaluates a recording in memory, with the codec, fan-out and engine of the detector.
 
 `recording` describes the file format.
 """
@@ -31,7 +31,7 @@ ALERT_MEMBERS = (
     "ruleId", "ruleVersion", "shadow", "key", "triggeringValue", "windowStart", "windowEnd", "windowCount",
     "windowComplete", "suppressed", "alertId",
 )  # fmt: skip
-"""The members of an alert in an answer, beside `transactionId`: all members that logs, cuts and pins determine."""
+"""The members of an alert that a replay returns beside `transactionId`. Logs, cuts and pins determine them."""
 
 decode_exactly = msgspec.json.Decoder(float_hook=Decimal).decode
 """Decodes JSON with fractions as `Decimal`, because the key of an alert can contain an amount."""
@@ -44,7 +44,7 @@ _Refused: TypeAlias = Mapping[int, Sequence[tuple[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """One batch: its records and the rule log that it sees."""
+    """One batch: its records, and the rule log up to its pin."""
 
     records: Sequence[RecordedTransaction]
     timeline: RuleTimeline
@@ -52,7 +52,7 @@ class _Cut:
 
 @dataclass(frozen=True, slots=True)
 class _BatchResult:
-    """The results of one batch: the outputs of all key groups, and each rejected record with its rejection."""
+    """The results of one batch: the outputs of all key groups, and each unreadable record with its reason."""
 
     outputs: Sequence[KeyGroupOutput]
     rejects: Sequence[tuple[RecordedTransaction, RejectedRecord]]
@@ -93,7 +93,7 @@ class Replay:
         return _BatchResult(outputs, [(records[reject.index], reject) for reject in decoded.rejects])
 
     def images(self) -> Mapping[int, bytes]:
-        """The current state: an image (see `statelog`) of each key group's log that is not empty."""
+        """Copy the current state: an image (see `statelog`) of each state log that is not empty, by key group."""
         return {key_group: image for key_group, log in enumerate(self._logs) if (image := log.image()) is not None}
 
     def restore(self, images: Mapping[int, bytes]) -> None:
@@ -103,17 +103,18 @@ class Replay:
 
 
 def replay(document: Mapping[str, Any], schema: TransactionSchema, settings: DetectorSettings) -> dict[str, list[Any]]:
-    """Call `replay_recording` with a recording in the form of a decoded document. Raises InputInvalid."""
+    """Replay a recording that is a decoded JSON document (see `replay_recording`). Raises InputInvalid."""
     return replay_recording(Recording.of_document(document), schema, settings)
 
 
 def replay_recording(
     recording: Recording, schema: TransactionSchema, settings: DetectorSettings
 ) -> dict[str, list[Any]]:
-    """Compute the answer to a recording: `{"alerts", "late", "quarantine", "duplicates", "rejected"}`.
+    """Evaluate a recording. Returns `{"alerts", "late", "quarantine", "duplicates", "rejected"}`.
 
-    The alerts are in the order of (arrival, rule id). Late, quarantined and ignored transactions are given by id (null
-    for a quarantined record without id), once each, in arrival order. Rejected rules have their reasons.
+    The alerts are in the order of (arrival, rule id). The lists of late, quarantined and duplicate transactions hold
+    ids in arrival order, each transaction once (None for a quarantined record without id). `rejected` holds rule
+    versions with their reasons.
     """
     settings = settings_of_recording(recording, settings)
     log = _rule_log(recording, schema, settings)
@@ -132,7 +133,7 @@ def replay_recording(
 
 
 def alert_members(alert: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the members of a published alert that an answer contains."""
+    """Select the members of a published alert that `replay_recording` returns, to compare the two."""
     return {name: alert[name] for name in ALERT_MEMBERS} | {"transactionId": alert["triggeringEvent"][ID_FIELD]}
 
 
@@ -170,13 +171,13 @@ def claimed_id(value: bytes | None) -> object:
 
 
 def settings_of_recording(recording: Recording, settings: DetectorSettings) -> DetectorSettings:
-    """Replace the settings that a recording contains."""
+    """Replace settings by the values that the recording contains for them."""
     given = {name: value for name, value in msgspec.structs.asdict(recording.settings).items() if value is not None}
     return replace(settings, key_groups=recording.key_groups, **given)
 
 
 def recorded_cuts(recording: Recording, schema: TransactionSchema, settings: DetectorSettings) -> Iterator[_Cut]:
-    """The batches of a recording with the rules that each of them sees. `settings` are `settings_of_recording`."""
+    """The batches of a recording, each with its timeline. Pass the settings that `settings_of_recording` returns."""
     return _cuts(recording, _rule_log(recording, schema, settings))
 
 
@@ -185,7 +186,7 @@ def _rule_log(recording: Recording, schema: TransactionSchema, settings: Detecto
 
 
 def _cuts(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_Cut]:
-    """The recorded batches in order, then one batch of the remaining records."""
+    """The recorded batches in order, then one batch of the remaining records, under the whole rule log."""
     by_partition: dict[int, list[RecordedTransaction]] = {}
     for record in recording.transactions:
         by_partition.setdefault(record.partition, []).append(record)
@@ -206,7 +207,7 @@ def _cuts(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_Cut]:
 
 
 def _extended(timeline: RuleTimeline, log: Sequence[LogEntry], end: int, refused: _Refused) -> RuleTimeline:
-    """The rule log up to a pin. Pins of a run never decrease. If a pin in a file does, it sees the previous rules."""
+    """The rule log up to a pin. A detector's pins never decrease. A lower pin in a recording counts as the previous."""
     fresh = [entry for entry in log if timeline.end <= entry.version < end]
     return timeline.extended(_with_refusals(fresh, refused), max(end, timeline.end))
 

@@ -1,9 +1,9 @@
 """Starts, finds and ends the processes of this product.
 
 A process starts detached: in a session of its own, so that a Ctrl-C in the terminal does not reach it and it outlives
-the process that started it. A `ProcessHandle` identifies a single process by its pid, its start time and an argument of
-its command line together, so that a recycled pid is never mistaken for it. `processes_with` finds a process and all its
-descendants by a variable of the environment, which child processes inherit.
+the process that started it. A `ProcessHandle` identifies a process by its pid, its start time and one of its
+arguments together, so that another process with a recycled pid is never taken for it. `processes_with` finds a process
+and all its descendants by a variable of the environment, which child processes inherit.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ProcessHandle:
 
     @classmethod
     def find(cls, marker: str) -> ProcessHandle | None:
-        """Find a running process with `marker` among its arguments, if its handle was never written or was lost."""
+        """Find a running process with `marker` among its arguments. The process needs no written handle."""
         for process in psutil.process_iter():
             try:
                 if marker in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
@@ -84,7 +84,10 @@ class ProcessHandle:
             return None
 
     def end(self, grace_s: float) -> bool:
-        """Terminate the process, kill it after `grace_s`, and wait for its end. Returns False if it was not running."""
+        """Terminate the process, kill it after `grace_s`, and wait for its end. Returns False if it was not running.
+
+        Raises Stalled if the process still exists some time after it was killed.
+        """
         process = self.process()
         if process is None:
             return False
@@ -120,7 +123,7 @@ def processes_with(variable: str, value: str) -> list[psutil.Process]:
 
 
 def environment_of(process: psutil.Process) -> Mapping[str, str]:
-    """The environment at the start of a process; empty if it has ended or belongs to another user."""
+    """The environment with which a process started; empty if it has ended or belongs to another user."""
     try:
         return {} if process.status() == psutil.STATUS_ZOMBIE else process.environ()
     except (psutil.Error, OSError):
@@ -176,7 +179,7 @@ def end_processes(processes: Iterable[psutil.Process], grace_s: float) -> list[p
 def end_tree(handle: ProcessHandle | None, grace_s: float) -> bool:
     """End a process, then kill those of its descendants (JVM, Python workers) that do not end by themselves.
 
-    Returns False if the process was not running.
+    Returns False if the process was not running. Raises Stalled as `ProcessHandle.end` does.
     """
     process = None if handle is None else handle.process()
     if handle is None or process is None:
@@ -194,9 +197,9 @@ def end_tree(handle: ProcessHandle | None, grace_s: float) -> bool:
 def kill_processes_with(
     variable: str, value: str, *, spare: Sequence[int] = (), within_s: float = _KILLED_S
 ) -> list[psutil.Process]:
-    """Kill the processes of `processes_with`, except the ids in `spare`, until they start no more.
+    """Kill the processes that `processes_with` finds, except the ids in `spare`, until it finds no other process.
 
-    Returns those that still exist after `within_s`.
+    A process can start children while it is being killed. Returns the processes that still exist after `within_s`.
     """
     deadline_s = time.monotonic() + within_s
     while doomed := [process for process in processes_with(variable, value) if process.pid not in spare]:
@@ -208,7 +211,7 @@ def kill_processes_with(
 
 
 def kill_session(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
-    """Kill a process that started detached, and all processes of its session that formed no group of their own."""
+    """Kill a process that started detached, and all other processes in its process group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 

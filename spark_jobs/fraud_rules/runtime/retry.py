@@ -1,4 +1,4 @@
-"""Repeats work that has failed and questions that have no answer yet, on tenacity. Every wait has a limit or an end.
+"""Repeats failed calls and checks of a condition, using tenacity. Every wait has a time limit or a stop event.
 
 tenacity is imported where it is needed, so that a process whose work succeeds at once does not load it.
 """
@@ -34,7 +34,10 @@ def wait_for(
     late: Callable[[], Exception],
     sleep: Callable[[float], None] = time.sleep,
 ) -> _T:
-    """The first true answer of `condition`. Raises `late()` if there is none within the time, and what it raises."""
+    """Call `condition` until it returns a true value, and return this value.
+
+    Raises `late()` after `within_s`, and at once any error that `condition` raises.
+    """
     from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
     def expired(state: RetryCallState) -> _T:
@@ -59,7 +62,10 @@ def retried(
     every_s: float,
     sleep: Callable[[float], None] = time.sleep,
 ) -> _T:
-    """The result of `call`, which is repeated after a transient error. Raises the last error after the time."""
+    """Repeat `call` after transient errors, and return its result.
+
+    Raises the last transient error after `within_s`, and at once any other error.
+    """
     from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
     retrying = Retrying(
@@ -75,8 +81,8 @@ def retried(
 class RepeatedWork:
     """Work that starts again when it raises or returns, until it is stopped.
 
-    The pause grows with each error in a row. The log names a reason once. `failure` is the reason why the work fails at
-    the moment; None while it succeeds.
+    The pause grows with each error in a row. The log gets a FraudError once while it repeats, and any other error each
+    time. `failure` is the reason of the last error; None while the work succeeds.
     """
 
     def __init__(self, name: str) -> None:
@@ -85,7 +91,7 @@ class RepeatedWork:
         self.pause_s = _PAUSE_S
 
     def run(self, work: Callable[[Self], None], stop: threading.Event) -> None:
-        """Do the work until `stop` is set. `work` gets this object and calls `succeeds` or `stands_by`."""
+        """Repeat `work` until `stop` is set. `work` calls `succeeds` or `stands_by` on this object, its argument."""
         from tenacity import (
             Retrying,
             retry_if_exception_type,
@@ -106,11 +112,11 @@ class RepeatedWork:
         )(work, self)
 
     def stands_by(self) -> None:
-        """Another process does the work. Check again after a second."""
+        """Record that another process does the work. The next pause is one second."""
         self.failure, self.pause_s = None, _STAND_BY_S
 
     def succeeds(self) -> None:
-        """The work succeeds. The next pause is short again."""
+        """Record that the work succeeds. The next pause is short again."""
         self.failure, self.pause_s = None, _PAUSE_S
 
     def _record(self, state: RetryCallState) -> None:

@@ -5,8 +5,8 @@
 A filter names fields of the schema by name or alias. It can contain comparisons (`=`, `!=`, `<>`, `>=`, `<=`, `>`, `<`)
 of a field with a literal or with another field, `in`, `not in`, `between`, `is null`, `is not null`, `and`, `or`, `not`
 and parentheses. Literals are numbers and quoted text; a quote inside text is doubled. A timestamp is compared with
-epoch milliseconds, or with text such as '2024-05-01T10:00:00Z' (UTC unless the text has an offset). Keywords ignore
-case; names do not. A filter is never executed as code.
+epoch milliseconds, or with text such as '2024-05-01T10:00:00Z' (UTC unless the text has an offset). Keywords are
+not case-sensitive; names are. A filter is never executed as code.
 
 The length of a text, the depth of its parentheses and the number of its tokens are checked before it is parsed.
 """
@@ -82,11 +82,15 @@ _MILLISECOND = timedelta(milliseconds=1)
 _NUMBERS = (FieldType.LONG, FieldType.DECIMAL)
 
 Operand: TypeAlias = FieldRef | Decimal | str | None
-"""One side of a comparison; None for an undeclared field, which is already among the problems."""
+"""One side of a comparison; None for a name that is no declared field, after its problem was recorded."""
 
 
 def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits) -> Predicate:
-    """Parse a filter into its typed tree. Raises `RuleRejected` with every reason (all for the member `filter`)."""
+    """Parse a filter into its typed tree.
+
+    Raises RuleRejected with reasons for the member `filter`: the first broken bound, or the syntax error, or all
+    problems with names and types.
+    """
     refusal = _refusal(text, limits)
     if refusal is not None:
         raise RuleRejected([Reason("filter", refusal)])
@@ -101,7 +105,7 @@ def parse_filter(text: str, schema: TransactionSchema, limits: RuleLimits) -> Pr
 
 
 def _refusal(text: str, limits: RuleLimits) -> str | None:
-    """Scan the text once, at little cost. Returns the reason to reject it before parsing, or None."""
+    """Check the text without parsing it. Returns the first reason for rejection, or None."""
     if not text.strip():
         return "is empty; leave it out to let every transaction pass"
     if len(text) > limits.max_filter_chars:
@@ -188,8 +192,8 @@ class _Builder(Transformer_NonRecursive[Token, Predicate | None]):
         field = self._field(operand)
         return None if field is None else IsNull(field, negated=True)
 
-    # Logic: these methods flatten `and` and `or` and drop double negations, so that more equal conditions have equal
-    # trees, and so that a tree is never deeper than its parentheses allow.
+    # Logic: these methods flatten `and` and `or` and remove double negations. More filters of the same meaning then
+    # have the same tree, and the parentheses of a filter bound the depth of its tree.
 
     def any_of(self, *items: Predicate | None) -> Predicate | None:
         flat = [part for item in items if item for part in (item.items if isinstance(item, Or) else (item,))]

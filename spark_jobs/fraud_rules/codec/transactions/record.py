@@ -1,20 +1,21 @@
 """The careful reader of one transaction record. It defines the accepted records and the reasons for rejection.
 
-`codec` reads whole batches faster, and passes every doubtful record to this module. The two agree on
-each record (a test compares them). A record is a JSON object if its first non-blank byte is `{`, otherwise a CSV line:
-the fields in schema order, with an empty cell for null. A line may omit trailing nullable fields.
+The quick reader in `codec.transactions.codec` reads whole batches and passes every doubtful record to this module. Both
+readers agree on each record (a test compares them). A record is a JSON object if its first non-blank byte is `{`,
+otherwise a CSV line: the fields in schema order, with an empty cell for null. A line may omit trailing nullable fields.
 
-- Types are strict. A long is a JSON number without fraction and exponent: no string, no boolean, not `1.0`. A decimal
-  is a number or a string that holds a JSON number. A timestamp is an integer of epoch ms, or a string with a date and
-  time.
+- Types are strict. A long is a JSON number without fraction or exponent. A string, a boolean and `1.0` are rejected. A
+  decimal is a number or a string that holds a JSON number. A timestamp is an integer of epoch ms, or a string with a
+  date and time.
 - Members that the schema does not declare are ignored, but must be well-formed. A member name may occur once in its
   object, at any depth. A field under its name and an alias, or under two aliases, is a duplicate too.
-- A string has at most 256 characters and no NUL. A null is rejected unless its field is nullable.
+- A value of a string field has at most 256 characters and no NUL. A field that is absent or null is rejected unless the
+  schema declares it nullable.
 
 The reasons are stable, so that programs can count them: `empty`, `too_large`, `invalid_utf8`, `too_deep`,
 `malformed_json`, `not_an_object`, `bad_csv`, `duplicate_field`, and, followed by `:<field>`, `missing_field`,
-`wrong_type`, `out_of_range`, `does_not_fit`, `bad_timestamp`, `bad_text`. `codec` adds `future_event_time` and
-`internal_error`.
+`wrong_type`, `out_of_range`, `does_not_fit`, `bad_timestamp`, `bad_text`. The module
+`codec.transactions.codec` adds `future_event_time` and `internal_error`.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def read_record(value: bytes, schema: TransactionSchema, max_bytes: int = MAX_RE
 
 
 def printable(text: str) -> str:
-    """Make the text readable: one line, control and unpaired characters escaped, cut at MAX_DETAIL_LENGTH."""
+    """Escape control characters and unpaired surrogates, and cut the text at MAX_DETAIL_LENGTH characters."""
     escaped = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:MAX_DETAIL_LENGTH])
     return escaped if len(escaped) < MAX_DETAIL_LENGTH else escaped[: MAX_DETAIL_LENGTH - 3] + "..."
 

@@ -1,6 +1,7 @@
-"""The arrays of a grouping state: opened for a set of measures, grown by doubling, and shared with other processes.
+"""Opens, grows and reopens the arrays of a grouping state, which the Python workers of a host can share.
 
-The retained rows and the marks are the source of truth. All other arrays derive from them (see `grouping_state`).
+The retained rows and the marks are the source of truth. All other arrays derive from them (see `grouping_state`). The
+array `slots` has one row per grouping key, and `pool` has the key rows (see `window.layout`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _DERIVED = (*(name for name in StateArrays._fields if name != "header"), "measur
 
 
 class View:
-    """The arrays of a grouping state (`state`), opened for its `measures`.
+    """The arrays of one grouping state (`state`), as its `measures` need them: a part of the key group's view.
 
     A new or grown array increments the generation in the header. Processes that map the same files detect this in
     `refresh` and reopen their arrays.
@@ -39,7 +40,7 @@ class View:
         self._generation = -1
 
     def clear(self, measures: Measures, rows: int, slots: int, marks: int) -> None:
-        """Recreate the arrays, empty, with room for this many rows, slots and marks. `open_pool` opens the pool."""
+        """Recreate all arrays, with room for this many rows, slots and marks. `open_pool` makes room in the pool."""
         for name in _DERIVED:
             self._arrays.drop(name)
         self.header[[at.H_EVENTS, at.H_SLOTS, at.H_POOL, at.H_MARKS, at.H_DISTINCT]] = 0
@@ -50,7 +51,10 @@ class View:
         self._open(max(_MIN_ROWS, rows), max(_MIN_ROWS, slots), 1, max(_MIN_ROWS, marks))
 
     def refresh(self, decode: Callable[[bytes], Measures]) -> bool:
-        """Reopen the arrays that another process has created or grown. Returns whether there were any."""
+        """Reopen the arrays if another process has created or grown one. Returns False if nothing has changed.
+
+        `decode` parses the stored text of the measures.
+        """
         if self._generation == self.header[at.H_GENERATION]:
             return False
         size = int(self.header[at.H_MEASURES])
@@ -61,7 +65,7 @@ class View:
         return True
 
     def grow(self, need: int) -> None:
-        """Double the arrays that a NEED_* of the kernel names."""
+        """Double the array that the kernel has filled. `need` is the NEED_* code that the kernel returned."""
         events, slots = len(self.state.events), len(self.state.slots)
         pool, marks = len(self.state.pool), len(self.state.marks)
         self._open(
@@ -72,7 +76,7 @@ class View:
         )
 
     def open_pool(self, rows: int) -> None:
-        """Open the pool with room for this many rows."""
+        """Grow the pool to at least this many rows."""
         state = self.state
         self._open(len(state.events), len(state.slots), max(4 * _MIN_ROWS, rows), len(state.marks))
 
@@ -146,8 +150,10 @@ class View:
             hash_tables.index_distinct(self.state, self.measure_arrays)
 
     def _table(self, name: str, rows: int, larger: set[str]) -> Table:
-        """Open a hash table that `rows` entries fill at most half. A grown table is empty, and its name is added to
-        `larger`."""
+        """Open a hash table that is at most half full with `rows` entries.
+
+        A table that must grow is recreated empty, and its name is added to `larger`.
+        """
         size = 1 << (2 * rows - 1).bit_length()
         table: Table = self._arrays.open(name, np.int32, 1, 0)
         if len(table) >= size:
