@@ -70,11 +70,13 @@ class WorkerContext:
 
 
 def freeze_loaded() -> None:
-    """Freeze the loaded objects, so that the garbage collector skips them. Each task calls this at its start.
+    """Freeze the loaded objects, so that the garbage collector skips them.
+
+    A task of the fan-out calls this at its start, a task of the stateful stage at its end.
 
     Spark's daemon collects garbage after every task. With the objects of numba, pyarrow and pyspark, a collection
     takes longer than the task itself. The objects that a worker has loaded by its second task live as long as the
-    worker, so the second call freezes them.
+    worker, so the second call freezes these objects.
     """
     global _tasks  # noqa: PLW0603 - a count of this process
     _tasks += 1
