@@ -290,6 +290,6 @@ def test_a_recreated_rule_log_is_never_accepted(site: Site) -> None:
 
 def test_a_log_that_ends_before_the_read_offset_is_named(site: Site) -> None:
     site.plan(2, THERE + 40)
-    assert f"from {THERE} to {THERE + 40}: the log is shorter" in site.refusal()
+    assert f"from {THERE} to {THERE + 40}: the log ends before" in site.refusal()
     site.start(accept_loss=True)
     assert (site.next_offset(1), site.next_offset(2)) == (READ, THERE)

@@ -25,6 +25,7 @@ from fraud_rules.stream.driver.records import quarantine_records
 from fraud_rules.stream.worker.wire import RefusedRecord
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce, read_all
+from tests.support.places import ROOT
 from tests.support.processes.fraud_command import environment, fraud
 
 
@@ -168,4 +169,4 @@ def test_a_second_replay_takes_over_from_the_first(topics: OwnTopics, killed: bo
 
 
 def default_schema() -> TransactionSchema:
-    return TransactionSchema.load(Path(__file__).resolve().parents[1] / "config" / "schema.yaml")
+    return TransactionSchema.load(ROOT / "config" / "schema.yaml")
