@@ -125,3 +125,16 @@ def test_dropped_marks_change_no_answer(seed: int) -> None:
 
 def comparable(output: KeyGroupOutput) -> tuple[object, ...]:
     return ([(alert.alert_id, alert.json) for alert in output.alerts], output.late, output.duplicates, output.rows)
+
+
+def test_a_batch_whose_marks_are_all_spent_at_its_end() -> None:
+    """The first keys pay twice and alert. The many payments after them make the state drop these marks."""
+    rule = {"ruleId": 1, "aggregatorFunctionType": "COUNT", "limit": 2, "windowSeconds": 10}
+    rules = timeline([rule])
+    pairs, others = 20, 60_000
+    payees = np.concatenate([np.repeat(np.arange(pairs), 2), 1_000 + np.arange(others)])
+    at_ms = START_MS + np.arange(len(payees)) * 100
+    engine = KeyGroupEngine(0, SCHEMA, settings(LONGEST_S), MemoryStateLog(), HeapViews())
+    output = engine.process([packed(payees, at_ms, 0, rules)], rules, 0, 0)
+    assert output.alerts
+    assert output.retained_marks == 0
