@@ -128,7 +128,8 @@ def comparable(output: KeyGroupOutput) -> tuple[object, ...]:
 
 
 def test_a_batch_whose_marks_are_all_spent_at_its_end() -> None:
-    """The first keys pay twice and alert. The many payments after them make the state drop these marks."""
+    """The first keys pay twice and alert. The state keeps these marks until the log has them, and drops them under the
+    many payments of the next batch."""
     rule = {"ruleId": 1, "aggregatorFunctionType": "COUNT", "limit": 2, "windowSeconds": 10}
     rules = timeline([rule])
     pairs, others = 20, 60_000
@@ -137,4 +138,33 @@ def test_a_batch_whose_marks_are_all_spent_at_its_end() -> None:
     engine = KeyGroupEngine(0, SCHEMA, settings(LONGEST_S), MemoryStateLog(), HeapViews())
     output = engine.process([packed(payees, at_ms, 0, rules)], rules, 0, 0)
     assert output.alerts
+    later = packed(payees[2 * pairs :] + others, at_ms[2 * pairs :] + 10_000_000, 100_000, rules)
+    output = engine.process([later], rules, 1, 0)
     assert output.retained_marks == 0
+
+
+def test_a_mark_of_a_batch_replaces_the_older_one_in_the_log() -> None:
+    """Some keys alert and are suppressed once. Their next alerts report this, and the many payments after them make the
+    marks spent within the same batch. A restored state must not count the suppressed alerts again."""
+    rule = {"ruleId": 1, "aggregatorFunctionType": "COUNT", "limit": 2, "windowSeconds": 10, "cooldownSeconds": 5}
+    rules = timeline([rule])
+    pairs, others = 20, 60_000
+    again = np.concatenate([np.repeat(np.arange(pairs), 2), 1_000 + np.arange(others)])
+    batches = [
+        (np.repeat(np.arange(pairs), 3), START_MS + np.arange(3 * pairs)),
+        (again, START_MS + 60_000 + np.arange(len(again)) * 100),
+        (np.repeat(np.arange(pairs), 2), START_MS + 10_000_000 + np.arange(2 * pairs)),
+    ]
+
+    def answers(*, fresh: bool) -> list[object]:
+        log, views, found = MemoryStateLog(), HeapViews(), []
+        for batch, (payees, at_ms) in enumerate(batches):
+            views = HeapViews() if fresh else views
+            blob = packed(payees, at_ms, batch * 100_000, rules)
+            output = KeyGroupEngine(0, SCHEMA, settings(LONGEST_S), log, views).process([blob], rules, batch, 0)
+            found.append(comparable(output))
+        return found
+
+    live = answers(fresh=False)
+    assert any(b'"suppressed":' in text for _, text in live[1][0])  # type: ignore[index]
+    assert answers(fresh=True) == live

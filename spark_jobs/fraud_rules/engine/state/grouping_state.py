@@ -149,6 +149,9 @@ class GroupingState:
         """
         self._refresh()
         self._prepare_for(plan)
+        # A row is evaluated only if it is not older than the watermark, so no mark that these rows change is spent by
+        # this horizon. The caller can record all of them, whatever the state drops meanwhile.
+        horizon = self.horizon
         n = len(batch)
         rows, passes = self._rows_of(batch), _evaluate_filters(plan.measures, batch.columns, n)
         outcomes, lateness_ms = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=np.int64)
@@ -170,7 +173,7 @@ class GroupingState:
                 start,
             )
             if need != at.DONE:
-                self._grow(need)
+                self._grow(need, horizon)
                 continue
             progress.evaluated(end - done)
             done = end
@@ -178,9 +181,9 @@ class GroupingState:
                 return AcceptResult(outcomes, lateness_ms, self._output[: self.header[at.H_OUT]].copy())
             end = min(n, end + _ROWS_PER_CALL)
 
-    def _grow(self, need: int) -> None:
-        """Make room in the array that the kernel needs: free the space of expired rows and spent marks, or grow the
-        array."""
+    def _grow(self, need: int, horizon: Horizon) -> None:
+        """Make room in the array that the kernel needs: free the space of expired rows and of the marks that are spent
+        by the horizon, or grow the array."""
         if need == at.NEED_OUTPUT:
             used = int(self.header[at.H_OUT])
             grown = np.empty((2 * len(self._output), at.O_WIDTH), dtype=np.int64)
@@ -188,12 +191,12 @@ class GroupingState:
             self._output = grown
         elif need == at.NEED_MARKS:
             marks = self._view.state.marks[: self.retained_marks]
-            if 2 * int(np.count_nonzero(find_spent(marks, self.horizon))) > self.retained_marks:
-                self.compact()
+            if 2 * int(np.count_nonzero(find_spent(marks, horizon))) > self.retained_marks:
+                self._compact(horizon)
             else:
                 self._view.grow(need)
         elif self._is_scattered():
-            self.compact()
+            self._compact(horizon)
         elif need == at.NEED_EVENTS and 2 * int(np.count_nonzero(self._live_mask())) <= self.retained_rows:
             key_rows.trim(self._view.state, self._view.measure_arrays, np.empty(self.retained_rows, dtype=np.int64))
         else:
@@ -220,8 +223,11 @@ class GroupingState:
     def marks(self) -> Marks:
         """The marks that are not spent."""
         self._refresh()
+        return self._unspent(self.horizon)
+
+    def _unspent(self, horizon: Horizon) -> Marks:
         rows = self._view.state.marks[: self.retained_marks]
-        return self._with_keys(rows[~find_spent(rows, self.horizon)])
+        return self._with_keys(rows[~find_spent(rows, horizon)])
 
     def marks_of(self, rules: Ints, slots: Ints) -> Marks:
         """The marks of pairs of rule incarnation and slot. A repeated pair gives its mark once."""
@@ -246,9 +252,9 @@ class GroupingState:
         rows[:, at.E_SEQ] = numbers
         self._rebuild(rows, marks, self._view.measures)
 
-    def compact(self) -> None:
-        """Remove the rows and marks that no longer count."""
-        self._rebuild_with(self.marks(), self._view.measures)
+    def _compact(self, horizon: Horizon) -> None:
+        """Remove the rows that no longer count, and the marks that are spent by the horizon."""
+        self._rebuild_with(self._unspent(horizon), self._view.measures)
 
     def _refresh(self) -> None:
         if self._view.refresh(partial(Measures.decode, schema=self._schema)):

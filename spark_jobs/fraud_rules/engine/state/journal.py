@@ -140,9 +140,7 @@ class Journal:
 
     def record(self, state_head: GroupingStateHead, rows: TransactionBatch, marks: Marks | None) -> None:
         """Record the accepted rows and the changed marks of a grouping state. The `offset` of a row is its arrival
-        number. Marks without rows are no change: all of them may be spent."""
-        if marks is not None and not len(marks.rows):
-            marks = None
+        number."""
         if not len(rows) and marks is None:
             return
         if len(rows):
