@@ -53,7 +53,7 @@ lint: setup ## lint the sources and their layers, and the shell scripts if shell
 	if command -v shellcheck >/dev/null; then shellcheck bin/bootstrap bin/ui .ci/run; fi
 
 .PHONY: types
-types: setup ## mypy --strict on the packages
+types: setup ## mypy --strict on the packages; names and calls in tests and bench
 	$(BIN)/mypy
 
 .PHONY: ui

@@ -12,7 +12,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,7 +78,7 @@ def test_the_dags_run_four_times_in_a_row(world: Supervised) -> None:
     assert world.driver().pid == driver
 
 
-def test_a_driver_that_dies_is_replaced(world: Supervised, record_property: pytest.RecordProperty) -> None:
+def test_a_driver_that_dies_is_replaced(world: Supervised, record_property: Callable[[str, object], None]) -> None:
     before = world.attempt().status
     killed_s = time.monotonic()
     for process in world.members():

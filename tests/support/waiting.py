@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 LOOK_S = 0.05
 MOMENT_S = 0.005
@@ -12,7 +12,9 @@ MOMENT_S = 0.005
 _T = TypeVar("_T")
 
 
-def until(condition: Callable[[], _T | None], what: str, timeout_s: float = 180.0, every_s: float = LOOK_S) -> _T:
+def until(
+    condition: Callable[[], _T | Literal[False] | None], what: str, timeout_s: float = 180.0, every_s: float = LOOK_S
+) -> _T:
     """Poll `condition` until its result is truthy and return the result. Fails with `what` after `timeout_s`.
 
     Polling slows the observed process: set a larger `every_s` for expensive conditions.

@@ -136,7 +136,7 @@ def interrupted_replay(topics: OwnTopics, halfway: EventType, resume: EventType,
                 halfway.set()
                 resume.wait()
 
-    make_records, quarantine._out = quarantine._out, out
+    make_records, quarantine._out = quarantine._out, out  # type: ignore[assignment]
     records = list(read_quarantine(topics.kafka, topics.names.quarantine))
     try:
         replay(topics.kafka, DetectorSettings(topics=topics.names), default_schema(), records)

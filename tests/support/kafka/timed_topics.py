@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message, Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource  # type: ignore[attr-defined]
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import TopicNames

@@ -20,7 +20,11 @@ RECORDS = int(os.environ.get("FUZZ_RECORDS", "100000"))
 SEED = int(os.environ.get("FUZZ_SEED", "7"))
 BATCH = 2_000
 
-SEEDS = [case.record for case in (*ACCEPTED, *REJECTED) if len(case.record) < 1_000]
+SEEDS = [
+    record
+    for record in (*(case.record for case in ACCEPTED), *(case.record for case in REJECTED))
+    if len(record) < 1_000
+]
 PIECES = [
     *(b'"', b"\\", b"{", b"}", b"[", b"]", b":", b",", b" ", b"\t", b"\n", b"\0", b"\x1f", b"\x7f", b"\xff", b"\xc3"),
     *(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.views import RuleChanged, RuleInput
+from fraud_ops.control_plane.service import changes
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
@@ -151,7 +152,7 @@ def test_a_change_that_fails_half_way_leaves_only_its_row_in_the_audit_log(
     scene: Scene, log: MemoryLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All effects of the failed record are rolled back; other records keep theirs."""
-    save = mirror.save
+    save = changes.save
 
     def fails(work: UnitOfWork, head: RuleHead | None, rule_id: int, new: NewRevision, **more: Any) -> RuleHead:
         found = save(work, head, rule_id, new, **more)

@@ -10,7 +10,7 @@ import pytest
 from fraud_rules.deploy.attempt import AgentStatus, DeploymentReports, Supervision
 from fraud_rules.deploy.deployment_log import observe_deployment, write_supervision
 from fraud_rules.deploy.heartbeat import faults_of
-from tests.conftest import OwnTopics
+from tests.support.kafka.own_topics import OwnTopics
 
 NOW_MS = 1_000_000
 AGENT = AgentStatus("cards", "agent-1", "host", "c0de", 0, 3)

@@ -188,9 +188,8 @@ FINDINGS = {
 @pytest.mark.parametrize(("harm", "topics", "grade", "health"), FINDINGS.values(), ids=FINDINGS.keys())
 def test_findings(harm: dict[str, object], topics: dict[str, object], grade: Grade, health: Health) -> None:
     changed = replace(FACTS, **harm)  # type: ignore[arg-type]
-    found = findings(
-        changed, replace(TOPICS, **topics), TrafficCounts(0, rows=1_000, late=0, quarantined=0), CheckpointLimits()
-    )  # type: ignore[arg-type]
+    traffic = TrafficCounts(0, rows=1_000, late=0, quarantined=0)
+    found = findings(changed, replace(TOPICS, **topics), traffic, CheckpointLimits())  # type: ignore[arg-type]
     assert overall(found) == (grade, health), table(found)
 
 

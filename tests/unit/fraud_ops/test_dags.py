@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk import DAG, DeadlineReference
+from airflow.sdk import DAG
+from airflow.sdk.definitions.deadline import DeadlineReference
 from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables.base import TimeRestriction
 from airflow.utils.timezone import coerce_datetime
