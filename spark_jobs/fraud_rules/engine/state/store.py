@@ -25,7 +25,7 @@ from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.file_lock import locked
 
 _VERSION, _DIGEST, _OPEN, _SHAPE = range(4)
-LAYOUT = 3
+LAYOUT = 4
 """The version of the array layout. Increment it when arrays change their meaning: older views are then rebuilt."""
 
 _LOCK_WAIT_S = 1_800.0

@@ -42,6 +42,16 @@ def mix(h: np.uint64, value: int) -> np.uint64:
 
 
 @inlined
+def mix_pair(first: int, second: int) -> np.uint64:
+    """The hash of two values that may grow together.
+
+    The first value is mixed before the second one joins it. Otherwise all pairs with the same difference would collide,
+    such as ids and keys that both count up.
+    """
+    return mix(mix(np.uint64(0), first), second)
+
+
+@inlined
 def find_slot(state: StateArrays, measures: MeasureArrays, rows: Ints, i: int) -> int:
     """The slot of row i's key, or -(its free place in the table) - 1 for a new key."""
     h = np.uint64(0)
@@ -79,7 +89,7 @@ def make_slot(state: StateArrays, measures: MeasureArrays, rows: Ints, i: int, p
 @inlined
 def id_place(state: StateArrays, slot: int, identity: int) -> np.uint64:
     """The table place at which the search for an event starts."""
-    return mix(np.uint64(identity), slot) & np.uint64(state.id_table.shape[0] - 1)
+    return mix_pair(identity, slot) & np.uint64(state.id_table.shape[0] - 1)
 
 
 @inlined
@@ -97,10 +107,16 @@ def find_event(state: StateArrays, measures: MeasureArrays, slot: int, identity:
 
 
 @inlined
+def mark_place(state: StateArrays, rule: int, slot: int) -> np.uint64:
+    """The table place at which the search for a mark starts."""
+    return mix_pair(rule, slot) & np.uint64(state.mark_table.shape[0] - 1)
+
+
+@inlined
 def find_mark(state: StateArrays, rule: int, slot: int) -> int:
     """The table place of the mark of (rule, slot), or the free place for it."""
     mask = np.uint64(state.mark_table.shape[0] - 1)
-    at = mix(np.uint64(rule), slot) & mask
+    at = mark_place(state, rule, slot)
     while True:
         entry = state.mark_table[at] - 1
         if entry < 0 or (state.marks[entry, M_RULE] == rule and state.marks[entry, M_SLOT] == slot):
@@ -140,7 +156,7 @@ def ensure_mark(state: StateArrays, rule: int, slot: int) -> int:
 def find_distinct(state: StateArrays, measures: MeasureArrays, measure: int, slot: int, event: int) -> int:
     """The table place of the event's value in a measure's multiset, or the free place for it."""
     mask = np.uint64(state.distinct_table.shape[0] - 1)
-    h = mix(np.uint64(measure), slot)
+    h = mix_pair(measure, slot)
     fields = measures.distincts[measure, 2]
     for k in range(fields):
         h = mix(h, state.events[event, measures.distincts[measure, 3 + k]])
