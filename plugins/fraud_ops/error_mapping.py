@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["airflow_errors"]
 
-_PASSING = (BrokerUnavailable, Superseded)
+_TRANSIENT = (BrokerUnavailable, Superseded)
 
 
 @contextmanager
@@ -29,5 +29,5 @@ def airflow_errors(context: Context | None = None) -> Iterator[None]:
         name = type(error).__name__
         if context is not None:
             publish_runbook(context, name)
-        kind = AirflowException if isinstance(error, _PASSING) else AirflowFailException
+        kind = AirflowException if isinstance(error, _TRANSIENT) else AirflowFailException
         raise kind(f"{name}: {error}") from error

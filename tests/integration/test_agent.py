@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fraud_ops.hooks.watch import DetectorWatch
+from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.verdicts.act import next_action
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.patience import patience_ms
@@ -84,7 +84,7 @@ def test_a_slow_start_continues_and_a_start_without_progress_fails(
     """A limit of five seconds: a slow start with progress lasts twice as long."""
     limits, settings = Limits(starting_ms=5_000), replace(DetectorSettings(), topics=topics.names)
     ops.agent(FRAUD_AGENT_HEARTBEAT_MS="200")
-    with DetectorWatch(topics.kafka, settings) as watch:
+    with DetectorObserver(topics.kafka, settings) as watch:
 
         def verdict() -> Verdict:
             return assess_detector(watch.observe(), limits, now_ms())

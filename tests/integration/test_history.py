@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.errors import FraudError, HistoryLost
-from fraud_rules.logs.judged_batches import History, read_batches, read_history
+from fraud_rules.logs.batch_history import History, read_batches, read_history
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.kafka.records import produce
 

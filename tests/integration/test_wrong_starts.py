@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from fraud_ops.hooks.watch import DetectorWatch
+from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict
 from fraud_rules.configuration.project import Project
@@ -54,7 +54,7 @@ class World:
         self.ops = Operations(home, project, self.topics)
         self.checkpoint = home / "checkpoint"
         settings = DetectorSettings.load(project.config / "detector.yaml", environment(self.topics))
-        self._watch = DetectorWatch(broker.kafka, settings)
+        self._watch = DetectorObserver(broker.kafka, settings)
 
     def verdict(self) -> Verdict:
         return assess_detector(self._watch.observe(), Limits(), now_ms())

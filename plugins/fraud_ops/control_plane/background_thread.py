@@ -54,4 +54,4 @@ class BackgroundThread(ABC):
 
     @abstractmethod
     def _run(self, attempt: RepeatedWork) -> None:
-        """Work until `_stop` is set; call `attempt.succeeds` once the work succeeds."""
+        """Work until `_stop` is set; call `attempt.record_success` once the work succeeds."""

@@ -31,7 +31,7 @@ from fraud_ops.control_plane.watch.flood_guard import FloodGuard
 from fraud_ops.control_plane.watch.reader_watch import ReaderWatch
 from fraud_ops.control_plane.watch.rule_changes import ChangesWatch
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreWatch
-from fraud_ops.hooks.watch import DetectorWatch
+from fraud_ops.hooks.observer import DetectorObserver
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
 from fraud_rules.kafka.connection import KafkaConnection
@@ -110,7 +110,11 @@ def compose(environment: Environment, hub_of: Callable[[FeedMemory, KnownSnoozin
     )
     what_ifs = WhatIfRunner(environment.project, environment.archive)
     panel = Panel(
-        environment.kafka, DetectorWatch(environment.kafka, detector, wait_ms=_READ_WAIT_MS), memory, detector, now_ms
+        environment.kafka,
+        DetectorObserver(environment.kafka, detector, wait_ms=_READ_WAIT_MS),
+        memory,
+        detector,
+        now_ms,
     )
     stack.callback(what_ifs.close)
     background = Background(database, environment.kafka, detector, schema, settings, now_ms, changes.accept)

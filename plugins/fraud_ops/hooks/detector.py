@@ -11,8 +11,8 @@ import msgspec
 from airflow.sdk import BaseHook, conf
 
 from fraud_ops.hooks.connections import KAFKA, SPARK, async_connection, connection, kafka_of
+from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.hooks.release import declared_release
-from fraud_ops.hooks.watch import DetectorWatch
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
@@ -75,14 +75,14 @@ class FraudDetectorHook(BaseHook):
         """Read the Kafka connection again, without blocking the event loop. Later reads of `kafka` do not wait."""
         self.__dict__["kafka"] = kafka_of(await async_connection(self.kafka_conn_id))
 
-    def watch(self) -> DetectorWatch:
+    def observer(self) -> DetectorObserver:
         """An observer that keeps its connection to the broker. The caller closes it."""
-        return DetectorWatch(self.kafka, self.settings, supervisor=supervisor_id())
+        return DetectorObserver(self.kafka, self.settings, supervisor=supervisor_id())
 
     def observe(self) -> DetectorObservation:
         """Observe the detector once."""
-        with DetectorWatch(self.kafka, self.settings, wait_ms=_READ_WAIT_MS, supervisor=supervisor_id()) as watch:
-            return watch.observe()
+        with DetectorObserver(self.kafka, self.settings, wait_ms=_READ_WAIT_MS, supervisor=supervisor_id()) as observer:
+            return observer.observe()
 
     def observe_to_decide(self) -> DetectorObservation:
         """Observe the detector once, as the basis of an intent. Raises BrokerUnavailable if the observation failed."""

@@ -81,9 +81,9 @@ class OutcomeTrigger(BaseTrigger):
         hook = FraudDetectorHook(self.kafka_conn_id)
         await hook.resolve_kafka()
         await asyncio.sleep(SETTLE_S)
-        with closing(hook.watch()) as watch:
+        with closing(hook.observer()) as observer:
             while True:
-                observation = await asyncio.to_thread(watch.observe)
+                observation = await asyncio.to_thread(observer.observe)
                 result = outcome(
                     self.until, self.epoch, observation, assess_detector(observation, self.limits, observation.at_ms)
                 )
@@ -145,9 +145,9 @@ class SupervisionTrigger(BaseTrigger):
         began_s = checked_s = time.monotonic()
         recorded_s = requested_s = float("-inf")
         event: dict[str, Any] | None = None
-        with closing(hook.watch()) as watch:
+        with closing(hook.observer()) as observer:
             while True:
-                observation = await asyncio.to_thread(watch.observe)
+                observation = await asyncio.to_thread(observer.observe)
                 verdict = assess_detector(observation, self.limits, observation.at_ms, supervisor_id())
                 if time.monotonic() - recorded_s >= _SUPERVISION_INTERVAL_S and observation.fault is None:
                     recorded_s = time.monotonic()

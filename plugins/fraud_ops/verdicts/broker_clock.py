@@ -12,7 +12,7 @@ _KEPT_MS = 60_000
 
 
 class BrokerClock:
-    """The estimate of one `DetectorWatch`.
+    """The estimate of one `DetectorObserver`.
 
     A record is appended before it is read. So its append time minus the monotonic time at the read is a lower bound of
     the difference between the two clocks. Agents and supervisors write every few seconds. So between two consecutive

@@ -1,4 +1,5 @@
-"""The facts about a detector at one moment, as an immutable value. `hooks.watch` reads and `health` assesses them."""
+"""The facts about a detector at one moment, as an immutable value. `hooks.observer` reads them, `health` assesses
+them."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class DetectorObservation:
     fault: str | None = None
 
     @classmethod
-    def unseen(cls, detector: str, at_ms: int, fault: str) -> DetectorObservation:
+    def failed(cls, detector: str, at_ms: int, fault: str) -> DetectorObservation:
         """Create a failed observation; `fault` is the reason."""
         return cls(detector, at_ms, IntentLog(detector), fault=fault)
 
@@ -92,7 +93,7 @@ class DetectorObservation:
         if self.deployment.supervision is None:
             return self.at_ms
         append_ms, last = self.deployment.supervision
-        follows = last.verdict == verdict and self.at_ms - append_ms <= _NOTES_GAP_MS
+        follows = last.verdict == verdict and self.at_ms - append_ms <= _SUPERVISION_GAP_MS
         return last.since_ms if follows and last.since_ms is not None else self.at_ms
 
     @property
@@ -102,7 +103,7 @@ class DetectorObservation:
         return drained and self.attempt is not None and self.attempt.status.phase.is_terminal and self.running is None
 
 
-_NOTES_GAP_MS = 120_000
+_SUPERVISION_GAP_MS = 120_000
 """If the last supervision record is older, the verdict counts as new, because it may have changed meanwhile."""
 
 _WITHOUT_EFFECT = frozenset({AttemptPhase.REFUSED, AttemptPhase.SUPERSEDED})

@@ -16,6 +16,7 @@ from fraud_rules.cli.configured import load_context
 from fraud_rules.cli.interrupts import interrupts_set
 from fraud_rules.cli.options import Jars, Kafka, Metrics
 from fraud_rules.runtime import clock
+from fraud_rules.runtime.clock import MS_PER_S
 
 if TYPE_CHECKING:
     from fraud_rules.deploy.attempt import DeploymentReports
@@ -27,7 +28,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_MS_A_S = 1_000
 _SILENT_MS = 30_000
 _NOT_WELL_EXIT_CODE = 1
 _SHOWN = 10
@@ -73,7 +73,7 @@ def run(
     context = load_context()
     limits = AgentLimits.of(context.settings.agent)
     if drain_s is not None:
-        limits = replace(limits, drain_ms=round(drain_s * _MS_A_S))
+        limits = replace(limits, drain_ms=round(drain_s * MS_PER_S))
     job = AgentJob(
         context.settings,
         kafka,
@@ -146,7 +146,7 @@ def _lines(intents: IntentLog, seen: DeploymentReports, now_ms: int) -> list[str
         lines.append("agent     has never reported (fraud agent run)")
     else:
         at_ms, agent = seen.agent
-        lines.append(f"agent     {agent.agent} on {agent.host}, last report {(now_ms - at_ms) / _MS_A_S:.0f} s ago")
+        lines.append(f"agent     {agent.agent} on {agent.host}, last report {(now_ms - at_ms) / MS_PER_S:.0f} s ago")
     for attempt in sorted(seen.attempts.values(), key=lambda each: each.status.epoch)[-_SHOWN:]:
         status = attempt.status
         said = "" if status.message is None else f": {status.error_name or ''} {status.message}"
@@ -158,4 +158,4 @@ def _lines(intents: IntentLog, seen: DeploymentReports, now_ms: int) -> list[str
 
 
 def _clock(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / _MS_A_S, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(at_ms / MS_PER_S, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -25,7 +25,7 @@ from fraud_rules.cli.options import (
 )
 from fraud_rules.configuration.detector_options import DEFAULTS
 from fraud_rules.errors import FraudError
-from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.clock import MS_PER_S, now_ms
 from fraud_rules.runtime.retry import wait_for
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ Wait = Annotated[
     float, typer.Option("--wait", min=0, max=3600, help="Seconds to wait for the agent to execute the intent.")
 ]
 
-_MS_A_S = 1_000
 _POLL_S = 0.5
 _NOTIFY_S = 10.0
 _FIRES_EXIT_CODE = 1
@@ -145,7 +144,7 @@ def heartbeat(
         require_broker(kafka)
         topic = settings.topics.detector_attempts
         seen, broker_ms = observe_deployment(kafka, topic, settings.detector, LISTEN_MS, now_ms)
-        faults = faults_of(seen, broker_ms, round(max_age_s * _MS_A_S))
+        faults = faults_of(seen, broker_ms, round(max_age_s * MS_PER_S))
     except BrokerUnavailable as error:
         faults = [str(error)]
     if not faults:

@@ -51,9 +51,9 @@ def check(paths: Paths, as_json: AsJson = False) -> None:
       fraud rules check config/rules --json
     """
     context = load_context()
-    judged = validate_files(paths, context.schema, context.settings.limits)
-    show.print_validated(judged, as_json)
-    if any(each.change is None for each in judged):
+    validated = validate_files(paths, context.schema, context.settings.limits)
+    show.print_validated(validated, as_json)
+    if any(each.change is None for each in validated):
         raise typer.Exit(_REJECTED_EXIT_CODE)
 
 
@@ -77,13 +77,13 @@ def apply(
       fraud rules apply new-rule.yaml --wait 10
     """
     context = load_context()
-    judged = validate_files(paths, context.schema, context.settings.limits)
-    rejected = [each for each in judged if each.change is None]
+    validated = validate_files(paths, context.schema, context.settings.limits)
+    rejected = [each for each in validated if each.change is None]
     if rejected:
         show.print_rejected(rejected)
-        raise RulesRejected(f"{len(rejected)} of {len(judged)} rules are not valid; nothing was written")
+        raise RulesRejected(f"{len(rejected)} of {len(validated)} rules are not valid; nothing was written")
     seen = _read_rules(context, kafka)
-    applied = plan_rules(judged, seen.timeline.latest, source)
+    applied = plan_rules(validated, seen.timeline.latest, source)
     if dry_run:
         show.print_applied(applied, {}, "would be ")
         return

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fraud_rules.deploy.attempt import DeploymentReports
+from fraud_rules.runtime.clock import MS_PER_S
 
 __all__ = ["AGENT_SILENT_MS", "LISTEN_MS", "faults_of"]
 
 AGENT_SILENT_MS = 30_000
 LISTEN_MS = AGENT_SILENT_MS + 1_000
 """How long to wait for the next record. An agent that writes none in this time is silent by any clock."""
-_MS_A_S = 1_000
 
 
 def faults_of(seen: DeploymentReports, now_ms: int, max_age_ms: int) -> Sequence[str]:
@@ -24,12 +24,12 @@ def faults_of(seen: DeploymentReports, now_ms: int, max_age_ms: int) -> Sequence
     elif now_ms - seen.supervision[0] > max_age_ms:
         at_ms, last = seen.supervision
         faults.append(
-            f"no supervisor has checked the detector for {(now_ms - at_ms) // _MS_A_S} s: {last.supervisor} last "
+            f"no supervisor has checked the detector for {(now_ms - at_ms) // MS_PER_S} s: {last.supervisor} last "
             f"reported {last.verdict}; is Airflow running, and its DAG fraud_detector unpaused?"
         )
     if seen.agent is None:
         faults.append("no agent has ever reported: intents are not executed (start one with fraud agent run)")
     elif now_ms - seen.agent[0] > AGENT_SILENT_MS:
-        age_s = (now_ms - seen.agent[0]) // _MS_A_S
+        age_s = (now_ms - seen.agent[0]) // MS_PER_S
         faults.append(f"the agent {seen.agent[1].agent} on {seen.agent[1].host} has not reported for {age_s} s")
     return faults

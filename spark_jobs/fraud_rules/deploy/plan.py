@@ -50,35 +50,35 @@ def outlook(
 ) -> Outlook:
     """Plan the next start. `due_ms` is at most `longest_wait_ms` after `now_ms`."""
     limits = limits or PlanLimits()
-    row = _row(intents)
-    failures = _failures(row, deployment, limits)
+    series = _run_series(intents)
+    failures = _failures(series, deployment, limits)
     count = len(failures)
     due_ms = 0
     if count:
         wait_ms = min(limits.first_wait_ms * 2 ** (count - 1), limits.longest_wait_ms)
         due_ms = min(failures[0].append_ms, now_ms) + wait_ms
     target = None
-    if row and sum(not each.status.was_progressing for each in failures) >= limits.roll_back_after:
-        target = _proven_before(row[0], intents, deployment, limits)
+    if series and sum(not each.status.was_progressing for each in failures) >= limits.roll_back_after:
+        target = _proven_before(series[0], intents, deployment, limits)
     return Outlook(count, due_ms, count >= limits.alarm_after, target)
 
 
-def _row(intents: IntentLog) -> Sequence[IntentRecord]:
+def _run_series(intents: IntentLog) -> Sequence[IntentRecord]:
     """The consecutive intents to run the desired release, newest first, back to a DRAIN or to another release."""
-    row: list[IntentRecord] = []
+    series: list[IntentRecord] = []
     for record in reversed(intents.valid):
         if record.intent.kind is not IntentKind.RUN:
             break
-        if row and record.intent.fingerprint != row[0].intent.fingerprint:
+        if series and record.intent.fingerprint != series[0].intent.fingerprint:
             break
-        row.append(record)
-    return row
+        series.append(record)
+    return series
 
 
-def _failures(row: Sequence[IntentRecord], deployment: DeploymentReports, limits: PlanLimits) -> Sequence[Attempt]:
+def _failures(series: Sequence[IntentRecord], deployment: DeploymentReports, limits: PlanLimits) -> Sequence[Attempt]:
     """The failed starts since the last proven attempt, newest first."""
     failures = []
-    for record in row:
+    for record in series:
         attempt = deployment.attempts.get(record.intent.attempt_id)
         if attempt is None:
             continue
@@ -92,14 +92,14 @@ def _failures(row: Sequence[IntentRecord], deployment: DeploymentReports, limits
 def _proven_before(
     wanted: IntentRecord, intents: IntentLog, deployment: DeploymentReports, limits: PlanLimits
 ) -> Release | None:
-    judged = {wanted.intent.fingerprint}
+    excluded = {wanted.intent.fingerprint}
     for record in reversed(intents.valid):
         release, attempt = record.intent.release, deployment.attempts.get(record.intent.attempt_id)
-        if release is None or attempt is None or record.intent.fingerprint in judged:
+        if release is None or attempt is None or record.intent.fingerprint in excluded:
             continue
         status = attempt.status
         if status.batches_committed >= limits.proven_batches:
             return release
         if status.phase.is_failure or status.phase is AttemptPhase.SUPERSEDED:
-            judged.add(record.intent.fingerprint)
+            excluded.add(record.intent.fingerprint)
     return None

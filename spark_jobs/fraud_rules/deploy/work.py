@@ -30,7 +30,7 @@ class WorkPhase(StrEnum):
     STOP = "STOP"  # ends the query and Spark
 
 
-_DOING: Final = MappingProxyType(
+_DESCRIPTIONS: Final = MappingProxyType(
     {
         WorkPhase.CHECK: "checking the release",
         WorkPhase.RULES: "reading the rules",
@@ -65,6 +65,6 @@ class Work(msgspec.Struct, frozen=True, rename="camel"):
     def __str__(self) -> str:
         batch = "" if self.batch_id is None else f" (batch {self.batch_id})"
         if not self.unit:
-            return f"{_DOING[self.phase]}{batch}"
+            return f"{_DESCRIPTIONS[self.phase]}{batch}"
         of = "" if self.total is None else f" of {self.total:,}"
-        return f"{_DOING[self.phase]}{batch}: {self.done:,}{of} {self.unit}"
+        return f"{_DESCRIPTIONS[self.phase]}{batch}: {self.done:,}{of} {self.unit}"

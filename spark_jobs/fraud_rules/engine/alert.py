@@ -37,7 +37,7 @@ def triggering_value(in_force: RuleInForce, row: Sequence[int], schema: Transact
     return aggregate_of(rule).render(row, 0 if field is None else field.scale)
 
 
-class AlertWriter:
+class AlertBuilder:
     """Builds the alerts of one batch of transactions. `fields` are the fields of the grouping."""
 
     def __init__(self, batch: TransactionBatch, schema: TransactionSchema, fields: Sequence[str], detection_ms: int):
@@ -47,7 +47,7 @@ class AlertWriter:
         self._detection_ms = detection_ms
         self._documents: dict[int, msgspec.Raw] = {}
 
-    def write(self, in_force: RuleInForce, row: Sequence[int]) -> AlertRecord:
+    def build(self, in_force: RuleInForce, row: Sequence[int]) -> AlertRecord:
         """Build the alert of an output row. Its O_ROW is the position of the transaction in the batch."""
         rule, i = in_force.rule, row[at.O_ROW]
         event = self._batch.row(i, self._schema)

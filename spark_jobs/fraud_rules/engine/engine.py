@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.engine.alert import AlertWriter
+from fraud_rules.engine.alert import AlertBuilder
 from fraud_rules.engine.fanout import in_arrival_order, unpack_blobs
 from fraud_rules.engine.state.grouping_state import AcceptResult, GroupingState, Marks
 from fraud_rules.engine.state.journal import GroupingStateHead, Journal
@@ -29,6 +29,7 @@ from fraud_rules.model.output import AlertRecord, DuplicateRecord, KeyGroupOutpu
 from fraud_rules.model.ruleset import Grouping, GroupingInForce, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 from fraud_rules.model.transaction import TransactionBatch
+from fraud_rules.runtime.clock import MS_PER_S
 
 Ints = NDArray[np.int64]
 
@@ -36,7 +37,6 @@ EPOCH_GRACE_MS = 600_000
 """How long the engine keeps a superseded grouping state, in append time."""
 
 _CACHED_PLANS = 4096
-_MS_A_S = 1_000
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -96,7 +96,7 @@ class KeyGroupEngine:
         `detection_ms` is the wall-clock time that alerts carry. The evaluation does not depend on it.
         """
         with self._views.hold(self._key_group) as view:
-            longest_cooldown_ms = self._settings.limits.max_cooldown_seconds * _MS_A_S
+            longest_cooldown_ms = self._settings.limits.max_cooldown_seconds * MS_PER_S
             journal = Journal(self._schema, self._log, view, self._progress, longest_cooldown_ms)
             evaluation = _BatchEvaluation(
                 self._schema,
@@ -281,13 +281,13 @@ class _BatchEvaluation:
         if self._observer is not None:
             self._observer(batch, head.fields, plan, result)
             return
-        writer = AlertWriter(batch, self._schema, head.fields, self._detection_ms)
+        builder = AlertBuilder(batch, self._schema, head.fields, self._detection_ms)
         for row in result.output.tolist():
             in_force = plan.in_force[row[at.O_RULE]]
             if row[at.O_FIRED] == at.FIRED_YES:
-                self._alerts.append(writer.write(in_force, row))
+                self._alerts.append(builder.build(in_force, row))
             if self._settings.evaluations:
-                self._evaluations.append(writer.encode_evaluation(in_force, row))
+                self._evaluations.append(builder.encode_evaluation(in_force, row))
         self._report_unevaluated(batch, head, result)
 
     def _report_unevaluated(self, batch: TransactionBatch, head: GroupingStateHead, result: AcceptResult) -> None:

@@ -26,9 +26,9 @@ __all__ = [
 ]
 
 _PATIENCE_S = 30.0
-_ASK_S = 5.0
-_SETTLING_LOOK_S = 0.02
-_PASSING = (
+_METADATA_TIMEOUT_S = 5.0
+_SETTLING_POLL_S = 0.02
+_TRANSIENT = (
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._RESOLVE,
@@ -103,7 +103,7 @@ def settled_end(reader: TopicReader, written: int, partition: int = 0) -> int:
     def late() -> BrokerUnavailable:
         return BrokerUnavailable(f"a transaction in {reader.topic} has stayed open for {_PATIENCE_S:g} s")
 
-    (end,) = settled() or wait_for(settled, within_s=_PATIENCE_S, every_s=_SETTLING_LOOK_S, late=late)
+    (end,) = settled() or wait_for(settled, within_s=_PATIENCE_S, every_s=_SETTLING_POLL_S, late=late)
     return end
 
 
@@ -168,7 +168,7 @@ class _Absence:
 
     def fails(self, error: KafkaError) -> None:
         """Record that the client cannot reach a broker."""
-        if self._since_s is None and error.code() in _PASSING:
+        if self._since_s is None and error.code() in _TRANSIENT:
             self._since_s = self._clock_s()
 
     def check(self, consumer: Consumer, *, records: bool) -> None:
@@ -176,13 +176,13 @@ class _Absence:
         if records:
             self._since_s = None
         if self._since_s is not None and self._clock_s() - self._since_s > _PATIENCE_S:
-            self._ask(consumer)
+            self._request_metadata(consumer)
             self._since_s = None
 
-    def _ask(self, consumer: Consumer) -> None:
+    def _request_metadata(self, consumer: Consumer) -> None:
         """Request metadata, because on a quiet topic no record shows that the brokers are back."""
         try:
-            consumer.list_topics(timeout=_ASK_S)
+            consumer.list_topics(timeout=_METADATA_TIMEOUT_S)
         except KafkaException as error:
             raise BrokerUnavailable(f"Kafka at {self._kafka} has not answered for {_PATIENCE_S:g} s") from error
 
@@ -190,6 +190,6 @@ class _Absence:
 def _is_record(message: Message) -> bool:
     """Whether the message is a record. Raises KafkaException for an error that is not transient."""
     error = message.error()
-    if error is not None and error.code() not in _PASSING:
+    if error is not None and error.code() not in _TRANSIENT:
         raise KafkaException(error)
     return error is None

@@ -17,7 +17,7 @@ __all__ = ["TopicsTail"]
 
 _TIMEOUT_S = 10.0
 _POLL_S = 0.2
-_PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
+_TRANSIENT = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 
 
 class TopicsTail:
@@ -109,6 +109,6 @@ class TopicsTail:
                     ended.add(topic)
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended.add(topic)
-            elif error.code() not in _PASSING:
+            elif error.code() not in _TRANSIENT:
                 raise BrokerUnavailable(f"{topic} at {self._kafka}: {error.str()}")
         return ended

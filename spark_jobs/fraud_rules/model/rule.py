@@ -12,7 +12,7 @@ from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.predicate import Predicate
 
 __all__ = [
-    "Aggregator",
+    "AggregateFunction",
     "Control",
     "ControlType",
     "Operator",
@@ -33,8 +33,11 @@ class RuleState(StrEnum):
     SHADOW = "SHADOW"
 
 
-class Aggregator(StrEnum):
-    """The aggregate over a window. `STDDEV` is the population's standard deviation."""
+class AggregateFunction(StrEnum):
+    """The function of a window's rows whose value a rule compares with its limit.
+
+    `STDDEV` is the population's standard deviation.
+    """
 
     SUM = "SUM"
     AVG = "AVG"
@@ -47,7 +50,7 @@ class Aggregator(StrEnum):
 
     @property
     def needs_field(self) -> bool:
-        """Whether the aggregator reads the values of one numeric field. The three counts do not."""
+        """Whether the function reads the values of one numeric field. The three counts do not."""
         return not self.value.startswith("COUNT")
 
 
@@ -89,15 +92,15 @@ class Rule:
 
     `grouping` and `unique` hold sorted canonical field names. The sorted names identify a grouping. An empty grouping
     has one key for all transactions. COUNT_DISTINCT counts the distinct values of the `unique` fields.
-    `aggregate_field` is None for the three counts, and for a field of ones (`of_ones`). `source` names the writer of
-    the rule record. `force` admits a rule over the state budget. `document` is the rule record, ready for JSON: without
-    null members, whole numbers as integers, and other numbers as `Decimal`. Alerts quote the document.
+    `aggregate_field` is None for the three counts, and for a field of ones (`aggregates_ones`). `source` names the
+    writer of the rule record. `force` admits a rule over the state budget. `document` is the rule record, ready for
+    JSON: without null members, whole numbers as integers, and other numbers as `Decimal`. Alerts quote the document.
     """
 
     rule_id: int
     state: RuleState
     grouping: tuple[str, ...]
-    aggregator: Aggregator
+    aggregate_function: AggregateFunction
     aggregate_field: str | None
     unique: tuple[str, ...]
     operator: Operator
@@ -121,9 +124,9 @@ class Rule:
         return self.state is RuleState.SHADOW
 
     @property
-    def of_ones(self) -> bool:
+    def aggregates_ones(self) -> bool:
         """Whether the aggregated field is 1 in every row: AVG, MIN or MAX of `COUNT_FLINK` (Flink demo)."""
-        return self.aggregator.needs_field and self.aggregate_field is None
+        return self.aggregate_function.needs_field and self.aggregate_field is None
 
     @property
     def fields(self) -> frozenset[str]:

@@ -43,7 +43,7 @@ _Refused: TypeAlias = Mapping[int, Sequence[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
+class _BatchInput:
     """One batch: its records, and the rule log up to its pin."""
 
     records: Sequence[RecordedTransaction]
@@ -120,9 +120,8 @@ def replay_recording(
     log = _rule_log(recording, schema, settings)
     run = Replay(schema, settings)
     answer: dict[str, list[Any]] = {"alerts": [], "late": [], "quarantine": [], "duplicates": []}
-    for cut in _cuts(recording, log):
-        taken = run.evaluate(cut.records, cut.timeline, 0)
-        _add_results(answer, taken)
+    for batch in _inputs(recording, log):
+        _add_results(answer, run.evaluate(batch.records, batch.timeline, 0))
     refused = {version: reasons for batch in recording.batches for version, reasons in batch.refused.items()}
     answer["rejected"] = [
         {"ruleVersion": entry.version, "reasons": [str(reason) for reason in entry.reasons]}
@@ -137,27 +136,27 @@ def alert_members(alert: Mapping[str, Any]) -> dict[str, Any]:
     return {name: alert[name] for name in ALERT_MEMBERS} | {"transactionId": alert["triggeringEvent"][ID_FIELD]}
 
 
-def _add_results(answer: dict[str, list[Any]], taken: _BatchResult) -> None:
+def _add_results(answer: dict[str, list[Any]], result: _BatchResult) -> None:
     """Add the results of a batch, merged over key groups."""
     alerts = sorted(
-        (alert for output in taken.outputs for alert in output.alerts),
+        (alert for output in result.outputs for alert in output.alerts),
         key=lambda alert: (alert.append_ms, alert.partition, alert.offset, alert.rule_id),
     )
     answer["alerts"] += [alert_members(decode_exactly(alert.json)) for alert in alerts]
     late = {
         (item.append_ms, item.partition, item.offset): decode_exactly(item.json)[ID_FIELD]
-        for output in taken.outputs
+        for output in result.outputs
         for item in output.late
     }
     duplicates = {
         (item.append_ms, item.partition, item.offset): item.transaction_id
-        for output in taken.outputs
+        for output in result.outputs
         for item in output.duplicates
     }
     answer["late"] += [late[place] for place in sorted(late)]
     answer["duplicates"] += [duplicates[place] for place in sorted(duplicates)]
     answer["quarantine"] += [
-        claimed_id(record.value) for record in sorted((record for record, _ in taken.rejects), key=_arrival)
+        claimed_id(record.value) for record in sorted((record for record, _ in result.rejects), key=_arrival)
     ]
 
 
@@ -176,16 +175,16 @@ def settings_of_recording(recording: Recording, settings: DetectorSettings) -> D
     return replace(settings, key_groups=recording.key_groups, **given)
 
 
-def recorded_cuts(recording: Recording, schema: TransactionSchema, settings: DetectorSettings) -> Iterator[_Cut]:
+def batch_inputs(recording: Recording, schema: TransactionSchema, settings: DetectorSettings) -> Iterator[_BatchInput]:
     """The batches of a recording, each with its timeline. Pass the settings that `settings_of_recording` returns."""
-    return _cuts(recording, _rule_log(recording, schema, settings))
+    return _inputs(recording, _rule_log(recording, schema, settings))
 
 
 def _rule_log(recording: Recording, schema: TransactionSchema, settings: DetectorSettings) -> list[LogEntry]:
     return [read_entry(rule.version, rule.append_ms, rule.value, schema, settings.limits) for rule in recording.rules]
 
 
-def _cuts(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_Cut]:
+def _inputs(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_BatchInput]:
     """The recorded batches in order, then one batch of the remaining records, under the whole rule log."""
     by_partition: dict[int, list[RecordedTransaction]] = {}
     for record in recording.transactions:
@@ -200,10 +199,10 @@ def _cuts(recording: Recording, log: Sequence[LogEntry]) -> Iterator[_Cut]:
             records, start = by_partition.get(partition, []), starts.get(partition, 0)
             starts[partition] = bisect_left(records, end, start, key=lambda record: record.offset)
             read += records[start : starts[partition]]
-        yield _Cut(read, timeline)
+        yield _BatchInput(read, timeline)
     rest = [record for partition, records in by_partition.items() for record in records[starts[partition] :]]
     if rest:
-        yield _Cut(rest, _extended(timeline, log, log[-1].version + 1 if log else 0, refused))
+        yield _BatchInput(rest, _extended(timeline, log, log[-1].version + 1 if log else 0, refused))
 
 
 def _extended(timeline: RuleTimeline, log: Sequence[LogEntry], end: int, refused: _Refused) -> RuleTimeline:

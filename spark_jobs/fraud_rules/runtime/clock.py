@@ -1,4 +1,4 @@
-"""The clock of this host.
+"""The clock of this host, and the units of time.
 
 Code that compares times takes the clock or the time as an argument, so that a test can pass its own.
 """
@@ -6,8 +6,11 @@ Code that compares times takes the clock or the time as an argument, so that a t
 from __future__ import annotations
 
 import time
+from typing import Final
 
-__all__ = ["now_ms"]
+__all__ = ["MS_PER_S", "now_ms"]
+
+MS_PER_S: Final = 1_000
 
 
 def now_ms() -> int:

@@ -92,7 +92,9 @@ class ProcessHandle:
         if process is None:
             return False
         if end_processes([process], grace_s):
-            raise Stalled(f"process {self.pid} has not ended {_KILLED_S:g} s after it was killed: it waits for a disk")
+            raise Stalled(
+                f"process {self.pid} has not ended {_KILLED_S:g} s after it was killed, because it waits for a disk"
+            )
         return True
 
 
@@ -195,18 +197,18 @@ def end_tree(handle: ProcessHandle | None, grace_s: float) -> bool:
 
 
 def kill_processes_with(
-    variable: str, value: str, *, spare: Sequence[int] = (), within_s: float = _KILLED_S
+    variable: str, value: str, *, excluded: Sequence[int] = (), within_s: float = _KILLED_S
 ) -> list[psutil.Process]:
-    """Kill the processes that `processes_with` finds, except the ids in `spare`, until it finds no other process.
+    """Kill the processes that `processes_with` finds, except the ids in `excluded`, until it finds no other process.
 
     A process can start children while it is being killed. Returns the processes that still exist after `within_s`.
     """
     deadline_s = time.monotonic() + within_s
-    while doomed := [process for process in processes_with(variable, value) if process.pid not in spare]:
-        left_s = deadline_s - time.monotonic()
-        if left_s <= 0:
-            return doomed
-        kill_processes(doomed, left_s)
+    while left := [process for process in processes_with(variable, value) if process.pid not in excluded]:
+        remaining_s = deadline_s - time.monotonic()
+        if remaining_s <= 0:
+            return left
+        kill_processes(left, remaining_s)
     return []
 
 

@@ -91,7 +91,7 @@ class RepeatedWork:
         self.pause_s = _PAUSE_S
 
     def run(self, work: Callable[[Self], None], stop: threading.Event) -> None:
-        """Repeat `work` until `stop` is set. `work` calls `succeeds` or `stands_by` on this object, its argument."""
+        """Repeat `work` until `stop` is set. Its argument is this object, for `record_success` and `record_standby`."""
         from tenacity import (
             Retrying,
             retry_if_exception_type,
@@ -111,11 +111,11 @@ class RepeatedWork:
             retry_error_callback=lambda state: None,
         )(work, self)
 
-    def stands_by(self) -> None:
+    def record_standby(self) -> None:
         """Record that another process does the work. The next pause is one second."""
         self.failure, self.pause_s = None, _STAND_BY_S
 
-    def succeeds(self) -> None:
+    def record_success(self) -> None:
         """Record that the work succeeds. The next pause is short again."""
         self.failure, self.pause_s = None, _PAUSE_S
 
@@ -126,7 +126,7 @@ class RepeatedWork:
         if isinstance(error, FraudError):
             reason = " ".join(str(error).split())
             if reason != self.failure:
-                _log.warning("%s waits: %s", self._name, reason)
+                _log.warning("%s failed and will be retried: %s", self._name, reason)
         else:
             reason = f"{type(error).__name__}: see the log"
             _log.error("%s failed", self._name, exc_info=error)

@@ -20,7 +20,7 @@ from confluent_kafka import Producer
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.views import RuleWithForms
 from fraud_ops.control_plane.sync.background import Background
-from fraud_ops.hooks.watch import DetectorWatch
+from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.verdict import Health, Limits
 from fraud_rules.configuration.project import Project
@@ -92,7 +92,7 @@ RENAMED = range(1_000, 1_030)
 
 def await_blind(installation: Installation) -> None:
     """Return when a supervisor reports the detector BLIND."""
-    with DetectorWatch(installation.topics.kafka, installation.settings) as watch:
+    with DetectorObserver(installation.topics.kafka, installation.settings) as watch:
 
         def is_blind() -> bool:
             seen = watch.observe()

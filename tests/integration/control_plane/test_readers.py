@@ -91,7 +91,7 @@ def test_a_stuck_reader_raises_one_alarm_with_place_and_time_and_resolves_it() -
     assert alarm.name == ALARM
     assert alarm.said == (
         "mirror is at offset 3 of mirror, which ends at 9; "
-        "its first unread record is from 2020-09-13 12:26:40 UTC; it waits: it waits"
+        "its first unread record is from 2020-09-13 12:26:40 UTC; the last error is: it waits"
     )
     state = world.watch.states[0]
     assert (state.behind, state.since_ms, state.stuck) == (6, 1_600_000_000_000, True)

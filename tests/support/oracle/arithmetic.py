@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any, TypeAlias
 
-from fraud_rules.model.rule import Aggregator, Rule
+from fraud_rules.model.rule import AggregateFunction, Rule
 
 Value: TypeAlias = int | str | Decimal | None
 Values: TypeAlias = Mapping[str, Value]
@@ -36,9 +36,9 @@ def compare_with_limit(rule: Rule, window: Sequence[Values]) -> tuple[bool, str]
     """
     compare = COMPARE[rule.operator.value]
     limit = Fraction(rule.limit)
-    if rule.aggregator in (Aggregator.COUNT, Aggregator.COUNT_WITH_RESET):
+    if rule.aggregate_function in (AggregateFunction.COUNT, AggregateFunction.COUNT_WITH_RESET):
         return compare(len(window), limit), str(len(window))
-    if rule.aggregator is Aggregator.COUNT_DISTINCT:
+    if rule.aggregate_function is AggregateFunction.COUNT_DISTINCT:
         tuples = {tuple(row[name] for name in rule.unique) for row in window}
         distinct = sum(None not in members for members in tuples)
         return compare(distinct, limit), str(distinct)
@@ -48,18 +48,18 @@ def compare_with_limit(rule: Rule, window: Sequence[Values]) -> tuple[bool, str]
     if not values:
         return None
     n, total = len(values), sum(values, Fraction())
-    match rule.aggregator:
-        case Aggregator.AVG:
+    match rule.aggregate_function:
+        case AggregateFunction.AVG:
             return compare(total, limit * n), _text(Fraction(round(total / n * 10**6), 10**6))
-        case Aggregator.STDDEV:
+        case AggregateFunction.STDDEV:
             spread = n * sum(value * value for value in values) - total * total
             holds = compare(spread, limit * limit * n * n) if limit >= 0 else compare(0, limit)
             return holds, _text(_sqrt_half_even(spread / n**2, 6))
-        case Aggregator.SUM:
+        case AggregateFunction.SUM:
             aggregate = Fraction(total)
-        case Aggregator.MIN:
+        case AggregateFunction.MIN:
             aggregate = min(values)
-        case Aggregator.MAX:
+        case AggregateFunction.MAX:
             aggregate = max(values)
     return compare(aggregate, limit), _text(aggregate)
 

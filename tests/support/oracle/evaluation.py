@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from fraud_rules.model.rule import Aggregator, Rule
+from fraud_rules.model.rule import AggregateFunction, Rule
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.oracle.arithmetic import Value, compare_with_limit
 from tests.support.oracle.filters import Condition, parse_filter
@@ -210,7 +210,7 @@ class _Evaluator:
                 continue
             marks_of = (in_force.incarnation, tuple(key.values()), folded.epoch(grouping))
             marks = self._marks.setdefault(marks_of, _Marks())
-            resets = rule.aggregator is Aggregator.COUNT_WITH_RESET
+            resets = rule.aggregate_function is AggregateFunction.COUNT_WITH_RESET
             start_ms = e.event_ms - rule.window_ms
             window = [
                 x

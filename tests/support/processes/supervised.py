@@ -24,7 +24,7 @@ from fraud_demo.site import PASSWORD, DemoSite
 from fraud_demo.traffic import TrafficSettings
 from fraud_demo.verdict import RunVerdict as DemoVerdict
 from fraud_demo.verdict import SentTraffic, check_run
-from fraud_ops.hooks.watch import DetectorWatch
+from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict
@@ -63,7 +63,7 @@ class Supervised:
         self.healthy_s = 0.0
         self.api = Api(site.airflow.site.url)
         self.sender = Sender(site.broker.kafka, context.settings.topics.transactions, TRAFFIC)
-        self._watch = DetectorWatch(site.broker.kafka, context.settings)
+        self._watch = DetectorObserver(site.broker.kafka, context.settings)
 
     def look(self) -> DetectorObservation:
         return self._watch.observe()

@@ -9,11 +9,11 @@ from typing import Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from fraud_rules.runtime.clock import MS_PER_S
 from tests.support.kafka.own_topics import OwnTopics
 from tests.support.recovery.traffic import Traffic
 
 _FLUSH_S = 90.0
-_MS_A_S = 1_000
 
 
 class Load:
@@ -72,7 +72,7 @@ class Load:
         while not self._stop.is_set():
             rate = self._rate if self._allowance > 0 else self._trickle
             self._allowance -= 1
-            partition, record = self.traffic.transaction(int(time.time() * _MS_A_S))
+            partition, record = self.traffic.transaction(int(time.time() * MS_PER_S))
             self._producer.produce(
                 self._topics.names.transactions, record, partition=partition, on_delivery=self._delivered
             )

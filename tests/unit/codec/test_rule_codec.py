@@ -10,7 +10,16 @@ import pytest
 
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document, parse_rule_record, read_entry
 from fraud_rules.errors import RuleRejected
-from fraud_rules.model.rule import Aggregator, Control, ControlType, Operator, Rule, RuleAction, RuleDeletion, RuleState
+from fraud_rules.model.rule import (
+    AggregateFunction,
+    Control,
+    ControlType,
+    Operator,
+    Rule,
+    RuleAction,
+    RuleDeletion,
+    RuleState,
+)
 from tests.support.places import CASES
 from tests.support.rules import DEMO_RULE, LEFT_OUT, LIMITS, SCHEMA, record
 
@@ -35,7 +44,7 @@ def test_a_rule_of_the_demo_is_accepted_as_it_is() -> None:
         rule_id=1,
         state=RuleState.ACTIVE,
         grouping=("beneficiaryId", "payeeId"),
-        aggregator=Aggregator.SUM,
+        aggregate_function=AggregateFunction.SUM,
         aggregate_field="paymentAmount",
         unique=(),
         operator=Operator.GREATER,
@@ -64,14 +73,20 @@ def test_the_nulls_of_the_demos_own_serializer_count_as_absent(member: str) -> N
     [
         ("1,(active),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(50),(20)", {"limit": Decimal(50)}),
         ("1,(active),(payeeId&beneficiaryId),,(paymentAmount),(sum),(LESS),(0.30),(20)\n", {"limit": Decimal("0.30")}),
-        ("1,(pause),(paymentType),,(COUNT_FLINK),(SUM),(>=),(300),(1440)", {"aggregator": Aggregator.COUNT}),
+        (
+            "1,(pause),(paymentType),,(COUNT_FLINK),(SUM),(>=),(300),(1440)",
+            {"aggregate_function": AggregateFunction.COUNT},
+        ),
         ("1,active,payeeId,,paymentAmount,AVG,<,-5,1", {"limit": Decimal(-5), "window_ms": 60_000}),
         ("1,(active),,,(paymentAmount),(SUM),(>),(50),(20)", {"grouping": ()}),
-        ("1,(active),(payeeId),,(COUNT_FLINK),(MAX),(>),(50),(20)", {"aggregator": Aggregator.MAX, "of_ones": True}),
+        (
+            "1,(active),(payeeId),,(COUNT_FLINK),(MAX),(>),(50),(20)",
+            {"aggregate_function": AggregateFunction.MAX, "aggregates_ones": True},
+        ),
         ("1,(shadow),(payeeId),(beneficiaryId),,(COUNT_DISTINCT),(>),(3),(20)", {"unique": ("beneficiaryId",)}),
         (
             "1,(active),(payeeId),,(COUNT_WITH_RESET_FLINK),(SUM),(=),(3),(9)",
-            {"aggregator": Aggregator.COUNT_WITH_RESET, "aggregate_field": None},
+            {"aggregate_function": AggregateFunction.COUNT_WITH_RESET, "aggregate_field": None},
         ),
     ],
 )
@@ -119,7 +134,7 @@ def test_deletions_and_controls(value: bytes, change: object) -> None:
         ({"groupingKeyNames": []}, {"grouping": ()}),
         (
             {"aggregateFieldName": "COUNT_FLINK", "aggregatorFunctionType": "AVG"},
-            {"aggregator": Aggregator.AVG, "aggregate_field": None, "of_ones": True},
+            {"aggregate_function": AggregateFunction.AVG, "aggregate_field": None, "aggregates_ones": True},
         ),
         ({"windowMinutes": LEFT_OUT, "windowSeconds": 7}, {"window_ms": 7_000}),
         ({"windowMinutes": 43_200}, {"window_ms": 2_592_000_000}),

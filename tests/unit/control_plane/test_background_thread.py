@@ -25,7 +25,7 @@ class Failing(BackgroundThread):
         self.faults.append(self.fault)
         if self._errors:
             raise self._errors.pop(0)
-        attempt.succeeds()
+        attempt.record_success()
         self.works.set()
         self._stop.wait()
 
@@ -36,6 +36,9 @@ def test_an_error_is_logged_and_shown_and_the_work_starts_again(caplog: pytest.L
     until(thread.works.is_set, "it works again")
     assert thread.faults == [None, "ZeroDivisionError: see the log", "Kafka is away"]
     assert thread.fault is None
-    assert [record.getMessage() for record in caplog.records] == ["failing failed", "failing waits: Kafka is away"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "failing failed",
+        "failing failed and will be retried: Kafka is away",
+    ]
     thread.stop()
     assert not thread._thread.is_alive()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fraud_rules.model.rule import Aggregator, Operator, Rule, RuleState
+from fraud_rules.model.rule import AggregateFunction, Operator, Rule, RuleState
 from tests.support import oracle
 from tests.support.conformance import Case, differences, load_cases, load_schema, same_answer
 from tests.support.oracle.arithmetic import compare_with_limit
@@ -26,7 +26,15 @@ def test_answers_every_case(case: Case) -> None:
 
 def _rule(aggregator: str, sign: str, limit: str, unique: tuple[str, ...] = ()) -> Rule:
     return Rule(
-        1, RuleState.ACTIVE, ("payeeId",), Aggregator(aggregator), "v", unique, Operator(sign), Decimal(limit), 1000
+        1,
+        RuleState.ACTIVE,
+        ("payeeId",),
+        AggregateFunction(aggregator),
+        "v",
+        unique,
+        Operator(sign),
+        Decimal(limit),
+        1000,
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fraud_rules.engine.budget import BYTES_PER_MARK, ObservedTraffic, estimate_state_bytes, over_budget
 from fraud_rules.engine.event_rate import EventRate
-from fraud_rules.model.rule import Aggregator, Operator, Rule, RuleState
+from fraud_rules.model.rule import AggregateFunction, Operator, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleSet, RuleTimeline
 
 A, B = ("payeeId",), ("beneficiaryId",)
@@ -33,7 +33,7 @@ def rule(rule_id: int, grouping: tuple[str, ...], minutes: int, *, force: bool =
         rule_id=rule_id,
         state=RuleState.ACTIVE,
         grouping=grouping,
-        aggregator=Aggregator.COUNT,
+        aggregate_function=AggregateFunction.COUNT,
         aggregate_field=None,
         unique=(),
         operator=Operator.GREATER,

@@ -243,7 +243,7 @@ def test_the_limits_are_those_of_the_settings_by_default() -> None:
 
 
 def test_a_broker_that_is_away_is_a_verdict() -> None:
-    seen = DetectorObservation.unseen(DETECTOR, NOW_MS, "no Kafka answers at kafka:9092")
+    seen = DetectorObservation.failed(DETECTOR, NOW_MS, "no Kafka answers at kafka:9092")
     assert assess_detector(seen, Limits(), NOW_MS) == Verdict(Health.BROKER_DOWN, ("no Kafka answers at kafka:9092",))
 
 

@@ -205,7 +205,7 @@ async def first_event(trigger: Any) -> TriggerEvent:
 def test_without_a_broker_the_files_of_the_checkpoint_are_checked_all_the_same(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unseen = DetectorObservation.unseen(DETECTOR, 1, "no Kafka answers at kafka:9092")
+    unseen = DetectorObservation.failed(DETECTOR, 1, "no Kafka answers at kafka:9092")
     monkeypatch.setattr(FraudDetectorHook, "observe", lambda self: unseen)
     (home / "checkpoint").mkdir()
     (home / "checkpoint" / "detector.json").write_text('{"detector": "another"}')

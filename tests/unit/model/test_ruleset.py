@@ -13,7 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fraud_rules.errors import Reason
-from fraud_rules.model.rule import Aggregator, Control, ControlType, Operator, Rule, RuleChange, RuleDeletion, RuleState
+from fraud_rules.model.rule import (
+    AggregateFunction,
+    Control,
+    ControlType,
+    Operator,
+    Rule,
+    RuleChange,
+    RuleDeletion,
+    RuleState,
+)
 from fraud_rules.model.ruleset import GroupingInForce, LogEntry, RuleInForce, RuleSet, RuleTimeline
 
 A, B = ("payeeId",), ("beneficiaryId", "payeeId")
@@ -28,7 +37,7 @@ def rule(rule_id: int, grouping: tuple[str, ...] = A, minutes: int = 20, state: 
         rule_id=rule_id,
         state=state,
         grouping=grouping,
-        aggregator=Aggregator.COUNT,
+        aggregate_function=AggregateFunction.COUNT,
         aggregate_field=None,
         unique=(),
         operator=Operator.GREATER,

@@ -8,12 +8,12 @@ import pytest
 
 from fraud_rules.configuration.project import Project
 from fraud_rules.configuration.settings import DetectorSettings
-from fraud_rules.logs.judged_batches import HistoryBatch
+from fraud_rules.logs.batch_history import HistoryBatch
 from fraud_rules.model.ruleset import RuleTimeline
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.replay.rebuild import merge_batches, rebuild_state
 from fraud_rules.replay.recording import RecordedTransaction, Recording
-from fraud_rules.replay.replay import Replay, recorded_cuts, settings_of_recording
+from fraud_rules.replay.replay import Replay, batch_inputs, settings_of_recording
 from tests.support.conformance import load_schema
 from tests.support.streams.long import long_document
 
@@ -36,7 +36,7 @@ def outputs(result: Any) -> list[tuple[Any, ...]]:
 def test_batches_after_a_rebuild_have_the_same_outputs(seed: int) -> None:
     recording = Recording.of_document(long_document(seed, 600))
     settings = settings_of_recording(recording, DetectorSettings())
-    cuts = list(recorded_cuts(recording, STREAM_SCHEMA, settings))
+    cuts = list(batch_inputs(recording, STREAM_SCHEMA, settings))
     middle = len(cuts) // 2
     original = Replay(STREAM_SCHEMA, settings)
     for cut in cuts[:middle]:

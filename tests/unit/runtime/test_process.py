@@ -120,7 +120,7 @@ def test_a_variable_of_the_environment_finds_a_process_and_its_children(log: Pat
     until(lambda: len(processes_with(VARIABLE, str(log))) == 2, "both processes run")
     assert all(environment_of(each)[VARIABLE] == str(log) for each in processes_with(VARIABLE, str(log)))
     assert processes_with(VARIABLE, "another") == []
-    assert kill_processes_with(VARIABLE, str(log), spare=[process.pid], within_s=1.0) == []
+    assert kill_processes_with(VARIABLE, str(log), excluded=[process.pid], within_s=1.0) == []
     assert [each.pid for each in processes_with(VARIABLE, str(log))] == [process.pid]
     assert kill_processes_with(VARIABLE, str(log)) == []
     assert processes_with(VARIABLE, str(log)) == []

@@ -39,7 +39,7 @@ def unavailable(attempt: RepeatedWork) -> None:
 def test_pauses_grow_to_a_limit_and_the_log_names_a_reason_once(caplog: pytest.LogCaptureFixture) -> None:
     repeated, pauses = runs("the outbox", 8, unavailable)
     assert pauses == [0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0, 5.0]
-    assert [record.getMessage() for record in caplog.records] == ["the outbox waits: away for now"]
+    assert [record.getMessage() for record in caplog.records] == ["the outbox failed and will be retried: away for now"]
     assert repeated.failure == "away for now"
 
 
@@ -50,14 +50,14 @@ def test_pauses_are_short_again_after_a_success() -> None:
         error = next(outcomes)
         if error is not None:
             raise error
-        attempt.succeeds()
+        attempt.record_success()
         assert attempt.failure is None
 
     assert runs("the outbox", 4, work)[1] == [0.4, 0.8, 0.2, 0.4]
 
 
 def test_a_standby_process_checks_every_second() -> None:
-    repeated, pauses = runs("the outbox", 3, RepeatedWork.stands_by)
+    repeated, pauses = runs("the outbox", 3, RepeatedWork.record_standby)
     assert pauses == [1.0, 1.0, 1.0]
     assert repeated.failure is None
 

@@ -115,7 +115,7 @@ class FeedReader(BackgroundThread):
         bundle: list[Event] = []
         starts = {topic: {0: offset} for topic, offset in self._next.items()}
         reported_s = received_s = time.monotonic()
-        attempt.succeeds()
+        attempt.record_success()
         try:
             for received in follow(self._kafka, starts, wanted=lambda: not self._stop.is_set(), poll_s=_POLL_S):
                 if received is not None:

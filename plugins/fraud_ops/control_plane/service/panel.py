@@ -13,7 +13,7 @@ from typing import Final
 from fraud_ops.control_plane.background_thread import BackgroundThread
 from fraud_ops.control_plane.feed.events import FeedBatch
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.hooks.watch import DetectorWatch
+from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Limits, Verdict
@@ -40,18 +40,18 @@ class Panel(BackgroundThread):
     def __init__(
         self,
         kafka: KafkaConnection,
-        watch: DetectorWatch,
+        observer: DetectorObserver,
         memory: FeedMemory,
         settings: DetectorSettings,
         clock_ms: Callable[[], int],
     ) -> None:
         super().__init__("fraud-control-panel")
-        self._watch = watch
+        self._observer = observer
         self._reader = LivenessReader(kafka, settings)
         self._memory = memory
         self._settings = settings
         self._clock_ms = clock_ms
-        self._seen = DetectorObservation.unseen(settings.detector, clock_ms(), "Kafka has not answered yet")
+        self._seen = DetectorObservation.failed(settings.detector, clock_ms(), "Kafka has not answered yet")
         self._looked = threading.Event()
 
     def verdict(self) -> Verdict:
@@ -93,14 +93,14 @@ class Panel(BackgroundThread):
         try:
             while not self._stop.is_set():
                 self._look()
-                attempt.succeeds()
+                attempt.record_success()
                 self._stop.wait(_POLL_INTERVAL_S)
         finally:
-            self._watch.close()
+            self._observer.close()
             self._reader.close()
 
     def _look(self) -> None:
-        self._seen = self._watch.observe()
+        self._seen = self._observer.observe()
         try:
             self._reader.poll()
         except BrokerUnavailable as error:

@@ -84,13 +84,13 @@ class Publisher:
             if lead:
                 self._publish(stop, attempt, lead)
             else:
-                attempt.stands_by()
+                attempt.record_standby()
 
     def _publish(self, stop: threading.Event, attempt: RepeatedWork, lead: Leadership) -> None:
         writer = BatchWriter(self._kafka, self._settings.name, timeout_s=_TRANSACTION_TIMEOUT_S)
         writer.open()
         self._mirror.each_unread(lambda work, record: mark_arrived(work, record, self._store))
-        attempt.succeeds()
+        attempt.record_success()
         while not stop.is_set():
             lead.check()
             rows = self._unpublished()

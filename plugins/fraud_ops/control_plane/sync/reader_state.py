@@ -45,7 +45,7 @@ class ReaderState:
     def __str__(self) -> str:
         where = f"{self.name} is at offset {self.position} of {self.topic}, which ends at {self.end}"
         since = "" if self.since_ms is None else f"; its first unread record is from {_time(self.since_ms)}"
-        return where + since + ("" if self.fault is None else f"; it waits: {self.fault}")
+        return where + since + ("" if self.fault is None else f"; the last error is: {self.fault}")
 
 
 class ReaderProgress:

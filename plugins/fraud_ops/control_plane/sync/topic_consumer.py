@@ -105,7 +105,7 @@ class TopicConsumer:
             if lead:
                 self._follow(stop, attempt, lead)
             else:
-                attempt.stands_by()
+                attempt.record_standby()
 
     def catch_up(self) -> int:
         """Wait until open transactions have ended, apply all records that the topic has then, and return the offset
@@ -158,7 +158,7 @@ class TopicConsumer:
     def _follow(self, stop: threading.Event, attempt: RepeatedWork, lead: Leadership) -> None:
         kafka, topic = self._source.kafka, self._source.topic
         start = self.catch_up()
-        attempt.succeeds()
+        attempt.record_success()
         batch: list[Record] = []
         for received in follow(kafka, {topic: {0: start}}, wanted=lambda: not stop.is_set(), poll_s=_POLL_INTERVAL_S):
             lead.check()

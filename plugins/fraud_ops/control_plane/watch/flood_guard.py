@@ -71,7 +71,7 @@ class FloodGuard(BackgroundThread):
 
     def _run(self, attempt: RepeatedWork) -> None:
         with self._lead() as lead:
-            attempt.succeeds()
+            attempt.record_success()
             self._watch_over(lead)
 
     def _watch_over(self, lead: Leadership) -> None:

@@ -69,4 +69,4 @@ class ReaderWatch(BackgroundThread):
     def _run(self, attempt: RepeatedWork) -> None:
         while not self._stop.wait(_POLL_INTERVAL_S):
             self.observe()
-            attempt.succeeds()
+            attempt.record_success()

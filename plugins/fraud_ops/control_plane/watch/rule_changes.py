@@ -49,7 +49,7 @@ class ChangesWatch(BackgroundThread):
     def _run(self, attempt: RepeatedWork) -> None:
         while not self._stop.is_set():
             self._poll()
-            attempt.succeeds()
+            attempt.record_success()
             self._wake.wait(_POLL_INTERVAL_S)
             self._wake.clear()
 

@@ -111,13 +111,13 @@ class StoreWatch(BackgroundThread):
     def _run(self, attempt: RepeatedWork) -> None:
         with self._lead() as lead:
             if not lead:
-                attempt.stands_by()
+                attempt.record_standby()
                 return
             self.leads = True
             try:
                 while not self._stop.wait(_POLL_INTERVAL_S):
                     lead.check()
                     self.check()
-                    attempt.succeeds()
+                    attempt.record_success()
             finally:
                 self.leads = False

@@ -72,6 +72,6 @@ class ServiceHolder:
 
     def _wait(self, why: str) -> None:
         if why != self._why:
-            _log.warning("the control plane waits: %s", why)
+            _log.warning("the control plane failed to start and will be retried: %s", why)
         self._why = why
         self._stop.wait(_AGAIN_S)

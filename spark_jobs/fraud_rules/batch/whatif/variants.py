@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from fraud_rules.engine.window.curve import depends_on_alerts
 from fraud_rules.errors import InputInvalid
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.rule import Aggregator, Rule, RuleState
+from fraud_rules.model.rule import AggregateFunction, Rule, RuleState
 from fraud_rules.model.ruleset import LogEntry, RuleTimeline
 from fraud_rules.model.schema import ID_FIELD, TIME_FIELD, TransactionSchema
 
@@ -18,7 +18,7 @@ __all__ = ["Variants", "limits_of", "variants_of"]
 LIMITS = 50
 MOST_LIMITS = 200
 _SPAN = Decimal(10)
-_COUNTING = (Aggregator.COUNT, Aggregator.COUNT_DISTINCT, Aggregator.COUNT_WITH_RESET)
+_COUNTING = (AggregateFunction.COUNT, AggregateFunction.COUNT_DISTINCT, AggregateFunction.COUNT_WITH_RESET)
 _WINDOWS = (Decimal("0.25"), Decimal("0.5"), Decimal(2), Decimal(4))
 
 
@@ -92,13 +92,13 @@ def _around(draft: Rule) -> set[Decimal]:
     For counts, only whole numbers, and all of them if there are few.
     """
     limit = draft.limit
-    if draft.aggregator in _COUNTING and 0 <= limit <= LIMITS // 5:
+    if draft.aggregate_function in _COUNTING and 0 <= limit <= LIMITS // 5:
         return {limit, *map(Decimal, range(LIMITS))}
     if not limit:
         return {Decimal(2 * i - LIMITS + 1) / (LIMITS - 1) for i in range(LIMITS)} | {limit}
     step = (_SPAN * _SPAN) ** (Decimal(1) / (LIMITS - 1))
     around = {_rounded(limit * step**i / _SPAN) for i in range(LIMITS)}
-    return {limit, *(map(Decimal, map(round, around)) if draft.aggregator in _COUNTING else around)}
+    return {limit, *(map(Decimal, map(round, around)) if draft.aggregate_function in _COUNTING else around)}
 
 
 def _rounded(value: Decimal) -> Decimal:

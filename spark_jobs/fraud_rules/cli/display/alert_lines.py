@@ -75,7 +75,7 @@ def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> t
     """The parts of an alert's line: time, severity, rule, key, value, remarks, latency."""
     rule = alert["violatedRule"]
     severity = str(rule.get("severity", "alert"))
-    value = Text(f"{_aggregator(rule)} {_amount(alert['triggeringValue'])}", "bold")
+    value = Text(f"{_aggregate_name(rule)} {_amount(alert['triggeringValue'])}", "bold")
     value.append(f" {rule.get('limitOperatorType', '')} {rule.get('limit', '')}", "not bold")
     value.append(f" of {alert['windowCount']}", "not bold dim")
     remarks = Text()
@@ -96,7 +96,7 @@ def alert_cells(alert: Mapping[str, Any], received_ms: int, mark: str = "") -> t
     )
 
 
-def _aggregator(rule: Mapping[str, Any]) -> str:
+def _aggregate_name(rule: Mapping[str, Any]) -> str:
     """The name of the aggregate. Rules of the Flink demo write a count as a field, for example COUNT_FLINK."""
     field = str(rule.get("aggregateFieldName", ""))
     return field.removesuffix("_FLINK") if field.endswith("_FLINK") else str(rule.get("aggregatorFunctionType", ""))

@@ -35,12 +35,12 @@ def summary(change: RuleChange) -> str:
             return kind.value
 
 
-def print_validated(judged: Sequence[ValidatedRecord], as_json: bool) -> None:
+def print_validated(validated: Sequence[ValidatedRecord], as_json: bool) -> None:
     """Print each record with its change, or with the reasons of its rejection."""
     if as_json:
-        print_json([_validation_document(each) for each in judged])
+        print_json([_validation_document(each) for each in validated])
         return
-    for each in judged:
+    for each in validated:
         if each.change is not None:
             print(f"ok        {each.where}: {summary(each.change)}")
         else:
@@ -121,10 +121,10 @@ def _print_refused(refused: Sequence[RuleOperation]) -> None:
         print(f"{len(refused) - _REFUSED_SHOWN} older refused records are in the topic rule-operations")
 
 
-def _validation_document(judged: ValidatedRecord) -> Mapping[str, object]:
-    reasons = [{"field": reason.field, "message": reason.message} for reason in judged.reasons]
-    says = None if judged.change is None else summary(judged.change)
-    return {"where": judged.where, "accepted": judged.change is not None, "says": says, "reasons": reasons}
+def _validation_document(validated: ValidatedRecord) -> Mapping[str, object]:
+    reasons = [{"field": reason.field, "message": reason.message} for reason in validated.reasons]
+    says = None if validated.change is None else summary(validated.change)
+    return {"where": validated.where, "accepted": validated.change is not None, "says": says, "reasons": reasons}
 
 
 def _since(operation: RuleOperation | None) -> str | None:

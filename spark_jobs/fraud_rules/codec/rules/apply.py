@@ -88,19 +88,19 @@ def validate_files(paths: Iterable[Path], schema: TransactionSchema, limits: Rul
     ]
 
 
-def plan_records(judged: Sequence[ValidatedRecord], in_force: RuleSet, source: str | None) -> list[PlannedRecord]:
+def plan_records(validated: Sequence[ValidatedRecord], in_force: RuleSet, source: str | None) -> list[PlannedRecord]:
     """Plan the records to write. A rule that is in force with the same content is not written again.
 
     Each record gets `source`; None keeps the record's own source, or else uses `cli`. Raises RulesRejected if any
     record was rejected.
     """
-    rejected = sum(each.change is None for each in judged)
+    rejected = sum(each.change is None for each in validated)
     if rejected:
-        raise RulesRejected(f"{rejected} of {len(judged)} rules are not valid; nothing was written")
+        raise RulesRejected(f"{rejected} of {len(validated)} rules are not valid; nothing was written")
     documents: dict[int, Mapping[str, object]] = {
         rule_id: known.rule.document for rule_id, known in in_force.rules.items()
     }
-    return [_planned(each.where, each.change, documents, source) for each in judged if each.change is not None]
+    return [_planned(each.where, each.change, documents, source) for each in validated if each.change is not None]
 
 
 def _validated(where: str, value: bytes, schema: TransactionSchema, limits: RuleLimits) -> ValidatedRecord:

@@ -101,14 +101,14 @@ def _read_deletion(reader: MemberReader) -> RuleDeletion | None:
 
 def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[str, object]) -> Rule | None:
     rule_id, grouping = reader.rule_id(), reader.grouping()
-    aggregator = reader.aggregator()
-    aggregate_field, unique = reader.aggregate_field(aggregator), reader.unique(aggregator)
+    function = reader.aggregate_function()
+    aggregate_field, unique = reader.aggregate_field(function), reader.unique(function)
     operator, limit = reader.operator(), reader.limit()
     window_ms, cooldown_ms = reader.window_ms(), reader.cooldown_ms()
     action, row_filter = reader.action(), reader.filter()
     source, force = reader.source(), reader.flag("force")
     reader.check_remarks()
-    if rule_id is None or state is None or grouping is None or aggregator is None:
+    if rule_id is None or state is None or grouping is None or function is None:
         return None
     if operator is None or limit is None or window_ms is None:
         return None
@@ -116,7 +116,7 @@ def _read_rule(reader: MemberReader, state: RuleState | None, document: Mapping[
         rule_id=rule_id,
         state=state,
         grouping=grouping,
-        aggregator=aggregator,
+        aggregate_function=function,
         aggregate_field=aggregate_field,
         unique=unique,
         operator=operator,

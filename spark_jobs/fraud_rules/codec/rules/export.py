@@ -49,8 +49,8 @@ def export_documents(documents: Sequence[Mapping[str, object]], form: RuleFormat
 
 def describe(rule: Rule) -> str:
     """Describe a rule in one line: `SUM(paymentAmount) > 20000 in 20 min by payeeId where ...`."""
-    of = "COUNT_FLINK" if rule.of_ones else rule.aggregate_field or ", ".join(rule.unique)
-    condition = f"{rule.aggregator.value}({of}) {rule.operator.value} {rule.limit:f}"
+    of = "COUNT_FLINK" if rule.aggregates_ones else rule.aggregate_field or ", ".join(rule.unique)
+    condition = f"{rule.aggregate_function.value}({of}) {rule.operator.value} {rule.limit:f}"
     keys = f"by {', '.join(rule.grouping)}" if rule.grouping else "over all transactions"
     sentence = f"{condition} in {duration(rule.window_ms)} {keys}"
     return sentence if rule.filter is None else f"{sentence} where {rule.filter}"

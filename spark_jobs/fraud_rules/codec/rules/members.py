@@ -13,7 +13,7 @@ from fraud_rules.codec.rules.json import UnusableNumber
 from fraud_rules.codec.rules.numbers import MAX_RULE_ID, decimal_of, digits_of
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
-from fraud_rules.model.rule import Aggregator, Operator, RuleAction
+from fraud_rules.model.rule import AggregateFunction, Operator, RuleAction
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.safe_text import describe_value, quote
 
@@ -50,8 +50,8 @@ REMARKS = ("name", "description", "severity", "owner")
 
 _KNOWN = frozenset(MEMBERS)
 _OPERATORS = {key: operator for operator in Operator for key in (operator.value, operator.name)}
-_COUNT_FIELDS = {"COUNT_FLINK": Aggregator.COUNT, "COUNT_WITH_RESET_FLINK": Aggregator.COUNT_WITH_RESET}
-_AGGREGATORS_OF_ONES = frozenset({Aggregator.AVG, Aggregator.MIN, Aggregator.MAX})
+_COUNT_FIELDS = {"COUNT_FLINK": AggregateFunction.COUNT, "COUNT_WITH_RESET_FLINK": AggregateFunction.COUNT_WITH_RESET}
+_FUNCTIONS_OF_ONES = frozenset({AggregateFunction.AVG, AggregateFunction.MIN, AggregateFunction.MAX})
 _SOURCE = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 _MAX_REASONS = 50
 _MAX_SUGGESTIONS = 5
@@ -94,29 +94,29 @@ class MemberReader:
         names = self._fields("groupingKeyNames")
         return None if self._is_rejected("groupingKeyNames") else names
 
-    def aggregator(self) -> Aggregator | None:
+    def aggregate_function(self) -> AggregateFunction | None:
         """`aggregatorFunctionType`, or the count that `aggregateFieldName` names.
 
         AVG, MIN and MAX treat COUNT_FLINK as a field that is 1 in every row.
         """
         field = self._document.get("aggregateFieldName")
-        named = self.choice("aggregatorFunctionType", {a.value: a for a in Aggregator}, required=True)
+        named = self.choice("aggregatorFunctionType", {a.value: a for a in AggregateFunction}, required=True)
         counted = _COUNT_FIELDS.get(field) if isinstance(field, str) else None
         if counted is None or named is None or not named.needs_field:
             return named
-        if counted is Aggregator.COUNT and named in _AGGREGATORS_OF_ONES:
+        if counted is AggregateFunction.COUNT and named in _FUNCTIONS_OF_ONES:
             return named
-        if named is not Aggregator.SUM:
-            allowed = "SUM, AVG, MIN or MAX" if counted is Aggregator.COUNT else "SUM"
+        if named is not AggregateFunction.SUM:
+            allowed = "SUM, AVG, MIN or MAX" if counted is AggregateFunction.COUNT else "SUM"
             self._reject("aggregatorFunctionType", f"must be {allowed} if aggregateFieldName is {field}")
         return counted
 
-    def aggregate_field(self, aggregator: Aggregator | None) -> str | None:
+    def aggregate_field(self, function: AggregateFunction | None) -> str | None:
         """`aggregateFieldName` as a canonical name; None for the counts, which ignore it, and for COUNT_FLINK."""
         value = self._document.get("aggregateFieldName")
         if value is not None and not isinstance(value, str):
             self._reject("aggregateFieldName", f"must be a field's name, not {describe_value(value)}")
-        if aggregator is None or not aggregator.needs_field or not isinstance(value, str | None):
+        if function is None or not function.needs_field or not isinstance(value, str | None):
             return None
         if value in _COUNT_FIELDS:
             return None
@@ -124,18 +124,18 @@ class MemberReader:
         field = None if value is None else self._schema.field(value)
         if field is None or not field.numeric:
             got = "is required" if value is None else f"is {describe_value(value)}"
-            self._reject("aggregateFieldName", f"{got}; {aggregator} needs a number: one of {', '.join(numeric)}")
+            self._reject("aggregateFieldName", f"{got}; {function} needs a number: one of {', '.join(numeric)}")
             return None
         return field.name
 
-    def unique(self, aggregator: Aggregator | None) -> tuple[str, ...]:
+    def unique(self, function: AggregateFunction | None) -> tuple[str, ...]:
         """`unique` as sorted canonical names; required for COUNT_DISTINCT, otherwise empty."""
         names = self._fields("unique")
-        if aggregator is Aggregator.COUNT_DISTINCT:
+        if function is AggregateFunction.COUNT_DISTINCT:
             if not names and not self._is_rejected("unique"):
                 self._reject("unique", "is required with COUNT_DISTINCT: the fields whose distinct values are counted")
-        elif names and aggregator is not None:
-            self._reject("unique", f"is for COUNT_DISTINCT only; leave it empty with {aggregator}")
+        elif names and function is not None:
+            self._reject("unique", f"is for COUNT_DISTINCT only; leave it empty with {function}")
         return names
 
     def operator(self) -> Operator | None:

@@ -1,7 +1,7 @@
 """The one-line text form of a rule: `1,(active),(payeeId&beneficiaryId),,(paymentAmount),(SUM),(>),(50),(20)`.
 
-It has nine fields: id, state, grouping, unique, aggregated field, aggregator, operator, limit, window in minutes.
-Brackets are optional, names in a list are joined by `&`, and states and aggregators ignore case.
+It has nine fields: id, state, grouping, unique, aggregated field, aggregate function, operator, limit, window in
+minutes. Brackets are optional, names in a list are joined by `&`, and states and aggregate functions ignore case.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def read_text_form(line: str) -> dict[str, object]:
     if len(tokens) != _FIELDS:
         shape = f"is neither a JSON object nor a line of {_FIELDS} fields: {quote(line)}"
         raise RuleRejected([Reason("record", shape)])
-    rule_id, state, grouping, unique, field, aggregator, operator, limit, window = map(_unbracketed, tokens)
+    rule_id, state, grouping, unique, field, function, operator, limit, window = map(_unbracketed, tokens)
     return {
         "ruleId": _number(rule_id),
         "ruleState": state.upper(),
         "groupingKeyNames": _names(grouping),
         "unique": _names(unique),
         "aggregateFieldName": field,
-        "aggregatorFunctionType": aggregator.upper(),
+        "aggregatorFunctionType": function.upper(),
         "limitOperatorType": operator.upper(),
         "limit": _number(limit),
         "windowMinutes": _number(window),

@@ -34,11 +34,11 @@ def cpu_s_of(attempt_id: str) -> float:
     return used_s
 
 
-def kill_members(attempt_id: str, *, spare: Sequence[int] = (), within_s: float = _KILLED_S) -> Sequence[int]:
-    """Kill the processes of an attempt, also stopped ones, except the ids in `spare`. Wait until they have ended.
+def kill_members(attempt_id: str, *, excluded: Sequence[int] = (), within_s: float = _KILLED_S) -> Sequence[int]:
+    """Kill the processes of an attempt, also stopped ones, except the ids in `excluded`. Wait until they have ended.
 
     Returns the ids of the processes that still exist after `within_s`, because they wait for a disk or a file system
     that does not answer. Such a process executes no further code, but keeps its files open.
     """
-    left = kill_processes_with(VARIABLE, attempt_id, spare=spare, within_s=within_s)
+    left = kill_processes_with(VARIABLE, attempt_id, excluded=excluded, within_s=within_s)
     return [process.pid for process in left]

@@ -6,10 +6,10 @@ from prometheus_client import CollectorRegistry, Enum, Gauge
 
 from fraud_rules.deploy.attempt import AgentStatus, AttemptPhase
 from fraud_rules.kafka.decoding import UNREADABLE_RECORDS
+from fraud_rules.runtime.clock import MS_PER_S
 
 __all__ = ["AgentMetrics"]
 
-_MS_A_S = 1_000
 _NONE = "NONE"
 
 
@@ -35,7 +35,7 @@ class AgentMetrics:
 
     def set_status(self, status: AgentStatus) -> None:
         """Set the gauges to a written heartbeat."""
-        self._beat.set(status.at_ms / _MS_A_S)
+        self._beat.set(status.at_ms / MS_PER_S)
         self._executed.set(status.executed_epoch)
         self._batches.set(0 if status.current is None else status.current.batches_committed)
         self._phase.state(_NONE if status.current is None else status.current.phase.value)

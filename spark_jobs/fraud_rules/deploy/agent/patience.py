@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from fraud_rules.runtime.clock import MS_PER_S
+
 __all__ = ["Patience"]
 
 _BUSY_SHARE: Final = 1 / 30
@@ -15,7 +17,6 @@ _LONGEST: Final = 20
 """The number of limits after which a process is given up even if it uses the CPU."""
 
 _POLL_MS: Final = 2_000
-_MS_A_S: Final = 1_000
 
 
 @dataclass(slots=True)
@@ -41,7 +42,7 @@ class Patience:
         """Record the CPU time of the processes. A decrease means that some of them have ended."""
         self._looked_ms = now_ms
         self.cpu_s = max(self.cpu_s, cpu_s)
-        if cpu_s < self._mark_s or cpu_s - self._mark_s >= self.limit_ms / _MS_A_S * _BUSY_SHARE:
+        if cpu_s < self._mark_s or cpu_s - self._mark_s >= self.limit_ms / MS_PER_S * _BUSY_SHARE:
             self._mark_s, self.moved_ms = cpu_s, now_ms
 
     def record_work(self, what: object, now_ms: int) -> None:
@@ -56,6 +57,6 @@ class Patience:
     def describe(self, what: str, now_ms: int) -> str:
         """Describe the work that was given up, and the time that it had."""
         return (
-            f"{what}: given up after {(now_ms - self.began_ms) // _MS_A_S} s, of which the last "
-            f"{(now_ms - self.moved_ms) // _MS_A_S} s without progress; it has used {self.cpu_s:.0f} s of CPU time"
+            f"{what}: given up after {(now_ms - self.began_ms) // MS_PER_S} s, of which the last "
+            f"{(now_ms - self.moved_ms) // MS_PER_S} s without progress; it has used {self.cpu_s:.0f} s of CPU time"
         )

@@ -28,7 +28,7 @@ from fraud_rules.kafka.decoding import decode_or_skip, skip
 from fraud_rules.kafka.reader import Record
 from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.logs.detector_status import decode_progress
-from fraud_rules.runtime.clock import now_ms
+from fraud_rules.runtime.clock import MS_PER_S, now_ms
 from fraud_rules.runtime.metrics_server import serving
 
 __all__ = ["AgentJob", "run_agent"]
@@ -36,7 +36,6 @@ __all__ = ["AgentJob", "run_agent"]
 _RETRY_S = 2.0
 _POLL_S = 0.2
 _KILLED_S = 30.0
-_MS_A_S = 1_000
 _PROGRESS_TAIL = 2_000
 
 
@@ -127,7 +126,7 @@ class _Running:
 
     def drain(self) -> None:
         """Drain the detector of this agent, or kill it after the limit. Give up on processes that survive the kill."""
-        deadline_s = time.monotonic() + self._job.limits.drain_ms / _MS_A_S + _KILLED_S
+        deadline_s = time.monotonic() + self._job.limits.drain_ms / MS_PER_S + _KILLED_S
         while not self._agent.end(now_ms()):
             if time.monotonic() > deadline_s:
                 self._report("the detector was killed, but its processes still exist: they wait for a disk")

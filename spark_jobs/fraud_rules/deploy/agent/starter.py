@@ -51,7 +51,7 @@ def main(path: str) -> int:
     while child.poll() is None:
         log.copy(child.stdout, _POLL_S)
     # A process that the driver leaves behind, for example a hanging JVM, must not write or keep the log open.
-    kill_members(order.intent.attempt_id, spare=[os.getpid()])
+    kill_members(order.intent.attempt_id, excluded=[os.getpid()])
     while log.copy(child.stdout, _POLL_S):
         pass
     folder.write_end(AttemptEnd(now_ms(), child.returncode, log.message))

@@ -1,8 +1,8 @@
 """The aggregate functions of rules. An entry declares the measures, the kernel branch, the comparison and the text
 form.
 
-A new aggregate needs its name in `model.rule.Aggregator` and an entry here. If no branch of the kernel (`KIND_*`) can
-read its windows, it also needs a new branch. The steps are those of Chronon's aggregator interface:
+A new aggregate needs its name in `model.rule.AggregateFunction` and an entry here. If no branch of the kernel
+(`KIND_*`) can read its windows, it also needs a new branch. The steps are those of Chronon's aggregator interface:
 
 - prepare: `totals`, `extreme` and `is_distinct` declare the measures that the aggregate needs beside the rows;
 - update and delete: `key_rows`, `extremes` and `multiset` update these measures for new and expired rows;
@@ -29,7 +29,7 @@ from fraud_rules.engine.window.layout import (
     TOTAL_SQUARE_2,
     TOTAL_SQUARE_3,
 )
-from fraud_rules.model.rule import Aggregator, Rule
+from fraud_rules.model.rule import AggregateFunction, Rule
 
 __all__ = ["SQUARES", "SUMS", "Aggregate", "aggregate_of"]
 
@@ -112,15 +112,15 @@ class Aggregate:
         return self.extreme is not None or self.is_distinct
 
 
-_AGGREGATES: Final[Mapping[Aggregator, Aggregate]] = {
-    Aggregator.SUM: Aggregate(KIND_SUM, totals=SUMS),
-    Aggregator.AVG: Aggregate(KIND_AVG, _render_average, totals=SUMS),
-    Aggregator.STDDEV: Aggregate(KIND_STDDEV, _render_deviation, totals=SUMS + SQUARES, is_nonnegative=True),
-    Aggregator.MIN: Aggregate(KIND_EXTREME, extreme=SMALLEST),
-    Aggregator.MAX: Aggregate(KIND_EXTREME, extreme=LARGEST),
-    Aggregator.COUNT: Aggregate(KIND_COUNT),
-    Aggregator.COUNT_WITH_RESET: Aggregate(KIND_RESET),
-    Aggregator.COUNT_DISTINCT: Aggregate(KIND_DISTINCT, is_distinct=True),
+_AGGREGATES: Final[Mapping[AggregateFunction, Aggregate]] = {
+    AggregateFunction.SUM: Aggregate(KIND_SUM, totals=SUMS),
+    AggregateFunction.AVG: Aggregate(KIND_AVG, _render_average, totals=SUMS),
+    AggregateFunction.STDDEV: Aggregate(KIND_STDDEV, _render_deviation, totals=SUMS + SQUARES, is_nonnegative=True),
+    AggregateFunction.MIN: Aggregate(KIND_EXTREME, extreme=SMALLEST),
+    AggregateFunction.MAX: Aggregate(KIND_EXTREME, extreme=LARGEST),
+    AggregateFunction.COUNT: Aggregate(KIND_COUNT),
+    AggregateFunction.COUNT_WITH_RESET: Aggregate(KIND_RESET),
+    AggregateFunction.COUNT_DISTINCT: Aggregate(KIND_DISTINCT, is_distinct=True),
 }
 
 _CONSTANT_ONE: Final = Aggregate(KIND_COUNT, _render_one, constant=1)
@@ -129,7 +129,7 @@ _CONSTANT_ONE: Final = Aggregate(KIND_COUNT, _render_one, constant=1)
 
 def aggregate_of(rule: Rule) -> Aggregate:
     """The aggregate function of a rule."""
-    return _CONSTANT_ONE if rule.of_ones else _AGGREGATES[rule.aggregator]
+    return _CONSTANT_ONE if rule.aggregates_ones else _AGGREGATES[rule.aggregate_function]
 
 
 def _total(row: Sequence[int]) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from fraud_rules.deploy.work import WorkPhase
 from fraud_rules.errors import CheckpointDamaged
 from fraud_rules.kafka.reader import TopicReader
-from fraud_rules.logs.judged_batches import read_batches, read_history
+from fraud_rules.logs.batch_history import read_batches, read_history
 from fraud_rules.logs.rule_log import RuleLog
 from fraud_rules.model.lost_records import LossReason
 from fraud_rules.spark.storage import Folder

@@ -12,7 +12,7 @@ import pytest
 
 from fraud_ops.control_plane.domain.roles import Role
 from fraud_ops.control_plane.settings import ControlPlaneSettings
-from fraud_ops.hooks.watch import DetectorWatch
+from fraud_ops.hooks.observer import DetectorObserver
 from fraud_rules.batch.archive.quarantine import archived_quarantine
 from fraud_rules.batch.reevaluation.published import PublishedAlerts
 from fraud_rules.batch.reevaluation.run import DayOptions, evaluate, prepare
@@ -115,7 +115,7 @@ def test_the_agent_executes_an_intent(world: World, tmp_path: Path) -> None:
 
 
 def test_a_watch_shows_the_readable_records(world: World) -> None:
-    with DetectorWatch(world.topics.kafka, world.installation.settings) as watch:
+    with DetectorObserver(world.topics.kafka, world.installation.settings) as watch:
         assert watch.observe().fault is None
 
 

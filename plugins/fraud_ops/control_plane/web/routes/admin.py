@@ -18,7 +18,7 @@ from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import admin as shapes
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
 from fraud_rules.codec.rules.members import MEMBERS
-from fraud_rules.model.rule import Aggregator, Operator, RuleAction
+from fraud_rules.model.rule import AggregateFunction, Operator, RuleAction
 from fraud_rules.runtime.clock import now_ms
 
 __all__ = ["routes"]
@@ -56,7 +56,7 @@ def schema(parts: CurrentParts) -> Response:
     return answer(
         shapes.SchemaShown(
             fields=fields,
-            aggregators=[each.value for each in Aggregator],
+            aggregators=[each.value for each in AggregateFunction],
             operators=[each.value for each in Operator],
             actions=[each.value for each in RuleAction],
             states=[each.value for each in StateName],

@@ -62,12 +62,12 @@ def start_what_if(parts: CurrentParts, body: shapes.WhatIfRequest) -> Response:
     """Start the evaluation of a rule over past days. It publishes nothing."""
     if (body.document is None) == (body.text is None):
         raise WebError(422, "send the rule in one form: document or text")
-    judged = parts.service.validate(RuleInput(document=body.document, text=body.text))
-    if not judged.valid or judged.document is None:
-        return problem(422, "the rule is not valid", judged.reasons)
+    validated = parts.service.validate(RuleInput(document=body.document, text=body.text))
+    if not validated.valid or validated.document is None:
+        return problem(422, "the rule is not valid", validated.reasons)
     if not all(limit.is_finite() and abs(limit.adjusted()) <= _DIGITS for limit in body.limits or ()):
         raise WebError(422, f"limits must be finite numbers of at most {_DIGITS} digits")
-    record = encode_document({**judged.document, "ruleState": "ACTIVE"})
+    record = encode_document({**validated.document, "ruleState": "ACTIVE"})
     run = parts.what_ifs.start(WhatIfQuestion(record, body.days, tuple(body.limits or ()), body.windows))
     return answer(shapes.WhatIfStarted(id=run.id), 202)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from fraud_ops.hooks.watch import DetectorWatch
+from fraud_ops.hooks.observer import DetectorObserver
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict
@@ -35,8 +35,8 @@ UNREADABLE = (
 
 
 @pytest.fixture
-def watch(topics: OwnTopics) -> Iterator[DetectorWatch]:
-    with DetectorWatch(topics.kafka, DetectorSettings(detector=DETECTOR, topics=topics.names), wait_ms=20) as watch:
+def watch(topics: OwnTopics) -> Iterator[DetectorObserver]:
+    with DetectorObserver(topics.kafka, DetectorSettings(detector=DETECTOR, topics=topics.names), wait_ms=20) as watch:
         yield watch
 
 
@@ -44,7 +44,7 @@ def counted(topic: str) -> float:
     return UNREADABLE_RECORDS.labels(topic)._value.get()
 
 
-def test_an_unreadable_record_hides_none_before_or_behind_it(topics: OwnTopics, watch: DetectorWatch) -> None:
+def test_an_unreadable_record_hides_none_before_or_behind_it(topics: OwnTopics, watch: DetectorObserver) -> None:
     """In each topic that the watch reads, under each of its keys, as the newest record and between others."""
     attempts, records = topics.names.detector_attempts, topics.names.detector_progress
     status = AttemptStatus(DETECTOR, "a0", 0, AttemptPhase.RUNNING, 1, "agent-1", "host-1")
@@ -69,7 +69,7 @@ def test_an_unreadable_record_hides_none_before_or_behind_it(topics: OwnTopics, 
     assert lag == 5
 
 
-def test_the_watch_sums_up_rows_and_the_newest_append_time(topics: OwnTopics, watch: DetectorWatch) -> None:
+def test_the_watch_sums_up_rows_and_the_newest_append_time(topics: OwnTopics, watch: DetectorObserver) -> None:
     def after(*batches: BatchProgress) -> DetectorObservation:
         values = [msgspec.json.encode(each) for each in batches]
         produce(topics.bootstrap, topics.names.detector_progress, values, key=DETECTOR.encode())
@@ -83,7 +83,9 @@ def test_the_watch_sums_up_rows_and_the_newest_append_time(topics: OwnTopics, wa
     assert seen.traffic is not None and (seen.traffic.rows, seen.arrived_ms) == (0, None)
     produce(topics.bootstrap, topics.names.transactions, [b"{}"])
     (sent,) = read_all(topics.bootstrap, topics.names.transactions)
-    with DetectorWatch(topics.kafka, DetectorSettings(detector=DETECTOR, topics=topics.names), wait_ms=20) as another:
+    with DetectorObserver(
+        topics.kafka, DetectorSettings(detector=DETECTOR, topics=topics.names), wait_ms=20
+    ) as another:
         assert another.observe().arrived_ms == sent.timestamp()[1]
     read = msgspec.structs.replace(idle, batch_id=2, rows=3, quarantined=1, late=4, late_transactions=2)
     seen = after(read, msgspec.structs.replace(read, batch_id=3), msgspec.structs.replace(idle, batch_id=4))
@@ -114,7 +116,7 @@ def test_a_wrong_clock_of_this_host_changes_no_age(topics: OwnTopics, ahead_ms: 
     produce(topics.bootstrap, topics.names.detector_progress, [msgspec.json.encode(progress())], key=DETECTOR.encode())
     note = Supervision(DETECTOR, "here", host_ms(), "HEALTHY", 0)
     write_supervision(topics.kafka, topics.names.detector_attempts, note)
-    with DetectorWatch(topics.kafka, settings, host_ms, wait_ms=20, supervisor="here") as watch:
+    with DetectorObserver(topics.kafka, settings, host_ms, wait_ms=20, supervisor="here") as watch:
 
         def verdict() -> Verdict:
             seen = watch.observe()

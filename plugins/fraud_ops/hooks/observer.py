@@ -24,9 +24,9 @@ from fraud_rules.kafka.tail import TopicsTail
 from fraud_rules.logs.detector_status import BatchProgress, decode_progress, traffic_since
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["DetectorWatch"]
+__all__ = ["DetectorObserver"]
 
-_WRITERS = 60
+_MAX_QUERIES = 60
 _OFFSETS_A_S = 8  # up to four batches a second, each with a progress record and the end marker of a Kafka transaction
 _ARRIVAL_INTERVAL_MS = 30_000
 
@@ -36,7 +36,7 @@ def monotonic_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-class DetectorWatch:
+class DetectorObserver:
     """Observes one detector. Only one thread at a time may use it.
 
     If the broker is unreachable, `observe` returns a failed observation and raises no error.
@@ -64,7 +64,7 @@ class DetectorWatch:
         self._arrival_read_ms: int | None = None
         self._arrival_ms: int | None = None
         self._deployment = DeploymentReports()
-        self._forget()
+        self._reset()
 
     def __enter__(self) -> Self:
         return self
@@ -82,16 +82,16 @@ class DetectorWatch:
         """Read the new records and return the current observation."""
         detector, topics = self._settings.detector, self._settings.topics
         try:
-            new = self._opened().new()
+            records = self._open_tail().new()
         except BrokerUnavailable as error:
             self.close()
-            return DetectorObservation.unseen(detector, self._clock.now_ms(), str(error))
-        self._intents += new[topics.detector_intents]
+            return DetectorObservation.failed(detector, self._clock.now_ms(), str(error))
+        self._intents += records[topics.detector_intents]
         self._deployment = deployment_after(
-            self._deployment, topics.detector_attempts, detector, new[topics.detector_attempts]
+            self._deployment, topics.detector_attempts, detector, records[topics.detector_attempts]
         )
-        self._add_progress(new[topics.detector_progress])
-        self._read_clock(new)
+        self._add_progress(records[topics.detector_progress])
+        self._read_clock(records)
         return DetectorObservation(
             detector,
             self._clock.now_ms(),
@@ -110,16 +110,16 @@ class DetectorWatch:
             self._clock.calibrate(last[0], last[1].at_ms)
         self._clock.add_append_times(record.append_ms for records in new.values() for record in records)
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._intents: list[Record] = []
         self._folded: tuple[int, IntentLog] = (0, IntentLog(self._settings.detector))
         self._deployment = DeploymentReports()
         self._progress: deque[tuple[int, BatchProgress]] = deque()
-        self._writers: deque[str] = deque(maxlen=_WRITERS)
+        self._query_ids: deque[str] = deque(maxlen=_MAX_QUERIES)
 
-    def _opened(self) -> TopicsTail:
+    def _open_tail(self) -> TopicsTail:
         if self._tail is None:
-            self._forget()
+            self._reset()
             topics = self._settings.topics
             self._tail = TopicsTail(
                 self._kafka,
@@ -146,7 +146,7 @@ class DetectorWatch:
             progress = decode_or_skip(topic, record, decode_progress) if record.key == name else None
             if progress is not None:
                 self._progress.append((record.append_ms, progress))
-                self._writers.append(progress.query_id)
+                self._query_ids.append(progress.query_id)
         while self._progress and self._progress[0][0] < self._since_ms():
             self._progress.popleft()
 
@@ -156,7 +156,7 @@ class DetectorWatch:
     def _arrived_ms(self) -> int | None:
         """The append time of the newest transaction, approximated by the append time of the progress of its batch.
 
-        If no recent batch has read a record, the watch asks the broker, at most once in `_ARRIVAL_INTERVAL_MS`.
+        If no recent batch has read a record, the observer asks the broker, at most once in `_ARRIVAL_INTERVAL_MS`.
         """
         read = next((at_ms for at_ms, each in reversed(self._progress) if each.rows or each.quarantined), None)
         if read is not None or self._settings.health.silent_ms == 0:
@@ -168,4 +168,4 @@ class DetectorWatch:
         return self._arrival_ms
 
     def _queries(self) -> list[str]:
-        return [query for query, _ in groupby(self._writers)]
+        return [query for query, _ in groupby(self._query_ids)]
