@@ -8,7 +8,7 @@ from airflow.sdk import DAG, Param
 
 from fraud_ops.dag_defaults import TAGS, deadline, defaults
 from fraud_ops.operators.detector import DecisionOperator
-from fraud_ops.verdicts.act import OperatorRequest
+from fraud_ops.verdicts.actions import OperatorRequest
 
 DOC = """
 ### Manual actions

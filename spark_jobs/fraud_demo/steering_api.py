@@ -18,14 +18,14 @@ from fraud_ops.control_plane.domain.errors import NotFound
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
-from fraud_ops.control_plane.web.schemas.base import Request, Shape
+from fraud_ops.control_plane.web.schemas.base import Request, ResponseModel
 
 __all__ = ["is_active", "routes"]
 
 routes = router("detector")
 
 
-class Demo(Shape):
+class Demo(ResponseModel):
     """The demo's traffic: transactions per second, and the fraud patterns that can be planted."""
 
     per_s: int
@@ -45,7 +45,7 @@ class DemoFraud(Request):
     pattern: Annotated[str, Field(max_length=100)]
 
 
-class PlantedFraud(Shape):
+class PlantedFraud(ResponseModel):
     """A planted fraud. `label` marks its transactions."""
 
     pattern: str

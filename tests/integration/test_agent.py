@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from fraud_ops.hooks.observer import DetectorObserver
-from fraud_ops.verdicts.act import next_action
+from fraud_ops.verdicts.actions import next_action
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.patience import patience_ms
 from fraud_ops.verdicts.verdict import Health, Limits, Verdict

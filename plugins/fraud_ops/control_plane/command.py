@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from fraud_ops.control_plane.domain.errors import AuditBroken, Drifted
-from fraud_ops.control_plane.domain.views import AuditVerdict, DriftSide
+from fraud_ops.control_plane.domain.read_models import AuditVerdict, DriftSide
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database

@@ -1,4 +1,4 @@
-"""The composition root: creates and connects the parts of the control plane in an API server process."""
+"""The composition root: creates and connects the components of the control plane in an API server process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fraud_ops.control_plane.feed.past import PastAlerts
 from fraud_ops.control_plane.service.alert_list import AlertList
 from fraud_ops.control_plane.service.evidence import EvidenceReader
 from fraud_ops.control_plane.service.panel import Panel
-from fraud_ops.control_plane.service.role_book import RoleCache
+from fraud_ops.control_plane.service.role_cache import RoleCache
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.service.whatif import WhatIfRunner
 from fraud_ops.control_plane.settings import ControlPlaneSettings
@@ -39,7 +39,7 @@ from fraud_rules.kafka.unread import read_unread
 from fraud_rules.model.schema import TransactionSchema
 from fraud_rules.runtime.clock import now_ms
 
-__all__ = ["Environment", "Parts", "compose"]
+__all__ = ["ControlPlane", "Environment", "compose"]
 
 _SNOOZES_TTL_S = 1.0
 _MARKS_TTL_S = 1.0
@@ -60,8 +60,8 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """The parts of the control plane that the routes and the pages' stream use."""
+class ControlPlane:
+    """The components of the control plane that the routes and the pages' stream use."""
 
     settings: ControlPlaneSettings
     detector: DetectorSettings
@@ -84,8 +84,10 @@ class Parts:
     panel: Panel
 
 
-def compose(environment: Environment, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub], stack: ExitStack) -> Parts:
-    """Create and start all parts; register their clean-up in `stack`. Raises ConfigError, Unavailable."""
+def compose(
+    environment: Environment, hub_of: Callable[[FeedMemory, KnownSnoozing], Hub], stack: ExitStack
+) -> ControlPlane:
+    """Create and start all components; register their clean-up in `stack`. Raises ConfigError, Unavailable."""
     config = environment.project.config
     settings = environment.settings or ControlPlaneSettings.load(environment.project)
     detector = environment.detector or DetectorSettings.load(config / "detector.yaml")
@@ -140,10 +142,10 @@ def compose(environment: Environment, hub_of: Callable[[FeedMemory, KnownSnoozin
         lambda: watch.leads,
     )
     threads = (feed, changes, guard, watch, panel, readers)
-    for part in threads:
-        part.start()
-        stack.callback(part.stop)
-    return Parts(
+    for thread in threads:
+        thread.start()
+        stack.callback(thread.stop)
+    return ControlPlane(
         settings=settings,
         detector=detector,
         schema=schema,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fraud_ops.verdicts.act import OperatorRequest
+from fraud_ops.verdicts.actions import OperatorRequest
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_rules.deploy.intent import IntentRecord, Rebuild
 from fraud_rules.deploy.release import Release, fingerprint

@@ -15,7 +15,7 @@ from fraud_ops.hooks.connections import KAFKA, SPARK
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
 from fraud_ops.operators.decisions import decide
 from fraud_ops.triggers.detector import OutcomeTrigger
-from fraud_ops.verdicts.act import ActionKind, OperatorRequest, action_to_deploy, request_text
+from fraud_ops.verdicts.actions import ActionKind, OperatorRequest, action_to_deploy, request_text
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.until import Outcome, Until
 from fraud_ops.verdicts.verdict import Limits

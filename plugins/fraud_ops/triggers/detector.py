@@ -15,7 +15,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from fraud_ops.hooks.detector import FraudDetectorHook, supervisor_id
-from fraud_ops.verdicts.act import SupervisorAction, next_action
+from fraud_ops.verdicts.actions import SupervisorAction, next_action
 from fraud_ops.verdicts.health import assess_detector, other_supervisor
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.until import Until, outcome

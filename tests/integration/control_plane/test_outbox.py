@@ -15,8 +15,8 @@ from confluent_kafka import KafkaException, Producer
 from sqlalchemy import select, text
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import OutboxRow
 from fraud_ops.control_plane.sync.background import Background

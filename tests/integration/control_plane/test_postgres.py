@@ -199,7 +199,7 @@ def test_a_stopped_leader_loses_its_lock(scene: Scene, postgres: Postgres, monke
 def test_a_stopped_writer_makes_other_writers_fail_by_name_and_the_server_ends_it(
     scene: Scene, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database_module, "_STOPPED_S", 1)
+    monkeypatch.setattr(database_module, "_IDLE_TRANSACTION_S", 1)
     stopped, quick = Database.open(postgres.url), Database.open(postgres.url, wait_s=0.1)
 
     def write() -> bool:

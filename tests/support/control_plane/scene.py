@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fraud_ops.control_plane.domain.read_models import RuleChanged, RuleInput
 from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.domain.views import RuleChanged, RuleInput
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.views import RuleChanged, RuleInput
+from fraud_ops.control_plane.domain.read_models import RuleChanged, RuleInput
 from fraud_ops.control_plane.service import changes
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings

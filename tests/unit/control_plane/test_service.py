@@ -11,8 +11,8 @@ from sqlalchemy import select
 
 from fraud_ops.control_plane.domain.errors import Conflict, Invalid, NotFound, RequestRefused, Unavailable
 from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.read_models import DecisionName, RuleChanged, RuleInput, RuleWithForms
 from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.domain.views import DecisionName, RuleChanged, RuleInput, RuleWithForms
 from fraud_ops.control_plane.settings import Bounds
 from fraud_ops.control_plane.store.models import AuditEntry, OutboxRow
 from fraud_rules.codec.rules.export import RuleFormat

@@ -10,7 +10,7 @@ import pytest
 from fraud_ops.airflow_ui.runbooks import slug
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.errors import Unavailable
-from fraud_ops.control_plane.domain.views import AuditVerdict, DriftDifference, OutboxState
+from fraud_ops.control_plane.domain.read_models import AuditVerdict, DriftDifference, OutboxState
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_ops.control_plane.watch.store_watch import Checks, StoreAlarm, StoreWatch

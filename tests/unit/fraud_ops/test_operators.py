@@ -23,7 +23,7 @@ from fraud_ops.operators.rules import SeedApplyOperator, SeedApprovalOperator, S
 from fraud_ops.operators.supervise import SuperviseOperator
 from fraud_ops.operators.supervision import CheckSupervisionOperator
 from fraud_ops.operators.topics import ApplyTopicsOperator
-from fraud_ops.verdicts.act import OperatorRequest
+from fraud_ops.verdicts.actions import OperatorRequest
 from fraud_ops.verdicts.observation import DetectorObservation
 from fraud_ops.verdicts.verdict import Limits
 from fraud_rules.configuration.project import Project

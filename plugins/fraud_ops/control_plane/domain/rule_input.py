@@ -14,7 +14,7 @@ from typing import Any, Final
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.views import Change, Document, RuleInput
+from fraud_ops.control_plane.domain.read_models import Change, Document, RuleInput
 from fraud_rules.codec.rules.codec import encode_document, parse_rule_document
 from fraud_rules.codec.rules.files import read_rule_text
 from fraud_rules.codec.rules.json import decode_object

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from fraud_ops.control_plane.domain.errors import ControlPlaneError
-from fraud_ops.control_plane.domain.views import Snooze
+from fraud_ops.control_plane.domain.read_models import Snooze
 
 __all__ = ["KnownSnoozing", "Snoozing"]
 

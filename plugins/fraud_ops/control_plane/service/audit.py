@@ -17,7 +17,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import canonical
-from fraud_ops.control_plane.domain.views import AuditVerdict
+from fraud_ops.control_plane.domain.read_models import AuditVerdict
 from fraud_ops.control_plane.store.models import AuditEntry
 
 __all__ = ["FIRST", "AuditChain", "AuditRecord", "verify"]

@@ -10,8 +10,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound, RequestRefused
+from fraud_ops.control_plane.domain.read_models import Binding
 from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, require
-from fraud_ops.control_plane.domain.views import Binding
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings

@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 from fraud_ops.control_plane.domain.canonical import canonical, document_of
 from fraud_ops.control_plane.domain.errors import Conflict, NotFound, Unavailable
 from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader, encode_rule
-from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.service.audit import AuditChain, AuditRecord
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.models import ApprovalRow, AuditEntry, OutboxRow, RevisionRow, RuleHead
@@ -36,7 +36,7 @@ __all__ = [
 
 CONTROL_KEY: Final = b"control"
 
-_SEARCHED: Final = ("name", "description", "owner", "severity")
+_SEARCHED_MEMBERS: Final = ("name", "description", "owner", "severity")
 
 
 @dataclass(slots=True)
@@ -59,20 +59,20 @@ class UnitOfWork:
     def __post_init__(self) -> None:
         self._chain = AuditChain(self.session)
 
-    def append_audit(self, deed: AuditRecord) -> AuditEntry:
+    def append_audit(self, record: AuditRecord) -> AuditEntry:
         """Append a row to the audit log."""
-        return self._chain.append(deed, self.now_ms)
+        return self._chain.append(record, self.now_ms)
 
     def next_outbox_seq(self) -> int:
         """Allocate the number of the next outbox record. Raises Unavailable if too many records already wait."""
         if self._outbox is None:
             last = self.session.scalar(select(func.max(OutboxRow.seq))) or 0
-            waits = self.session.scalar(select(func.min(OutboxRow.seq)).where(OutboxRow.log_version.is_(None)))
-            self._outbox = last, last + 1 if waits is None else waits
-        last, waits = self._outbox
-        if last - waits >= self.settings.bounds.outbox:
-            raise Unavailable(f"{last - waits + 1} changes already wait for the rule log: is Kafka down?")
-        self._outbox = last + 1, waits
+            waiting = self.session.scalar(select(func.min(OutboxRow.seq)).where(OutboxRow.log_version.is_(None)))
+            self._outbox = last, last + 1 if waiting is None else waiting
+        last, first_waiting = self._outbox
+        if last - first_waiting >= self.settings.bounds.outbox:
+            raise Unavailable(f"{last - first_waiting + 1} changes already wait for the rule log: is Kafka down?")
+        self._outbox = last + 1, first_waiting
         return last + 1
 
     def rules_in_use(self) -> int:
@@ -82,10 +82,10 @@ class UnitOfWork:
             self._in_use = self.session.scalar(counted) or 0
         return self._in_use
 
-    def moved(self, was: StateName, now: StateName) -> None:
+    def count_transition(self, before: StateName, after: StateName) -> None:
         """Update the count of rules in use after a transition."""
         if self._in_use is not None:
-            self._in_use += (now is not StateName.DELETE) - (was is not StateName.DELETE)
+            self._in_use += (after is not StateName.DELETE) - (before is not StateName.DELETE)
 
     @contextmanager
     def tentative(self) -> Iterator[None]:
@@ -95,8 +95,8 @@ class UnitOfWork:
             with self.session.begin_nested():
                 yield
         except BaseException:
-            self._chain.end, self._outbox, self._in_use, told = before
-            del self.changed[told:]
+            self._chain.end, self._outbox, self._in_use, reported = before
+            del self.changed[reported:]
             raise
 
     def roll_back_all(self) -> None:
@@ -168,19 +168,19 @@ def save(
     the change, if that record is already in the outbox or in the rule log. Raises Unavailable if too many records
     already wait in the outbox.
     """
-    before = None if head is None else _facts(head)
-    was = StateName.DELETE if head is None else StateName(head.state)
+    facts = None if head is None else _facts(head)
+    before = StateName.DELETE if head is None else StateName(head.state)
     withdraw(work, head, new.who)
     revision = 1 if head is None else head.last_revision + 1
-    deed = AuditRecord(new.who, new.action, f"rule {rule_id}", before, _after(revision, new), rule_id)
-    entry = work.append_audit(deed)
-    record = _record(rule_id, was, new) if new.publish else None
+    audit = AuditRecord(new.who, new.action, f"rule {rule_id}", facts, _after(revision, new), rule_id)
+    entry = work.append_audit(audit)
+    record = _record(rule_id, before, new) if new.publish else None
     if record is not None:
         outbox_seq = _send(work, _Record(str(rule_id).encode(), record, rule_id, revision), entry)
-    head = _written(work, head, rule_id, revision, new)
+    head = _updated_head(work, head, rule_id, revision, new)
     head.outbox_seq, head.log_version = outbox_seq, log_version
     work.session.add(_revision(work, head, new))
-    work.moved(was, new.state)
+    work.count_transition(before, new.state)
     work.changed.append(RuleChanged(rule_id, revision))
     return head
 
@@ -227,13 +227,13 @@ def document_in(state: StateName, rule: Rule) -> str:
     return encode_document({**rule.document, "ruleState": state.value}).decode()
 
 
-def _written(work: UnitOfWork, head: RuleHead | None, rule_id: int, revision: int, new: NewRevision) -> RuleHead:
+def _updated_head(work: UnitOfWork, head: RuleHead | None, rule_id: int, revision: int, new: NewRevision) -> RuleHead:
     if head is None:
         head = RuleHead(rule_id=rule_id)
         work.session.add(head)
     head.revision = head.last_revision = revision
     head.state, head.document, head.source = new.state.value, new.document, new.source
-    head.search = _searched(rule_id, new.document)
+    head.search = _search_text(rule_id, new.document)
     head.author, head.updated_by = new.author, new.who
     head.updated_at_ms = work.now_ms if new.at_ms is None else new.at_ms
     head.approval_id = None
@@ -256,11 +256,11 @@ def _revision(work: UnitOfWork, head: RuleHead, new: NewRevision) -> RevisionRow
     )
 
 
-def _record(rule_id: int, was: StateName, new: NewRevision) -> bytes | None:
+def _record(rule_id: int, before: StateName, new: NewRevision) -> bytes | None:
     """Build the record for the rule log; None for a change that stays in the store."""
     if new.state.in_log:
         return new.document.encode()
-    if new.state is StateName.DELETE and was.in_log:
+    if new.state is StateName.DELETE and before.in_log:
         return encode_document({"ruleId": rule_id, "ruleState": "DELETE", "source": new.source})
     return None
 
@@ -271,13 +271,13 @@ def _facts(head: RuleHead) -> dict[str, Any]:
 
 def _after(revision: int, new: NewRevision) -> dict[str, Any]:
     facts = {"revision": revision, "state": new.state.value, "document": document_of(new.document)}
-    said = {"comment": new.comment} if new.comment else {}
-    return facts | said | new.detail
+    comment = {"comment": new.comment} if new.comment else {}
+    return facts | comment | new.detail
 
 
-def _searched(rule_id: int, document: str) -> str:
+def _search_text(rule_id: int, document: str) -> str:
     members = document_of(document)
-    return " ".join([str(rule_id), *(str(members.get(name, "")) for name in _SEARCHED)]).lower()
+    return " ".join([str(rule_id), *(str(members.get(name, "")) for name in _SEARCHED_MEMBERS)]).lower()
 
 
 def same(first: str, second: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from fraud_ops.control_plane.domain.errors import Unavailable
-from fraud_ops.control_plane.domain.views import Evidence
+from fraud_ops.control_plane.domain.read_models import Evidence
 from fraud_rules.codec.rules.codec import parse_rule_document
 from fraud_rules.codec.transactions.codec import decode_transactions
 from fraud_rules.configuration.settings import DetectorSettings

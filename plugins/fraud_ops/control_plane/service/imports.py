@@ -14,9 +14,9 @@ from sqlalchemy.orm import Session
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import ControlPlaneError, Invalid
 from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.read_models import ImportEffect, ImportItem, ImportResult, ProblemReason
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
 from fraud_ops.control_plane.domain.rule_input import ManagedMembers, with_remarks
-from fraud_ops.control_plane.domain.views import ImportEffect, ImportItem, ImportResult, ProblemReason
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.service.transitions import add_draft, change_state, replace_document
 from fraud_ops.control_plane.settings import Bounds

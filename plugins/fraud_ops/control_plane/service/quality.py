@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import canonical, document_of
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound
+from fraud_ops.control_plane.domain.read_models import Document, Mark, MarkVerdict, Snooze
 from fraud_ops.control_plane.domain.roles import Actor, Permission, require
-from fraud_ops.control_plane.domain.views import Document, Mark, MarkVerdict, Snooze
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork, head_of
 from fraud_ops.control_plane.store.models import MarkRow, SnoozeRow

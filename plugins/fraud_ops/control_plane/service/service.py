@@ -19,9 +19,7 @@ from sqlalchemy import func, select
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import Invalid
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.roles import Actor, Role
-from fraud_ops.control_plane.domain.rule_input import ManagedMembers, RuleReader, differences, encode_rule
-from fraud_ops.control_plane.domain.views import (
+from fraud_ops.control_plane.domain.read_models import (
     Approval,
     AuditRow,
     AuditVerdict,
@@ -44,7 +42,9 @@ from fraud_ops.control_plane.domain.views import (
     StoredRule,
     Validation,
 )
-from fraud_ops.control_plane.service import audit, bindings, imports, quality, rule_book, transitions
+from fraud_ops.control_plane.domain.roles import Actor, Role
+from fraud_ops.control_plane.domain.rule_input import ManagedMembers, RuleReader, differences, encode_rule
+from fraud_ops.control_plane.service import audit, bindings, imports, quality, rule_queries, transitions
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
@@ -102,23 +102,23 @@ class ControlService:
         self._check_page(limit, query)
         after = None if cursor is None else _parse_cursor(cursor)
         with self._database.reading() as session:
-            return rule_book.rows(session, state=state, query=query.strip(), limit=limit, after=after)
+            return rule_queries.rows(session, state=state, query=query.strip(), limit=limit, after=after)
 
     def rule(self, rule_id: int) -> RuleWithForms:
         """Read a rule, which may be deleted. Raises NotFound."""
         with self._database.reading() as session:
-            return rule_book.detail(session, self._reader, _storable_id(rule_id))
+            return rule_queries.detail(session, self._reader, _storable_id(rule_id))
 
     def revisions(self, rule_id: int, *, limit: int = 200, before: int | None = None) -> Page[Revision]:
         """List the revisions of a rule that are below `before`, newest first. Raises NotFound."""
         self._check_page(limit)
         with self._database.reading() as session:
-            return rule_book.revisions(session, _storable_id(rule_id), limit=limit, before=_storable_bound(before))
+            return rule_queries.revisions(session, _storable_id(rule_id), limit=limit, before=_storable_bound(before))
 
     def diff(self, rule_id: int, before: int, after: int) -> list[Change]:
         """Compare two revisions, including the state (as `ruleState`). Raises NotFound."""
         with self._database.reading() as session:
-            return rule_book.diff(session, _storable_id(rule_id), _storable_id(before), _storable_id(after))
+            return rule_queries.diff(session, _storable_id(rule_id), _storable_id(before), _storable_id(after))
 
     def validate(self, rule_input: RuleInput, rule_id: int | None = None) -> Validation:
         """Validate a rule without saving it. `changes` compares it with the stored rule `rule_id`; without
@@ -134,7 +134,7 @@ class ControlService:
             reasons = [ProblemReason.model_validate(reason) for reason in error.reasons]
             return Validation(valid=False, reasons=reasons, document=None, yaml=None, text=None, says=None, changes=[])
         known = known or self._stored_rule(rule.rule_id)
-        yaml, text, says = rule_book.forms(self._reader, encode_rule(rule))
+        yaml, text, says = rule_queries.forms(self._reader, encode_rule(rule))
         before: Document = {} if known is None else document_of(known.document)
         return Validation(
             valid=True,
@@ -152,7 +152,7 @@ class ControlService:
         Raises Invalid for a rule that the one-line form cannot express.
         """
         with self._database.reading() as session:
-            return rule_book.export(session, form, _IN_LOG if states is None else states)
+            return rule_queries.export(session, form, _IN_LOG if states is None else states)
 
     # Changes of rules. `revision` is the newest revision that the client has read (the ETag).
 
@@ -163,7 +163,7 @@ class ControlService:
         """
         with self._unit_of_work(actor, comment) as work:
             head = transitions.create(work, actor, rule_input, comment.strip())
-            return rule_book.detail(work.session, self._reader, head.rule_id)
+            return rule_queries.detail(work.session, self._reader, head.rule_id)
 
     def edit(
         self, actor: Actor, rule_id: int, revision: int, rule_input: RuleInput, comment: str = ""
@@ -174,7 +174,7 @@ class ControlService:
         """
         with self._unit_of_work(actor, comment) as work:
             transitions.edit(work, actor, _storable_id(rule_id), revision, rule_input, comment.strip())
-            return rule_book.detail(work.session, self._reader, rule_id)
+            return rule_queries.detail(work.session, self._reader, rule_id)
 
     def change_state(
         self, actor: Actor, rule_id: int, revision: int, state: StateName, comment: str = ""
@@ -182,7 +182,7 @@ class ControlService:
         """Change the state of a rule, or request the change (`pending`). Raises NotFound, Conflict, RequestRefused."""
         with self._unit_of_work(actor, comment) as work:
             transitions.change_state(work, actor, _storable_id(rule_id), revision, state, comment.strip())
-            return rule_book.detail(work.session, self._reader, rule_id)
+            return rule_queries.detail(work.session, self._reader, rule_id)
 
     def rollback(self, actor: Actor, rule_id: int, revision: int, to: int, comment: str = "") -> RuleWithForms:
         """Save the document of an earlier revision as a new revision, or request it (`pending`). The state stays.
@@ -191,7 +191,7 @@ class ControlService:
         """
         with self._unit_of_work(actor, comment) as work:
             transitions.rollback(work, actor, _storable_id(rule_id), revision, _storable_id(to), comment.strip())
-            return rule_book.detail(work.session, self._reader, rule_id)
+            return rule_queries.detail(work.session, self._reader, rule_id)
 
     def control(self, actor: Actor, control: str, confirm: str = "", comment: str = "") -> ControlResult:
         """Send a control to the rule log. For all but EXPORT_RULES_CURRENT, `confirm` must repeat the control's name.
@@ -225,7 +225,7 @@ class ControlService:
         """List requests for approval with ids below `before`, newest first."""
         self._check_page(limit)
         with self._database.reading() as session:
-            return rule_book.approvals(session, open_only=open_only, limit=limit, before=_storable_bound(before))
+            return rule_queries.approvals(session, open_only=open_only, limit=limit, before=_storable_bound(before))
 
     def decide(self, actor: Actor, approval_id: int, *, approve: bool, comment: str = "") -> Approval:
         """Approve or reject a request. Users withdraw their own requests by rejecting them.

@@ -18,9 +18,9 @@ from fraud_ops.control_plane.domain.lifecycle import (
     mode_of_edit,
     mode_of_transition,
 )
+from fraud_ops.control_plane.domain.read_models import RuleChanged, RuleInput
 from fraud_ops.control_plane.domain.roles import Actor, Permission, Role, require
 from fraud_ops.control_plane.domain.rule_input import MAX_RULE_ID, SOURCE, ManagedMembers
-from fraud_ops.control_plane.domain.views import RuleChanged, RuleInput
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import (
     NewRevision,
@@ -31,7 +31,7 @@ from fraud_ops.control_plane.service.changes import (
     save,
     send_control,
 )
-from fraud_ops.control_plane.service.rule_book import revision_of
+from fraud_ops.control_plane.service.rule_queries import revision_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RuleHead
 from fraud_rules.codec.rules.apply import control_record
 from fraud_rules.errors import Reason

@@ -33,7 +33,7 @@ SCHEMA: Final = "fraud_control"
 _WRITER_LOCK: Final = 0x66726175_640001
 _MIGRATION_LOCK: Final = 0x66726175_640002
 _WAIT_S: Final = 10.0
-_STOPPED_S: Final = 60
+_IDLE_TRANSACTION_S: Final = 60
 _POOL: Final = 10
 _LOCKED: Final = ("55P03", "database is locked")
 """The errors of Postgres and SQLite for a lock that was not granted in time."""
@@ -46,7 +46,7 @@ class Database:
         """Only `open` calls the constructor."""
         self._engine = engine
         self._wait_s = wait_s
-        self._turn = threading.Lock()
+        self._thread_lock = threading.Lock()
         self.file = _file_of(engine)
 
     @classmethod
@@ -55,7 +55,7 @@ class Database:
         connection. Raises Unavailable, ConfigError.
         """
         database = cls(_engine(url, wait_s), wait_s)
-        with database._named(), database._only_one_migrates() as connection:
+        with database._mapped_errors(), database._only_one_migrates() as connection:
             migrate(connection)
         return database
 
@@ -69,7 +69,7 @@ class Database:
 
         Raises StoreBusy, Unavailable.
         """
-        with self._named(), Session(self._engine, expire_on_commit=False) as session, session.begin():
+        with self._mapped_errors(), Session(self._engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
@@ -80,7 +80,7 @@ class Database:
         """
         writer = self._engine.execution_options(writer=True)
         with ExitStack() as held:
-            for each in (self._named(), self._in_turn(), self._lock_file("writer")):
+            for each in (self._mapped_errors(), self._as_only_thread(), self._lock_file("writer")):
                 held.enter_context(each)
             session = held.enter_context(Session(writer, expire_on_commit=False))
             held.enter_context(session.begin())
@@ -92,25 +92,25 @@ class Database:
         """Try to become the leader for the work `name`, without waiting. Leadership ends with the block or the process.
         Raises Unavailable.
         """
-        return file_leadership(_beside(self.file, name), name) if self.file is not None else self._lead(name)
+        return file_leadership(_lock_path(self.file, name), name) if self.file is not None else self._lead(name)
 
     @contextmanager
     def _lead(self, name: str) -> Iterator[Leadership]:
         with ExitStack() as held:
-            with self._named():
+            with self._mapped_errors():
                 connection = held.enter_context(self._engine.connect())
                 lead = held.enter_context(advisory_leadership(connection, name, _lock_key(name)))
             yield lead
 
     @contextmanager
-    def _in_turn(self) -> Iterator[None]:
+    def _as_only_thread(self) -> Iterator[None]:
         """Wait until no other thread of this process writes. Raises StoreBusy after the time limit."""
-        if not self._turn.acquire(timeout=self._wait_s):
+        if not self._thread_lock.acquire(timeout=self._wait_s):
             raise StoreBusy(f"another change has held the store for {self._wait_s:g} s: try again")
         try:
             yield
         finally:
-            self._turn.release()
+            self._thread_lock.release()
 
     @contextmanager
     def _only_one_migrates(self) -> Iterator[Connection]:
@@ -123,21 +123,21 @@ class Database:
 
     def _lock_file(self, name: str) -> AbstractContextManager[object]:
         """Lock a file before SQLite locks the database, because SQLite sleeps up to 100 ms between attempts."""
-        return ExitStack() if self.file is None else held_file(_beside(self.file, name), self._wait_s)
+        return ExitStack() if self.file is None else held_file(_lock_path(self.file, name), self._wait_s)
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _mapped_errors(self) -> Iterator[None]:
         try:
             yield
         except PoolTimeout as error:
             raise StoreBusy(f"all connections to the control plane's database are in use: {error}") from error
         except (OperationalError, InterfaceError) as error:
             if getattr(error.orig, "pgcode", None) in _LOCKED or str(error.orig) in _LOCKED:
-                raise StoreBusy(f"the control plane's database: {_said(error)}") from error
-            raise Unavailable(f"the control plane's database: {_said(error)}") from error
+                raise StoreBusy(f"the control plane's database: {_message_of(error)}") from error
+            raise Unavailable(f"the control plane's database: {_message_of(error)}") from error
         except DBAPIError as error:
             if error.connection_invalidated:
-                raise Unavailable(f"the control plane's database: {_said(error)}") from error
+                raise Unavailable(f"the control plane's database: {_message_of(error)}") from error
             raise
 
 
@@ -166,7 +166,7 @@ def _postgres(wait_s: float) -> dict[str, object]:
     settings = {
         "search_path": SCHEMA,
         "lock_timeout": f"{wait_s * 1_000:.0f}",
-        "idle_in_transaction_session_timeout": f"{_STOPPED_S}s",
+        "idle_in_transaction_session_timeout": f"{_IDLE_TRANSACTION_S}s",
     }
     return {
         "options": " ".join(f"-c{name}={value}" for name, value in settings.items()),
@@ -212,9 +212,9 @@ def _file_of(engine: Engine) -> Path | None:
     return Path(str(engine.url.database)).resolve() if engine.dialect.name == "sqlite" else None
 
 
-def _beside(file: Path, name: str) -> Path:
+def _lock_path(file: Path, name: str) -> Path:
     return file.with_name(f"{file.name}.{name}.lock")
 
 
-def _said(error: DBAPIError) -> str:
+def _message_of(error: DBAPIError) -> str:
     return " ".join(str(error.orig).split())[:300]

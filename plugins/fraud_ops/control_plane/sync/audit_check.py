@@ -7,7 +7,7 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.errors import AuditBroken
-from fraud_ops.control_plane.domain.views import AuditVerdict
+from fraud_ops.control_plane.domain.read_models import AuditVerdict
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.facts import store_id
 from fraud_ops.control_plane.store.models import AuditEntry

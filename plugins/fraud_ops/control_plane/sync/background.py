@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from fraud_ops.control_plane.domain.canonical import decoded
 from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, same, save
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.store.database import Database
@@ -41,7 +41,7 @@ _LISTS: Final = frozenset({"groupingKeyNames", "unique"})
 _FLAGS: Final = frozenset({"disabled", "force"})
 _COLUMNS: Final = {re.sub("[A-Z]", lambda upper: "_" + upper[0].lower(), name): name for name in MEMBERS}
 _UPSERTS: Final = ("c", "r", "u")
-_EMPTY: Final = frozenset(
+_EMPTY_MEANS_ABSENT: Final = frozenset(
     {"groupingKeyNames", "windowSeconds", "windowMinutes", "cooldownSeconds", "filter", "action", "controlType"}
 )
 
@@ -93,27 +93,27 @@ def apply_record(work: UnitOfWork, record: Record) -> None:
     change = parse_rule_document({**members, "source": SOURCE}, work.reader.schema, work.reader.limits)
     match change:
         case Rule() as rule:
-            _put(work, record, rule)
+            _save_rule(work, record, rule)
         case RuleDeletion(rule_id):
-            _end(work, record, rule_id)
+            _delete_rule(work, record, rule_id)
         case Control():
             raise RuleRejected([Reason("controlType", "a table has no controls")])
 
 
-def _put(work: UnitOfWork, record: Record, rule: Rule) -> None:
+def _save_rule(work: UnitOfWork, record: Record, rule: Rule) -> None:
     head = work.session.get(RuleHead, rule.rule_id)
-    _check_ours(head, rule.rule_id)
+    _check_source(head, rule.rule_id)
     state, document = StateName(rule.state.value), encode_document(rule.document).decode()
     if head is not None and head.state == state.value and same(head.document, document):
         return
     save(work, head, rule.rule_id, _revision(record, state, document))
 
 
-def _end(work: UnitOfWork, record: Record, rule_id: int) -> None:
+def _delete_rule(work: UnitOfWork, record: Record, rule_id: int) -> None:
     head = work.session.get(RuleHead, rule_id)
     if head is None or head.state == StateName.DELETE.value:
         return
-    _check_ours(head, rule_id)
+    _check_source(head, rule_id)
     save(work, head, rule_id, _revision(record, StateName.DELETE, head.document))
 
 
@@ -130,19 +130,20 @@ def _revision(record: Record, state: StateName, document: str) -> NewRevision:
     )
 
 
-def _check_ours(head: RuleHead | None, rule_id: int) -> None:
+def _check_source(head: RuleHead | None, rule_id: int) -> None:
     """Raise RuleRejected if the rule comes from another source: the table may not change that rule."""
     if head is not None and head.source != SOURCE and head.state != StateName.DELETE.value:
         raise RuleRejected([Reason("ruleId", f"belongs to {head.source}")], rule_id)
 
 
 def _document(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the columns of a row into members of a rule. Omit nulls, and empty texts in the members of `_EMPTY`."""
+    """Convert the columns of a row into members of a rule. Omit nulls, and empty texts in
+    the members of `_EMPTY_MEANS_ABSENT`."""
     named = {_COLUMNS.get(column, column): value for column, value in row.items()}
     return {
         name: _value(name, value)
         for name, value in named.items()
-        if value is not None and not (value == "" and name in _EMPTY)
+        if value is not None and not (value == "" and name in _EMPTY_MEANS_ABSENT)
     }
 
 

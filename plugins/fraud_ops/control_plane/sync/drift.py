@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from fraud_ops.control_plane.domain.canonical import canonical, document_of
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.views import DriftDifference, DriftSide
+from fraud_ops.control_plane.domain.read_models import DriftDifference, DriftSide
 from fraud_ops.control_plane.store.database import Database
 from fraud_ops.control_plane.store.models import OutboxRow, PositionRow, RuleHead
 from fraud_ops.control_plane.sync.mirror import NAME

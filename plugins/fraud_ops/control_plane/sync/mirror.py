@@ -15,8 +15,8 @@ from sqlalchemy import or_, select, update
 
 from fraud_ops.control_plane.domain.canonical import decoded, document_of
 from fraud_ops.control_plane.domain.lifecycle import StateName
+from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import NewRevision, UnitOfWork, save
 from fraud_ops.control_plane.service.transitions import delete_all

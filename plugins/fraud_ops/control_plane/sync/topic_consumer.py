@@ -14,8 +14,8 @@ from typing import Final
 
 from sqlalchemy.exc import DataError
 
+from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.domain.rule_input import RuleReader
-from fraud_ops.control_plane.domain.views import RuleChanged
 from fraud_ops.control_plane.service.audit import AuditRecord
 from fraud_ops.control_plane.service.changes import UnitOfWork
 from fraud_ops.control_plane.settings import ControlPlaneSettings

@@ -63,24 +63,24 @@ class FloodGuard(BackgroundThread):
         """The rules above the flood limit."""
         return frozenset(self._watch.flooding)
 
-    def check(self, *, acts: bool = True) -> None:
-        """Check all rates once. Without `acts`, update only the set of flooding rules."""
+    def check(self, *, leads: bool = True) -> None:
+        """Check all rates once. Without `leads`, update only the set of flooding rules."""
         for change in self._watch.update(self._memory.rates(self._clock_ms())):
-            if acts:
+            if leads:
                 self._act(change)
 
     def _run(self, attempt: RepeatedWork) -> None:
         with self._lead() as lead:
             attempt.record_success()
-            self._watch_over(lead)
+            self._check_while_leading(lead)
 
-    def _watch_over(self, lead: Leadership) -> None:
+    def _check_while_leading(self, lead: Leadership) -> None:
         """Check repeatedly while this process leads. Otherwise check once, so that the caller can try to lead again."""
         if lead:
             self._take_over()
         while not self._stop.wait(self._interval_s):
             lead.check()
-            self.check(acts=bool(lead))
+            self.check(leads=bool(lead))
             if not lead:
                 return
 
@@ -91,7 +91,7 @@ class FloodGuard(BackgroundThread):
             self._act(FloodChange(rule_id, began=True, per_minute=int(rates.get(rule_id, 0))))
 
     def _act(self, change: FloodChange) -> None:
-        moved = self._settings.to_shadow and change.began and self._to_shadow(change)
+        moved = self._settings.to_shadow and change.began and self._moved_to_shadow(change)
         self._alarm(Alarm(ALARM, self._detector, self._message(change, moved=moved), resolved=not change.began))
 
     def _message(self, change: FloodChange, *, moved: bool) -> str:
@@ -103,7 +103,7 @@ class FloodGuard(BackgroundThread):
             f"rule {change.rule_id} raised {change.per_minute} alerts in the last minute, over the limit {limit}{done}"
         )
 
-    def _to_shadow(self, change: FloodChange) -> bool:
+    def _moved_to_shadow(self, change: FloodChange) -> bool:
         comment = f"{change.per_minute} alerts in a minute, over the limit {self._settings.alerts_per_minute}"
         try:
             row = self._service.rule(change.rule_id).row

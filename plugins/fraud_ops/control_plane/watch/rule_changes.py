@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from fraud_ops.control_plane.background_thread import BackgroundThread
-from fraud_ops.control_plane.domain.views import RuleChanged
+from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.feed.events import Event, FeedRuleChange
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_rules.runtime.retry import RepeatedWork

@@ -11,7 +11,7 @@ from typing import Final
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.background_thread import BackgroundThread
-from fraud_ops.control_plane.domain.views import AuditVerdict, OutboxState
+from fraud_ops.control_plane.domain.read_models import AuditVerdict, OutboxState
 from fraud_ops.control_plane.store.locks import Leadership
 from fraud_ops.control_plane.sync.drift import DriftReport
 from fraud_rules.errors import FraudError

@@ -15,9 +15,9 @@ JSON = "application/json"
 encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def answer(shape: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def answer(schema: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Build the response with the JSON of a model."""
-    return json_answer(encode(shape.model_dump(by_alias=True)), status, headers)
+    return json_answer(encode(schema.model_dump(by_alias=True)), status, headers)
 
 
 def json_answer(content: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -16,7 +16,7 @@ from fastapi.staticfiles import StaticFiles
 from pydantic.json_schema import models_json_schema
 from starlette.routing import Mount
 
-from fraud_ops.control_plane.domain.views import RuleChanged
+from fraud_ops.control_plane.domain.read_models import RuleChanged
 from fraud_ops.control_plane.web import problems
 from fraud_ops.control_plane.web.bootstrap import compose_here
 from fraud_ops.control_plane.web.extensions import extensions
@@ -40,7 +40,8 @@ _ASSETS_KEPT = "public, max-age=31536000, immutable"  # the name of an asset cha
 
 
 def create_app(opener: Opener = compose_here, static: Path = _STATIC) -> FastAPI:
-    """Create the application with all routes. At the server's start, `opener` creates the parts that routes use."""
+    """Create the application with all routes. At the server's start, `opener` creates the control plane that
+    routes use."""
     application = FastAPI(
         title="Fraud rules",
         version="1",

@@ -14,7 +14,7 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from fraud_ops.control_plane.composition import Parts
+from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain.roles import Actor, Role
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.rates import Buckets
@@ -28,11 +28,11 @@ async def admit(request: Request, least: Role | None) -> None:
     """Admit a request, or raise a WebError: 401 without a login, 403 for a low role or a foreign page, 429."""
     user = await _user(request)
     _check_origin(request)
-    parts: Parts = request.app.state.service()
+    plane: ControlPlane = request.app.state.service()
     buckets: Buckets = request.app.state.buckets
-    if not buckets.allow(user, parts.settings.rates, writes=request.method not in _SAFE):
+    if not buckets.allow(user, plane.settings.rates, writes=request.method not in _SAFE):
         raise WebError(429, "too many requests; wait a moment")
-    role = await run_in_threadpool(parts.roles.role_of, user)
+    role = await run_in_threadpool(plane.roles.role_of, user)
     if least is not None and (role is None or not role.includes(least)):
         raise WebError(403, f"this needs the role {least}; {_yours(role)}")
     request.state.fraud_user, request.state.fraud_role = user, role

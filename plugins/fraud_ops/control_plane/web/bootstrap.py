@@ -1,4 +1,4 @@
-"""Creates the parts from Airflow's configuration: its connection to the broker, its variable for the archive."""
+"""Creates the control plane from Airflow's configuration: its broker connection and its variable for the archive."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from contextlib import ExitStack
 
 from fraud_ops.airflow_ui.report_pages import archive_folder
 from fraud_ops.alarms import Alarm
-from fraud_ops.control_plane.composition import Environment, Parts, compose
+from fraud_ops.control_plane.composition import ControlPlane, Environment, compose
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing
 from fraud_ops.control_plane.feed.hub import Hub
 from fraud_ops.control_plane.feed.memory import FeedMemory
-from fraud_ops.control_plane.web.stream import AlertText, EventText
+from fraud_ops.control_plane.web.stream import AlertEncoder, ServerSentEvents
 from fraud_rules.configuration.project import Project
 
 __all__ = ["compose_here", "compose_in_loop"]
 
 
-def compose_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
-    """Create the parts in this API server. Raises ConfigError if a connection is missing, Unavailable."""
+def compose_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:
+    """Create the control plane in this API server. Raises ConfigError if a connection is missing, Unavailable."""
     from fraud_ops.hooks.alarms import AlarmHook
     from fraud_ops.hooks.connections import KAFKA, connection, kafka_of
 
@@ -34,11 +34,11 @@ def compose_here(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
     return compose_in_loop(here, loop, stack)
 
 
-def compose_in_loop(here: Environment, loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
-    """Create the parts, with a hub that serves readers in this event loop."""
+def compose_in_loop(here: Environment, loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:
+    """Create the control plane, with a hub that serves readers in this event loop."""
 
     def hub_of(memory: FeedMemory, snoozing: KnownSnoozing) -> Hub:
-        hub = Hub(loop, memory, EventText(AlertText(memory), snoozing))
+        hub = Hub(loop, memory, ServerSentEvents(AlertEncoder(memory), snoozing))
         stack.callback(lambda: loop.call_soon_threadsafe(hub.close))
         return hub
 

@@ -1,4 +1,4 @@
-"""The dependency that gives routes the parts of the control plane."""
+"""The dependency that gives routes the plane of the control plane."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from fraud_ops.control_plane.composition import Parts
+from fraud_ops.control_plane.composition import ControlPlane
 
-__all__ = ["CurrentParts"]
-
-
-def _parts(request: Request) -> Parts:
-    parts: Parts = request.app.state.service()
-    return parts
+__all__ = ["CurrentPlane"]
 
 
-CurrentParts = Annotated[Parts, Depends(_parts)]
-"""The parts. Raises Unavailable (503) until they exist."""
+def _plane(request: Request) -> ControlPlane:
+    plane: ControlPlane = request.app.state.service()
+    return plane
+
+
+CurrentPlane = Annotated[ControlPlane, Depends(_plane)]
+"""The control plane. Raises Unavailable (503) until it has started."""

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from fraud_ops.control_plane.domain.errors import Conflict, NotFound, RequestRefused, Unavailable
-from fraud_ops.control_plane.domain.views import ProblemReason
+from fraud_ops.control_plane.domain.read_models import ProblemReason
 from fraud_ops.control_plane.web.answer import encode
 from fraud_ops.control_plane.web.schemas.base import Problem
 from fraud_rules.errors import BrokerUnavailable, FraudError, InputInvalid, RuleRejected
@@ -52,11 +52,11 @@ class WebError(FraudError):
 def problem(status: int, detail: str, reasons: Sequence[ProblemReason] = (), slug: str | None = None) -> Response:
     """Build the response to a request that failed."""
     known, title = _TITLES.get(status, ("error", "The request failed"))
-    shape = Problem(
+    schema = Problem(
         type=TYPES + (slug or known), title=title, status=status, detail=detail, reasons=list(reasons)[:_SHOWN_REASONS]
     )
     headers = _RETRY if status in (429, 503) else None
-    return Response(encode(shape.model_dump(by_alias=True)), status, headers, MEDIA_TYPE)
+    return Response(encode(schema.model_dump(by_alias=True)), status, headers, MEDIA_TYPE)
 
 
 def reasons_shown(reasons: Iterable[object]) -> list[ProblemReason]:

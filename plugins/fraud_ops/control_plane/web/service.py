@@ -1,4 +1,4 @@
-"""Holds the parts of the control plane in one API server process: the service, and the threads beside it.
+"""Holds the components of the control plane in one API server process: the service, and the threads beside it.
 
 They start and stop with Airflow. If the database or the broker is unreachable at the start, the holder waits for it.
 Until then the API answers that it is unavailable, and the rest of Airflow works.
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from fraud_ops.control_plane.composition import Parts
+from fraud_ops.control_plane.composition import ControlPlane
 from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_rules.errors import FraudError
 
@@ -21,45 +21,45 @@ __all__ = ["ServiceHolder"]
 _log = logging.getLogger(__name__)
 _AGAIN_S = 2.0
 
-Opener = Callable[[asyncio.AbstractEventLoop, ExitStack], Parts]
-"""Creates the parts and registers their clean-up in the stack. Raises FraudError if it must be tried again."""
+Opener = Callable[[asyncio.AbstractEventLoop, ExitStack], ControlPlane]
+"""Creates the control plane and registers its clean-up in the stack. A FraudError leads to another attempt."""
 
 
 class ServiceHolder:
-    """The parts of this process, once they exist."""
+    """The control plane of this process, once it has started."""
 
     def __init__(self, opener: Opener) -> None:
         self._opener = opener
         self._stack = ExitStack()
-        self._parts: Parts | None = None
+        self._plane: ControlPlane | None = None
         self._why = "the control plane is starting"
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def __call__(self) -> Parts:
-        """Return the parts. Raises Unavailable until they exist."""
-        if self._parts is None:
+    def __call__(self) -> ControlPlane:
+        """Return the control plane. Raises Unavailable until it has started."""
+        if self._plane is None:
             raise Unavailable(self._why)
-        return self._parts
+        return self._plane
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start to create the parts in a thread; return at once."""
+        """Start to create the control plane in a thread; return at once."""
         self._thread = threading.Thread(target=self._open, args=(loop,), name="fraud-control-start", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop all parts."""
+        """Stop all components."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
-        self._parts = None
+        self._plane = None
         self._stack.close()
 
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._stop.is_set():
             try:
                 with ExitStack() as stack:
-                    parts = self._opener(loop, stack)
+                    plane = self._opener(loop, stack)
                     self._stack = stack.pop_all()
             except FraudError as error:
                 self._wait(" ".join(str(error).split()))
@@ -67,7 +67,7 @@ class ServiceHolder:
                 _log.exception("the control plane cannot start")
                 self._wait(f"the control plane cannot start: {type(error).__name__}")
             else:
-                self._parts = parts
+                self._plane = plane
                 return
 
     def _wait(self, why: str) -> None:

@@ -1,6 +1,6 @@
 """Encodes events as server-sent events, and alerts as JSON.
 
-The JSON of an alert is the published JSON with more members. `AlertText` appends them without decoding the JSON.
+The JSON of an alert is the published JSON with more members. `AlertEncoder` appends them without decoding the JSON.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from fraud_ops.control_plane.domain.read_models import Mark
 from fraud_ops.control_plane.domain.snoozing import Snoozing
-from fraud_ops.control_plane.domain.views import Mark
 from fraud_ops.control_plane.feed.events import (
     Event,
     FeedAlert,
@@ -26,40 +26,40 @@ from fraud_ops.control_plane.feed.place import FeedPlace
 from fraud_ops.control_plane.web.answer import encode
 from fraud_ops.control_plane.web.convert import activation_of, point_of
 
-__all__ = ["AlertText", "EventText"]
+__all__ = ["AlertEncoder", "ServerSentEvents"]
 
 _RETRY_MS = 1_000
 
 
-class AlertText:
+class AlertEncoder:
     """Encodes alerts for the API."""
 
     def __init__(self, memory: FeedMemory) -> None:
         self._memory = memory
 
-    def write(self, alert: FeedAlert, mark: Mark | None = None) -> bytes:
+    def encode(self, alert: FeedAlert, mark: Mark | None = None) -> bytes:
         """Encode an alert as JSON (the schema `Alert`)."""
         facts = alert.facts
         correction = self._memory.correction(facts.alert_id)
-        added = b""
+        correction_json = b""
         if alert.added_ms is not None:
-            added = b'{"kind":"ADDED","time":%d}' % alert.added_ms
+            correction_json = b'{"kind":"ADDED","time":%d}' % alert.added_ms
         if correction is not None:
-            added = encode({"kind": correction.kind, "time": correction.time_ms})
+            correction_json = encode({"kind": correction.kind, "time": correction.time_ms})
         more = b',"appendTime":%d,"position":"%b","correction":%b,"mark":%b,"snoozed":%b}' % (
             alert.append_ms,
-            position_text(alert.position).encode(),
-            added or b"null",
+            encode_position(alert.position).encode(),
+            correction_json or b"null",
             b"null" if mark is None else _json(mark),
             b"true" if alert.snoozed else b"false",
         )
         return alert.json[:-1] + more
 
 
-class EventText(EventEncoder):
+class ServerSentEvents(EventEncoder):
     """Encodes server-sent events. The JSON of an event has no raw line breaks, so no text can end its `data` line."""
 
-    def __init__(self, alerts: AlertText, snoozing: Callable[[], Snoozing]) -> None:
+    def __init__(self, alerts: AlertEncoder, snoozing: Callable[[], Snoozing]) -> None:
         self._alerts = alerts
         self._snoozing = snoozing
 
@@ -71,9 +71,9 @@ class EventText(EventEncoder):
         event = events[0]
         match event:
             case FeedAlert() if len(events) == 1:
-                return _event("alert", self._alerts.write(event), place)
+                return _event("alert", self._alerts.encode(event), place)
             case FeedAlert():
-                items = b",".join(self._alerts.write(each) for each in events if isinstance(each, FeedAlert))
+                items = b",".join(self._alerts.encode(each) for each in events if isinstance(each, FeedAlert))
                 return _event("alerts", b'{"items":[%b],"count":%d}' % (items, len(events)), place)
             case FeedCorrection():
                 return _event("correction", self._correction(event), place)
@@ -101,18 +101,18 @@ class EventText(EventEncoder):
                 "kind": event.kind,
                 "time": event.time_ms,
                 "ruleId": event.rule_id,
-                "alert": None if alert is None else msgspec.Raw(self._alerts.write(alert)),
+                "alert": None if alert is None else msgspec.Raw(self._alerts.encode(alert)),
             }
         )
 
 
-def position_text(position: tuple[int, int, int]) -> str:
-    """Encode the position of an alert as text. `position_of` parses it."""
+def encode_position(position: tuple[int, int, int]) -> str:
+    """Encode the position of an alert as text. `parse_position` parses it."""
     return "{}.{}.{}".format(*position)
 
 
-def position_of(text: str) -> tuple[int, int, int] | None:
-    """Parse the text of `position_text`; None for any other text."""
+def parse_position(text: str) -> tuple[int, int, int] | None:
+    """Parse the text of `encode_position`; None for any other text."""
     parts = text.split(".")
     if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
         return None
@@ -123,5 +123,5 @@ def _event(name: str, data: bytes, place: FeedPlace) -> bytes:
     return b"event: %b\nid: %b\ndata: %b\n\n" % (name.encode(), str(place).encode(), data)
 
 
-def _json(shape: object) -> bytes:
-    return encode(shape.model_dump(by_alias=True))  # type: ignore[attr-defined]
+def _json(schema: object) -> bytes:
+    return encode(schema.model_dump(by_alias=True))  # type: ignore[attr-defined]

@@ -10,8 +10,8 @@ from typing import Any
 
 from fraud_ops.control_plane.domain.errors import Unavailable
 from fraud_ops.control_plane.domain.flood import FloodWatch
+from fraud_ops.control_plane.domain.read_models import Snooze
 from fraud_ops.control_plane.domain.snoozing import KnownSnoozing, Snoozing
-from fraud_ops.control_plane.domain.views import Snooze
 from fraud_ops.control_plane.feed.counts import MinuteCounts
 from fraud_ops.control_plane.feed.events import (
     Event,
@@ -24,7 +24,7 @@ from fraud_ops.control_plane.feed.events import (
 from fraud_ops.control_plane.feed.hub import Hub, HubBounds
 from fraud_ops.control_plane.feed.memory import FeedMemory, MemoryBounds
 from fraud_ops.control_plane.feed.place import FeedPlace, FeedSource
-from fraud_ops.control_plane.web.stream import AlertText, EventText
+from fraud_ops.control_plane.web.stream import AlertEncoder, ServerSentEvents
 from tests.support.control_plane.alerts import alert, alert_json
 
 MINUTE_MS = 60_000
@@ -36,7 +36,7 @@ def retraction(number: int, offset: int) -> FeedCorrection:
 
 
 def hub_of(memory: FeedMemory, bounds: HubBounds | None = None) -> Hub:
-    return Hub(asyncio.get_running_loop(), memory, EventText(AlertText(memory), Snoozing), bounds)
+    return Hub(asyncio.get_running_loop(), memory, ServerSentEvents(AlertEncoder(memory), Snoozing), bounds)
 
 
 class Reader:
@@ -167,11 +167,11 @@ def test_a_slow_reader_receives_the_missed_events_when_it_reads_again() -> None:
     asyncio.run(run())
 
 
-class Faulty(EventText):
+class Faulty(ServerSentEvents):
     """A memory that cannot encode one event, and that records the threads in which it encodes."""
 
     def __init__(self, memory: FeedMemory, unwritable: int) -> None:
-        super().__init__(AlertText(memory), Snoozing)
+        super().__init__(AlertEncoder(memory), Snoozing)
         self._unwritable = unwritable
         self.threads: set[str] = set()
 
@@ -251,7 +251,7 @@ def test_an_alert_shows_whether_it_was_snoozed_on_arrival() -> None:
     def never() -> Snoozing:
         raise AssertionError("the event loop asks for snoozes")
 
-    text = EventText(AlertText(FeedMemory()), never)
+    text = ServerSentEvents(AlertEncoder(FeedMemory()), never)
     assert b'"snoozed":true' in text.encode([seen], FeedPlace())
     assert b'"snoozed":true' in text.encode([correction], FeedPlace())
 
@@ -271,7 +271,7 @@ def test_text_in_an_alert_cannot_end_its_line() -> None:
     memory = FeedMemory()
     text = json.dumps(json.loads(alert_json(1, key={"payeeId": "x\nevent: gap\n\n"})), indent=2).encode()
     seen = read_alert(FeedSource.ALERTS, 1, 1, text)
-    written = EventText(AlertText(memory), Snoozing).encode([seen], FeedPlace())
+    written = ServerSentEvents(AlertEncoder(memory), Snoozing).encode([seen], FeedPlace())
     name, _, data = written.decode().strip().split("\n")
     assert name == "event: alert"
     assert json.loads(data.removeprefix("data: "))["key"] == {"payeeId": "x\nevent: gap\n\n"}

@@ -9,7 +9,7 @@ import pytest
 
 from fraud_ops.alarms import Alarm
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.views import RuleInput
+from fraud_ops.control_plane.domain.read_models import RuleInput
 from fraud_ops.control_plane.feed.memory import FeedMemory
 from fraud_ops.control_plane.service.service import ControlService
 from fraud_ops.control_plane.settings import Flood

@@ -36,7 +36,7 @@ def records(*documents: Any) -> list[bytes | None]:
 @pytest.fixture
 def forged(server: Server) -> Server:
     """A control plane whose topics have forged records, each with one good record at the end."""
-    names, detector = server.topics.names, server.parts.detector.detector.encode()
+    names, detector = server.topics.names, server.plane.detector.detector.encode()
     good_alert = json.loads(alert_json(9))
     forged_alerts = [
         {**good_alert, "windowStart": HUGE},
@@ -77,7 +77,7 @@ def forged(server: Server) -> Server:
         produce(server.topics.bootstrap, topic, values, key=key)
     for header in (b"9" * 5_000, b"7"):
         _quarantine(server, header)
-    feed = server.parts.memory
+    feed = server.plane.memory
     until(
         lambda: feed.alert(good_alert["alertId"]) and feed.correction(good_alert["alertId"]) and feed.operation(5),
         "the good records of the alerts are read",

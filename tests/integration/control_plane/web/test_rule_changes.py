@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fraud_ops.control_plane.domain.read_models import RuleInput
 from fraud_ops.control_plane.domain.roles import Role
-from fraud_ops.control_plane.domain.views import RuleInput
 from fraud_ops.control_plane.feed.events import Event, FeedRuleChange
 from fraud_ops.control_plane.watch.rule_changes import ChangesWatch
 from tests.support.control_plane.scene import ADA, RULE, Scene

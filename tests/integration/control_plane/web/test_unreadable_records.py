@@ -159,7 +159,7 @@ def test_every_page_answers(server: Server) -> None:
 
 
 def test_the_stream_of_alerts_begins(server: Server) -> None:
-    assert server.parts.feed.await_caught_up(60)
+    assert server.plane.feed.await_caught_up(60)
 
 
 def test_the_detector_evaluates(world: World) -> None:

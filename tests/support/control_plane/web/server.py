@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from fraud_ops.alarms import Alarm
-from fraud_ops.control_plane.composition import Environment, Parts
+from fraud_ops.control_plane.composition import ControlPlane, Environment
 from fraud_ops.control_plane.settings import ControlPlaneSettings
 from fraud_ops.control_plane.web.app import PREFIX, create_app
 from fraud_ops.control_plane.web.bootstrap import compose_in_loop
@@ -100,7 +100,7 @@ class Server:
     client: TestClient
     login: Login
     topics: OwnTopics
-    parts: Parts
+    plane: ControlPlane
     application: FastAPI
     alarms: list[Alarm] = field(default_factory=list)
 
@@ -121,14 +121,14 @@ class Server:
             detector=replace(detector, topics=topics.names, detector=f"{topics.prefix}detector"),
         )
 
-        def opener(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> Parts:
+        def opener(loop: asyncio.AbstractEventLoop, stack: ExitStack) -> ControlPlane:
             return compose_in_loop(here, loop, stack)
 
         application = create_app(opener)
         with TestClient(mounted(application, login)) as client:
-            parts = until(lambda: _parts(application), "the parts are open", 60)
-            assert parts.feed.await_caught_up(60)
-            yield cls(client, login, topics, parts, application, alarms)
+            plane = until(lambda: _plane(application), "the control plane has started", 60)
+            assert plane.feed.await_caught_up(60)
+            yield cls(client, login, topics, plane, application, alarms)
 
     def ask(self, method: str, path: str, user: str | None = "admin", **options: Any) -> httpx.Response:
         """Send a request to the API as a user; None sends it without a login."""
@@ -155,8 +155,8 @@ def mounted(application: FastAPI, login: Login) -> FastAPI:
     return root
 
 
-def _parts(application: FastAPI) -> Parts | None:
-    service: Callable[[], Parts] = application.state.service
+def _plane(application: FastAPI) -> ControlPlane | None:
+    service: Callable[[], ControlPlane] = application.state.service
     try:
         return service()
     except Exception:  # noqa: BLE001 -- not yet

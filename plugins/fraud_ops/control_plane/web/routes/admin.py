@@ -7,15 +7,15 @@ from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
 
-from fraud_ops.control_plane.domain import views
+from fraud_ops.control_plane.domain import read_models
 from fraud_ops.control_plane.domain.lifecycle import StateName
 from fraud_ops.control_plane.domain.roles import granted
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
 from fraud_ops.control_plane.web.auth import CurrentActor, CurrentUser
-from fraud_ops.control_plane.web.dependencies import CurrentParts
+from fraud_ops.control_plane.web.dependencies import CurrentPlane
 from fraud_ops.control_plane.web.extensions import active_extensions
 from fraud_ops.control_plane.web.routing import least, router
-from fraud_ops.control_plane.web.schemas import admin as shapes
+from fraud_ops.control_plane.web.schemas import admin as schemas
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
 from fraud_rules.codec.rules.members import MEMBERS
 from fraud_rules.model.rule import AggregateFunction, Operator, RuleAction
@@ -36,42 +36,42 @@ def openapi(request: Request) -> Response:
     return json_answer(text(request.app).encode())
 
 
-@routes.get("/me", response_model=shapes.Me, openapi_extra=least(None))
-def me(parts: CurrentParts, user: CurrentUser) -> Response:
+@routes.get("/me", response_model=schemas.Me, openapi_extra=least(None))
+def me(plane: CurrentPlane, user: CurrentUser) -> Response:
     """Read the user and the user's permissions."""
     name, role = user
     demo = "demo" in active_extensions()
     return answer(
-        shapes.Me(user=name, role=role, four_eyes=parts.settings.four_eyes, demo=demo, can=list(granted(role)))
+        schemas.Me(user=name, role=role, four_eyes=plane.settings.four_eyes, demo=demo, can=list(granted(role)))
     )
 
 
-@routes.get("/schema", response_model=shapes.SchemaShown, openapi_extra=least("viewer"))
-def schema(parts: CurrentParts) -> Response:
+@routes.get("/schema", response_model=schemas.SchemaShown, openapi_extra=least("viewer"))
+def schema(plane: CurrentPlane) -> Response:
     """Read the fields, aggregators, operators and limits for rules."""
     fields = [
-        shapes.FieldShown(name=each.name, type=each.type.value, nullable=each.nullable, aliases=list(each.aliases))
-        for each in parts.schema.fields
+        schemas.FieldShown(name=each.name, type=each.type.value, nullable=each.nullable, aliases=list(each.aliases))
+        for each in plane.schema.fields
     ]
     return answer(
-        shapes.SchemaShown(
+        schemas.SchemaShown(
             fields=fields,
             aggregators=[each.value for each in AggregateFunction],
             operators=[each.value for each in Operator],
             actions=[each.value for each in RuleAction],
             states=[each.value for each in StateName],
             members=list(MEMBERS),
-            limits={_camel(name): value for name, value in asdict(parts.detector.limits).items()},
+            limits={_camel(name): value for name, value in asdict(plane.detector.limits).items()},
         )
     )
 
 
-@routes.get("/drift", response_model=shapes.Drift, openapi_extra=least("viewer"))
-def drift(parts: CurrentParts) -> Response:
+@routes.get("/drift", response_model=schemas.Drift, openapi_extra=least("viewer"))
+def drift(plane: CurrentPlane) -> Response:
     """Compare the store with the rule log."""
-    found = parts.drift.read()
+    found = plane.drift.read()
     return answer(
-        shapes.Drift(
+        schemas.Drift(
             in_step=found.in_step,
             settled=found.settled,
             log_end=found.log_end,
@@ -85,43 +85,43 @@ def drift(parts: CurrentParts) -> Response:
     )
 
 
-@routes.get("/audit", response_model=shapes.Audits, openapi_extra=least("approver"))
+@routes.get("/audit", response_model=schemas.Audits, openapi_extra=least("approver"))
 def audit(
-    parts: CurrentParts,
+    plane: CurrentPlane,
     before: Annotated[int | None, Query(ge=1, le=MAX_ID)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
     rule_id: Annotated[int | None, Query(alias="ruleId", ge=1, le=MAX_ID)] = None,
 ) -> Response:
     """List the audit log, newest first."""
-    page = parts.service.audit_rows(before=before, limit=limit, rule_id=rule_id)
-    return answer(shapes.Audits(items=list(page.items), next=page.next))
+    page = plane.service.audit_rows(before=before, limit=limit, rule_id=rule_id)
+    return answer(schemas.Audits(items=list(page.items), next=page.next))
 
 
-@routes.get("/audit/verify", response_model=views.AuditVerdict, openapi_extra=least("approver"))
-def verify_audit(parts: CurrentParts) -> Response:
+@routes.get("/audit/verify", response_model=read_models.AuditVerdict, openapi_extra=least("approver"))
+def verify_audit(plane: CurrentPlane) -> Response:
     """Check the audit chain."""
-    return answer(parts.service.verify_audit())
+    return answer(plane.service.verify_audit())
 
 
-@routes.get("/bindings", response_model=shapes.Bindings, openapi_extra=least("admin"))
-def list_bindings(parts: CurrentParts) -> Response:
+@routes.get("/bindings", response_model=schemas.Bindings, openapi_extra=least("admin"))
+def list_bindings(plane: CurrentPlane) -> Response:
     """List the users with a role."""
-    return answer(shapes.Bindings(items=list(parts.service.bindings())))
+    return answer(schemas.Bindings(items=list(plane.service.bindings())))
 
 
-@routes.put("/bindings/{user}", response_model=views.Binding, openapi_extra=least("admin"))
-def bind(parts: CurrentParts, who: CurrentActor, user: UserName, body: shapes.BindingRequest) -> Response:
+@routes.put("/bindings/{user}", response_model=read_models.Binding, openapi_extra=least("admin"))
+def bind(plane: CurrentPlane, who: CurrentActor, user: UserName, body: schemas.BindingRequest) -> Response:
     """Give a user a role."""
-    bound = parts.service.bind(who, user, body.role)
-    parts.roles.forget()
+    bound = plane.service.bind(who, user, body.role)
+    plane.roles.forget()
     return answer(bound)
 
 
 @routes.delete("/bindings/{user}", status_code=204, openapi_extra=least("admin"))
-def unbind(parts: CurrentParts, who: CurrentActor, user: UserName) -> Response:
+def unbind(plane: CurrentPlane, who: CurrentActor, user: UserName) -> Response:
     """Remove a user's role."""
-    parts.service.unbind(who, user)
-    parts.roles.forget()
+    plane.service.unbind(who, user)
+    plane.roles.forget()
     return nothing()
 
 

@@ -9,8 +9,8 @@ import msgspec
 from fastapi import Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
-from fraud_ops.control_plane.composition import Parts
-from fraud_ops.control_plane.domain import views
+from fraud_ops.control_plane.composition import ControlPlane
+from fraud_ops.control_plane.domain import read_models
 from fraud_ops.control_plane.domain.errors import NotFound
 from fraud_ops.control_plane.feed.events import FeedAlert
 from fraud_ops.control_plane.feed.fire_stats import RuleFireStats
@@ -20,12 +20,12 @@ from fraud_ops.control_plane.service.alert_list import AlertFilter
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import answer, json_answer, nothing
 from fraud_ops.control_plane.web.auth import CurrentActor
-from fraud_ops.control_plane.web.dependencies import CurrentParts
+from fraud_ops.control_plane.web.dependencies import CurrentPlane
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
-from fraud_ops.control_plane.web.schemas import alerts as shapes
+from fraud_ops.control_plane.web.schemas import alerts as schemas
 from fraud_ops.control_plane.web.schemas.base import MAX_ID
-from fraud_ops.control_plane.web.stream import AlertText, position_of, position_text
+from fraud_ops.control_plane.web.stream import AlertEncoder, encode_position, parse_position
 
 __all__ = ["routes"]
 
@@ -41,9 +41,9 @@ _STREAM_S = 600.0  # then the client must connect again, which checks its login 
 _STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-@routes.get("/alerts", response_model=shapes.Alerts, openapi_extra=least("viewer"))
+@routes.get("/alerts", response_model=schemas.Alerts, openapi_extra=least("viewer"))
 def list_alerts(
-    parts: CurrentParts,
+    plane: CurrentPlane,
     *,
     rule_id: OfRule = None,
     key: Annotated[str, Query(max_length=200)] = "",
@@ -61,13 +61,13 @@ def list_alerts(
     `next` continues the search.
     """
     wanted = AlertFilter(rule_id, key, shadow, corrections, snoozed)
-    page = parts.alerts.page(wanted, _place(before), limit)
-    marks = parts.service.marks([each.facts.alert_id for each in page.alerts])
-    text, snoozing = AlertText(parts.memory), parts.snoozing()
+    page = plane.alerts.page(wanted, _place(before), limit)
+    marks = plane.service.marks([each.facts.alert_id for each in page.alerts])
+    encoder, snoozing = AlertEncoder(plane.memory), plane.snoozing()
     shown = [each.with_snooze(snoozing) for each in page.alerts]
-    items = b",".join(text.write(each, marks.get(each.facts.alert_id)) for each in shown)
+    items = b",".join(encoder.encode(each, marks.get(each.facts.alert_id)) for each in shown)
     rest = {
-        "next": None if page.next is None else position_text(page.next),
+        "next": None if page.next is None else encode_position(page.next),
         "searchedTo": page.searched_to_ms,
         "missing": f"retention has deleted older alerts from {' and '.join(page.lost)}" if page.lost else None,
     }
@@ -81,77 +81,82 @@ def list_alerts(
     openapi_extra=least("viewer"),
 )
 async def stream(
-    parts: CurrentParts, last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)] = None
+    plane: CurrentPlane,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)] = None,
 ) -> Response:
     """Stream events: `alert` (Alert), `alerts` (AlertBatch), `correction` (CorrectionEvent), `operation` (Activation),
     `rules` (RuleChanged), `progress` (ProgressPoint), `gap` (Gap). With `Last-Event-ID`, the stream resumes after that
     event."""
     since = FeedPlace.of(last_event_id) if last_event_id else None
-    if parts.hub.full:
+    if plane.hub.full:
         raise WebError(503, "the event stream has too many readers; try again later")
     # The records that a server reads when it starts are not new events.
-    if not await _caught_up(parts.feed):
+    if not await _caught_up(plane.feed):
         raise WebError(503, "the server is still reading the latest alerts; try again later")
     await asyncio.sleep(_POLL_INTERVAL_S)  # the last events are on their way to the hub
-    return StreamingResponse(parts.hub.read(since, _STREAM_S), 200, _STREAM_HEADERS, "text/event-stream")
+    return StreamingResponse(plane.hub.read(since, _STREAM_S), 200, _STREAM_HEADERS, "text/event-stream")
 
 
-@routes.get("/alerts/{alert_id}/evidence", response_model=views.Evidence, openapi_extra=least("viewer"))
-def get_evidence(parts: CurrentParts, alert_id: AlertId, position: Position = None) -> Response:
+@routes.get("/alerts/{alert_id}/evidence", response_model=read_models.Evidence, openapi_extra=least("viewer"))
+def get_evidence(plane: CurrentPlane, alert_id: AlertId, position: Position = None) -> Response:
     """Read the transactions of an alert's window from the broker. `position` locates an alert that is not in memory."""
-    return answer(parts.evidence.read(_alert(parts, alert_id, position).json))
+    return answer(plane.evidence.read(_alert(plane, alert_id, position).json))
 
 
-@routes.put("/alerts/{alert_id}/mark", response_model=views.Mark, openapi_extra=least("analyst"))
+@routes.put("/alerts/{alert_id}/mark", response_model=read_models.Mark, openapi_extra=least("analyst"))
 def mark_alert(
-    parts: CurrentParts, who: CurrentActor, alert_id: AlertId, body: shapes.MarkRequest, position: Position = None
+    plane: CurrentPlane,
+    who: CurrentActor,
+    alert_id: AlertId,
+    body: schemas.MarkRequest,
+    position: Position = None,
 ) -> Response:
     """Mark an alert as fraud or not fraud. `position` locates an alert that is not in memory."""
-    facts = _alert(parts, alert_id, position).facts
-    mark = parts.service.mark(who, facts.alert_id, facts.rule_id, facts.rule_version, body.verdict)
-    parts.marks.forget()
+    facts = _alert(plane, alert_id, position).facts
+    mark = plane.service.mark(who, facts.alert_id, facts.rule_id, facts.rule_version, body.verdict)
+    plane.marks.forget()
     return answer(mark)
 
 
 @routes.delete("/alerts/{alert_id}/mark", status_code=204, openapi_extra=least("analyst"))
-def unmark_alert(parts: CurrentParts, who: CurrentActor, alert_id: AlertId) -> Response:
+def unmark_alert(plane: CurrentPlane, who: CurrentActor, alert_id: AlertId) -> Response:
     """Remove the mark of an alert."""
-    parts.service.unmark(who, alert_id.lower())
-    parts.marks.forget()
+    plane.service.unmark(who, alert_id.lower())
+    plane.marks.forget()
     return nothing()
 
 
-@routes.get("/snoozes", response_model=shapes.Snoozes, openapi_extra=least("viewer"))
-def list_snoozes(parts: CurrentParts) -> Response:
+@routes.get("/snoozes", response_model=schemas.Snoozes, openapi_extra=least("viewer"))
+def list_snoozes(plane: CurrentPlane) -> Response:
     """List the snoozes in force."""
-    return answer(shapes.Snoozes(items=list(parts.service.snoozes())))
+    return answer(schemas.Snoozes(items=list(plane.service.snoozes())))
 
 
-@routes.post("/snoozes", status_code=201, response_model=views.Snooze, openapi_extra=least("analyst"))
-def snooze(parts: CurrentParts, who: CurrentActor, body: shapes.SnoozeRequest) -> Response:
+@routes.post("/snoozes", status_code=201, response_model=read_models.Snooze, openapi_extra=least("analyst"))
+def snooze(plane: CurrentPlane, who: CurrentActor, body: schemas.SnoozeRequest) -> Response:
     """Hide alerts of a rule, or of one key of it, from the list until a time."""
-    made = parts.service.snooze(who, body.rule_id, body.key, body.until, body.reason)
-    parts.snoozing.forget()
+    made = plane.service.snooze(who, body.rule_id, body.key, body.until, body.reason)
+    plane.snoozing.forget()
     return answer(made, 201)
 
 
 @routes.delete("/snoozes/{snooze_id}", status_code=204, openapi_extra=least("analyst"))
-def end_snooze(parts: CurrentParts, who: CurrentActor, snooze_id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
+def end_snooze(plane: CurrentPlane, who: CurrentActor, snooze_id: Annotated[int, Path(ge=1, le=MAX_ID)]) -> Response:
     """End a snooze now."""
-    parts.service.unsnooze(who, snooze_id)
-    parts.snoozing.forget()
+    plane.service.unsnooze(who, snooze_id)
+    plane.snoozing.forget()
     return nothing()
 
 
-@routes.get("/quality", response_model=shapes.QualityTable, openapi_extra=least("viewer"))
-def quality(parts: CurrentParts) -> Response:
+@routes.get("/quality", response_model=schemas.QualityTable, openapi_extra=least("viewer"))
+def quality(plane: CurrentPlane) -> Response:
     """Read the quality of each rule, over the alerts in memory."""
-    marks, flooding = parts.marks(), parts.guard.flooding
+    marks, flooding = plane.marks(), plane.guard.flooding
     items = [
         _quality(each, marks.get(each.rule_id, (0, 0)), flooding=each.rule_id in flooding)
-        for each in parts.fire_stats()
+        for each in plane.fire_stats()
     ]
-    return answer(shapes.QualityTable(items=items))
+    return answer(schemas.QualityTable(items=items))
 
 
 async def _caught_up(feed: FeedReader) -> bool:
@@ -165,29 +170,29 @@ async def _caught_up(feed: FeedReader) -> bool:
     return True
 
 
-def _alert(parts: Parts, alert_id: str, position: str | None) -> FeedAlert:
-    found = parts.alerts.alert(alert_id.lower(), _place(position))
+def _alert(plane: ControlPlane, alert_id: str, position: str | None) -> FeedAlert:
+    found = plane.alerts.alert(alert_id.lower(), _place(position))
     if found is None:
         raise NotFound("this alert is not in memory: send the position of an older alert")
     return found
 
 
 def _place(text: str | None) -> tuple[int, int, int] | None:
-    place = None if text is None else position_of(text)
+    place = None if text is None else parse_position(text)
     if text is not None and place is None:
         raise WebError(422, f"{text!a} is not the position of an alert")
     return place
 
 
-def _quality(fired: RuleFireStats, marks: tuple[int, int], *, flooding: bool) -> shapes.QualityRow:
+def _quality(fired: RuleFireStats, marks: tuple[int, int], *, flooding: bool) -> schemas.QualityRow:
     marked = rows.quality_of(fired.alerts, marks)
-    return shapes.QualityRow(
+    return schemas.QualityRow(
         rule_id=fired.rule_id,
         alerts=fired.alerts,
         per_hour=fired.per_hour,
         fraud=marked.fraud,
         not_fraud=marked.not_fraud,
         precision=marked.precision,
-        overlap=[shapes.Overlap(rule_id=other, share=share) for other, share in fired.overlap],
+        overlap=[schemas.Overlap(rule_id=other, share=share) for other, share in fired.overlap],
         flooding=flooding,
     )

@@ -9,16 +9,16 @@ import msgspec
 from fastapi import Path, Query, Response
 
 from fraud_ops.airflow_ui.runbooks import runbook_path
-from fraud_ops.control_plane.domain.views import RuleInput
+from fraud_ops.control_plane.domain.read_models import RuleInput
 from fraud_ops.control_plane.feed.events import FeedQuarantine
 from fraud_ops.control_plane.service.panel import Panel
 from fraud_ops.control_plane.service.whatif import WhatIfQuestion, WhatIfRun, WhatIfStatus
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.convert import point_of
-from fraud_ops.control_plane.web.dependencies import CurrentParts
+from fraud_ops.control_plane.web.dependencies import CurrentPlane
 from fraud_ops.control_plane.web.problems import WebError, problem
 from fraud_ops.control_plane.web.routing import least, router
-from fraud_ops.control_plane.web.schemas import detector as shapes
+from fraud_ops.control_plane.web.schemas import detector as schemas
 from fraud_ops.verdicts.verdict import Health
 from fraud_rules.batch.whatif.place import report_name
 from fraud_rules.codec.rules.codec import encode_document
@@ -32,62 +32,62 @@ routes = router("detector")
 _REPORTS = "/fraud-reports/whatif/"
 
 
-@routes.get("/progress", response_model=shapes.Progress, openapi_extra=least("viewer"))
-def progress(parts: CurrentParts, minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> Response:
+@routes.get("/progress", response_model=schemas.Progress, openapi_extra=least("viewer"))
+def progress(plane: CurrentPlane, minutes: Annotated[int, Query(ge=1, le=60)] = 15) -> Response:
     """Read the detector's verdict, rate, lag and latency, and its late and quarantined records."""
-    status = parts.panel.status()
+    status = plane.panel.status()
     return answer(
-        shapes.Progress(
-            status=None if status is None else shapes.DetectorState.model_validate(msgspec.to_builtins(status)),
-            liveness=_liveness(parts.panel),
-            gap_ms=parts.panel.longest_silence_ms,
-            points=[point_of(group, before_ms) for group, before_ms in parts.panel.history(minutes)],
-            late=[shapes.LateTransaction.model_validate(each) for each in reversed(parts.memory.late)],
-            quarantine=[_refused(each) for each in reversed(parts.memory.quarantine)],
-            readers=[shapes.ReaderShown.model_validate(each) for each in parts.readers.states],
-            faults=[shapes.Fault(thread=name, fault=fault) for name, fault in parts.faults().items()],
+        schemas.Progress(
+            status=None if status is None else schemas.DetectorState.model_validate(msgspec.to_builtins(status)),
+            liveness=_liveness(plane.panel),
+            gap_ms=plane.panel.longest_silence_ms,
+            points=[point_of(group, before_ms) for group, before_ms in plane.panel.history(minutes)],
+            late=[schemas.LateTransaction.model_validate(each) for each in reversed(plane.memory.late)],
+            quarantine=[_refused(each) for each in reversed(plane.memory.quarantine)],
+            readers=[schemas.ReaderShown.model_validate(each) for each in plane.readers.states],
+            faults=[schemas.Fault(thread=name, fault=fault) for name, fault in plane.faults().items()],
             unreadable=skipped_by_topic(),
         )
     )
 
 
-@routes.get("/liveness", response_model=shapes.Liveness, openapi_extra=least("viewer"))
-def get_liveness(parts: CurrentParts) -> Response:
+@routes.get("/liveness", response_model=schemas.Liveness, openapi_extra=least("viewer"))
+def get_liveness(plane: CurrentPlane) -> Response:
     """Read whether the detector evaluates payments now. Each page requests this every few seconds."""
-    return answer(_liveness(parts.panel))
+    return answer(_liveness(plane.panel))
 
 
-@routes.post("/whatif", status_code=202, response_model=shapes.WhatIfStarted, openapi_extra=least("analyst"))
-def start_what_if(parts: CurrentParts, body: shapes.WhatIfRequest) -> Response:
+@routes.post("/whatif", status_code=202, response_model=schemas.WhatIfStarted, openapi_extra=least("analyst"))
+def start_what_if(plane: CurrentPlane, body: schemas.WhatIfRequest) -> Response:
     """Start the evaluation of a rule over past days. It publishes nothing."""
     if (body.document is None) == (body.text is None):
         raise WebError(422, "send the rule in one form: document or text")
-    validated = parts.service.validate(RuleInput(document=body.document, text=body.text))
+    validated = plane.service.validate(RuleInput(document=body.document, text=body.text))
     if not validated.valid or validated.document is None:
         return problem(422, "the rule is not valid", validated.reasons)
     if not all(limit.is_finite() and abs(limit.adjusted()) <= _DIGITS for limit in body.limits or ()):
         raise WebError(422, f"limits must be finite numbers of at most {_DIGITS} digits")
     record = encode_document({**validated.document, "ruleState": "ACTIVE"})
-    run = parts.what_ifs.start(WhatIfQuestion(record, body.days, tuple(body.limits or ()), body.windows))
-    return answer(shapes.WhatIfStarted(id=run.id), 202)
+    run = plane.what_ifs.start(WhatIfQuestion(record, body.days, tuple(body.limits or ()), body.windows))
+    return answer(schemas.WhatIfStarted(id=run.id), 202)
 
 
-@routes.get("/whatif/{what_if_id}", response_model=shapes.WhatIf, openapi_extra=least("analyst"))
-def get_what_if(parts: CurrentParts, what_if_id: Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]) -> Response:
+@routes.get("/whatif/{what_if_id}", response_model=schemas.WhatIf, openapi_extra=least("analyst"))
+def get_what_if(plane: CurrentPlane, what_if_id: Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]) -> Response:
     """Read the progress and the result of a what-if."""
-    return answer(_what_if(parts.what_ifs.get(what_if_id)))
+    return answer(_what_if(plane.what_ifs.get(what_if_id)))
 
 
-def _liveness(panel: Panel) -> shapes.Liveness:
+def _liveness(panel: Panel) -> schemas.Liveness:
     seen, verdict = panel.liveness(), panel.verdict()
-    return shapes.Liveness(
+    return schemas.Liveness(
         severity=seen.severity.value,
         at=seen.at_ms,
         since=seen.since_ms,
         asked=seen.asked_ms,
         waiting=seen.waiting,
         starts=seen.starts,
-        verdict=shapes.VerdictShown(
+        verdict=schemas.VerdictShown(
             name=verdict.health.value,
             tone=_tone(verdict.health, seen.severity),
             reasons=list(verdict.reasons),
@@ -106,9 +106,9 @@ _DIGITS = 38
 _result = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 
-def _refused(seen: FeedQuarantine) -> shapes.Quarantined:
+def _refused(seen: FeedQuarantine) -> schemas.Quarantined:
     said = dict(seen.headers)
-    return shapes.Quarantined(
+    return schemas.Quarantined(
         reason=said.get("reason", ""),
         detail=said.get("detail", ""),
         topic=said.get("topic", ""),
@@ -124,10 +124,10 @@ def _whole(text: str | None) -> int:
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 19 else -1
 
 
-def _what_if(run: WhatIfRun) -> shapes.WhatIf:
+def _what_if(run: WhatIfRun) -> schemas.WhatIf:
     result = None if run.result is None else _result(run.result)
     done = run.status in (WhatIfStatus.DONE, WhatIfStatus.FAILED)
-    return shapes.WhatIf(
+    return schemas.WhatIf(
         id=run.id,
         status=run.status.value,
         progress={WhatIfStatus.WAITING: 0.0, WhatIfStatus.RUNNING: 0.5}.get(run.status, 1.0) if not done else 1.0,

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Header, Path, Query, Response
 
-from fraud_ops.control_plane.domain import views
+from fraud_ops.control_plane.domain import read_models
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.views import RuleInput, RuleWithForms
+from fraud_ops.control_plane.domain.read_models import RuleInput, RuleWithForms
 from fraud_ops.control_plane.web import rows
 from fraud_ops.control_plane.web.answer import answer
 from fraud_ops.control_plane.web.auth import CurrentActor
 from fraud_ops.control_plane.web.convert import activation_of
-from fraud_ops.control_plane.web.dependencies import CurrentParts
+from fraud_ops.control_plane.web.dependencies import CurrentPlane
 from fraud_ops.control_plane.web.problems import WebError
 from fraud_ops.control_plane.web.routing import least, router
 from fraud_ops.control_plane.web.schemas import rules as schemas
@@ -43,70 +43,70 @@ _MEDIA_TYPES = {RuleFormat.JSON: "application/json", RuleFormat.YAML: "applicati
 
 @routes.get("/rules", response_model=schemas.Rules, openapi_extra=least("viewer"))
 def list_rules(
-    parts: CurrentParts,
+    plane: CurrentPlane,
     state: StateName | None = None,
     q: Annotated[str, Query(max_length=200)] = "",
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     cursor: Cursor = None,
 ) -> Response:
     """List rules by id. `q` searches id, name, description and owner. Deleted rules appear only with `state=DELETE`."""
-    page = parts.service.rules(state=state, query=q, limit=limit, cursor=cursor)
-    return answer(schemas.Rules(items=rows.rows(parts, page.items), next=page.next))
+    page = plane.service.rules(state=state, query=q, limit=limit, cursor=cursor)
+    return answer(schemas.Rules(items=rows.rows(plane, page.items), next=page.next))
 
 
 @routes.post("/rules", status_code=201, response_model=schemas.RuleDetail, openapi_extra=least("analyst"))
-def create_rule(parts: CurrentParts, actor: CurrentActor, body: schemas.WriteRequest) -> Response:
+def create_rule(plane: CurrentPlane, actor: CurrentActor, body: schemas.WriteRequest) -> Response:
     """Save a new rule as a draft. A rule without a `ruleId` gets a free id."""
-    return rows.detail(parts, parts.service.create(actor, _rule_input(body), body.comment), 201)
+    return rows.detail(plane, plane.service.create(actor, _rule_input(body), body.comment), 201)
 
 
-@routes.post("/rules/validate", response_model=views.Validation, openapi_extra=least("analyst"))
-def validate_rule(parts: CurrentParts, body: schemas.ValidateRequest) -> Response:
+@routes.post("/rules/validate", response_model=read_models.Validation, openapi_extra=least("analyst"))
+def validate_rule(plane: CurrentPlane, body: schemas.ValidateRequest) -> Response:
     """Validate a rule and list all faults. This saves nothing."""
-    return answer(parts.service.validate(_rule_input(body), body.rule_id))
+    return answer(plane.service.validate(_rule_input(body), body.rule_id))
 
 
 @routes.get("/refused-records", response_model=schemas.RefusedRecords, openapi_extra=least("viewer"))
-def list_refused_records(parts: CurrentParts) -> Response:
+def list_refused_records(plane: CurrentPlane) -> Response:
     """List the newest 50 records of the rule log that the detector rejected, with its reasons, newest first."""
-    return answer(schemas.RefusedRecords(items=[activation_of(each) for each in parts.memory.refused()]))
+    return answer(schemas.RefusedRecords(items=[activation_of(each) for each in plane.memory.refused()]))
 
 
 @routes.get("/rules/{rule_id}", response_model=schemas.RuleDetail, openapi_extra=least("viewer"))
-def get_rule(parts: CurrentParts, rule_id: Id) -> Response:
+def get_rule(plane: CurrentPlane, rule_id: Id) -> Response:
     """Read a rule, with its revision as the ETag."""
-    return rows.detail(parts, parts.service.rule(rule_id))
+    return rows.detail(plane, plane.service.rule(rule_id))
 
 
 @routes.put(
     "/rules/{rule_id}", response_model=schemas.RuleDetail, responses=_AWAITS_APPROVAL, openapi_extra=least("analyst")
 )
 def edit_rule(
-    parts: CurrentParts, actor: CurrentActor, rule_id: Id, body: schemas.WriteRequest, if_match: IfMatch = None
+    plane: CurrentPlane, actor: CurrentActor, rule_id: Id, body: schemas.WriteRequest, if_match: IfMatch = None
 ) -> Response:
     """Save a new revision, or request it if it needs approval (202)."""
     revision = _revision_read(if_match)
     return _change_response(
-        parts, parts.service.edit(actor, rule_id, revision, _rule_input(body), body.comment), revision
+        plane, plane.service.edit(actor, rule_id, revision, _rule_input(body), body.comment), revision
     )
 
 
 @routes.get("/rules/{rule_id}/versions", response_model=schemas.Versions, openapi_extra=least("viewer"))
-def list_versions(parts: CurrentParts, rule_id: Id, before: Before = None, limit: Limit = 100) -> Response:
+def list_versions(plane: CurrentPlane, rule_id: Id, before: Before = None, limit: Limit = 100) -> Response:
     """List the revisions, newest first."""
-    page = parts.service.revisions(rule_id, limit=limit, before=before)
-    return answer(schemas.Versions(items=rows.revisions(parts, rule_id, page.items), next=page.next))
+    page = plane.service.revisions(rule_id, limit=limit, before=before)
+    return answer(schemas.Versions(items=rows.revisions(plane, rule_id, page.items), next=page.next))
 
 
 @routes.get("/rules/{rule_id}/diff", response_model=schemas.Diff, openapi_extra=least("viewer"))
 def diff_versions(
-    parts: CurrentParts,
+    plane: CurrentPlane,
     rule_id: Id,
     since: Annotated[Revision, Query(alias="from")],
     until: Annotated[Revision, Query(alias="to")],
 ) -> Response:
     """Compare two revisions."""
-    return answer(schemas.Diff(changes=parts.service.diff(rule_id, since, until)))
+    return answer(schemas.Diff(changes=plane.service.diff(rule_id, since, until)))
 
 
 @routes.post(
@@ -116,12 +116,12 @@ def diff_versions(
     openapi_extra=least("analyst"),
 )
 def change_state(
-    parts: CurrentParts, actor: CurrentActor, rule_id: Id, body: schemas.StateRequest, if_match: IfMatch = None
+    plane: CurrentPlane, actor: CurrentActor, rule_id: Id, body: schemas.StateRequest, if_match: IfMatch = None
 ) -> Response:
     """Change the state of a rule, or request the change if it needs approval (202)."""
     revision = _revision_read(if_match)
     return _change_response(
-        parts, parts.service.change_state(actor, rule_id, revision, body.state, body.comment), revision
+        plane, plane.service.change_state(actor, rule_id, revision, body.state, body.comment), revision
     )
 
 
@@ -132,44 +132,48 @@ def change_state(
     openapi_extra=least("analyst"),
 )
 def roll_back(
-    parts: CurrentParts, actor: CurrentActor, rule_id: Id, body: schemas.RollbackRequest, if_match: IfMatch = None
+    plane: CurrentPlane,
+    actor: CurrentActor,
+    rule_id: Id,
+    body: schemas.RollbackRequest,
+    if_match: IfMatch = None,
 ) -> Response:
     """Save an old revision's document as a new revision, or request it if it needs approval (202)."""
     revision = _revision_read(if_match)
     return _change_response(
-        parts, parts.service.rollback(actor, rule_id, revision, body.revision, body.comment), revision
+        plane, plane.service.rollback(actor, rule_id, revision, body.revision, body.comment), revision
     )
 
 
 @routes.get("/approvals", response_model=schemas.Approvals, openapi_extra=least("viewer"))
 def list_approvals(
-    parts: CurrentParts,
+    plane: CurrentPlane,
     *,
     open_only: Annotated[bool, Query(alias="open")] = True,
     before: Before = None,
     limit: Limit = 100,
 ) -> Response:
     """List the requests for approval that are open; with `open=false`, also those that are decided."""
-    page = parts.service.approvals(open_only=open_only, limit=limit, before=before)
+    page = plane.service.approvals(open_only=open_only, limit=limit, before=before)
     return answer(schemas.Approvals(items=list(page.items), next=page.next))
 
 
-@routes.post("/approvals/{approval_id}/approve", response_model=views.Approval, openapi_extra=least("approver"))
-def approve(parts: CurrentParts, actor: CurrentActor, approval_id: Id, body: schemas.Decision) -> Response:
+@routes.post("/approvals/{approval_id}/approve", response_model=read_models.Approval, openapi_extra=least("approver"))
+def approve(plane: CurrentPlane, actor: CurrentActor, approval_id: Id, body: schemas.Decision) -> Response:
     """Approve a request: the change takes effect."""
-    return answer(parts.service.decide(actor, approval_id, approve=True, comment=body.comment))
+    return answer(plane.service.decide(actor, approval_id, approve=True, comment=body.comment))
 
 
-@routes.post("/approvals/{approval_id}/reject", response_model=views.Approval, openapi_extra=least("analyst"))
-def reject(parts: CurrentParts, actor: CurrentActor, approval_id: Id, body: schemas.Decision) -> Response:
+@routes.post("/approvals/{approval_id}/reject", response_model=read_models.Approval, openapi_extra=least("analyst"))
+def reject(plane: CurrentPlane, actor: CurrentActor, approval_id: Id, body: schemas.Decision) -> Response:
     """Reject a request. Users who are not approvers may only withdraw their own requests."""
-    return answer(parts.service.decide(actor, approval_id, approve=False, comment=body.comment))
+    return answer(plane.service.decide(actor, approval_id, approve=False, comment=body.comment))
 
 
-@routes.post("/controls", status_code=202, response_model=views.ControlResult, openapi_extra=least("admin"))
-def send_control(parts: CurrentParts, actor: CurrentActor, body: schemas.ControlRequest) -> Response:
+@routes.post("/controls", status_code=202, response_model=read_models.ControlResult, openapi_extra=least("admin"))
+def send_control(plane: CurrentPlane, actor: CurrentActor, body: schemas.ControlRequest) -> Response:
     """Send a control for all rules or all state. Destructive controls need `confirm`."""
-    return answer(parts.service.control(actor, body.control.value, body.confirm, body.comment), 202)
+    return answer(plane.service.control(actor, body.control.value, body.confirm, body.comment), 202)
 
 
 @routes.get(
@@ -179,18 +183,18 @@ def send_control(parts: CurrentParts, actor: CurrentActor, body: schemas.Control
     openapi_extra=least("viewer"),
 )
 def export_rules(
-    parts: CurrentParts, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
+    plane: CurrentPlane, form: Annotated[Literal["json", "yaml", "text"], Query(alias="format")] = "yaml"
 ) -> Response:
     """Export all rules but drafts and deleted rules, as a file for `import`."""
     rule_format = RuleFormat(form)
     suffix = "txt" if rule_format is RuleFormat.TEXT else rule_format.value
     headers = {"Content-Disposition": f'attachment; filename="rules.{suffix}"'}
-    return Response(parts.service.export(rule_format), 200, headers, f"{_MEDIA_TYPES[rule_format]}; charset=utf-8")
+    return Response(plane.service.export(rule_format), 200, headers, f"{_MEDIA_TYPES[rule_format]}; charset=utf-8")
 
 
-@routes.post("/import", response_model=views.ImportResult, openapi_extra=least("analyst"))
+@routes.post("/import", response_model=read_models.ImportResult, openapi_extra=least("analyst"))
 def import_rules(
-    parts: CurrentParts,
+    plane: CurrentPlane,
     actor: CurrentActor,
     body: schemas.ImportRequest,
     *,
@@ -198,15 +202,15 @@ def import_rules(
 ) -> Response:
     """Import a file of rules, all of it or nothing. New rules become drafts."""
     form = None if body.format is None else RuleFormat(body.format)
-    return answer(parts.service.import_rules(actor, body.content, form, body.comment, dry_run=dry_run))
+    return answer(plane.service.import_rules(actor, body.content, form, body.comment, dry_run=dry_run))
 
 
 @routes.get("/operations", response_model=schemas.Operations, openapi_extra=least("viewer"))
 def list_operations(
-    parts: CurrentParts, after_version: Annotated[int, Query(alias="afterVersion", ge=-1, le=MAX_ID)] = -1
+    plane: CurrentPlane, after_version: Annotated[int, Query(alias="afterVersion", ge=-1, le=MAX_ID)] = -1
 ) -> Response:
     """List the detector's reports about records of the rule log after this version; at most a thousand."""
-    found = parts.memory.operations_after(after_version)
+    found = plane.memory.operations_after(after_version)
     return answer(schemas.Operations(items=[activation_of(each) for each in found]))
 
 
@@ -228,7 +232,7 @@ def _revision_read(if_match: str | None) -> int:
     return int(found[1])
 
 
-def _change_response(parts: CurrentParts, rule: RuleWithForms, revision: int) -> Response:
+def _change_response(plane: CurrentPlane, rule: RuleWithForms, revision: int) -> Response:
     """Build the response to a change: 202 if the rule is unchanged because the change waits for approval."""
     awaits_approval = rule.row.pending is not None and rule.row.revision == revision
-    return rows.detail(parts, rule, 202 if awaits_approval else 200)
+    return rows.detail(plane, rule, 202 if awaits_approval else 200)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from fraud_ops.control_plane.domain.read_models import AuditRow, Binding, DriftDifference, EpochMs
 from fraud_ops.control_plane.domain.roles import Permission, Role
-from fraud_ops.control_plane.domain.views import AuditRow, Binding, DriftDifference, EpochMs
-from fraud_ops.control_plane.web.schemas.base import Request, Shape
+from fraud_ops.control_plane.web.schemas.base import Request, ResponseModel
 
 __all__ = [
     "Audits", "BindingRequest", "Bindings", "Drift",
@@ -14,7 +14,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Me(Shape):
+class Me(ResponseModel):
     """The user and the user's permissions. A user without a role can read nothing else until an admin binds a role."""
 
     user: str
@@ -24,7 +24,7 @@ class Me(Shape):
     can: list[Permission]
 
 
-class FieldShown(Shape):
+class FieldShown(ResponseModel):
     """A field of the transaction schema."""
 
     name: str
@@ -33,7 +33,7 @@ class FieldShown(Shape):
     aliases: list[str]
 
 
-class SchemaShown(Shape):
+class SchemaShown(ResponseModel):
     """The fields, aggregators, operators and members that rules may use. `limits` has inclusive bounds by name."""
 
     fields: list[FieldShown]
@@ -45,7 +45,7 @@ class SchemaShown(Shape):
     limits: dict[str, int]
 
 
-class Bindings(Shape):
+class Bindings(ResponseModel):
     """The role bindings, by user."""
 
     items: list[Binding]
@@ -57,14 +57,14 @@ class BindingRequest(Request):
     role: Role
 
 
-class Audits(Shape):
+class Audits(ResponseModel):
     """A page of the audit log, newest first. `next` is the `before` of the next page."""
 
     items: list[AuditRow]
     next: str | None
 
 
-class Drift(Shape):
+class Drift(ResponseModel):
     """Whether the store has read the whole rule log and has the same rules."""
 
     in_step: bool

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from fraud_ops.control_plane.domain.views import EpochMs, Mark, MarkVerdict, Snooze
-from fraud_ops.control_plane.web.schemas.base import Document, Request, RuleId, Shape
+from fraud_ops.control_plane.domain.read_models import EpochMs, Mark, MarkVerdict, Snooze
+from fraud_ops.control_plane.web.schemas.base import Document, Request, ResponseModel, RuleId
 
 __all__ = [
     "Alert", "AlertBatch", "Alerts", "Correction", "CorrectionEvent", "Gap", "MarkRequest",
@@ -18,14 +18,14 @@ __all__ = [
 Key = dict[str, int | str]
 
 
-class Correction(Shape):
+class Correction(ResponseModel):
     """The result of the re-evaluation of the day: the alert was missing (ADDED) or wrong (RETRACTED)."""
 
     kind: Literal["ADDED", "RETRACTED"]
     time: EpochMs
 
 
-class Alert(Shape):
+class Alert(ResponseModel):
     """An alert as published, with its correction, mark and snooze. A page of older alerts begins at `position`."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="allow")
@@ -53,7 +53,7 @@ class Alert(Shape):
     snoozed: bool
 
 
-class Alerts(Shape):
+class Alerts(ResponseModel):
     """A page of alerts, newest first. `next` is the `before` of the next page."""
 
     items: list[Alert]
@@ -62,14 +62,14 @@ class Alerts(Shape):
     missing: str | None = Field(description="At the end of the list: the alerts that retention has deleted.")
 
 
-class AlertBatch(Shape):
+class AlertBatch(ResponseModel):
     """A bundle of alerts on the stream: `count` alerts, of which `items` has the newest."""
 
     items: list[Alert]
     count: int
 
 
-class CorrectionEvent(Shape):
+class CorrectionEvent(ResponseModel):
     """A correction on the stream. `alert` is the alert, if the correction carries it."""
 
     alert_id: str
@@ -79,7 +79,7 @@ class CorrectionEvent(Shape):
     alert: Alert | None
 
 
-class Gap(Shape):
+class Gap(ResponseModel):
     """Memory lacks the events that the reader missed: load the alerts again."""
 
     from_: str = Field(alias="from")
@@ -100,20 +100,20 @@ class SnoozeRequest(Request):
     reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
-class Snoozes(Shape):
+class Snoozes(ResponseModel):
     """The snoozes that have not expired."""
 
     items: list[Snooze]
 
 
-class Overlap(Shape):
+class Overlap(ResponseModel):
     """Another rule that fires for the same transactions, with the share of this rule's alerts."""
 
     rule_id: int
     share: float
 
 
-class QualityRow(Shape):
+class QualityRow(ResponseModel):
     """The quality of a rule, over the alerts in memory."""
 
     rule_id: int
@@ -126,7 +126,7 @@ class QualityRow(Shape):
     flooding: bool
 
 
-class QualityTable(Shape):
+class QualityTable(ResponseModel):
     """The quality of all rules with alerts, by rule."""
 
     items: list[QualityRow]

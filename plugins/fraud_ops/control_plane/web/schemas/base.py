@@ -7,9 +7,9 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from fraud_ops.control_plane.domain.views import ProblemReason
+from fraud_ops.control_plane.domain.read_models import ProblemReason
 
-__all__ = ["MAX_ID", "Comment", "Document", "Problem", "Request", "RuleId", "RuleText", "Shape"]
+__all__ = ["MAX_ID", "Comment", "Document", "Problem", "Request", "ResponseModel", "RuleId", "RuleText"]
 
 MAX_ID = 2**63 - 1
 
@@ -21,7 +21,7 @@ RuleText: TypeAlias = Annotated[str, Field(max_length=32_768)]
 """The one-line text form."""
 
 
-class Shape(BaseModel):
+class ResponseModel(BaseModel):
     """The base of response bodies."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
@@ -33,7 +33,7 @@ class Request(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid")
 
 
-class Problem(Shape):
+class Problem(ResponseModel):
     """An error (RFC 9457). `type` is a path of this server, stable for each kind of error."""
 
     type: str

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from fraud_ops.control_plane.domain.views import EpochMs, ReadModel
-from fraud_ops.control_plane.web.schemas.base import Document, Request, RuleText, Shape
+from fraud_ops.control_plane.domain.read_models import EpochMs, ReadModel
+from fraud_ops.control_plane.web.schemas.base import Document, Request, ResponseModel, RuleText
 
 __all__ = [
     "DetectorState", "Fault", "GroupingLateness", "LateTransaction", "Liveness",
@@ -17,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Traffic(Shape):
+class Traffic(ResponseModel):
     """The records read since a time: `rows` transactions, of which `late` are late, and the unreadable `quarantined`,
     which `rows` does not count."""
 
@@ -27,7 +27,7 @@ class Traffic(Shape):
     quarantined: int
 
 
-class DetectorState(Shape):
+class DetectorState(ResponseModel):
     """The figures of the last batch. Rate, latency and batch duration cover the ten seconds before it, `recent` the
     five minutes before it."""
 
@@ -47,7 +47,7 @@ class DetectorState(Shape):
     since_start: Traffic | None
 
 
-class VerdictShown(Shape):
+class VerdictShown(ResponseModel):
     """The health verdict, its reasons, and the path of its runbook. `tone` is good only if payments are evaluated."""
 
     name: str
@@ -56,7 +56,7 @@ class VerdictShown(Shape):
     runbook: str
 
 
-class Liveness(Shape):
+class Liveness(ResponseModel):
     """Whether the detector evaluates payments at `at`, as `fraud_rules.monitoring.liveness` defines it.
 
     `since` is the end of the last batch, null if no batch has ended. `asked` is the time of the first requested start.
@@ -72,7 +72,7 @@ class Liveness(Shape):
     verdict: VerdictShown
 
 
-class ProgressPoint(Shape):
+class ProgressPoint(ResponseModel):
     """A batch: its rate, its lag, and its latency from append to readable alert, in ms."""
 
     time: EpochMs
@@ -99,7 +99,7 @@ class LateTransaction(ReadModel):
     append_ms: EpochMs = Field(serialization_alias="time")
 
 
-class Quarantined(Shape):
+class Quarantined(ResponseModel):
     """An unreadable record: its place, the reason, and its first bytes as text."""
 
     reason: str
@@ -126,14 +126,14 @@ class ReaderShown(ReadModel):
     fault: str | None
 
 
-class Fault(Shape):
+class Fault(ResponseModel):
     """A thread of this API server whose work fails at the moment, and the reason."""
 
     thread: str
     fault: str
 
 
-class Progress(Shape):
+class Progress(ResponseModel):
     """The detector's panel. `status` is null before the detector's first report. Two points further apart than `gapMs`
     have an outage between them. `unreadable` counts the records that this API server has skipped, by topic."""
 
@@ -158,13 +158,13 @@ class WhatIfRequest(Request):
     windows: bool = True
 
 
-class WhatIfStarted(Shape):
+class WhatIfStarted(ResponseModel):
     """The id of a what-if that runs or waits for its turn."""
 
     id: str
 
 
-class WhatIf(Shape):
+class WhatIf(ResponseModel):
     """A what-if. `result` has the form of `fraud_rules.batch.whatif.result`, with the limit curve in `limits`."""
 
     id: str

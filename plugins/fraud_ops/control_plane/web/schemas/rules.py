@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fraud_ops.control_plane.domain.lifecycle import StateName
-from fraud_ops.control_plane.domain.views import (
+from fraud_ops.control_plane.domain.read_models import (
     Approval,
     Change,
     ControlName,
@@ -16,7 +16,7 @@ from fraud_ops.control_plane.domain.views import (
     Revision,
     StoredRule,
 )
-from fraud_ops.control_plane.web.schemas.base import Comment, Document, Request, RuleId, RuleText, Shape
+from fraud_ops.control_plane.web.schemas.base import Comment, Document, Request, ResponseModel, RuleId, RuleText
 
 __all__ = [
     "Activation",
@@ -42,7 +42,7 @@ __all__ = [
 MINUTES = 60
 
 
-class Activation(Shape):
+class Activation(ResponseModel):
     """The detector's report about a record of the rule log. PENDING: the detector has not reported yet."""
 
     log_version: int
@@ -53,20 +53,20 @@ class Activation(Shape):
     time: EpochMs | None
 
 
-class RefusedRecords(Shape):
+class RefusedRecords(ResponseModel):
     """The records of the rule log that the detector rejected, newest first."""
 
     items: list[Activation]
 
 
-class Approvals(Shape):
+class Approvals(ResponseModel):
     """A page of requests for approval, newest first."""
 
     items: list[Approval]
     next: str | None
 
 
-class Quality(Shape):
+class Quality(ResponseModel):
     """The alert marks of a rule. `precision` is the share of marked alerts that were fraud."""
 
     alerts: int
@@ -84,7 +84,7 @@ class RuleRow(StoredRule):
     quality: Quality
 
 
-class Rules(Shape):
+class Rules(ResponseModel):
     """A page of rules by id. `next` is the cursor of the next page."""
 
     items: list[RuleRow]
@@ -120,7 +120,7 @@ class ValidateRequest(Request):
     yaml: RuleText | None = None
 
 
-class Diff(Shape):
+class Diff(ResponseModel):
     """The differences between two revisions."""
 
     changes: list[Change]
@@ -132,7 +132,7 @@ class Version(Revision):
     activation: Activation | None
 
 
-class Versions(Shape):
+class Versions(ResponseModel):
     """A page of revisions, newest first."""
 
     items: list[Version]
@@ -175,7 +175,7 @@ class ImportRequest(Request):
     comment: Comment = ""
 
 
-class Operations(Shape):
+class Operations(ResponseModel):
     """The detector's reports about records of the rule log, by version."""
 
     items: list[Activation]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fraud_ops.operators.decisions import release_before
-from fraud_ops.verdicts.act import ActionKind, action_to_deploy, next_action
+from fraud_ops.verdicts.actions import ActionKind, action_to_deploy, next_action
 from fraud_ops.verdicts.health import assess_detector
 from fraud_ops.verdicts.until import Outcome, Until, outcome
 from fraud_ops.verdicts.verdict import Limits

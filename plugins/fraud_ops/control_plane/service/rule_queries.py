@@ -10,8 +10,16 @@ from sqlalchemy.orm import Session
 from fraud_ops.control_plane.domain.canonical import document_of
 from fraud_ops.control_plane.domain.errors import Invalid, NotFound
 from fraud_ops.control_plane.domain.lifecycle import StateName, transitions_from
+from fraud_ops.control_plane.domain.read_models import (
+    Approval,
+    Change,
+    Document,
+    Page,
+    Revision,
+    RuleWithForms,
+    StoredRule,
+)
 from fraud_ops.control_plane.domain.rule_input import RuleReader, differences
-from fraud_ops.control_plane.domain.views import Approval, Change, Document, Page, Revision, RuleWithForms, StoredRule
 from fraud_ops.control_plane.service.changes import head_of
 from fraud_ops.control_plane.store.models import ApprovalRow, RevisionRow, RuleHead
 from fraud_rules.codec.rules.export import RuleFormat, describe, export_documents
