@@ -1,16 +1,22 @@
-"""The rule log of a detector process: read from Kafka up to a pin, parsed once and kept in memory.
+"""The rule log of a detector process: read from Kafka up to a pin, and kept in memory.
 
-All processes get the same entries, because parsing is a pure function of a record, and the pin contains the records
+All processes get the same entries, because decoding is a pure function of a record, and the pin contains the records
 that the driver rejected because of the state budget.
+
+Each process reads the whole log at its start, so that the digest covers every record. Only the records that decide a
+rule set are decoded (`codec.rules.lazy`, `model.ruleset`): about one record for each rule in force, and a few more for
+deletions, controls and changes of a grouping. So a start costs about ten microseconds a record, and there is no file
+that could differ from the log.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from fraud_rules.codec.rules.codec import read_entry
+from fraud_rules.codec.rules.lazy import EntryReader
 from fraud_rules.errors import ConfigError, Reason, TopicUnsuitable
 from fraud_rules.kafka.reader import Record, TopicReader
 from fraud_rules.model.limits import RuleLimits
@@ -22,9 +28,22 @@ __all__ = ["Refusals", "RuleLog", "check_rule_log"]
 Refusals = Mapping[int, Sequence[Reason]]
 """The reasons for which the driver rejected valid records, by offset."""
 
-ReadRange = Callable[[int, int], Sequence[Record]]
+ReadRange = Callable[[int, int], Iterable[Record]]
 Reached = Callable[[int, int], None]
-"""Receives the number of parsed records and their total, after each record."""
+"""Receives the number of records read and their total, at the end and every thousand records."""
+
+_REPORTED_RECORDS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """The entries with versions in [start, end). `digest` covers their records, and continues the digest `base`."""
+
+    start: int
+    end: int
+    base: str
+    entries: Sequence[LogEntry]
+    digest: str
 
 
 class RuleLog:
@@ -40,12 +59,11 @@ class RuleLog:
         """`read` returns the records of an offset range. `of` creates a log that reads from Kafka."""
         self._read = read
         self._reached = reached
-        self._last_range: tuple[int, int, Sequence[Record]] = (0, 0, ())
-        self._schema = schema
-        self._limits = limits
+        self._reader = EntryReader(schema, limits)
         self._lock = threading.Lock()
         self._timeline = RuleTimeline()
         self._digest = ""
+        self._last: _Range | None = None
 
     @classmethod
     def of(
@@ -56,7 +74,7 @@ class RuleLog:
         reached: Reached = lambda done, total: None,
     ) -> RuleLog:
         """The rule log that `reader` reads. The reader stays connected, because a new connection would delay rules."""
-        return cls(lambda start, end: list(reader.read(start, end)), schema, limits, reached)
+        return cls(reader.read, schema, limits, reached)
 
     def up_to(self, end: int, refused: Refusals, digest: str = "") -> RuleTimeline:
         """The log below offset `end`. Reads only the records that this process has not read yet.
@@ -67,47 +85,56 @@ class RuleLog:
             if end < self._timeline.end:
                 return RuleTimeline([each for each in self._timeline.entries if each.version < end], end)
             if end > self._timeline.end:
-                actual = self._digest_up_to(end)
-                if digest and actual != digest:
+                new, self._last = self._range(self._timeline.end, end), None
+                if digest and new.digest != digest:
                     raise TopicUnsuitable(
                         f"the rule log below offset {end} differs from the log that the detector read before: records "
                         "were compacted, deleted or replaced. Restore the topic, and keep it forever, uncompacted"
                     )
-                self._digest = actual
-                self._timeline = self._timeline.extended(self.entries(self._timeline.end, end, refused), end)
+                self._timeline = self._timeline.extended(_with_refusals(new.entries, refused), end)
+                self._digest = new.digest
             return self._timeline
 
     def digest(self, end: int) -> str:
         """A digest of the records below offset `end`, which must not be below the end of the last `up_to`. Raises
-        BrokerUnavailable."""
-        with self._lock:
-            return self._digest_up_to(end)
+        BrokerUnavailable.
 
-    def _digest_up_to(self, end: int) -> str:
-        """A chained digest: the digest of a longer log continues the digest of a shorter one."""
-        digest = self._digest
-        for record in self._records(self._timeline.end, end) if end > self._timeline.end else ():
-            text = b"%s %d %d " % (digest.encode(), record.offset, record.append_ms) + (record.value or b"")
-            digest = hashlib.blake2b(text, digest_size=16).hexdigest()
-        return digest
+        It is a chain: the digest of a longer log continues the digest of a shorter one.
+        """
+        with self._lock:
+            return self._range(self._timeline.end, end).digest if end > self._timeline.end else self._digest
 
     def entries(self, start: int, end: int, refused: Refusals) -> list[LogEntry]:
-        """The entries with versions in [start, end), before their rule times are set."""
-        found = []
-        for record in self._records(start, end):
-            found.append(self._entry(record, refused.get(record.offset)))
-            self._reached(len(found), end - start)
-        return found
+        """The entries with versions in [start, end), before their rule times are set. Raises BrokerUnavailable."""
+        with self._lock:
+            return _with_refusals(self._range(start, end).entries, refused)
 
-    def _records(self, start: int, end: int) -> Sequence[Record]:
-        """The records of a range. The last range stays in memory, because admission and pinning both read it."""
-        if self._last_range[:2] != (start, end):
-            self._last_range = (start, end, self._read(start, end))
-        return self._last_range[2]
+    def _range(self, start: int, end: int) -> _Range:
+        """Read a range. The last range stays in memory until `up_to` has it, because admission and pinning both read
+        it."""
+        base = self._digest if start == self._timeline.end else ""
+        if self._last is None or (self._last.start, self._last.end, self._last.base) != (start, end, base):
+            self._last = self._read_range(start, end, base)
+        return self._last
 
-    def _entry(self, record: Record, reasons: Sequence[Reason] | None) -> LogEntry:
-        entry = read_entry(record.offset, record.append_ms, record.value, self._schema, self._limits)
-        return entry if reasons is None or entry.change is None else entry.refused(reasons)
+    def _read_range(self, start: int, end: int, base: str) -> _Range:
+        entries, digest = [], base
+        for record in self._read(start, end):
+            text = b"%s %d %d " % (digest.encode(), record.offset, record.append_ms) + (record.value or b"")
+            digest = hashlib.blake2b(text, digest_size=16).hexdigest()
+            entries.append(self._reader.read(record.offset, record.append_ms, record.value))
+            if len(entries) % _REPORTED_RECORDS == 0:
+                self._reached(len(entries), end - start)
+        self._reached(len(entries), end - start)
+        return _Range(start, end, base, entries, digest)
+
+
+def _with_refusals(entries: Sequence[LogEntry], refused: Refusals) -> list[LogEntry]:
+    return [
+        each if reasons is None or each.change is None else each.refused(reasons)
+        for each in entries
+        for reasons in [refused.get(each.version)]
+    ]
 
 
 def check_rule_log(reader: TopicReader) -> None:

@@ -3,11 +3,15 @@
 `RuleTimeline` is the log up to a pin, and `rule_set(n)` folds its first n entries. Callers cannot change a timeline or
 a rule set. A fold starts from the nearest earlier rule set in the cache. It copies that rule set's dictionaries once,
 so that each step through a log of thousands of entries costs microseconds.
+
+A fold decodes only the entries that decide its result. A revision that keeps the grouping of a rule in force changes no
+incarnation and no grouping, whether it is valid or not. So the fold collects these revisions without decoding them, and
+at its end decodes the last ones of each rule, back to the last valid one. All other entries are decoded in their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,7 +21,16 @@ from fraud_rules.errors import Reason
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleChange, RuleDeletion
 from fraud_rules.model.transaction import TransactionBatch
 
-__all__ = ["Grouping", "GroupingInForce", "LogEntry", "RuleInForce", "RuleSet", "RuleTimeline"]
+__all__ = [
+    "Grouping",
+    "GroupingInForce",
+    "LogEntry",
+    "Outcome",
+    "RuleInForce",
+    "RuleSet",
+    "RuleTimeline",
+    "UndecodedRule",
+]
 
 Grouping = tuple[str, ...]
 """The sorted names of the fields by which rules group transactions."""
@@ -66,62 +79,110 @@ class RuleSet:
 
 
 @dataclass(frozen=True, slots=True)
-class LogEntry:
-    """One record of the rule log.
+class Outcome:
+    """The outcome of a record's validation: its change, or the reasons for its rejection.
 
-    `version` is the record's offset, and `time_ms` is its rule time. A rejected record has reasons and no change.
     `rejected_id` is the rule id in a rejected record, if the record has one.
     """
 
-    version: int
-    append_ms: int
-    time_ms: int
     change: RuleChange | None
     reasons: tuple[Reason, ...] = ()
     rejected_id: int | None = None
 
+
+@dataclass(frozen=True, slots=True)
+class UndecodedRule:
+    """The content of a record that is a rule with this id and grouping, or invalid. `decode` finds out."""
+
+    rule_id: int
+    grouping: Grouping
+    value: bytes
+    decode: Callable[[bytes], Outcome] = field(repr=False, compare=False)
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of the validation."""
+        return self.decode(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One record of the rule log. `version` is the record's offset, and `time_ms` is its rule time."""
+
+    version: int
+    append_ms: int
+    time_ms: int
+    content: Outcome | UndecodedRule
+
     @classmethod
     def accepted(cls, version: int, append_ms: int, change: RuleChange) -> LogEntry:
         """Create an entry for an accepted change. `RuleTimeline.extended` sets its rule time."""
-        return cls(version, append_ms, append_ms, change)
+        return cls(version, append_ms, append_ms, Outcome(change))
 
     @classmethod
     def rejected(cls, version: int, append_ms: int, reasons: Iterable[Reason], rule_id: int | None = None) -> LogEntry:
         """Create an entry for an invalid record. `RuleTimeline.extended` sets its rule time."""
-        return cls(version, append_ms, append_ms, None, tuple(reasons), rule_id)
+        return cls(version, append_ms, append_ms, Outcome(None, tuple(reasons), rule_id))
 
     def refused(self, reasons: Iterable[Reason]) -> LogEntry:
         """The entry of the same record, refused because the state of its rule would exceed the state budget."""
-        return replace(self, change=None, reasons=(*self.reasons, *reasons), rejected_id=self.rule_id)
+        return replace(self, content=Outcome(None, (*self.reasons, *reasons), self.rule_id))
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of the record's validation. Decodes the record if necessary."""
+        return self.content if isinstance(self.content, Outcome) else self.content.outcome
+
+    @property
+    def change(self) -> RuleChange | None:
+        """The change of an accepted record; None for a rejected record."""
+        return self.outcome.change
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """The reasons for a rejection; empty for an accepted record."""
+        return self.outcome.reasons
+
+    @property
+    def rejected_id(self) -> int | None:
+        """The rule id in a rejected record, if the record has one."""
+        return self.outcome.rejected_id
 
     @property
     def rule_id(self) -> int | None:
         """The rule id in the record; None for a control, and for a rejected record without id."""
-        change = self.change
-        return change.rule_id if isinstance(change, Rule | RuleDeletion) else self.rejected_id
+        outcome = self.outcome
+        change = outcome.change
+        return change.rule_id if isinstance(change, Rule | RuleDeletion) else outcome.rejected_id
 
 
 class _Fold:
     """A mutable rule set. It copies the dictionaries of `base` once, and rebuilds the changed groupings at the end.
 
-    `_changed` holds the rules of the changed groupings, by rule id.
+    By rule id, `_changed` has the rules of the changed groupings, and `_revisions` the undecoded revisions of rules in
+    force, oldest first.
     """
 
     def __init__(self, base: RuleSet) -> None:
         self._rules = dict(base.rules)
         self._groupings = dict(base.groupings)
         self._changed: dict[Grouping, dict[int, RuleInForce]] = {}
+        self._revisions: dict[int, list[LogEntry]] = {}
         self._stopped_at = base.stopped_at
 
     def apply(self, entry: LogEntry) -> None:
         """Apply one entry. A rejected entry changes nothing."""
+        content = entry.content
+        if isinstance(content, UndecodedRule) and self._keeps_grouping(content):
+            self._revisions.setdefault(content.rule_id, []).append(entry)
+            return
         match entry.change:
             case Rule() as rule:
                 self._put(rule, entry)
             case RuleDeletion(rule_id):
                 self._remove(rule_id)
             case Control(ControlType.DELETE_RULES_ALL):
-                self._rules, self._groupings, self._changed = {}, {}, {}
+                self._rules, self._groupings, self._changed, self._revisions = {}, {}, {}, {}
             case Control(control) if control.clears_state:
                 self._clear(entry)
                 if control is ControlType.CLEAR_STATE_ALL_STOP:
@@ -129,24 +190,38 @@ class _Fold:
 
     def rule_set(self) -> RuleSet:
         """Return the resulting rule set. Do not use the fold afterwards."""
+        for revisions in list(self._revisions.values()):
+            self._apply_last_valid(revisions)
         for fields, by_id in self._changed.items():
             rules = tuple(by_id[rule_id] for rule_id in sorted(by_id))
             widest = max(in_force.rule.window_ms for in_force in rules)
             self._groupings[fields] = replace(self._groupings[fields], rules=rules, widest_window_ms=widest)
         return RuleSet(self._rules, self._groupings, self._stopped_at)
 
-    def _put(self, rule: Rule, entry: LogEntry) -> None:
+    def _keeps_grouping(self, rule: Rule | UndecodedRule) -> bool:
         previous = self._rules.get(rule.rule_id)
-        keeps_grouping = previous is not None and previous.rule.grouping == rule.grouping
-        if not keeps_grouping:
+        return previous is not None and previous.rule.grouping == rule.grouping
+
+    def _apply_last_valid(self, revisions: list[LogEntry]) -> None:
+        for entry in reversed(revisions):
+            if isinstance(entry.change, Rule):
+                self._put(entry.change, entry)
+                return
+
+    def _put(self, rule: Rule, entry: LogEntry) -> None:
+        if self._keeps_grouping(rule):
+            incarnation = self._rules[rule.rule_id].incarnation
+        else:
+            incarnation = entry.version
             self._remove(rule.rule_id)
-        incarnation = previous.incarnation if previous is not None and keeps_grouping else entry.version
+        self._revisions.pop(rule.rule_id, None)
         in_force = RuleInForce(rule, entry.version, incarnation)
         self._rules[rule.rule_id] = in_force
         self._started(rule.grouping, entry)[rule.rule_id] = in_force
 
     def _remove(self, rule_id: int) -> None:
         removed = self._rules.pop(rule_id, None)
+        self._revisions.pop(rule_id, None)
         if removed is None:
             return
         fields = removed.rule.grouping

@@ -10,13 +10,16 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 import pytest
 
-from fraud_rules.codec.rules.codec import encode_document, parse_rule_record
+from fraud_rules.codec.rules.codec import encode_document, parse_rule_record, read_entry
+from fraud_rules.codec.rules.lazy import EntryReader
 from fraud_rules.errors import RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Rule
+from fraud_rules.model.ruleset import UndecodedRule
 from fraud_rules.model.schema import TransactionSchema
 from tests.support.places import ROOT
 from tests.support.rules import DEMO_RULE
@@ -184,3 +187,18 @@ def test_mutated_records_give_a_valid_change_or_reasons_within_10_ms(seed: int) 
 def test_combinations_of_members_give_a_rule_that_says_the_same_again_or_reasons() -> None:
     parsed = [parse_checked(value) for value in combinations(2_000, seed=3)]
     assert 0.2 < sum(rule is not None for rule in parsed) / len(parsed) < 0.8
+
+
+def test_a_lazily_read_record_has_the_outcome_of_a_decoded_record() -> None:
+    reader, undecoded, valid = EntryReader(SCHEMA, LIMITS), 0, 0
+    for value in chain(SEEDS, hostile_records(), mutants(MUTANTS // 4, seed=4), combinations(2_000, seed=5)):
+        entry, expected = reader.read(7, 9, value), read_entry(7, 9, value, SCHEMA, LIMITS)
+        if isinstance(entry.content, UndecodedRule):
+            assert len(value) <= LIMITS.max_record_bytes
+            undecoded += 1
+            if expected.change is not None:
+                assert isinstance(expected.change, Rule), value
+                assert (entry.content.rule_id, entry.content.grouping) == (expected.rule_id, expected.change.grouping)
+                valid += 1
+        assert entry.outcome == expected.outcome, value
+    assert undecoded > valid > 500

@@ -20,10 +20,10 @@ from fraud_rules.codec.rules.text import read_text_form
 from fraud_rules.errors import Reason, RuleRejected
 from fraud_rules.model.limits import RuleLimits
 from fraud_rules.model.rule import Control, ControlType, Rule, RuleChange, RuleDeletion, RuleState
-from fraud_rules.model.ruleset import LogEntry
+from fraud_rules.model.ruleset import LogEntry, Outcome
 from fraud_rules.model.schema import TransactionSchema
 
-__all__ = ["RuleLimits", "encode_document", "parse_rule_document", "parse_rule_record", "read_entry"]
+__all__ = ["RuleLimits", "encode_document", "parse_rule_document", "parse_rule_record", "read_entry", "read_outcome"]
 
 _STATES = {state: state for state in (*RuleState, "DELETE", "CONTROL")}
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
@@ -55,10 +55,15 @@ def read_entry(
     version: int, append_ms: int, value: bytes | None, schema: TransactionSchema, limits: RuleLimits
 ) -> LogEntry:
     """Build the log entry of a record at offset `version`: accepted, or rejected with its reasons. Never raises."""
+    return LogEntry(version, append_ms, append_ms, read_outcome(value, schema, limits))
+
+
+def read_outcome(value: bytes | None, schema: TransactionSchema, limits: RuleLimits) -> Outcome:
+    """Decode and validate a record. Never raises."""
     try:
-        return LogEntry.accepted(version, append_ms, parse_rule_record(value, schema, limits))
+        return Outcome(parse_rule_record(value, schema, limits))
     except RuleRejected as rejected:
-        return LogEntry.rejected(version, append_ms, rejected.reasons, rejected.rule_id)
+        return Outcome(None, tuple(rejected.reasons), rejected.rule_id)
 
 
 def encode_document(document: Mapping[str, object]) -> bytes:
