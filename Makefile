@@ -30,6 +30,9 @@ stop: setup ## stop the processes of a demo, and the local broker of `fraud brok
 	@$(BIN)/fraud demo --stop
 	@$(BIN)/fraud broker stop
 
+# Tests start some hundred Python processes. With this variable set, each of them would compile all its modules again.
+test: export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: test
 test: browser check ui-check ## format, lint, types, then all tests but the long ones; ARGS="-k name" passes options to pytest
 	$(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
