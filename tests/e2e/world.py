@@ -45,13 +45,19 @@ class World:
     steering: Steering
     detector: RunningDetector
     _sent: int = field(default=0)
+    _tokens: dict[str, str] = field(default_factory=dict)
 
     @property
     def control(self) -> str:
         return f"{self.airflow.site.url}/fraud/control"
 
     def token(self, user: str) -> str:
-        """Log in; return the token."""
+        """Log in once per user; return the token."""
+        if user not in self._tokens:
+            self._tokens[user] = self._login(user)
+        return self._tokens[user]
+
+    def _login(self, user: str) -> str:
         answer = httpx.post(
             f"{self.airflow.site.url}/auth/token",
             json={"username": user, "password": PASSWORD},
