@@ -1,14 +1,14 @@
 """The nightly DAGs under a real Airflow, as a user sees them. The run of yesterday adds frauds that arrived too late to
 alert, once. A run for today only reports. A what-if writes a report. Days with later data are queued automatically.
 
-All tests share one installation with traffic. A run is a Spark job of half a minute beside a running detector, so the
-default run of the tests contains only the main cases.
+A run is a Spark job of half a minute beside a running detector, so the default run of the tests contains only the main
+cases.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,11 @@ from fraud_demo.late_frauds import late_frauds
 from fraud_rules.batch.archive.store import ArchiveStore
 from fraud_rules.batch.reevaluation.daystore import DayStore
 from fraud_rules.batch.reevaluation.report import DayResult
-from fraud_rules.configuration.project import Project
 from fraud_rules.kafka.consume import await_settled, read_topic
 from fraud_rules.kafka.record_writer import append_records
 from fraud_rules.model.day import Day
 from fraud_rules.runtime.clock import now_ms
-from tests.support.processes.supervised import Supervised, supervised
+from tests.support.processes.supervised import Supervised
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -98,15 +97,14 @@ class Nights:
 
 
 @pytest.fixture(scope="module")
-def nights(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nights]:
-    with supervised(project, tmp_path_factory.mktemp("nights")) as world:
-        nights = Nights(world)
-        # A new installation evaluates yesterday automatically once it has an archive. Wait for this run first.
-        first = until(lambda: nights.api.runs(NIGHT), "the first night")[0]["dag_run_id"]
-        nights.api.call("PATCH", f"dags/{NIGHT}/dagRuns/{first}", state="success")
-        world.await_batches(3)  # traffic of today shows each key group that yesterday is over
-        nights.plant(nights.day)
-        yield nights
+def nights(world: Supervised) -> Nights:
+    nights = Nights(world)
+    # A new installation evaluates yesterday automatically once it has an archive. Wait for this run first.
+    first = until(lambda: nights.api.runs(NIGHT), "the first night")[0]["dag_run_id"]
+    nights.api.call("PATCH", f"dags/{NIGHT}/dagRuns/{first}", state="success")
+    world.await_batches(3)  # traffic of today shows each key group that yesterday is over
+    nights.plant(nights.day)
+    return nights
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,5 @@
 """The detector under a real Airflow. Its DAGs start it and replace it when it dies or hangs; failures of Airflow
-itself do not affect it. All tests share one installation under load. The last test checks every alert.
+itself do not affect it. The installation is under load. The last test checks every alert.
 
 The default run omits the tests that take minutes: `pytest -m integration tests/installation/test_supervision.py`.
 """
@@ -12,7 +12,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,42 +24,15 @@ from fraud_rules.configuration.project import Project
 from fraud_rules.deploy.attempt import AttemptPhase
 from fraud_rules.model.day import Day
 from fraud_rules.runtime.clock import now_ms
+from tests.installation.dags import DETECTOR, QUICK, WITH_SPARK
 from tests.support.processes.lone_airflow import lone_airflow, with_dags
-from tests.support.processes.supervised import RUN_S, Supervised, demo_ports, restart, supervised
+from tests.support.processes.supervised import RUN_S, Supervised, demo_ports, restart
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
-DAG_ID = "fraud_detector"
 DECIDING = "airflow dags trigger"
-QUICK = ("fraud_topics", "fraud_checkpoint_health", "fraud_supervision", "fraud_seed_rules")
-WITH_SPARK = ("fraud_archive", "fraud_checkpoint_drill")
 OTHER_COMPONENTS = (Component.SCHEDULER, Component.DAG_PROCESSOR, Component.API_SERVER)
-
-
-@pytest.fixture(scope="module")
-def world(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervised]:
-    with supervised(project, tmp_path_factory.mktemp("supervised")) as world:
-        yield world
-
-
-def test_the_dags_start_the_detector_and_seed_its_rules(world: Supervised) -> None:
-    intent = world.look().newest_intent
-    assert intent is not None
-    assert intent.intent.requested_by.startswith("start by scheduled__")
-    assert world.api.await_run("fraud_topics", world.api.newest_run("fraud_topics")["dag_run_id"]) == "success"
-    run_id = world.api.newest_run("fraud_seed_rules")["dag_run_id"]
-    assert world.api.await_run("fraud_seed_rules", run_id) == "success"
-    states = world.api.task_states(DAG_ID, world.api.newest_run(DAG_ID)["dag_run_id"])
-    until(lambda: states["supervise"] == "deferred" or _refresh(states, world), "supervision is deferred")
-
-
-def test_a_fresh_start_leaves_airflows_home_page_green(world: Supervised) -> None:
-    """The check of the checkpoint also runs before the first checkpoint. No run is for a time before the start."""
-    for dag_id in QUICK:
-        assert world.api.await_run(dag_id, world.api.runs(dag_id, order="run_after")[0]["dag_run_id"]) == "success"
-    assert world.api.call("GET", "dags/~/dagRuns?state=failed")["dag_runs"] == []
-    assert world.api.missed_deadlines() == []
 
 
 def test_the_dags_run_four_times_in_a_row(world: Supervised) -> None:
@@ -150,20 +123,20 @@ def test_a_supervising_run_that_is_failed_cleared_paused_or_deleted_harms_nothin
         assert world.attempt().status.epoch == before.epoch, harm
         assert world.driver().pid == driver, harm
 
-    run_id = world.api.newest_run(DAG_ID)["dag_run_id"]
-    world.api.call("PATCH", f"dags/{DAG_ID}/dagRuns/{run_id}/taskInstances/supervise", new_state="failed")
+    run_id = world.api.newest_run(DETECTOR)["dag_run_id"]
+    world.api.call("PATCH", f"dags/{DETECTOR}/dagRuns/{run_id}/taskInstances/supervise", new_state="failed")
     adopted("marked as failed")
-    run_id = world.api.newest_run(DAG_ID)["dag_run_id"]
-    world.api.call("POST", f"dags/{DAG_ID}/dagRuns/{run_id}/clear", dry_run=False)
+    run_id = world.api.newest_run(DETECTOR)["dag_run_id"]
+    world.api.call("POST", f"dags/{DETECTOR}/dagRuns/{run_id}/clear", dry_run=False)
     adopted("cleared")
-    world.api.call("PATCH", f"dags/{DAG_ID}", is_paused=True)
-    run_id = world.api.newest_run(DAG_ID)["dag_run_id"]
+    world.api.call("PATCH", f"dags/{DETECTOR}", is_paused=True)
+    run_id = world.api.newest_run(DETECTOR)["dag_run_id"]
     world.api.call(
-        "PATCH", f"dags/{DAG_ID}/dagRuns/{run_id}", state="failed"
+        "PATCH", f"dags/{DETECTOR}/dagRuns/{run_id}", state="failed"
     )  # Airflow does not delete a run that is running
-    world.api.call("DELETE", f"dags/{DAG_ID}/dagRuns/{run_id}")
+    world.api.call("DELETE", f"dags/{DETECTOR}/dagRuns/{run_id}")
     world.await_batches(2)
-    world.api.call("PATCH", f"dags/{DAG_ID}", is_paused=False)
+    world.api.call("PATCH", f"dags/{DETECTOR}", is_paused=False)
     adopted("paused and deleted")
 
 
@@ -193,19 +166,19 @@ def test_manual_operations_work_four_times_in_a_row(world: Supervised) -> None:
 @pytest.mark.long
 def test_another_airflow_with_the_same_detector_reports_and_changes_nothing(world: Supervised, tmp_path: Path) -> None:
     before, driver = world.attempt().status, world.driver().pid
-    with_dags(world.context.project.root, tmp_path, DAG_ID)
+    with_dags(world.context.project.root, tmp_path, DETECTOR)
     here = world.site.airflow.site
     site = replace(here, home=tmp_path / "airflow", project=Project(tmp_path), port=demo_ports()[2])
     with lone_airflow(site) as there:
-        run_id = until(lambda: there.runs(DAG_ID), "the other Airflow supervises", RUN_S, 0.5)[0]["dag_run_id"]
+        run_id = until(lambda: there.runs(DETECTOR), "the other Airflow supervises", RUN_S, 0.5)[0]["dag_run_id"]
         until(
-            lambda: there.task_states(DAG_ID, run_id)["supervise"] == "deferred",
+            lambda: there.task_states(DETECTOR, run_id)["supervise"] == "deferred",
             "the other Airflow has observed the detector",
             RUN_S,
             0.5,
         )
-        assert there.xcom(DAG_ID, run_id, "deploy")["health"] == Health.DUPLICATE
-        assert there.xcom(DAG_ID, run_id, "supervise", "_link_Runbook").endswith("/duplicate")
+        assert there.xcom(DETECTOR, run_id, "deploy")["health"] == Health.DUPLICATE
+        assert there.xcom(DETECTOR, run_id, "supervise", "_link_Runbook").endswith("/duplicate")
         since_ms = now_ms()
         world.await_batches(3)
         world.await_supervision(since_ms)
@@ -243,15 +216,18 @@ def test_every_alert_of_the_installation_is_right(world: Supervised) -> None:
 
 def end_supervision(world: Supervised) -> None:
     """End the supervising run, and return once the next run supervises."""
-    run_id = world.api.newest_run(DAG_ID)["dag_run_id"]
+    run_id = world.api.newest_run(DETECTOR)["dag_run_id"]
     until(
-        lambda: world.api.task_states(DAG_ID, run_id).get("supervise") == "deferred", "the run supervises", RUN_S, 0.25
+        lambda: world.api.task_states(DETECTOR, run_id).get("supervise") == "deferred",
+        "the run supervises",
+        RUN_S,
+        0.25,
     )
-    world.api.call("PATCH", f"dags/{DAG_ID}/dagRuns/{run_id}/taskInstances/supervise", new_state="success")
+    world.api.call("PATCH", f"dags/{DETECTOR}/dagRuns/{run_id}/taskInstances/supervise", new_state="success")
 
     def next_run_supervises() -> bool:
-        newest = world.api.newest_run(DAG_ID)["dag_run_id"]
-        return newest != run_id and world.api.task_states(DAG_ID, newest).get("supervise") == "deferred"
+        newest = world.api.newest_run(DETECTOR)["dag_run_id"]
+        return newest != run_id and world.api.task_states(DETECTOR, newest).get("supervise") == "deferred"
 
     until(next_run_supervises, "the next run supervises", RUN_S, 0.25)
 
@@ -267,8 +243,3 @@ def run_in(world: Supervised, command: str) -> subprocess.CompletedProcess[str]:
     environ = {**world.site.airflow.site.environment(), "FRAUD_BOOTSTRAP": world.site.broker.bootstrap}
     words = shlex.split(command)
     return subprocess.run(words, cwd=home, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
-
-
-def _refresh(states: dict[str, str | None], world: Supervised) -> bool:
-    states.update(world.api.task_states(DAG_ID, world.api.newest_run(DAG_ID)["dag_run_id"]))
-    return states["supervise"] == "deferred"

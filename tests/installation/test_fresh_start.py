@@ -1,0 +1,29 @@
+"""A fresh installation under a real Airflow, before any other test uses it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.installation.dags import DETECTOR, QUICK
+from tests.support.processes.supervised import Supervised
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+
+def test_the_dags_start_the_detector_and_seed_its_rules(world: Supervised) -> None:
+    intent = world.look().newest_intent
+    assert intent is not None
+    assert intent.intent.requested_by.startswith("start by scheduled__")
+    for dag_id in ("fraud_topics", "fraud_seed_rules"):
+        assert world.api.await_run(dag_id, world.api.newest_run(dag_id)["dag_run_id"]) == "success"
+    run_id = world.api.newest_run(DETECTOR)["dag_run_id"]
+    until(lambda: world.api.task_states(DETECTOR, run_id)["supervise"] == "deferred", "supervision is deferred")
+
+
+def test_a_fresh_start_leaves_airflows_home_page_green(world: Supervised) -> None:
+    """The check of the checkpoint also runs before the first checkpoint. No run is for a time before the start."""
+    for dag_id in QUICK:
+        assert world.api.await_run(dag_id, world.api.runs(dag_id, order="run_after")[0]["dag_run_id"]) == "success"
+    assert world.api.call("GET", "dags/~/dagRuns?state=failed")["dag_runs"] == []
+    assert world.api.missed_deadlines() == []
